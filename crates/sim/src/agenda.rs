@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_who_comes_first_of_those_due_at_one_time() {
+    fn the_seed_decides_the_order_of_events_at_one_time() {
         let order = |seed| {
             let mut agenda = Agenda::new(seed);
             agenda.grow(8);

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cosched_itself_takes_can_be_told() {
+    fn cosched_s_own_time_can_be_set() {
         let own = "[own]\nstart_nanos = 1\njoin_nanos = 4\nfreeze_nanos = 2\nthaw_nanos = 3\n";
         let told = Hardware::parse(&format!("{TEXT}{own}"), "two.toml").unwrap().own;
         let [start, freeze, thaw, join] = [1, 2, 3, 4].map(Nanos);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn every_machine_that_comes_along_can_be_read_and_has_as_many_cpus_as_its_name_says() {
+    fn every_shipped_machine_has_as_many_cpus_as_its_name_says() {
         for (name, _) in KNOWN {
             let machine = Hardware::named(name).unwrap();
             assert_eq!(machine.name, name);

@@ -293,8 +293,9 @@ mod tests {
         (domain, hardware)
     }
 
+    /// The traffic is the one that is sent at these delays.
     #[test]
-    fn the_delay_of_each_bus_is_that_of_the_traffic_that_is_sent_at_these_delays() {
+    fn the_delay_of_each_bus_matches_its_traffic() {
         for words in [
             "package:2 l3:4 core:8 bus=llc:10",
             "package:2 l3:4 core:8 bus=llc:10 bus=package:30",
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bus_of_several_in_a_row_carries_more_than_it_can_and_one_of_them_nearly_that() {
+    fn no_bus_in_a_row_is_overloaded_and_one_is_nearly_full() {
         // For each cache; where they are the same everywhere, all are full at once.
         const WIDE: [f64; 4] = [2.0, 9.9, 10.0, 200.0];
         for (llc, package, machine) in (0..64).map(|i| (WIDE[i / 16], WIDE[i / 4 % 4], WIDE[i % 4]))
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_carries_what_it_can_however_many_misses_are_on_their_way() {
+    fn a_bus_carries_its_limit_however_many_misses_there_are() {
         for (words, cpus) in [("core:64", 64.0), ("core:1024", 1024.0)] {
             for parallelism in IN_FLIGHT {
                 let (domain, hardware) =

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_in_order_of_time_and_ties_in_an_order_that_the_seed_decides() {
+    fn events_come_in_order_of_time_and_ties_by_seed() {
         let order = |seed| {
             let mut queue = Queue::new(seed);
             (0..8).for_each(|event| queue.push(5, event));

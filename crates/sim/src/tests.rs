@@ -148,7 +148,7 @@ fn streaming_threads_get_together_what_the_bus_gives() {
 }
 
 #[test]
-fn programs_that_do_not_fit_a_cache_together_slow_each_other_down() {
+fn programs_too_big_for_a_shared_cache_slow_each_other() {
     let cached = Mix { misses: 0.0, misses_without_cache: 0.01, footprint: 1e6, ..streaming() };
     let alone = Scenario::new("core:2", vec![Model::parallel(1, WORK, cached)]).ends();
     near(alone[0], 0.1, 1e-6);
@@ -240,7 +240,7 @@ fn made_late(rounds: u32) -> Model {
 }
 
 #[test]
-fn a_thread_that_is_made_while_all_cpus_are_taken_stays_with_its_parent() {
+fn a_new_thread_stays_with_its_parent_if_cpus_are_busy() {
     let alone = Scenario::new("core:2", vec![made_late(50)]).ends();
     near(alone[0], 0.001 + 50.0 * 1e-4, 1e-6);
     // Both programs have their two threads on one CPU each then: one round for each tick of 4 ms.
@@ -248,8 +248,9 @@ fn a_thread_that_is_made_while_all_cpus_are_taken_stays_with_its_parent() {
     assert!(both.iter().all(|end| (0.15..0.25).contains(end)), "{both:?}");
 }
 
+/// Siblings then share a CPU now and then.
 #[test]
-fn strays_and_interruptions_bring_siblings_together_now_and_then() {
+fn strays_and_interruptions_mix_siblings_sometimes() {
     let quiet = Scenario::new("core:2", vec![made_late(1000); 2]);
     let mut busy = Scenario::new("core:2", vec![made_late(1000); 2]);
     busy.hardware.strays_per_second = 5.0;
@@ -267,8 +268,9 @@ fn an_interruption_is_a_switch_that_takes_no_time() {
     assert!((70..130).contains(&switches), "{switches}");
 }
 
+/// It is no switch where a thread waits for the CPU.
 #[test]
-fn a_timer_of_the_kernel_is_a_switch_only_where_nobody_waits_for_the_cpu() {
+fn a_kernel_timer_is_a_switch_only_on_a_free_cpu() {
     let switches = |programs: usize, often: f64| {
         let models = vec![Model::parallel(1, 10.0 * WORK, plain()); programs];
         let mut scenario = Scenario::new("core:1", models);
@@ -286,7 +288,7 @@ fn a_timer_of_the_kernel_is_a_switch_only_where_nobody_waits_for_the_cpu() {
 }
 
 #[test]
-fn a_tick_takes_time_and_lets_threads_that_share_a_lock_meet() {
+fn a_tick_takes_time_and_makes_lock_users_collide() {
     let time = |tick: f64| {
         let mut scenario = Scenario::new("core:1", vec![Model::parallel(1, WORK, plain())]);
         scenario.hardware.tick_nanos = tick;
@@ -317,8 +319,9 @@ fn a_slow_wake_up_does_not_fall_into_step_with_a_lock() {
     }
 }
 
+/// Figure 2 of the TiDon paper.
 #[test]
-fn gangs_leave_cpus_idle_as_in_figure_2_of_the_tidon_paper_unless_they_share_a_quantum() {
+fn gangs_leave_cpus_idle_unless_they_share_a_quantum() {
     // Three threads, two and two on four CPUs. While the three run, one CPU is idle and neither of
     // the others may use it, though both could run: that is the fragmentation of the figure. Two at
     // a time fit into one quantum.
@@ -343,8 +346,9 @@ fn gangs_leave_cpus_idle_as_in_figure_2_of_the_tidon_paper_unless_they_share_a_q
     near(used / (4.0 * gang.total.as_secs_f64()), 7.0 / 12.0, 1e-3);
 }
 
+/// It is the same for the same seed, and takes twice as long if everything takes twice as long.
 #[test]
-fn a_run_is_the_same_for_the_same_seed_and_twice_as_long_if_all_takes_twice_as_long() {
+fn a_run_repeats_with_its_seed_and_scales_with_time() {
     let models = |times: f64| -> Vec<Model> {
         (0..3).map(|_| Model::barriers(3, 50, times * 1e6, plain(), Nanos::ZERO)).collect()
     };
@@ -368,7 +372,7 @@ fn deadlock(spin: Nanos) -> Model {
 }
 
 #[test]
-fn a_deadlock_is_an_error_and_no_hang_whatever_else_happens_for_ever() {
+fn a_deadlock_is_an_error_even_if_other_events_go_on() {
     let (asleep, spinning) = (deadlock(Nanos::ZERO), deadlock(Nanos::NEVER));
     let forever = Op::Sleep(Nanos::NEVER);
     let sleeps = Model { script: vec![forever], ..Model::parallel(1, 0.0, plain()) };

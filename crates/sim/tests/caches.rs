@@ -52,8 +52,9 @@ fn together(mib: f64, kernel: Kernel, models: &[Model], seed: u64) -> (f64, f64,
     (end, stage.sim.switches().len() as f64, misses)
 }
 
+/// This is about the cache only.
 #[test]
-fn a_program_that_keeps_nothing_in_the_cache_costs_others_nothing_there() {
+fn a_program_without_cache_use_costs_others_nothing() {
     let hog = Model::parallel(1, 1e9, Mix::computing(1.0));
     for mib in [4.0, 16.0, 64.0] {
         let own = cached(mib, 1.0);
@@ -64,8 +65,9 @@ fn a_program_that_keeps_nothing_in_the_cache_costs_others_nothing_there() {
     }
 }
 
+/// This is about the cache only.
 #[test]
-fn programs_that_fit_the_cache_together_cost_each_other_nothing_there() {
+fn programs_that_fit_the_cache_together_cost_nothing() {
     let (both, switches, misses) =
         together(16.0, Kernel::EEVDF, &[cached(8.0, 1.0), cached(7.9, 1.0)], 1);
     assert!(both <= 2.0 + switches * SWITCH && misses == 0.0, "{both}, {misses} misses");
@@ -79,7 +81,7 @@ fn programs_get_on_though_their_turns_are_shorter_than_a_refill() {
 }
 
 #[test]
-fn a_turn_of_others_costs_one_miss_for_each_line_that_they_have_evicted() {
+fn each_line_evicted_in_a_turn_costs_one_miss() {
     let misses_after_a_turn_of = |mib: f64| {
         let models = [cached(12.0, 2.0), cached(mib, 10.0)];
         let mut stage = stage(hardware("core:1"), Kernel::EEVDF, &models, 1);
@@ -107,8 +109,9 @@ fn a_turn_of_others_costs_one_miss_for_each_line_that_they_have_evicted() {
     }
 }
 
+/// It does so at every turn.
 #[test]
-fn a_program_that_streams_evicts_others_at_every_turn_and_loses_nothing_itself() {
+fn streaming_evicts_others_and_loses_nothing() {
     let mix = Mix {
         misses: 0.05,
         misses_without_cache: 0.05,
@@ -158,8 +161,9 @@ fn programs() -> impl Strategy<Value = Vec<Model>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
+    /// The comparison is with the sum of the times alone.
     #[test]
-    fn together_programs_take_as_long_as_alone_and_what_switches_cost_at_most(
+    fn together_costs_at_most_what_switches_cost(
         models in programs(),
         kernel in 0usize..4,
         cache in 1.0f64..64.0,

@@ -110,8 +110,9 @@ fn what_was_given_is_charged_to_the_giver_when_the_turn_is_over() {
     );
 }
 
+/// It looks again when its turn comes.
 #[test]
-fn a_thread_that_can_help_nobody_lets_others_run_and_looks_again_when_its_turn_comes() {
+fn a_thread_that_can_help_no_sibling_yields() {
     let script = vec![
         Op::Only { threads: (0, 1), next: 1 },
         micros(1000),
@@ -133,8 +134,9 @@ fn a_thread_that_can_help_nobody_lets_others_run_and_looks_again_when_its_turn_c
     );
 }
 
+/// A thread that spins alone takes over when its sibling loses its CPU.
 #[test]
-fn a_thread_that_spins_alone_takes_over_a_sibling_that_loses_its_cpu() {
+fn a_lone_spinner_takes_over_a_preempted_sibling() {
     // A is done after 1 ms, A1 after 20. A thread that shared its CPU with B would have half of it.
     let script = vec![
         Op::Only { threads: (0, 1), next: 1 },
@@ -158,8 +160,9 @@ fn a_thread_that_spins_alone_takes_over_a_sibling_that_loses_its_cpu() {
     }
 }
 
+/// There is nothing to donate then.
 #[test]
-fn without_virtual_runtimes_there_is_nothing_to_give_and_threads_spin() {
+fn without_virtual_runtimes_threads_spin() {
     let rr = kernel(Order::RoundRobin { quantum: Nanos::from_millis(3) });
     for kernel in [rr, Kernel::SOLARIS_TS, Kernel::SOLARIS_FX] {
         let of = |barrier| trace(kernel, vec![(0, pair(barrier, 1000)), (500, computes(10))]);
@@ -168,7 +171,7 @@ fn without_virtual_runtimes_there_is_nothing_to_give_and_threads_spin() {
 }
 
 #[test]
-fn time_is_useful_or_spun_and_lag_is_what_is_missing_of_the_share() {
+fn time_is_useful_or_spun_and_lag_is_the_missing_share() {
     let both = |barrier| played(ideal("core:1"), cfs(), vec![(0, pair(barrier, 1000))], 1);
     let (spinning, donating) = (waits(&both(AtBarrier::Spin)), waits(&both(AtBarrier::Donate)));
     for waits in [spinning, donating] {
@@ -183,8 +186,9 @@ fn time_is_useful_or_spun_and_lag_is_what_is_missing_of_the_share() {
     assert_eq!((spinning.donations, donating.donations), (0, 1));
 }
 
+/// Its model says whether it asks.
 #[test]
-fn a_program_whose_model_does_not_ask_is_told_nothing_of_its_waiting() {
+fn a_program_that_does_not_ask_gets_no_waiting_times() {
     let silent = Model { barrier: None, ..pair(AtBarrier::Spin, 1000) };
     let stage = played(ideal("core:1"), cfs(), vec![(0, silent)], 1);
     let told = stage
@@ -201,8 +205,9 @@ fn completion(scheduled: f64, switch: f64, reaches: f64, own: f64) -> f64 {
     scheduled + switch + reaches + own
 }
 
+/// Equations 4 to 6.
 #[test]
-fn a_barrier_takes_what_its_latest_thread_does_as_in_equations_4_to_6() {
+fn a_barrier_takes_as_long_as_its_latest_thread() {
     // A comes to the barrier after 1 ms; A1 has its millisecond of computing before it, and no CPU.
     // A switch takes 10 us.
     let hardware = || Hardware { switch_nanos: 10_000.0, ..ideal("core:1") };

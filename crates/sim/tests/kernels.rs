@@ -71,8 +71,9 @@ fn eevdf_lets_a_sleeper_that_was_owed_time_interrupt() {
     );
 }
 
+/// It stays until it is no longer ahead.
 #[test]
-fn eevdf_keeps_a_sleeper_that_is_ahead_in_its_queue_until_it_is_not() {
+fn eevdf_keeps_a_sleeper_that_is_ahead_queued() {
     let sleeper = vec![micros(1800), Op::Sleep(Nanos::from_millis(1)), micros(1800)];
     //  2    B (v 1, d 2.5) runs.
     //  3.8  B sleeps at v 2.8; A is at 2, V 2.4: B is ahead, and stays in the queue (DELAY_DEQUEUE). A (d 5) runs.
@@ -86,8 +87,9 @@ fn eevdf_keeps_a_sleeper_that_is_ahead_in_its_queue_until_it_is_not() {
     );
 }
 
+/// The next thread is the one that has run least.
 #[test]
-fn cfs_gives_a_thread_its_part_of_the_latency_and_goes_on_with_who_has_run_least() {
+fn cfs_divides_its_latency_and_picks_the_least_run() {
     // A newcomer begins a slice behind (START_DEBIT). Two threads: a period of 6 ms, 3 ms each; the
     // tick after that ends a turn.
     //  0  A comes: v 6.
@@ -102,8 +104,9 @@ fn cfs_gives_a_thread_its_part_of_the_latency_and_goes_on_with_who_has_run_least
     );
 }
 
+/// The lead must be more than the wake-up granularity.
 #[test]
-fn cfs_lets_a_sleeper_interrupt_who_is_ahead_by_more_than_the_wakeup_granularity() {
+fn cfs_lets_sleepers_preempt_threads_that_are_ahead() {
     let sleeper = vec![micros(500), Op::Sleep(Nanos::from_millis(5)), micros(500)];
     //  4    B runs from v 10 to 10.5, and sleeps. A (10) goes on.
     //  9.5  A is at v 15. B wakes up half a latency behind the least (15): at 12; its own 10.5 is less. 15 - 12 > 1: B runs.
@@ -123,7 +126,7 @@ fn cfs_lets_a_sleeper_interrupt_who_is_ahead_by_more_than_the_wakeup_granularity
 }
 
 #[test]
-fn round_robin_goes_round_and_nobody_interrupts() {
+fn round_robin_takes_turns_without_preemption() {
     let rr = kernel(Order::RoundRobin { quantum: Nanos::from_millis(3) });
     // The first tick at or after the end of a quantum ends it: the ticks of a CPU begin when a
     // thread waits.
@@ -139,9 +142,9 @@ fn round_robin_goes_round_and_nobody_interrupts() {
     );
 }
 
+/// Each CPU has one thread of each program, and these take turns as under CFS.
 #[test]
-fn balance_scheduling_gives_every_cpu_one_thread_of_each_program_which_then_take_turns_as_under_cfs()
- {
+fn balance_scheduling_gives_each_cpu_one_thread_of_each() {
     // Two CPUs double the times of CFS (1 + log2), so half of them make the turns of the trace for
     // one CPU.
     let order = Order::Cfs {
@@ -162,8 +165,9 @@ fn balance_scheduling_gives_every_cpu_one_thread_of_each_program_which_then_take
     }
 }
 
+/// The smaller program goes onto loaded CPUs, as in figure 3 of the TiDon paper.
 #[test]
-fn balance_scheduling_puts_the_smaller_program_on_loaded_cpus_as_in_figure_3_of_the_tidon_paper() {
+fn balance_scheduling_may_load_the_busier_cpus() {
     // Four threads and two on four CPUs: every CPU has one of the four, so each of the two shares
     // its CPU with one of them.
     let spinning = |threads| program(threads, vec![micros(10_000_000)]);
@@ -221,8 +225,9 @@ fn work_is_evened_out_by_weight_and_not_by_heads() {
     }
 }
 
+/// This holds however many threads they have.
 #[test]
-fn programs_with_a_share_each_weigh_the_same_however_many_threads_they_have() {
+fn programs_with_a_share_each_weigh_the_same() {
     // Four threads have a quarter of their program's weight each: with one of them beside the other
     // program, 5/4 and 3/4 differ by 1/2, half of which is what a quarter weighs, so it goes. By
     // heads it would stay: 0.8 and 1.2. (With three threads, turns can be in step with the looks at

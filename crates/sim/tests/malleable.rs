@@ -42,7 +42,7 @@ fn requests(events: &[Event]) -> Vec<(u64, u16, bool)> {
 }
 
 #[test]
-fn without_a_grant_a_region_has_at_once_what_it_asks_for() {
+fn without_a_limit_a_region_has_what_it_requests_at_once() {
     let two_kinds = "malleable = true\n[[phase]]\nrepeat = 3\ninstructions = 4e6\n\
         [[phase]]\nthreads = 2\ninstructions = 4e6";
     let mut stage = Stage::new(ideal("core:4"), Kernel::EEVDF, vec![(0, model(two_kinds, 4))]);
@@ -51,8 +51,9 @@ fn without_a_grant_a_region_has_at_once_what_it_asks_for() {
     assert_eq!(stage.ends(), [(0, 5000)], "three regions on four CPUs, one on two");
 }
 
+/// Regions after it use the limit that stands.
 #[test]
-fn a_request_waits_for_its_answer_and_regions_after_it_take_what_stands() {
+fn a_request_waits_for_its_answer() {
     let program = model(&regions(4, 8.0, 0.0), 4);
     let programs = [(0, program, granted(4))];
     let mut stage = Stage::with(ideal("core:4"), Kernel::EEVDF, programs, 1);
@@ -67,8 +68,9 @@ fn a_request_waits_for_its_answer_and_regions_after_it_take_what_stands() {
     assert_eq!(stage.ends(), [(0, 17_000)]);
 }
 
+/// A limit of zero gives one thread.
 #[test]
-fn a_grant_above_what_is_asked_for_gives_no_more_and_one_of_nothing_gives_one() {
+fn a_limit_above_the_request_gives_no_more() {
     for (threads, end) in [(9, 2000), (0, 8000)] {
         let program = model(&regions(1, 8.0, 0.0), 4);
         let programs = [(0, program, granted(threads))];
@@ -201,8 +203,9 @@ fn best_fixed(cpus: u16, texts: &[String]) -> f64 {
 const BOTH: [(Kind, Kind); 2] =
     [(Kind::AdaptiveGreedy, Kind::Greedy), (Kind::AdaptiveMinwait, Kind::Minwait)];
 
+/// They take at most a twentieth longer than with the best fixed thread counts.
 #[test]
-fn programs_that_hardly_scale_take_at_most_a_twentieth_longer_than_with_the_best_fixed_counts() {
+fn programs_that_hardly_scale_come_near_the_best_counts() {
     // Four that are 1.57 times as fast on both CPUs, as four numpy scripts were.
     let texts = vec![regions(100, 13.75, 0.274); 4];
     let best = best_fixed(2, &texts);
@@ -215,8 +218,9 @@ fn programs_that_hardly_scale_take_at_most_a_twentieth_longer_than_with_the_best
     }
 }
 
+/// The best are fixed thread counts. The times alone are known.
 #[test]
-fn programs_of_unequal_scaling_whose_times_alone_are_known_come_near_the_best_fixed_counts() {
+fn unequal_scaling_with_known_times_comes_near_the_best() {
     let serial = [0.0, 0.6, 0.3];
     let texts: Vec<String> = serial.map(|serial| regions(100, 20.0, serial)).to_vec();
     let best = best_fixed(4, &texts);
@@ -271,8 +275,9 @@ fn a_program_may_ask_for_more_threads_than_its_workload_says() {
     }
 }
 
+/// A policy that knows nothing of thread limits runs them as it runs other programs.
 #[test]
-fn a_policy_that_knows_nothing_of_threads_runs_malleable_programs_as_others() {
+fn malleable_programs_run_under_any_policy() {
     let (text, rigid) =
         (regions(20, 50.0, 0.1), regions(20, 50.0, 0.1).replace("malleable = true", ""));
     for kind in [Kind::Linux, Kind::Fcfs, Kind::Gang, Kind::Greedy, Kind::Minwait] {

@@ -55,8 +55,9 @@ fn nice_values_share_a_cpu_as_their_weights_do() {
     assert_eq!(beside_a_plain_one(Kernel::ROUND_ROBIN, wanted).1, [(0, Aspect::Nice)]);
 }
 
+/// What the kernel clamps is reported.
 #[test]
-fn a_slice_is_how_long_turns_are_and_what_the_kernel_clamps_is_told() {
+fn a_slice_sets_the_length_of_turns() {
     let switches = |slice: u64| {
         let wanted = Settings { slice: Some(Nanos::from_millis(slice)), ..Settings::default() };
         let mut stage = stage("core:1", Kernel::EEVDF, &[(long(1), wanted), (long(1), wanted)]);
@@ -75,7 +76,7 @@ fn a_slice_is_how_long_turns_are_and_what_the_kernel_clamps_is_told() {
 }
 
 #[test]
-fn batch_threads_interrupt_nobody() {
+fn batch_threads_preempt_no_thread() {
     // A short burst now and then, beside a program that computes.
     let bursts = program(
         1,
@@ -102,7 +103,7 @@ fn batch_threads_interrupt_nobody() {
 }
 
 #[test]
-fn real_time_threads_come_before_all_others_and_take_turns_among_themselves() {
+fn real_time_threads_come_first_and_take_turns() {
     let real_time =
         |priority| Settings { class: Some(Class::RoundRobin(priority)), ..Settings::default() };
     let (shares, refused) = beside_a_plain_one(Kernel::EEVDF, real_time(1));
@@ -136,7 +137,7 @@ fn real_time_threads_come_before_all_others_and_take_turns_among_themselves() {
 }
 
 #[test]
-fn a_real_time_thread_takes_the_cpu_of_who_matters_least() {
+fn a_real_time_thread_takes_the_least_important_cpu() {
     let real_time = Settings { class: Some(Class::RoundRobin(1)), ..Settings::default() };
     let mut stage =
         stage("core:2", Kernel::EEVDF, &[(long(2), Settings::default()), (long(2), real_time)]);

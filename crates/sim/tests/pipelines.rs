@@ -43,8 +43,9 @@ fn done(cpus: usize, kernel: Kernel, models: Vec<Model>, seed: u64) -> Vec<f64> 
     done
 }
 
+/// A producer that waits for room is not woken for an item in place of a consumer.
 #[test]
-fn a_producer_that_waits_for_room_is_not_told_of_an_item_in_place_of_a_consumer() {
+fn a_producer_does_not_take_a_consumers_wake_up() {
     // Two producers and a consumer, and room for one: both kinds wait at once.
     for seed in 0..50 {
         let model = pipeline(&[(2, 100), (1, 100)], 100, 1, "0s");

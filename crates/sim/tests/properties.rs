@@ -185,8 +185,9 @@ fn hardware() -> Hardware {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
+    /// Each thread runs on CPUs that it may use.
     #[test]
-    fn time_goes_on_work_is_done_once_and_everybody_is_where_he_may_be(
+    fn time_advances_work_is_done_once_and_masks_hold(
         works in proptest::collection::vec(work(), 1..5),
         steps in proptest::collection::vec(asked(), 0..12),
         kernel in 0usize..6,

@@ -222,7 +222,7 @@ fn ends_on_one_cpu(kernel: Kernel, hardware: Hardware, stretch: u64, idle: bool)
 }
 
 #[test]
-fn where_nothing_falls_together_the_relations_hold_to_the_nanosecond() {
+fn without_ties_the_relations_hold_to_the_nanosecond() {
     for kernel in kernels() {
         let kernel = Kernel { skew_tick: false, ..kernel };
         let ends = ends_on_one_cpu(kernel, ideal("core:1"), 1, false);

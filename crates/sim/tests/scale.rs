@@ -48,7 +48,7 @@ fn a_thousand_programs_share_1024_cpus(policy: Kind, instructions: f64) {
 }
 
 #[test]
-fn a_thousand_programs_share_1024_cpus_side_by_side() {
+fn a_thousand_programs_share_1024_cpus_together() {
     a_thousand_programs_share_1024_cpus(Kind::Linux, 20e6);
 }
 

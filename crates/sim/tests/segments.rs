@@ -29,7 +29,7 @@ fn phases(phases: &[(f64, Mix)]) -> Model {
 }
 
 #[test]
-fn each_mix_is_a_block_and_it_is_told_how_long_work_takes_alone() {
+fn each_mix_is_a_block_with_its_time_alone() {
     let programs = vec![
         (0, phases(&[(30e6, Mix::computing(1.0)), (90e6, Mix::computing(2.0))])),
         (0, phases(&[(1e9, streams(0.05))])),
@@ -78,8 +78,9 @@ fn times(kind: Kind, fair: FairOptions, models: &[Model]) -> Vec<f64> {
     programs.iter().map(|program| program.done.unwrap().as_secs_f64()).collect()
 }
 
+/// They suffer more alike than under the kernel.
 #[test]
-fn programs_that_stream_and_programs_that_compute_suffer_more_alike_than_under_the_kernel() {
+fn streaming_and_computing_suffer_alike() {
     // About four seconds each, alone.
     let streaming = || phases(&[(3.2e9, streams(0.06))]);
     let computing = || phases(&[(9.3e9, Mix::computing(1.0))]);

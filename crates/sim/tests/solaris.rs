@@ -26,8 +26,9 @@ fn trace(kernel: Kernel, programs: Vec<(u64, Model, Settings)>) -> String {
     stage.table(0)
 }
 
+/// Longer turns follow.
 #[test]
-fn time_sharing_lowers_a_thread_by_ten_for_each_turn_that_it_used_up_and_longer_turns_follow() {
+fn time_sharing_lowers_a_thread_by_ten_per_used_turn() {
     // Both begin at level 59 with 20 ms.
     //   0  A.   20  A at 49, B (59) runs.   40  B at 49, behind A.
     //  40  A has 40 ms, 39.   80  B the same.
@@ -42,8 +43,9 @@ fn time_sharing_lowers_a_thread_by_ten_for_each_turn_that_it_used_up_and_longer_
     );
 }
 
+/// So it keeps its CPU against a lower one.
 #[test]
-fn time_sharing_raises_a_running_thread_each_second_so_that_it_keeps_its_cpu_against_a_lower_one() {
+fn time_sharing_raises_a_running_thread_each_second() {
     //    0  A alone: 59 until 20, 49 until 60, 39 until 140, 29 until 260, 19 until 420, 9 until 620, 0 from then on.
     // 1000  A is raised to 50, with 40 ms; this tick is charged.
     // 1001  B comes at 59 and runs for its 15 ms.
@@ -54,8 +56,9 @@ fn time_sharing_raises_a_running_thread_each_second_so_that_it_keeps_its_cpu_aga
     assert_eq!(trace(Kernel::SOLARIS_TS, two), "A 0-1001000, B 1001000-1016000, A 1016000-1115000");
 }
 
+/// The plan sets the slice.
 #[test]
-fn threads_of_equal_fixed_priority_take_turns_of_the_slice_that_the_plan_gave() {
+fn equal_fixed_priorities_take_turns_of_the_set_slice() {
     let two = vec![(0, computes(60), fixed(0, 30)), (0, computes(60), fixed(0, 30))];
     let table = trace(Kernel::SOLARIS_TS, two);
     let turns =
@@ -64,13 +67,14 @@ fn threads_of_equal_fixed_priority_take_turns_of_the_slice_that_the_plan_gave() 
 }
 
 #[test]
-fn a_slice_that_is_no_whole_number_of_ticks_ends_at_the_next_one() {
+fn a_slice_ends_at_the_next_tick() {
     let two = vec![(0, computes(40), fixed(0, 15)), (1000, computes(20), fixed(0, 15))];
     assert_eq!(trace(Kernel::SOLARIS_FX, two), "A 0-20000, B 20000-40000, A 40000-60000");
 }
 
+/// The thread that it displaces keeps its turn.
 #[test]
-fn a_higher_fixed_priority_runs_at_once_and_until_its_end_and_who_was_displaced_keeps_its_turn() {
+fn a_higher_fixed_priority_runs_at_once_and_to_its_end() {
     // B takes A's CPU at 5, and leaves it at 35. C waits for a turn of A: 20 ms, of which 5 were
     // before.
     let three = vec![
@@ -85,8 +89,9 @@ fn a_higher_fixed_priority_runs_at_once_and_until_its_end_and_who_was_displaced_
     );
 }
 
+/// This is what the kernel does without a plan.
 #[test]
-fn without_a_plan_the_kernel_of_fixed_priorities_gives_turns_of_200_ms() {
+fn fixed_priorities_have_turns_of_200_ms_by_default() {
     let two =
         vec![(0, computes(300), Settings::default()), (1000, computes(100), Settings::default())];
     assert_eq!(trace(Kernel::SOLARIS_FX, two), "A 0-200000, B 200000-300000, A 300000-400000");
@@ -116,9 +121,9 @@ fn watched(kernel: Kernel, hardware: Hardware, model: Model, seed: u64) -> Stage
     stage
 }
 
+/// Under fixed priorities, it waits.
 #[test]
-fn a_thread_that_wakes_takes_the_cpu_of_its_sibling_under_time_sharing_and_waits_under_fixed_priorities()
- {
+fn a_waking_thread_preempts_a_sibling_if_time_sharing() {
     // TS: thread 1 has the CPU at 20 ms, sleeps, and wakes at 1025 at 59, its sibling is at 50.
     let mut stage = watched(Kernel::SOLARIS_TS, ideal("core:1"), sibling_that_wakes(), 1);
     stage.until(Nanos::from_secs(2));
@@ -147,7 +152,7 @@ fn fighters() -> Model {
 }
 
 #[test]
-fn siblings_stab_each_other_under_time_sharing_only() {
+fn siblings_preempt_each_other_under_time_sharing_only() {
     let found = |kernel, seed| {
         let hardware = Hardware::words("package:1 core:4").unwrap();
         let mut stage = watched(kernel, hardware, fighters(), seed);
@@ -195,8 +200,9 @@ fn used(model: Model) -> (u64, u64) {
     ((usage.user_seconds * 1e6).round() as u64, usage.voluntary_switches)
 }
 
+/// Otherwise it sleeps.
 #[test]
-fn an_adaptive_mutex_is_spun_for_while_its_holder_runs_and_slept_for_when_it_does_not() {
+fn an_adaptive_mutex_spins_only_while_its_holder_runs() {
     // Thread 0 computes 2 ms. Thread 1 computes 0.5 ms and spins: until 1 ms, when the holder goes
     // to sleep...
     assert_eq!(used(holder_that_sleeps(Some(Nanos::NEVER))), (2000 + 500 + 500, 2));

@@ -40,15 +40,17 @@ fn turns(shape: &str) -> (u64, u64, [u64; 2]) {
     (stage.ends()[0].1, misses.unwrap(), sums)
 }
 
+/// Its data misses the cache.
 #[test]
-fn a_lock_that_crosses_packages_is_seen_later_and_its_data_misses_the_cache() {
+fn a_lock_from_another_package_is_seen_late() {
     // Of twenty turns the first finds everything there; each other one waits for the lock's line,
     // and for those of its data.
     assert_eq!(turns("package:2 core:1"), (20 * 100 + 19 * (1 + 10), 190, [0, 19]));
 }
 
+/// Nothing misses the cache.
 #[test]
-fn inside_a_package_it_costs_what_that_distance_does_and_nothing_misses() {
+fn inside_a_package_a_lock_costs_its_distance() {
     assert_eq!(turns("package:1 core:2"), (20 * 100, 0, [19, 0]));
     // Two caches of one package: as near, but a miss.
     assert_eq!(turns("package:1 l3:2 core:1"), (20 * 100, 190, [19, 0]));

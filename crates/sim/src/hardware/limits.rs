@@ -49,8 +49,9 @@ mod tests {
         bus = [{ of = 'package', bytes_per_nano = 10 }]\nswitch_nanos = 1500\nwake_nanos = 3000\n\
         signal_nanos = [30, 60, 200]\n";
 
+    /// The message says what is possible.
     #[test]
-    fn costs_that_would_leave_a_thread_no_time_are_refused_with_what_is_possible() {
+    fn costs_that_leave_threads_no_time_are_refused() {
         let told = |key: &str, value: &str| {
             let plain = TEXT.lines().filter(|line| !line.starts_with(key));
             let line = format!("{key} = {value}");

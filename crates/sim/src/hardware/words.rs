@@ -120,8 +120,9 @@ fn take(read: &mut Description, word: &str) -> Result<(), HardwareError> {
 mod tests {
     use super::*;
 
+    /// What they leave out has a default.
     #[test]
-    fn words_describe_a_machine_and_what_they_do_not_say_has_a_default() {
+    fn words_describe_a_machine() {
         let text =
             "package:2 l3:1 core:8 pu:2 gigahertz=2.6 cache_mib=20 memory_nanos=80 bus=package:40";
         let machine = Hardware::words(text).unwrap();

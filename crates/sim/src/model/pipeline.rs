@@ -100,8 +100,9 @@ mod tests {
         Model::read(&text.parse().unwrap(), threads)
     }
 
+    /// The first stages have the threads that are left over.
     #[test]
-    fn every_stage_has_its_threads_and_the_first_of_them_take_what_is_left_over() {
+    fn every_stage_of_a_pipeline_has_its_threads() {
         let stages = "{ threads = 1, instructions = 10 }, { threads = 2, instructions = 30 }";
         let model = read(stages, 3).unwrap();
         let compute = |instructions| Op::Compute { instructions, mix: 0 };
@@ -124,8 +125,9 @@ mod tests {
         assert_eq!(model.queues, [3]);
     }
 
+    /// There can be no instructions besides the pipeline.
     #[test]
-    fn a_pipeline_needs_as_many_threads_as_the_program_has_and_no_instructions_beside_it() {
+    fn a_pipeline_needs_exactly_the_programs_threads() {
         let told = |stages| read(stages, 3).unwrap_err().to_string();
         let message = told("{ threads = 2, instructions = 10 }");
         assert!(

@@ -69,8 +69,9 @@ fn threads_can_be_made_after_a_start_that_is_not_repeated() {
     assert_eq!(model.mixes[0], Mix::computing(1.0));
 }
 
+/// The region requests threads.
 #[test]
-fn the_parallel_part_of_a_malleable_phase_is_a_region_that_asks_for_threads() {
+fn the_parallel_part_of_a_malleable_phase_is_a_region() {
     let text = "malleable = true\n[[phase]]\ninstructions = 1e9\nserial = 0.2\nbarriers = 10\n\
         [[phase]]\nthreads = 2\nrepeat = 3\ninstructions = 4000";
     let model = read(text).unwrap();
