@@ -201,7 +201,8 @@ fn no_program_is_frozen_longer_than_the_limit() {
     assert_eq!(outcome.deviations[0].why, Refusal::FrozenTooLong);
 }
 
-/// It then runs for a while, even if the policy keeps planning to freeze it.
+/// A program that was frozen for too long runs for a while, even if the policy keeps planning to
+/// freeze it.
 #[test]
 fn a_program_frozen_too_long_runs_despite_the_policy() {
     let fake = Fake::new([MS(2500), MS(150)]);
@@ -280,7 +281,7 @@ fn a_repeated_program_runs_until_all_have_finished() {
 }
 
 #[test]
-fn nothing_in_the_accounts_lies_after_the_end() {
+fn nothing_in_the_accounts_is_after_the_end() {
     let mut fake = Fake::new([MS(100), MS(350)]);
     fake.stubborn.insert(ProgramId { slot: 0, generation: 3 });
     let mut entries = vec![Entry::new(1), Entry::new(1)];
@@ -297,7 +298,7 @@ fn nothing_in_the_accounts_lies_after_the_end() {
 }
 
 #[test]
-fn between_two_starts_it_is_heard_what_has_happened() {
+fn events_are_handled_between_two_starts() {
     let mut fake = Fake::new([MS(100), MS(100), MS(100)]);
     fake.script(MS(0), Happening::Interrupted(Interruption::Interrupt));
     let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
@@ -352,7 +353,7 @@ fn an_interruption_thaws_and_ends_every_program() {
     for slot in [0, 1] {
         let left = steps.iter().position(|s| *s == Step::Leave(p(slot)));
         let signalled = steps.iter().position(|s| *s == Step::Signal(p(slot), Signal::Interrupt));
-        assert!(left.is_some() && left < signalled, "let go before it is asked to end");
+        assert!(left.is_some() && left < signalled, "released before it is requested to end");
     }
     assert!(
         steps.contains(&Step::Signal(p(1), Signal::Kill)),
@@ -423,7 +424,7 @@ fn an_impossible_plan_ends_the_run_before_it_takes_effect() {
     assert!(fake.submitted.is_empty());
 }
 
-/// It is managed again once it goes on.
+/// A program that another process stopped is managed again once it goes on.
 #[test]
 fn a_program_stopped_from_outside_is_left_alone() {
     let mut fake = Fake::new([MS(500), MS(200)]);
@@ -433,13 +434,13 @@ fn a_program_stopped_from_outside_is_left_alone() {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
     });
     let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
-    assert!(!fake.steps().contains(&Step::Thaw(p(1))), "never continued by us");
+    assert!(!fake.steps().contains(&Step::Thaw(p(1))), "cosched never continues it");
     assert_eq!(outcome.programs[1].ran, MS(200));
     assert_eq!(outcome.programs[1].waited, Nanos::ZERO, "its stop is not our waiting time");
 }
 
 #[test]
-fn each_directive_is_reported_settled_once_when_it_is_in_effect() {
+fn each_directive_is_reported_once_when_it_is_in_effect() {
     let mut fake = Fake::new([MS(250), MS(250)]);
     fake.freeze_latency = MS(3);
     let mut turns = in_turn();

@@ -70,7 +70,7 @@ fn about(names: &[&str]) -> About {
     }
 }
 
-/// Every snapshot of a run of programs that need this long each.
+/// Every snapshot of a run of programs that each need this long.
 fn looked_at(work: &[Nanos], entries: Vec<Entry>, heartbeat: Nanos) -> Vec<Snapshot> {
     seen(work, entries, InTurn::default(), heartbeat, true)
 }
@@ -117,7 +117,7 @@ fn run_and_waiting_times_are_right_at_every_moment() {
 }
 
 #[test]
-fn what_is_counted_never_falls() {
+fn counters_never_fall() {
     let mut twice = Entry::new(2);
     twice.repeat = Repeat::Times(3);
     let seen = looked_at(&[MS(150), MS(700)], vec![twice, Entry::new(2)], MS(20));
@@ -174,18 +174,18 @@ fn heartbeats_are_on_time_while_a_viewer_is_connected() {
 /// ever.
 #[test]
 fn without_a_viewer_heartbeats_wait_for_the_engine() {
-    // Each quantum is followed by a beat, and there is no waking between them.
+    // Each quantum is followed by a beat, and the engine does not wake between them.
     let entries = vec![Entry::new(2); 2];
     let beside_quanta = seen(&[MS(1000); 2], entries, InTurn::default(), MS(90), false);
     assert!(gaps(&beside_quanta).iter().all(|gap| (90.0..110.0).contains(gap)));
-    // Nothing happens but the one program's end: the engine wakes for every second beat.
+    // Only the program's end happens: the engine wakes for every second beat.
     let quiet = gaps(&seen(&[MS(1000)], vec![Entry::new(2)], Once, MS(30), false));
     assert!(quiet.iter().filter(|gap| **gap == 60.0).count() > 10, "{quiet:?}");
 }
 
 #[test]
-fn a_chosen_slice_and_what_is_tried_stay_until_the_next_choice() {
-    /// Chooses a slice and tries a way at the start, and says something else later.
+fn a_slice_and_a_trial_stay_until_the_next_choice() {
+    /// Chooses a slice and tries an actuator at the start, and gives another reason later.
     struct Tries(u32);
     impl Policy for Tries {
         fn decide(&mut self, _: &[Cause], world: &World<'_>, plan: &mut Plan) {
@@ -261,7 +261,7 @@ fn a_snapshot_is_one_line_and_can_be_read_again() {
 }
 
 #[test]
-fn states_are_called_as_they_are_written() {
+fn states_have_their_json_names() {
     for state in State::ALL {
         assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{}\"", state.name()));
     }

@@ -1,4 +1,4 @@
-//! What policies that measure, lend threads or bind single threads rely on.
+//! What policies rely on that measure, limit threads or bind single threads.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ fn pause_at(at: Nanos) -> Wake {
 }
 
 #[test]
-fn what_falls_due_during_a_measurement_pause_waits_for_its_end() {
+fn wake_ups_in_a_measurement_pause_wait_for_its_end() {
     let mut fake = Fake::new([MS(250), MS(250)]);
     fake.freeze_latency = MS(2);
     let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
@@ -69,7 +69,7 @@ fn the_policy_learns_when_a_stopped_program_goes_on() {
 }
 
 #[test]
-fn a_program_that_was_let_go_can_be_taken_again() {
+fn a_released_program_can_be_managed_again() {
     let narrow = Settings::on(CpuSet::first(1));
     let policy = Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         let Some(program) = world.programs.first() else { return };
@@ -146,7 +146,7 @@ fn a_limit_of_no_threads_is_a_mistake() {
 }
 
 #[test]
-fn rules_for_threads_that_are_not_in_the_world_are_a_mistake() {
+fn rules_for_unknown_threads_are_a_mistake() {
     let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         run_all(world, plan);
         let thread = crate::ThreadId { slot: 0, generation: 0 };
@@ -172,7 +172,7 @@ fn a_program_that_runs_already_is_not_started() {
     assert_eq!(outcome.programs[0].ran, MS(35));
 }
 
-/// This is about a program that the user takes out of the run.
+/// A program that the user detaches is no longer a part of the run.
 #[test]
 fn a_detached_program_runs_on_and_is_not_waited_for() {
     let mut fake = Fake::new([MS(100), MS(4000)]);
@@ -200,9 +200,9 @@ fn ctrl_c_detaches_attached_and_ends_started_programs() {
     assert!(outcome.programs[0].completions.is_empty());
 }
 
-/// Twenty thousand threads, each with a rule, of which one changes per quantum. What costs the
-/// number of rules times the number of threads does not end before the test runner loses its
-/// patience.
+/// Twenty thousand threads have a rule each, and one rule changes per quantum. An algorithm whose
+/// cost is the number of rules times the number of threads would not end before the test runner's
+/// time limit.
 #[test]
 fn only_threads_whose_rules_change_are_set() {
     const PROGRAMS: u16 = 4;
@@ -245,6 +245,6 @@ fn only_threads_whose_rules_change_are_set() {
         now.filter(|(_, step)| matches!(step, Step::ApplyThread(..))).count()
     };
     assert_eq!(told(MS(100)), THREADS as usize);
-    // The one whose rule changes, and the one whose rule is again as before.
+    // The thread whose rule changes, and the thread whose rule changes back.
     assert!((2..QUANTA as u64).all(|quantum| told(MS(100 * quantum)) == 2));
 }

@@ -1,4 +1,4 @@
-//! What comes to light late, since cosched was stopped or did not hear of it before.
+//! Events that are found late, because cosched was stopped or did not hear of them before.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn what_is_found_after_the_end_has_its_own_time() {
 fn late_news_does_not_precede_earlier_decisions() {
     let mut fake = Fake::new([MS(400), MS(400)]);
     let what = Happening::Exited(p(1), Exit::Code(0), Usage::default());
-    // At 100 ms it was the other's turn.
+    // At 100 ms it was the other program's turn.
     fake.script_late(MS(130), Event { at: MS(90), what });
     let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
     let program = &outcome.programs[1];

@@ -7,12 +7,12 @@ fn at(outcome: &Outcome) -> Vec<u64> {
 }
 
 #[test]
-fn a_switch_that_starts_a_program_or_follows_an_end_counts_too() {
-    // The second runs first, for 100 ms of its 250; each change of turns is a decision.
+fn switches_with_a_start_or_after_an_end_count_too() {
+    // The second program runs first, for 100 ms of its 250. Each change of turns is a decision.
     let (_, outcome) =
         run(Fake::new([MS(250), MS(250)]), in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
     assert_eq!(at(&outcome), [100, 200, 300, 400, 450]);
-    // At 100 ms a program was started, at 450 ms one had ended: there was no gap to measure.
+    // At 100 ms a program was started, and at 450 ms one had ended. There was no gap to measure.
     assert_eq!(outcome.switch_gaps.latest.len(), 3);
 }
 
@@ -29,8 +29,8 @@ fn a_continued_gang_an_end_or_a_first_start_is_no_switch() {
     assert_eq!(outcome.switches.count(), 0);
 }
 
-/// One after the other, in the order of the workload; a program that has ended and comes again is
-/// last.
+/// Programs run one after another, in the order of the workload. A program that has ended and
+/// arrives again is last.
 fn in_line() -> impl Policy {
     let mut line: Vec<ProgramId> = Vec::new();
     Ask(move |causes: &[Cause], _: &World<'_>, plan: &mut Plan| {
@@ -63,8 +63,7 @@ fn a_restart_alone_is_no_switch_and_after_another_it_is() {
 /// The engine thaws a program that was frozen for the allowed time, against the policy's plan.
 #[test]
 fn a_thaw_forced_by_the_engine_is_no_switch() {
-    // The first is frozen for ever, as far as the policy is concerned; the engine lets it run all
-    // the same.
+    // The policy freezes the first program for ever. The engine thaws it all the same.
     let unjust = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if causes.iter().any(|cause| matches!(cause, Cause::Arrived(_))) {
             world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
