@@ -15,12 +15,12 @@ fn of_two_threads(n: u16) -> Vec<Program> {
     (0..n).map(|slot| program(slot, 2)).collect()
 }
 
-/// When something was measured last.
+/// The time of the last measurement.
 fn sampled_at(lab: &Lab<Auto>) -> Nanos {
     lab.scene.samples.iter().map(|sample| sample.to).max().unwrap_or_default()
 }
 
-/// Goes on until programs that came have settled, if that is what is waited for.
+/// Goes on until new programs have settled, if the policy waits for that.
 fn settled(lab: &mut Lab<Auto>) -> Option<Nanos> {
     let at = lab.wake_of(SAMPLES).filter(|at| *at == lab.scene.now + SETTLE)?;
     while lab.next_wake() < Some(at) {
@@ -31,7 +31,7 @@ fn settled(lab: &mut Lab<Auto>) -> Option<Nanos> {
     Some(at)
 }
 
-/// Goes on to the next sample, in which each program did this.
+/// Goes on to the next sample, in which each program did what `did` returns.
 fn sample_by(lab: &mut Lab<Auto>, did: impl Fn(&Program, Sample) -> Option<Sample>) {
     let from = settled(lab).unwrap_or_else(|| sampled_at(lab));
     let at = lab.wake_of(SAMPLES).unwrap();
@@ -47,13 +47,13 @@ fn part(sample: &Sample, part: f64) -> Nanos {
     Nanos(((sample.to - sample.from).0 as f64 * part) as u64)
 }
 
-/// A program that used so many CPUs while it might run, which was this part of the time.
+/// A sample of a program that used this many CPUs while it might run, for this part of the time.
 fn used(empty: Sample, cpus: f64, running: f64) -> Sample {
     let on_cpu = part(&empty, cpus * running);
     Sample { on_cpu, user_time: Some(on_cpu), frozen: part(&empty, 1.0 - running), ..empty }
 }
 
-/// Goes on to the next sample, in which these programs used so many CPUs, for this part of the
+/// Goes on to the next sample, in which these programs used this many CPUs, for this part of the
 /// time.
 fn sample(lab: &mut Lab<Auto>, did: &[(u16, f64, f64)]) {
     sample_by(lab, |p, empty| {
@@ -62,12 +62,12 @@ fn sample(lab: &mut Lab<Auto>, did: &[(u16, f64, f64)]) {
     });
 }
 
-/// The same where all programs did the same.
+/// Goes on to the next sample, in which all programs did this.
 fn sample_alike(lab: &mut Lab<Auto>, cpus: f64, running: f64) {
     sample_by(lab, |_, empty| Some(used(empty, cpus, running)));
 }
 
-/// The same where so many threads of each program waited for a CPU.
+/// Goes on to the next sample, in which this many threads of each program waited for a CPU.
 fn sample_with_queues(lab: &mut Lab<Auto>, cpus: f64, waiting: f64) {
     sample_by(lab, |_, empty| {
         let run_delay = Some(part(&empty, waiting));
@@ -120,7 +120,7 @@ fn auto_starts_like_linux_and_samples_where_it_can_help() {
 }
 
 #[test]
-fn programs_that_may_not_be_frozen_count_and_take_no_turns() {
+fn unfreezable_programs_count_and_take_no_turns() {
     let unfreezable = |slot, threads| Program { freezable: false, ..program(slot, threads) };
     let ground = |programs| chosen(&lab(2, programs)).unwrap().1;
     assert_eq!(ground(vec![unfreezable(0, 2), program(1, 2)]), Ground::FewFreezable);
@@ -146,7 +146,7 @@ fn programs_that_fill_all_cpus_alone_take_turns() {
     assert_eq!(lab.quantum().map(|quantum| quantum.3), Some(QUANTUM));
 }
 
-/// This holds whatever number of threads they request.
+/// Programs that use one CPU each run together, whatever number of threads they request.
 #[test]
 fn programs_that_use_one_cpu_each_run_together() {
     let mut lab = lab(2, of_two_threads(4));
@@ -157,7 +157,7 @@ fn programs_that_use_one_cpu_each_run_together() {
 }
 
 #[test]
-fn programs_of_one_thread_share_a_solo_probe_with_a_cpu_each() {
+fn single_threaded_programs_share_a_solo_probe() {
     let mut lab = lab(2, (0..5).map(|slot| program(slot, 1 + slot % 2)).collect());
     sample_alike(&mut lab, 0.4, 1.0);
     assert!(probes(&lab));
@@ -197,7 +197,7 @@ fn more_may_be_lost_where_two_programs_never_sleep_alone() {
     }
 }
 
-/// The pause before the next solo probes then doubles.
+/// After turns have ended, the pause before the next solo probes doubles.
 #[test]
 fn turns_that_do_less_work_end() {
     let mut lab = in_turns(of_two_threads(4));
@@ -211,7 +211,7 @@ fn turns_that_do_less_work_end() {
         Why::Chosen { explored, .. } => Some(explored),
         _ => None,
     });
-    // Of a second, two fifths.
+    // Two fifths of a second.
     let cost = explored.unwrap();
     assert!((Nanos::from_millis(390)..Nanos::from_millis(420)).contains(&cost), "{cost}");
     for pause in [500, 1000, 2000, 4000] {
@@ -225,7 +225,7 @@ fn turns_that_do_less_work_end() {
     }
 }
 
-/// A program that arrives before that waits for its turn.
+/// A program that arrives while others take turns waits for its turn.
 #[test]
 fn turns_end_when_one_program_is_left() {
     let mut lab = in_turns(of_two_threads(3));
@@ -239,7 +239,7 @@ fn turns_end_when_one_program_is_left() {
     assert_eq!((lab.running(), lab.next_wake()), (vec![7], None));
 }
 
-/// This holds whatever CPU time other users take.
+/// CPUs count as short by waiting threads, whatever CPU time other users take.
 #[test]
 fn waiting_threads_show_that_cpus_are_short() {
     let mut short = lab(2, of_two_threads(4));
@@ -297,7 +297,7 @@ fn losing_turns_end_even_if_a_program_is_repeated() {
 }
 
 #[test]
-fn a_program_that_is_repeated_brings_no_more_solo_probes() {
+fn a_repeated_program_causes_no_more_solo_probes() {
     let mut lab = lab(2, of_two_threads(3));
     let mut count = 0;
     for _ in 0..120 {

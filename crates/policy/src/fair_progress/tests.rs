@@ -1,4 +1,4 @@
-//! The whole policy, on a machine of two formulas.
+//! The whole policy, on a machine that has two formulas.
 
 use cosched_core::{GroupId, ProgramState};
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::testkit::{Lab, options, program, unit};
 use bench::*;
 
-/// Without training, progress is less equal.
+/// Equal weights give equal progress. Without training, progress is less equal.
 #[test]
 fn equal_weights_give_equal_progress() {
     let mut trained = Bench::new(fair(None), 4, singles(8), &MIXED);
@@ -30,7 +30,7 @@ fn twice_the_weight_is_twice_the_progress() {
     assert!((3.7..4.3).contains(&ratio), "{ratio}: {:?}", bench.done);
 }
 
-/// They leave CPUs idle.
+/// Training quanta leave CPUs idle.
 #[test]
 fn training_quanta_are_short_and_keep_the_limit() {
     let loud = [60.0, 55.0, 50.0, 45.0, 60.0, 55.0, 50.0, 45.0];
@@ -42,7 +42,10 @@ fn training_quanta_are_short_and_keep_the_limit() {
         let running = bench.lab.running().len();
         if bench.is_training() {
             assert!((length - 0.025).abs() < 1e-9, "{length}");
-            assert!(running <= 2, "hardly anybody fits beside a loud program: {running}");
+            assert!(
+                running <= 2,
+                "hardly any program fits together with a high-traffic one: {running}"
+            );
             idle += length * (4 - running) as f64;
             trained += 1;
         }
@@ -95,8 +98,8 @@ fn without_phase_detection_positions_are_not_sampled() {
     assert_eq!((looks(true), looks(false)), (3, 0));
 }
 
-/// What both have in common beside what they are asked for: six seconds of programs that tick 80
-/// times a second alone, two of which are in each other's way, and nothing known of traffic.
+/// The common part of two tests: six seconds of programs that tick 80 times a second alone. Two of
+/// them disturb each other, and nothing is known of traffic.
 fn six_seconds(by_company: bool, training_limit: Option<f64>) -> Bench {
     let blind = FairOptions { peak: None, by_company, ..fair(training_limit) };
     let bench = Bench::new(blind, 2, singles(4), &[60.0, 50.0, 2.0, 0.0]);
@@ -107,7 +110,8 @@ fn six_seconds(by_company: bool, training_limit: Option<f64>) -> Bench {
     bench
 }
 
-/// There are few ticks. Programs that slow each other are kept apart.
+/// With few ticks, programs that slow each other are kept apart, and progress gets equal within
+/// some seconds.
 #[test]
 fn progress_by_ticks_is_equal_after_some_seconds() {
     let (plain, ours) = (six_seconds(false, Some(0.0)), six_seconds(true, Some(0.02)));
@@ -125,7 +129,8 @@ fn training_that_cannot_finish_in_the_limit_is_not_begun() {
     assert!(trained(None) >= 4 * 3, "{}", trained(None));
 }
 
-/// There are none while every program has CPUs. The first quantum begins with a measurement pause.
+/// While every program has CPUs there are no quanta. The first quantum begins with a measurement
+/// pause.
 #[test]
 fn without_contention_there_are_no_quanta() {
     let mut bench = Bench::new(fair(None), 4, singles(3), &[0.0; 5]);
@@ -140,7 +145,7 @@ fn without_contention_there_are_no_quanta() {
     assert!(bench.lab.running().contains(&4) || bench.lab.running().len() == 4);
     assert_eq!(bench.lab.quantum().map(|(.., length)| length), Some(MS(100)));
     bench.lab.exit(0);
-    assert_eq!(bench.lab.next_wake(), None, "there is room for everybody again");
+    assert_eq!(bench.lab.next_wake(), None, "there is room for every program again");
     assert_eq!(bench.lab.running(), [1, 2, 3, 4]);
 }
 
@@ -170,7 +175,7 @@ fn a_newcomer_starts_at_zero_and_delays_others_little() {
     }
 }
 
-/// Small programs that fill gaps make more progress.
+/// Programs of several CPUs make equal progress, and small programs that fill gaps make more.
 #[test]
 fn programs_of_several_cpus_make_equal_progress() {
     let programs = [2, 1, 4, 1, 3].iter().zip(0..).map(|(cpus, slot)| program(slot, *cpus));
@@ -202,7 +207,7 @@ fn no_program_is_frozen_beyond_the_limit_however_far_ahead() {
 }
 
 #[test]
-fn where_the_machine_tells_the_time_alone_nothing_is_trained() {
+fn nothing_is_trained_where_times_alone_are_known() {
     let optimal = FairOptions { optimal: true, ..fair(None) };
     let mut bench = Bench::new(optimal, 4, singles(8), &[60.0; 8]);
     for _ in 0..50 {
@@ -266,7 +271,8 @@ fn quiet_co_runners_tell_more_than_the_mean_of_all() {
     assert!(by_company - 1.0 < 0.4 * (by_mean - 1.0), "{by_company} {by_mean}");
 }
 
-/// Afterwards, the program takes turns with the others.
+/// A program that was stopped from outside makes no progress, and takes turns with the others
+/// afterwards.
 #[test]
 fn a_stop_from_outside_brings_no_progress() {
     let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
@@ -287,7 +293,7 @@ fn a_stop_from_outside_brings_no_progress() {
     }
 }
 
-/// Its lead does not grow while it is stopped.
+/// A program's lead does not grow while it is stopped.
 #[test]
 fn a_program_stopped_while_ahead_keeps_its_lead() {
     let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
@@ -299,7 +305,7 @@ fn a_program_stopped_while_ahead_keeps_its_lead() {
 }
 
 #[test]
-fn a_newcomer_need_not_catch_up_with_those_that_are_stopped() {
+fn a_newcomer_does_not_catch_up_with_stopped_programs() {
     let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 5]);
     bench.quanta(4);
     bench.lab.set_state(0, ProgramState::StoppedByOther);
@@ -310,13 +316,13 @@ fn a_newcomer_need_not_catch_up_with_those_that_are_stopped() {
     assert!((4..=6).contains(&bench.turns(4)), "{:?}", bench.ran);
 }
 
-/// The other programs keep what they have.
+/// While a program is repeated, the other programs keep their progress.
 #[test]
 fn a_repeated_program_gets_no_more_than_its_share() {
     let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
     let others = |bench: &Bench| [1, 2, 3].map(|slot| bench.progress(slot));
     while bench.lab.scene.now < Nanos::from_secs(10) {
-        // It takes 45 ms more than any whole quanta.
+        // Its run takes 45 ms more than a number of whole quanta.
         if bench.lab.running().contains(&0) && bench.turns(0) % 2 == 1 {
             bench.pass(MS(45));
             let (before, own) = (others(&bench), bench.progress(0));
@@ -331,7 +337,7 @@ fn a_repeated_program_gets_no_more_than_its_share() {
     assert!(bench.unfairness() < 1.05, "{:?}", bench.done);
 }
 
-/// Its programs are trained until their speed without others is known.
+/// The programs of a group are trained until their speed without others is known.
 #[test]
 fn a_group_is_trained_together() {
     let mut programs = singles(4);
@@ -380,7 +386,7 @@ fn waits(bench: &Bench) -> Vec<(u16, Why)> {
 }
 
 #[test]
-fn before_anybody_has_come_anywhere_they_wait_in_a_queue() {
+fn programs_without_progress_wait_in_a_queue() {
     let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
     assert_eq!(waits(&bench), [(2, Why::Queued { ahead: 2 }), (3, Why::Queued { ahead: 3 })]);
     bench.quantum();

@@ -10,7 +10,7 @@ const BOTH: [Kind; 2] = [Kind::AdaptiveGreedy, Kind::AdaptiveMinwait];
 
 type AnyLab = Lab<Box<dyn Policy + Send>>;
 
-/// Programs that ask for these numbers of threads.
+/// Programs that request these numbers of threads.
 fn malleable(threads: &[u16]) -> Vec<Program> {
     let program =
         |(slot, n): (usize, &u16)| Program { malleable: true, ..program(slot as u16, *n) };
@@ -21,7 +21,7 @@ fn lab(kind: Kind, cpus: u16, programs: Vec<Program>) -> AnyLab {
     Lab::new(kind.build(&Options::default()).unwrap(), cpus, programs)
 }
 
-/// A program asks for two threads.
+/// A program requests two threads.
 fn asks(slot: u16) -> Cause {
     Cause::Requested { program: ProgramId::first(slot), threads: 2, blocked: true }
 }
@@ -33,14 +33,14 @@ fn grant(plan: &Plan, slot: u16) -> Option<u16> {
     }
 }
 
-/// The threads that each has in the present quantum; 0: it does not run.
+/// The threads of each program in the present quantum; 0: it does not run.
 fn threads(lab: &AnyLab) -> Vec<u16> {
     let threads = |p: &Program| if p.state == ProgramState::Running { p.granted } else { 0 };
     lab.scene.programs.iter().map(threads).collect()
 }
 
-/// Lets the present quantum pass, in which programs make this progress with so many threads, and
-/// tells what was read.
+/// Lets the present quantum pass, in which programs make this progress by their thread counts, and
+/// delivers the readings.
 fn pass(lab: &mut AnyLab, rate: fn(u16) -> f64) {
     let Some(at) = lab.next_wake() else { panic!("nothing is to come") };
     let (from, seconds) = (lab.scene.now, (at - lab.scene.now).as_secs_f64());
@@ -54,7 +54,7 @@ fn pass(lab: &mut AnyLab, rate: fn(u16) -> f64) {
     lab.wake_reading();
 }
 
-/// With all their threads, they would take turns.
+/// Programs that would take turns with all their threads run together with few.
 #[test]
 fn programs_run_together_with_few_threads_each() {
     for kind in BOTH {
@@ -65,7 +65,7 @@ fn programs_run_together_with_few_threads_each() {
     }
 }
 
-/// They keep the threads that they have.
+/// Programs that cannot change their threads get no limit, and keep the threads that they have.
 #[test]
 fn programs_of_fixed_threads_get_no_thread_limit() {
     for kind in BOTH {
@@ -90,12 +90,12 @@ fn a_program_alone_has_all_threads_that_it_requests() {
     }
 }
 
-/// The CPUs that each is bound to; `None`: to none.
+/// How many CPUs each program is bound to; `None`: it is not bound.
 fn bound(lab: &AnyLab) -> Vec<Option<usize>> {
     lab.scene.programs.iter().map(|program| program.cpus.map(|cpus| cpus.len())).collect()
 }
 
-/// Without a request, it sees fewer once it has run for a while.
+/// A program without a request is bound to fewer CPUs once it has run for a while.
 #[test]
 fn a_program_sees_all_cpus_until_its_first_request() {
     for kind in BOTH {
@@ -112,19 +112,19 @@ fn a_program_sees_all_cpus_until_its_first_request() {
     }
 }
 
-/// This is about packing.
+/// Programs without a request are packed as if they had one thread.
 #[test]
 fn programs_without_a_request_count_as_one_thread() {
     let mut lab = lab(Kind::AdaptiveGreedy, 2, malleable(&[2; 3]));
     let running = |lab: &AnyLab| threads(lab).iter().filter(|threads| **threads > 0).count();
-    assert_eq!(running(&lab), 2, "two that load, beside each other");
+    assert_eq!(running(&lab), 2, "two that load run together");
     lab.tell(&[asks(0), asks(1), asks(2)]);
     lab.wake();
     lab.wake();
     assert_eq!(running(&lab), 1, "there is no even share for three, so they take turns");
 }
 
-/// Lets quanta pass in which programs use so many CPUs each, by slot.
+/// Lets quanta pass in which programs use this many CPUs each, by slot.
 fn pass_using(lab: &mut AnyLab, quanta: usize, used: [f64; 3]) {
     for _ in 0..quanta {
         let (Some(at), from) = (lab.next_wake(), lab.scene.now) else {
@@ -164,7 +164,7 @@ fn programs_that_use_half_their_cpus_run_unbound() {
     assert_eq!(beside(&lab), 1);
 }
 
-/// They go there at the next decision.
+/// Threads that a program no longer requests go to the others at the next decision.
 #[test]
 fn threads_no_longer_requested_go_to_the_others() {
     for kind in BOTH {
@@ -173,8 +173,8 @@ fn threads_no_longer_requested_go_to_the_others() {
         let program = ProgramId::first(0);
         lab.scene.programs[0].requested = 1;
         lab.tell(&[Cause::Requested { program, threads: 1, blocked: true }]);
-        assert!(lab.plan.programs.is_empty(), "it is answered with what stands");
-        // It has asked for four in this quantum, too.
+        assert!(lab.plan.programs.is_empty(), "it is answered with the present limit");
+        // It has also requested four in this quantum.
         lab.wake();
         lab.wake();
         assert_eq!(threads(&lab), [1, 3], "{kind}");
@@ -201,7 +201,7 @@ fn profiles_show_that_all_threads_in_turn_are_faster() {
     }
 }
 
-/// They take a hundredth of the time.
+/// Trials take a hundredth of the time.
 #[test]
 fn trials_find_that_fewer_threads_are_faster() {
     for kind in BOTH {
@@ -239,7 +239,7 @@ fn a_trial_that_shows_nothing_better_is_undone() {
     }
 }
 
-/// Soon, nothing is sampled either.
+/// Where nothing can be measured, nothing is tried, and soon nothing is sampled.
 #[test]
 fn without_measurements_nothing_is_tried() {
     for kind in BOTH {
@@ -270,7 +270,7 @@ fn newcomers_share_the_cpus_from_the_next_decision_on() {
 proptest! {
     #![proptest_config(cases(200))]
 
-    /// This holds for any requests, arrivals and ends.
+    /// Thread limits fit the CPUs for any requests, arrivals and ends.
     #[test]
     fn thread_limits_fit_the_cpus_and_all_are_served(
         kind in prop_oneof![Just(BOTH[0]), Just(BOTH[1])],
@@ -284,7 +284,7 @@ proptest! {
             program.malleable = *malleable;
             program.asked = if *malleable { *threads } else { (*threads).min(cpus) };
             program.requested = program.asked;
-            // Before, it is bound to nothing.
+            // Before that, it is not bound.
             program.ran = LOADED;
         }
         let mut lab = lab(kind, cpus, programs);

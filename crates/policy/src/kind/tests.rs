@@ -75,7 +75,7 @@ fn bandwidth_without_traffic_or_table_names_the_remedy() {
 }
 
 #[test]
-fn fill_is_for_greedy_and_cgreedy() {
+fn fill_is_accepted_by_greedy_and_cgreedy_only() {
     let filling = Options { fill: true, ..options() };
     for kind in Kind::ALL {
         assert_eq!(kind.build(&filling).is_ok(), kind.fills(), "{kind}");
@@ -84,7 +84,7 @@ fn fill_is_for_greedy_and_cgreedy() {
 }
 
 #[test]
-fn a_quantum_of_nothing_or_of_a_year_is_refused_with_the_range() {
+fn impossible_quanta_are_refused_with_the_range() {
     for quantum in [Nanos::ZERO, Nanos::from_secs(365 * 86_400)] {
         let options = Options { quantum, ..Options::default() };
         let Err(unfit) = Kind::Gang.build(&options) else { panic!("{quantum} was taken") };

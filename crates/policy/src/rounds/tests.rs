@@ -32,14 +32,14 @@ fn four_programs_on_six_cpus_make_rounds_of_four_quanta() {
 }
 
 #[test]
-fn the_same_four_take_rounds_of_three_quanta_under_greedy() {
+fn greedy_needs_three_quanta_for_the_four_programs() {
     let mut lab = lab(Kind::Greedy, 6, programs(&FOUR_ON_SIX));
     assert_eq!(lab.quantum(), Some((1, 0, 3, QUANTUM)));
     assert_eq!(lab.quanta(6), [vec![3], vec![0, 2], vec![1], vec![3], vec![0, 2], vec![1]]);
     assert_eq!(lab.quantum(), Some((3, 0, 3, QUANTUM)));
 }
 
-/// They run round after round.
+/// The six gangs of table 5.2 run round after round.
 #[test]
 fn table_5_2_gives_the_six_gangs_of_section_5_3() {
     let mut lab = lab(Kind::Greedy, 24, programs(&TABLE_5_2.map(|row| row.1)));
@@ -58,7 +58,7 @@ fn a_gangs_programs_have_cpus_of_their_own() {
     assert_eq!(lab.scene.programs[2].cpus, Some(CpuSet::first(2)));
 }
 
-/// It shares the time when another gang arrives.
+/// A gang that is alone shares the time when another gang arrives.
 #[test]
 fn one_gang_alone_runs_without_wake_ups() {
     let mut lab = lab(Kind::Greedy, 4, programs(&[2, 2]));
@@ -80,7 +80,7 @@ fn reports_that_change_nothing_leave_everything_alone() {
     }
 }
 
-/// It does not overtake others.
+/// A newcomer does not overtake others.
 #[test]
 fn a_newcomer_waits_for_the_quantums_end() {
     let mut lab = lab(Kind::Gang, 2, programs(&[1, 1]));
@@ -92,7 +92,7 @@ fn a_newcomer_waits_for_the_quantums_end() {
     assert_eq!(lab.quanta(5), [[0], [1], [9], [0], [1]]);
 }
 
-/// It starts at once and has a whole quantum.
+/// The next gang starts at once and has a whole quantum.
 #[test]
 fn the_next_gang_starts_when_the_running_one_is_empty() {
     let mut lab = lab(Kind::Greedy, 2, programs(&[2, 1, 1]));
@@ -108,23 +108,23 @@ fn the_next_gang_starts_when_the_running_one_is_empty() {
     lab.exit(3);
     assert_eq!((lab.running(), lab.next_wake()), (vec![], None));
     lab.arrive(program(4, 1));
-    assert_eq!(lab.running(), [4], "nobody ran, so it starts at once");
+    assert_eq!(lab.running(), [4], "no program ran, so it starts at once");
 }
 
-/// The two rounds are those before and after the change.
+/// A wait is at most as long as the rounds before and after the change.
 #[test]
 fn one_change_makes_no_wait_longer_than_two_rounds() {
     let mut lab = lab(Kind::Greedy, 6, programs(&[6, 4, 2, 3, 3]));
     assert_eq!(lab.quanta(2), [vec![0], vec![1, 2]]);
     lab.pass(QUANTUM / 2);
-    // The newcomer takes 2's place beside 1, and 2 has to look for another one.
+    // The newcomer takes 2's place in the gang of 1, and 2 has to go into another one.
     lab.arrive(program(5, 2));
     lab.change(2, |p| p.asked = 1);
     assert_eq!(lab.quanta(5), [vec![3, 4], vec![0], vec![1, 5], vec![2], vec![3, 4]]);
 }
 
 #[test]
-fn a_changed_thread_count_makes_other_gangs_at_the_next_quantum() {
+fn changed_thread_counts_regroup_at_the_next_quantum() {
     let mut lab = lab(Kind::Greedy, 4, programs(&[2, 2, 2]));
     assert_eq!(lab.running(), [0, 1]);
     lab.change(0, |p| p.asked = 4);
@@ -134,14 +134,14 @@ fn a_changed_thread_count_makes_other_gangs_at_the_next_quantum() {
 }
 
 #[test]
-fn other_cpus_end_the_turn_at_once() {
+fn a_change_of_cpus_ends_the_turn_at_once() {
     let mut lab = lab(Kind::Greedy, 4, programs(&[2, 2]));
     lab.scene.cpus = CpuSet::first(2);
     lab.tell(&[Cause::MachineChanged]);
     assert_eq!(lab.quanta(3), [[0], [1], [0]]);
 }
 
-/// This is about programs that are stopped from outside.
+/// Programs that were stopped from outside leave the queue, and come back at its end.
 #[test]
 fn stopped_programs_leave_the_queue_and_return_last() {
     let mut lab = lab(Kind::Gang, 2, programs(&[1, 1, 1]));
@@ -153,7 +153,7 @@ fn stopped_programs_leave_the_queue_and_return_last() {
     assert_eq!(lab.quanta(4), [[2], [1], [0], [2]]);
 }
 
-/// They run at once, and the reason is given once.
+/// Programs that may not be frozen run at once, and the reason is given once.
 #[test]
 fn unfreezable_programs_always_run() {
     let stubborn = Program { freezable: false, ..program(2, 2) };
@@ -174,7 +174,7 @@ fn programs_of_a_group_share_their_turns() {
     assert_eq!(lab.quanta(3), [vec![0, 2], vec![1], vec![0, 2]]);
 }
 
-/// With many gangs, quanta are shorter.
+/// Heavier programs have longer quanta, and with many gangs quanta are shorter.
 #[test]
 fn heavier_programs_have_longer_quanta() {
     let mut all = programs(&[2, 2]);
@@ -208,7 +208,7 @@ fn a_plan_names_only_programs_whose_turn_changes() {
     assert_eq!(named(), [12, 11]);
 }
 
-/// Turns stay as they are.
+/// A program that backfills keeps its turns.
 #[test]
 fn greedy_fill_backfills_the_longest_waiting_program() {
     // Gangs of first-fit: 0 (five of six CPUs), 1 (four), 2 (four).
@@ -217,12 +217,12 @@ fn greedy_fill_backfills_the_longest_waiting_program() {
     let mut plain = lab(Kind::Greedy, 6, all.clone());
     assert_eq!(plain.quanta(3), [vec![0, 3], vec![1, 4], vec![2]]);
     let mut filled = filling(Kind::Greedy, 6, all);
-    // Behind 2 the free two CPUs go to 4, which would wait longer than 3, whose turn is next.
+    // Behind 2 the two free CPUs go to 4, which would wait longer than 3, whose turn is next.
     assert_eq!(filled.quanta(4), [vec![0, 3], vec![1, 4], vec![2, 4], vec![0, 3]]);
 }
 
 #[test]
-fn cgreedy_pairs_and_fills_with_one_more() {
+fn cgreedy_pairs_programs_and_fill_adds_one() {
     let mut all = programs(&[2, 2, 1, 1]);
     for (p, misses) in all.iter_mut().zip([9.0, 1.0, 2.0, 3.0]) {
         p.profile.misses_per_kilo_instruction = Some(misses);
@@ -244,7 +244,7 @@ fn every_program_has_a_reason() {
 }
 
 #[test]
-fn a_program_that_was_stopped_in_its_turn_has_lost_it() {
+fn a_program_stopped_in_its_turn_loses_the_turn() {
     let mut lab = lab(Kind::Greedy, 2, programs(&[1, 1, 2]));
     lab.wake();
     assert_eq!(lab.running(), [0, 1]);
