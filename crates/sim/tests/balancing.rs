@@ -1,4 +1,4 @@
-//! Where a thread goes when work is evened out, on a machine of two packages.
+//! Where a thread goes by load balancing, on a machine of two packages.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ fn on(cpus: &[usize]) -> Settings {
 #[test]
 fn an_idle_cpu_takes_work_of_its_own_package_first() {
     for seed in 1..9 {
-        // Three threads keep CPU 0 busy for 3 ms. Then it could take one of the two of CPU 2,
+        // Three threads keep CPU 0 busy for 3 ms. It could then take one of the two of CPU 2,
         // behind the other cache of its package, or one of the three of CPU 4.
         let keeps_busy = (0, computes(1), on(&[0]));
         let (near, far) = ((100, computes(100), on(&[0, 2])), (100, computes(100), on(&[0, 4])));

@@ -1,5 +1,5 @@
-//! Malleable programs: they ask at the beginning of each region, run it with what they get, and do
-//! the same work with any number.
+//! Malleable programs: they request threads at the beginning of each region, run it with the
+//! threads that they get, and do the same work with any number.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ fn model(text: &str, threads: u16) -> Model {
     Model::read(&text.parse().unwrap(), threads).unwrap()
 }
 
-/// Regions of so many milliseconds of work each, of which a share is serial.
+/// Regions of this many milliseconds of work each, with a serial share.
 fn regions(count: u32, millis: f64, serial: f64) -> String {
     let instructions = millis * 1e6;
     format!(
@@ -30,7 +30,7 @@ fn granted(threads: u16) -> Settings {
     Settings { grant: Some(threads), ..Settings::default() }
 }
 
-/// What was asked for: the time in microseconds, the threads, and whether the answer is waited for.
+/// The requests: the time in microseconds, the threads, and whether the answer is waited for.
 fn requests(events: &[Event]) -> Vec<(u64, u16, bool)> {
     let asked = |event: &Event| match event.what {
         Happening::Requested { threads, blocked, .. } => {
@@ -51,7 +51,7 @@ fn without_a_limit_a_region_has_what_it_requests_at_once() {
     assert_eq!(stage.ends(), [(0, 5000)], "three regions on four CPUs, one on two");
 }
 
-/// Regions after it use the limit that stands.
+/// Regions after an answered request use the present limit.
 #[test]
 fn a_request_waits_for_its_answer() {
     let program = model(&regions(4, 8.0, 0.0), 4);
@@ -64,11 +64,11 @@ fn a_request_waits_for_its_answer() {
     stage.until(Nanos::from_millis(11));
     stage.submit(&[Step::Apply(FIRST, granted(4), 2)]);
     stage.until(Nanos::from_millis(30));
-    assert_eq!(requests(&stage.events).len(), 1, "it asks for the same again");
+    assert_eq!(requests(&stage.events).len(), 1, "it requests the same number again");
     assert_eq!(stage.ends(), [(0, 17_000)]);
 }
 
-/// A limit of zero gives one thread.
+/// A limit above the request gives no more, and a limit of zero gives one thread.
 #[test]
 fn a_limit_above_the_request_gives_no_more() {
     for (threads, end) in [(9, 2000), (0, 8000)] {
@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_granted_when_every_instruction_is_done_once(
+    fn every_instruction_is_done_once_under_any_limits(
         grants in prop::collection::vec((0u64..30, 1u16..7), 0..10),
         threads in 1u16..6,
         asked in 1u16..6,
@@ -144,13 +144,13 @@ proptest! {
     }
 }
 
-/// Through the engine, on CPUs of 1 GHz with the costs of cosched's own steps; how long it took,
-/// seconds. `alone` tells how long programs take alone, where that is known.
+/// The duration through the engine, on CPUs of 1 GHz with the costs of cosched's own steps,
+/// seconds. `alone` has the times alone of programs, where they are known.
 fn seconds(kind: Kind, cpus: usize, models: &[Model], alone: &[Option<Speedup>]) -> f64 {
     seconds_asking(kind, cpus, models, alone, None)
 }
 
-/// The same, of programs whose workload says how many threads they ask for.
+/// Like [`seconds`], for programs whose workload says how many threads they request.
 fn seconds_asking(
     kind: Kind,
     cpus: usize,
@@ -203,7 +203,8 @@ fn best_fixed(cpus: u16, texts: &[String]) -> f64 {
 const BOTH: [(Kind, Kind); 2] =
     [(Kind::AdaptiveGreedy, Kind::Greedy), (Kind::AdaptiveMinwait, Kind::Minwait)];
 
-/// They take at most a twentieth longer than with the best fixed thread counts.
+/// Programs that hardly scale take at most a twentieth longer than with the best fixed thread
+/// counts.
 #[test]
 fn programs_that_hardly_scale_come_near_the_best_counts() {
     // Four that are 1.57 times as fast on both CPUs, as four numpy scripts were.
@@ -218,7 +219,7 @@ fn programs_that_hardly_scale_come_near_the_best_counts() {
     }
 }
 
-/// The best are fixed thread counts. The times alone are known.
+/// With known times alone, programs of unequal scaling come near the best fixed thread counts.
 #[test]
 fn unequal_scaling_with_known_times_comes_near_the_best() {
     let serial = [0.0, 0.6, 0.3];
@@ -251,9 +252,9 @@ fn programs_that_gain_nothing_lose_less_than_a_hundredth() {
 }
 
 #[test]
-fn narrow_regions_of_one_program_leave_their_cpus_to_the_others() {
-    // Half a second alone on four CPUs, a second and a half on one, and so on, against a program
-    // that uses all.
+fn small_regions_leave_cpus_to_other_programs() {
+    // Half a second alone on four CPUs, a second and a half on one, and so on, with a program that
+    // uses all.
     let changing = "malleable = true\nrepeat = 3\n[[phase]]\nrepeat = 50\ninstructions = 40e6\n\
         [[phase]]\nthreads = 1\nrepeat = 150\ninstructions = 10e6";
     let models = [model(changing, 4), model(&regions(300, 40.0, 0.0), 4)];
@@ -265,7 +266,7 @@ fn narrow_regions_of_one_program_leave_their_cpus_to_the_others() {
 }
 
 #[test]
-fn a_program_may_ask_for_more_threads_than_its_workload_says() {
+fn a_program_may_request_more_threads_than_its_entry() {
     let changing = "malleable = true\nrepeat = 30\n[[phase]]\nrepeat = 5\ninstructions = 8e6\n\
         [[phase]]\nthreads = 1\nrepeat = 3\ninstructions = 5e6";
     let models = vec![model(changing, 8); 3];
@@ -275,7 +276,7 @@ fn a_program_may_ask_for_more_threads_than_its_workload_says() {
     }
 }
 
-/// A policy that knows nothing of thread limits runs them as it runs other programs.
+/// A policy without thread limits runs malleable programs like other programs.
 #[test]
 fn malleable_programs_run_under_any_policy() {
     let (text, rigid) =

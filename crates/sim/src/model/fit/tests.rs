@@ -35,7 +35,7 @@ fn near(found: f64, expected: f64, share: f64) {
     assert!((found - expected).abs() <= share * expected, "{found} instead of {expected}");
 }
 
-/// A program of 10 ms with eight threads, and what it does with two, four and eight.
+/// A program of 10 ms with eight threads, and its speed-ups with two, four and eight.
 fn program(keys: &str, speedup: impl Fn(f64) -> f64) -> String {
     let points =
         [2.0, 4.0, 8.0].map(|n| format!("{{ threads = {n:.0}, speedup = {:?} }}", speedup(n)));
@@ -90,7 +90,7 @@ fn the_curve_decides_between_explanations_of_a_speedup() {
 }
 
 #[test]
-fn a_share_of_anothers_traffic_gives_the_cycles_between_misses() {
+fn a_share_of_traffic_gives_the_cycles_between_misses() {
     let table = "[[program]]\nname = 'all'\nthreads = 8\nseconds = 0.01\nmisses_per_kilo_instruction = 100\n\
         misses_in_flight = 10\n[[program]]\nname = 'half'\nthreads = 8\nseconds = 0.01\n\
         misses_per_kilo_instruction = 100\nmisses_in_flight = 10\n\
@@ -111,7 +111,7 @@ fn a_fitted_model_takes_the_requested_time() {
 }
 
 #[test]
-fn what_does_not_fit_the_cache_is_part_of_the_traffic() {
+fn misses_beyond_the_cache_are_part_of_the_traffic() {
     // A cache of 1 MB: of 64 MiB next to nothing fits.
     let table = |keys: &str| {
         fitted(&format!("[[program]]\nname = 'a'\nthreads = 8\nseconds = 0.01\n{keys}"))[0].clone()
