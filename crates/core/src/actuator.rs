@@ -18,10 +18,10 @@ use crate::time::Nanos;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Actuator {
-    /// As they were found.
+    /// The original settings.
     #[default]
     None,
-    /// In their class, with the slice of the table.
+    /// The program's own class, with the slice of the table.
     Slice,
     /// Without preemption on wake-up, with the kernel's own slice.
     Batch,
@@ -37,7 +37,7 @@ pub enum Actuator {
 pub struct UnknownActuator(String);
 
 impl Actuator {
-    /// All, from what changes least to what changes most.
+    /// Every actuator, from the one that changes least to the one that changes most.
     pub const ALL: [Actuator; 5] = [
         Actuator::None,
         Actuator::Slice,
@@ -46,7 +46,7 @@ impl Actuator {
         Actuator::RoundRobin,
     ];
 
-    /// Its name on the command line and in results.
+    /// The actuator's name on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {
             Actuator::None => "none",
@@ -57,8 +57,8 @@ impl Actuator {
         }
     }
 
-    /// What is to be asked of the machine. `usual` is the class that a simulated kernel has for
-    /// such threads, if Linux' do not exist there.
+    /// The settings that the machine needs. `usual` is the class that a simulated kernel has for
+    /// such threads, if it does not have Linux' classes.
     pub fn settings(self, slice: Nanos, usual: Option<Class>) -> Settings {
         let (class, slice) = match self {
             Actuator::None => return Settings::default(),
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_leads_back_to_its_actuator_and_no_other_does() {
+    fn every_actuator_is_found_by_its_name_only() {
         for actuator in Actuator::ALL {
             assert_eq!(actuator.name().parse(), Ok(actuator));
             let written = serde_json::to_string(&actuator).unwrap();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn each_asks_for_what_its_name_says() {
+    fn actuators_set_what_their_names_say() {
         let slice = Nanos::from_millis(20);
         let asked = |actuator: Actuator| {
             let settings = actuator.settings(slice, None);

@@ -11,49 +11,49 @@ pub struct Token(pub u32);
 /// Something that a policy may want to answer with a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cause {
-    /// A program came. It is [`New`](crate::ProgramState::New) until the policy lets it run.
+    /// A program arrived. It is [`New`](crate::ProgramState::New) until the policy lets it run.
     Arrived(ProgramId),
     /// A program ended; it is no longer in the world.
     Exited(ProgramId, Exit),
-    /// Threads of a program were born or ended (told only where threads are observed).
+    /// Threads of a program were born or ended (sent only where threads are observed).
     ThreadsChanged(ProgramId),
     /// Another process continued a program that another process had stopped.
     Continued(ProgramId),
     /// A program was found to belong to another group than before.
     Grouped(ProgramId),
-    /// CPUs came, went, or changed hands.
+    /// CPUs were added or removed, or may no longer be used.
     MachineChanged,
-    /// A wake-up that the policy asked for; what it asked to have done at its expiry is done.
+    /// A wake-up that the policy requested. What was to be done at its expiry is done.
     Woke(Token),
     /// New samples of a program are in the world.
     Sampled(ProgramId),
-    /// A malleable program asks for threads at the start of a parallel region.
+    /// A malleable program requests threads at the start of a parallel region.
     Requested {
-        /// Who asks.
+        /// The program that requests them.
         program: ProgramId,
-        /// How many threads it wants.
+        /// How many threads it requests.
         threads: u16,
         /// Whether it waits for the answer.
         blocked: bool,
     },
     /// A directive is in full effect.
     Settled {
-        /// Whose directive.
+        /// The program of the directive.
         program: ProgramId,
         /// The number of the directive: [`Program::epoch`](crate::Program::epoch) if it is the
         /// latest.
         epoch: u64,
     },
-    /// The machine could not do what was wanted, or another process undid it.
+    /// The machine could not do what the plan wanted, or another process undid it.
     Deviated {
-        /// Whose directive.
+        /// The program of the directive.
         program: ProgramId,
-        /// What could not be had.
+        /// The part of the directive that is not in effect.
         wanted: Aspect,
-        /// Why.
+        /// The cause.
         why: Refusal,
     },
-    /// The user asked for something, and the engine has done its part of it.
+    /// The user requested something, and the engine has done its part of it.
     Commanded(Command),
 }
 
@@ -81,7 +81,7 @@ pub enum Aspect {
     Threads,
 }
 
-/// Why something that a plan wanted is not so.
+/// Why a part of a plan is not in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
@@ -89,18 +89,18 @@ pub enum Refusal {
     TimedOut,
     /// The program was frozen for as long as any program may be.
     FrozenTooLong,
-    /// cosched itself did not run. Either it was stopped, and what watches over it let the program
-    /// run meanwhile; or it got no CPU for longer than any program may be frozen.
+    /// cosched itself did not run. Either it was stopped, and its guard process thawed the program
+    /// meanwhile; or it got no CPU for longer than any program may be frozen.
     CoschedStopped,
-    /// A right is missing.
+    /// A permission is missing.
     NotPermitted,
     /// This kernel or machine cannot do it.
     NotSupported,
-    /// It is more, or less, than the kernel grants; the nearest that it grants is given instead.
+    /// The value is outside of what the kernel allows. The nearest allowed value is used instead.
     OutOfRange,
     /// Threads of the program are in a real-time class, which the user has chosen for them.
     RealTime,
-    /// None of the wanted CPUs is allowed to the program.
+    /// The program may use none of the CPUs in the plan.
     NoCpuLeft,
     /// The program is being traced by a debugger.
     Traced,
@@ -112,7 +112,7 @@ pub enum Refusal {
     HoldsTerminal,
     /// The user said that the program must not be frozen.
     UserSaysNo,
-    /// It must run together with a program that runs.
+    /// Another program of its group runs.
     GroupRuns,
     /// Another process stopped it.
     StoppedByOther,
@@ -120,11 +120,11 @@ pub enum Refusal {
     ChangedByOther,
 }
 
-/// What a user may ask of a running instance.
+/// What a user may request of a running instance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command {
-    /// Put everything of this program back as found and let it go: it is no longer in the world.
+    /// Restore the original settings of this program and detach it. It is no longer in the world.
     Detach(ProgramId),
-    /// Give this program another share.
+    /// Give this program another weight.
     Weight(ProgramId, f64),
 }

@@ -1,24 +1,24 @@
-//! What a policy that chooses by itself has chosen, and for what reason.
+//! The mode that `auto` has chosen, and the reason for it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How programs run that are there at the same time.
+/// The mode: how programs run that are present at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Manner {
-    /// All at once: the kernel shares the CPUs.
+    /// Running together: the kernel shares the CPUs.
     SideBySide,
-    /// In turns.
+    /// Taking turns.
     InGangs,
-    /// A way that only earlier versions of cosched had.
+    /// A mode that only earlier versions of cosched had.
     #[serde(other)]
     Earlier,
 }
 
 impl Manner {
-    /// Its name in results.
+    /// The mode's name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Manner::SideBySide => "side-by-side",
@@ -34,7 +34,7 @@ impl fmt::Display for Manner {
     }
 }
 
-/// The reason for a [`Manner`].
+/// The reason code of a [`Manner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ground {
@@ -48,14 +48,15 @@ pub enum Ground {
     Alone,
     /// At most one program uses more than a little CPU time.
     OneCompetes,
-    /// Each program has one thread, so that no thread waits for a sibling without a CPU.
+    /// Each program is single-threaded, so no thread waits for a sibling that has no CPU.
     NobodyWide,
-    /// So few of the programs that compete may be frozen that turns would bring nothing.
+    /// Too few of the competing programs may be frozen for turns to help.
     FewFreezable,
-    /// In turns, the programs do less: alone, they leave CPUs idle, or are in the kernel much.
+    /// Taking turns does less work: alone, the programs leave CPUs idle, or spend much time in the
+    /// kernel.
     GangsIdle,
-    /// In turns, the programs do as much: alone, they use all CPUs, and no thread waits for a
-    /// sibling without a CPU.
+    /// Taking turns does as much work: alone, each program uses all CPUs, and no thread waits for a
+    /// sibling that has no CPU.
     GangsFill,
     /// A reason that only earlier versions of cosched had.
     #[serde(other)]

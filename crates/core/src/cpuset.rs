@@ -29,7 +29,7 @@ pub enum CpuListError {
 }
 
 impl CpuSet {
-    /// The set of no CPU.
+    /// The empty set.
     pub const EMPTY: CpuSet = CpuSet([0; WORDS]);
 
     /// CPUs `0..n`.
@@ -40,7 +40,7 @@ impl CpuSet {
         (0..n).collect()
     }
 
-    /// Adds a CPU; says whether it was new.
+    /// Adds a CPU, and returns whether it was new.
     ///
     /// # Panics
     /// If `cpu` is not below [`MAX_CPUS`].
@@ -52,7 +52,7 @@ impl CpuSet {
         new
     }
 
-    /// Takes a CPU out; says whether it was there.
+    /// Removes a CPU, and returns whether it was in the set.
     pub fn remove(&mut self, cpu: usize) -> bool {
         let there = self.contains(cpu);
         if there {

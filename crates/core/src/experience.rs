@@ -1,53 +1,51 @@
-//! What trials have shown of a program, in this run and in earlier ones.
+//! Learned settings: what trials have shown of a program, in this run and in earlier ones.
 //!
-//! *Problem.* To find out how a program's threads are scheduled best costs: half of each trial the
-//! program has what is worse for it, and being watched closely slows it as well. A program that
-//! runs for some seconds, a hundred times a day, would pay that each time, and have little of the
-//! answer.
+//! *Problem.* A trial is expensive: for half of it the program runs with the worse setting, and
+//! close sampling slows it as well. A program that runs for some seconds, a hundred times a day,
+//! would pay for the trial each time, and would use its result only for a short time.
 //!
-//! *Idea.* An answer is kept, and the next run of the same program begins with it. What is known
-//! after a run follows from the reasons that its policy gave ([`Experience::after`]); so policies
-//! need not tell it in another way.
+//! *Idea.* The result is kept, and the next run of the program begins with it. What is known after
+//! a run follows from the reasons that its policy gave ([`Experience::after`]). Policies therefore
+//! need no other way to report it.
 //!
-//! Two things are found out, by different policies: which [`Actuator`] is best, and whether it
-//! helps to divide threads among sockets. *Into which* groups is not kept: threads of another run
-//! are others.
+//! Different policies learn two things: which [`Actuator`] is best, and whether it helps to divide
+//! threads among sockets. The groups themselves are not kept: another run has other threads.
 
 use crate::actuator::Actuator;
 use crate::plan::Why;
 
-/// What is known of how a program's threads are scheduled best. The default: nothing.
+/// What is known about scheduling a program's threads. The default is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Experience {
     in_force: Actuator,
     /// One bit for each of [`Actuator::ALL`].
     tried: u8,
-    /// Whether groups have helped, where they were tried.
+    /// Whether groups helped, where they were tried.
     groups: Option<bool>,
 }
 
 impl Experience {
-    /// That all of these were tried, and this one was best.
+    /// All of these were tried, and the first argument was best.
     pub fn new(in_force: Actuator, tried: &[Actuator]) -> Experience {
         tried.iter().fold(Experience::default(), |known, way| known.with(*way, in_force))
     }
 
-    /// The best of what was tried; [`Actuator::None`] where nothing was.
+    /// The best of the actuators that were tried; [`Actuator::None`] if none was.
     pub fn in_force(self) -> Actuator {
         self.in_force
     }
 
-    /// What was tried so far.
+    /// The actuators that were tried so far.
     pub fn tried(self) -> impl Iterator<Item = Actuator> {
         Actuator::ALL.into_iter().filter(move |way| self.has_tried(*way))
     }
 
-    /// Whether it is known how this one does.
+    /// Whether the actuator was tried.
     pub fn has_tried(self, way: Actuator) -> bool {
         self.tried & bit(way) != 0
     }
 
-    /// Whether it helps to divide its threads among sockets; `None`: that was not tried.
+    /// Whether it helps to divide its threads among sockets; `None` if that was not tried.
     pub fn groups(self) -> Option<bool> {
         self.groups
     }
@@ -57,28 +55,27 @@ impl Experience {
         self == Experience::default()
     }
 
-    /// The same after this one was tried, too, and left that one in force.
+    /// This knowledge after one more trial, and the actuator that it left in force.
     pub fn with(self, tried: Actuator, in_force: Actuator) -> Experience {
         Experience { in_force, tried: self.tried | bit(tried), ..self }
     }
 
-    /// The same after groups were tried, too.
+    /// This knowledge after a trial of groups.
     pub fn with_groups(self, helped: bool) -> Experience {
         Experience { groups: Some(helped), ..self }
     }
 
-    /// What of it is about actuators.
+    /// The part about actuators.
     pub fn of_actuators(self) -> Experience {
         Experience { groups: None, ..self }
     }
 
-    /// What of it is about groups.
+    /// The part about groups.
     pub fn of_groups(self) -> Experience {
         Experience { groups: self.groups, ..Experience::default() }
     }
 
-    /// What is known after a run in which these reasons were given of the program, one after the
-    /// other.
+    /// What is known after a run with these reasons about the program, one after the other.
     pub fn after(self, reasons: impl IntoIterator<Item = Why>) -> Experience {
         let (mut known, mut trial) = (self, None);
         for why in reasons {
@@ -87,7 +84,8 @@ impl Experience {
                 (Why::Kept { .. }, Some((tried, _))) => known = known.with(tried, tried),
                 (Why::PutBack { .. }, Some((tried, against))) => known = known.with(tried, against),
                 (Why::GroupsKept { .. }, _) => known = known.with_groups(true),
-                // Others than those that are in force have not helped; these have.
+                // The groups that are in force have helped. If there are none, groups have not
+                // helped.
                 (Why::GroupsPutBack { groups, .. }, _) => known = known.with_groups(groups > 0),
                 _ => {}
             }
@@ -115,8 +113,9 @@ mod tests {
         [Why::Tried { actuator, against }, came]
     }
 
+    /// What was kept last counts as best. What was put back counts as tried.
     #[test]
-    fn what_was_kept_last_is_known_to_be_best_and_what_was_put_back_is_known_as_well() {
+    fn what_was_kept_is_best_and_what_was_undone_is_tried() {
         let told =
             [trial(Slice, None, 0.9), trial(Batch, None, 1.2), trial(BatchSlice, Batch, 0.8)];
         let known = Experience::default().after(told.concat());
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_best_before_is_no_longer_once_it_was_put_back() {
+    fn an_actuator_that_was_put_back_is_no_longer_the_best() {
         let before = Experience::new(Batch, &[Batch, Slice]);
         assert_eq!(before.after(trial(Batch, None, 0.7)), Experience::new(None, &[Batch, Slice]));
     }

@@ -1,5 +1,5 @@
-//! A machine for tests: programs that need a given time of running, effects after a given latency,
-//! and whatever else a script says, all in virtual time.
+//! A machine for tests. Programs need a given time of running, effects have a given latency, and a
+//! script adds other events, all in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -10,7 +10,8 @@ use crate::program::{Exit, ProgramId, Thread, Usage};
 use crate::sample::Arena;
 use crate::time::Nanos;
 
-/// More waits than any test needs: a policy and an engine that chase each other are found out.
+/// More waits than any test needs. It ends tests in which a policy and an engine cause each other's
+/// events without end.
 const MOST_WAITS: u64 = 100_000;
 
 /// A scripted machine. Programs ignore each other: each makes progress while it may run.
@@ -25,8 +26,8 @@ pub struct Fake {
     pub freeze_latency: Nanos,
     /// From a thaw step to its confirmation.
     pub thaw_latency: Nanos,
-    /// The process that drives the machine is itself stopped in this span, and hears of nothing
-    /// before its end.
+    /// The process that drives the machine is itself stopped in this span, and gets no event before
+    /// its end.
     pub deaf: Option<(Nanos, Nanos)>,
     /// Programs whose freezes are never confirmed.
     pub unfreezable: BTreeSet<ProgramId>,
@@ -34,9 +35,9 @@ pub struct Fake {
     pub stubborn: BTreeSet<ProgramId>,
     /// Every step that was submitted, with its time.
     pub submitted: Vec<(Nanos, Step)>,
-    /// What is found when threads are read, in the order of [`Arena::threads`].
+    /// The threads that a reading returns, in the order of [`Arena::threads`].
     pub threads: Vec<Thread>,
-    /// How often anything was read, with the time.
+    /// Every reading, with its time.
     pub reads: Vec<(Nanos, Vec<Observe>)>,
     jobs: BTreeMap<ProgramId, Job>,
     pending: BTreeMap<(Nanos, u64), Event>,
@@ -56,12 +57,12 @@ impl Fake {
         Fake { work: work.into_iter().collect(), ..Fake::default() }
     }
 
-    /// Has something happen at a time of the script's choice.
+    /// Adds an event at a time of the script's choice.
     pub fn script(&mut self, at: Nanos, what: Happening) {
         self.script_late(at, Event { at, what });
     }
 
-    /// Has something come to light at a time of the script's choice that has happened at another.
+    /// Adds an event that is found at `found`, but happened at another time.
     pub fn script_late(&mut self, found: Nanos, event: Event) {
         self.sequence += 1;
         self.pending.insert((found, self.sequence), event);
@@ -85,7 +86,7 @@ impl Fake {
         self.now = to;
     }
 
-    /// A pending effect takes place: jobs go or stand still from here on.
+    /// A pending effect takes place: jobs run or stop from here on.
     fn take_effect(&mut self, what: Happening) {
         let Some(id) = what.program() else { return };
         match what {

@@ -4,9 +4,9 @@
 //! and a device such as `/dev/zero` never ends. A program that just reads such a file hangs, or
 //! fills the memory.
 //!
-//! *Idea.* Only regular files are read, and only up to a size that none of the kind has. A file
-//! that a shell hands over open (standard input, `<(command)`) is a pipe on purpose. It is read
-//! too, up to the same size.
+//! *Idea.* Only regular files are read, and only up to a size that no such file needs. A file that
+//! a shell hands over open (standard input, `<(command)`) is a pipe on purpose. It is read too, up
+//! to the same size.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -50,14 +50,14 @@ pub fn text(path: &Path) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8"))
 }
 
-/// Whether this is a file that a shell opened, by the number that it has in this process.
+/// Whether a shell opened this file, by the number that it has in this process.
 pub fn is_handed_over(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
         || path.starts_with("/dev/fd")
         || path.starts_with("/proc/self/fd")
 }
 
-/// What to do about a file that could not be read, where `name` is how to name the right one.
+/// The remedy for a file that could not be read. `name` says how to name the right one.
 pub fn remedy<'a>(error: &io::Error, name: &'a str) -> &'a str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "see to its permissions, and to those of its folders",
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_file_is_refused_at_once() {
+    fn pipes_and_devices_are_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let _listens = UnixListener::bind(&socket).unwrap();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_shell_opened_may_be_anything() {
+    fn only_files_that_a_shell_opened_may_be_pipes() {
         for path in ["/dev/stdin", "/dev/fd/63", "/proc/self/fd/0"] {
             assert!(is_handed_over(Path::new(path)), "{path}");
         }

@@ -1,12 +1,11 @@
-//! The words of cosched, and the engine that speaks them.
+//! The vocabulary of cosched, and the engine that uses it.
 //!
-//! **A policy decides; a machine obeys.** A [`Policy`] is a pure state
-//! machine: it is told what happened ([`Cause`]s), looks at the [`World`] and
-//! writes a [`Plan`], the state that it wants. A [`Machine`] is Linux, a
-//! simulator, or the scripted [`fake`] of the tests: it carries out [`Step`]s
-//! and reports [`Event`]s. The [`Engine`] stands between them: it turns events
-//! into causes and accounts, checks the plan, and takes the difference between
-//! the plan and what is.
+//! **A policy decides; a machine obeys.** A [`Policy`] is a pure state machine. It gets what
+//! happened ([`Cause`]s), reads the [`World`] and writes a [`Plan`]: the state that it wants. A
+//! [`Machine`] is Linux, a simulator, or the scripted [`fake`] of the tests. It carries out
+//! [`Step`]s and reports [`Event`]s. The [`Engine`] stands between them: it turns events into
+//! causes and accounts, checks the plan, and carries out the difference between the plan and the
+//! confirmed state.
 //!
 //! No decision here depends on a clock, a file or a random number; only
 //! [`workload`] and [`result`] touch files, at the two ends of a run.

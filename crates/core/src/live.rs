@@ -1,14 +1,14 @@
-//! A run that is under way, as others may see it: one [`Snapshot`] per heartbeat.
+//! A run that is under way, as other processes see it: one [`Snapshot`] per heartbeat.
 //!
-//! [`result`](crate::result) says what became of a run; a snapshot says how a run stands. It says
-//! which programs run, which programs wait, how much of either each program has had, and why the
-//! policy has it so. `cosched top`, the metrics and every reader of the run's socket see the same
-//! snapshot. `docs/live.md` describes every field.
+//! [`result`](crate::result) says how a run ended; a snapshot says how a run is now. It says which
+//! programs run, which programs wait, how long each has done so, and the policy's reason. `cosched
+//! top`, the metrics and every reader of the run's socket see the same snapshot. `docs/live.md`
+//! describes every field.
 //!
 //! Times are seconds since the run began, rounded to microseconds, from *confirmed* effects, as in
-//! `run.json`; other than there they cover every run of a program, also those after it was done, so
-//! that they never stand still while a program runs, and never fall. The first field names the
-//! version of the schema: a field may be added within a version, never changed or removed.
+//! `run.json`. Unlike there, they cover every run of a program, also those after it was done. They
+//! therefore never fall, and always grow while a program runs. The first field names the version of
+//! the schema: a field may be added within a version, never changed or removed.
 
 mod board;
 #[cfg(test)]
@@ -29,7 +29,7 @@ use crate::treatment::Chosen;
 /// The version of the schema that this crate writes and reads.
 pub const SCHEMA: &str = "cosched-live/1";
 
-/// How a run stands at a moment.
+/// The state of a run at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// [`SCHEMA`].
@@ -40,19 +40,19 @@ pub struct Snapshot {
     pub policy: String,
     /// How threads are placed, where the policy places them.
     pub placement: Option<String>,
-    /// The quantum that was asked for, where the policy has one.
+    /// The quantum that the user requested, where the policy has one.
     pub quantum_seconds: Option<f64>,
     /// The wall-clock time at which the run began, RFC 3339.
     pub started_at: String,
-    /// When the run stood so.
+    /// The time of the snapshot.
     pub at_seconds: f64,
     /// The CPUs that the programs may use now.
     pub cpus: CpuSet,
-    /// The present quantum, where the policy has any.
+    /// The present quantum, where the policy has quanta.
     pub quantum: Option<Quantum>,
     /// How often a decision has changed which programs run.
     pub switches: u64,
-    /// How often something was not as wanted.
+    /// How often a part of a plan was not in effect.
     pub deviations: u64,
     /// CPU time that cosched has used.
     pub own_cpu_seconds: f64,
@@ -63,9 +63,9 @@ pub struct Snapshot {
 /// The quantum that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quantum {
-    /// Which round; policies without rounds count quanta.
+    /// The number of the round; policies without rounds count quanta.
     pub round: u64,
-    /// Which gang has it, from 0.
+    /// The gang that has it, from 0.
     pub gang: u16,
     /// How many gangs the round has.
     pub gangs: u16,
@@ -75,26 +75,26 @@ pub struct Quantum {
     pub length_seconds: Option<f64>,
 }
 
-/// How one program stands.
+/// The state of one program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     /// Its name, unique in the workload.
     pub name: String,
     /// Where it is in its life.
     pub state: State,
-    /// Which of its runs this is, from 0.
+    /// The number of this run of it, from 0.
     pub generation: u32,
-    /// How many threads it wants to have on CPUs at once.
+    /// How many threads it is to have on CPUs at once.
     pub threads: u16,
-    /// How many it was granted.
+    /// Its thread limit.
     pub granted: u16,
-    /// The CPUs that cosched has bound it to; `None`: as found, or not there.
+    /// The CPUs that cosched has bound it to; `None`: the original ones, or it is not present.
     pub cpus: Option<CpuSet>,
-    /// Its share relative to the others.
+    /// Its weight relative to the others.
     pub weight: f64,
     /// Programs of the same group run together.
     pub group: Option<GroupId>,
-    /// When it came, or will come.
+    /// When it arrived, or will arrive.
     pub arrived_seconds: f64,
     /// When it was first started.
     pub started_seconds: Option<f64>,
@@ -105,59 +105,60 @@ pub struct Standing {
     /// How long it has been waiting since it last ran; 0 while it runs.
     pub waiting_now_seconds: f64,
     /// CPU time that the processes of all its runs have used, on all CPUs together, where it is
-    /// known. A [`Board`] knows that of complete runs only; who can read the present ones' adds it.
+    /// known. A [`Board`] knows it of complete runs only. A caller that can read the present ones
+    /// adds their time.
     #[serde(default)]
     pub cpu_seconds: Option<f64>,
-    /// How often their threads were taken from a CPU, by themselves or not; where it is known, as
-    /// above.
+    /// How often threads were taken from a CPU, by themselves or not, in all runs. It is known
+    /// where the CPU time is.
     #[serde(default)]
     pub context_switches: Option<u64>,
     /// How often it began to run: its starts and its thaws.
     pub turns: u64,
     /// How many complete runs it has made.
     pub completions: u64,
-    /// How the last of them ended.
+    /// How the last complete run ended.
     pub exit: Option<Exit>,
     /// The last reason that the policy gave about it.
     pub why: Option<Why>,
     /// The slice that the policy chose last for its threads, where it chooses any.
     #[serde(default)]
     pub slice: Option<ChosenSlice>,
-    /// How its threads are scheduled, where the policy tries ways and keeps what helps.
+    /// How its threads are scheduled, where the policy tries actuators and keeps what helps.
     #[serde(default)]
     pub actuator: Option<Actuator>,
-    /// What is being tried instead.
+    /// The actuator that is being tried instead.
     #[serde(default)]
     pub tried: Option<Actuator>,
     /// How its threads were moved between groups of CPUs, where the policy does that.
     #[serde(default)]
     pub shuffled: Option<Shuffled>,
-    /// How far it has come by what it would have done alone, where the policy equalises that.
+    /// Its progress in time alone, where the policy equalises that.
     #[serde(default)]
     pub forward: Option<Forward>,
-    /// What its threads did at barriers of cosched, in all its runs, where they meet at such. A
-    /// [`Board`] does not know it: who has heard of it adds it.
+    /// Barrier statistics over all its runs, where its threads use cosched's barriers. A [`Board`]
+    /// does not know them: a caller that does adds them.
     #[serde(default)]
     pub meetings: Option<Meetings>,
 }
 
 impl Standing {
-    /// The share of its threads' time at locks that the policy has last decided by, 0 to 1, where
-    /// it does.
+    /// The share of its threads' time at locks, 0 to 1, by which the policy decided last, where it
+    /// does.
     pub fn lock_contention(&self) -> Option<f64> {
         let of_slice = self.slice.map(|slice| slice.lock_contention);
         of_slice.or(self.shuffled.map(|shuffled| shuffled.lock_contention))
     }
 }
 
-/// A slice, and what it was chosen for.
+/// A slice, and the figures that it was chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChosenSlice {
     /// How long a thread may keep a CPU.
     pub slice_seconds: f64,
     /// Share of its threads' time that they waited for locks, 0 to 1.
     pub lock_contention: f64,
-    /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
+    /// Share of references to the last-level cache that missed, 0 to 1, where it is known.
     pub miss_ratio: Option<f64>,
 }
 
@@ -170,18 +171,18 @@ impl From<Chosen> for ChosenSlice {
 /// How a program's threads were moved between groups of CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shuffled {
-    /// How many threads were sorted the last time.
+    /// How many threads were sorted last.
     pub threads: u16,
-    /// To how many groups they are bound; 0: they run where the kernel likes.
+    /// To how many groups they are bound; 0: they are not bound.
     pub groups: u16,
     /// How often a thread was moved to another group, in all runs of the program.
     pub moves: u64,
-    /// The mean share of their time at locks that this was decided for, 0 to 1.
+    /// The mean share of their time at locks, 0 to 1, by which this was decided.
     pub lock_contention: f64,
 }
 
 impl Shuffled {
-    /// What is so after another reason about the program.
+    /// The state after another reason about the program.
     fn after(before: Option<Shuffled>, why: &Why) -> Option<Shuffled> {
         let moves = before.map_or(0, |before| before.moves);
         match *why {
@@ -194,7 +195,7 @@ impl Shuffled {
             Why::Unbound { lock_time } => {
                 before.map(|before| Shuffled { groups: 0, lock_contention: lock_time, ..before })
             }
-            // What had proved itself before does so no more.
+            // Groups that helped before no longer do.
             Why::GroupsPutBack { groups: 0, .. } => {
                 before.map(|before| Shuffled { groups: 0, ..before })
             }
@@ -203,25 +204,24 @@ impl Shuffled {
     }
 }
 
-/// How far a program has come by what it would have done alone, as of the policy's last reason that
-/// told.
+/// A program's progress in time alone, as of the policy's last reason that gave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Forward {
-    /// Time alone that its work was worth, by its weight, since the programs were last others.
+    /// Time alone that its work was worth, by its weight, since the set of programs last changed.
     pub progress_seconds: f64,
-    /// By how much it was slowed since it came: time over time alone; where that is known.
+    /// Its slowdown since it arrived: time over time alone, where that is known.
     pub slowdown: Option<f64>,
-    /// The share of its quanta, 0 to 1, for which its speed alone is known from one in which it
-    /// suffered little.
+    /// The share of its quanta, 0 to 1, for which its solo speed is known from a quantum with
+    /// little interference.
     pub speed_known: f64,
-    /// How often others waited so that its speed alone could be measured, in all its runs.
+    /// How often other programs waited so that its solo speed could be measured, in all its runs.
     pub trainings: u64,
-    /// The CPU time that was to be left idle for that.
+    /// The CPU time that was left idle for these measurements.
     pub training_idle_seconds: f64,
 }
 
 impl Forward {
-    /// What is so after another reason about the program, in a quantum of this length.
+    /// The state after another reason about the program, in a quantum of this length.
     fn after(before: Option<Forward>, why: &Why, length: Option<f64>) -> Option<Forward> {
         let old = before.unwrap_or_default();
         match *why {
@@ -247,27 +247,27 @@ impl Forward {
     }
 }
 
-/// Where a program is in its life, seen from outside.
+/// A program's state as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It has not come yet.
+    /// It has not arrived yet.
     Expected,
-    /// It has come and was not started yet.
+    /// It has arrived, and was not started yet.
     New,
-    /// It is on its way to its start.
+    /// It is starting.
     Starting,
-    /// It may run, as far as the kernel lets it.
+    /// It may run; the kernel schedules it.
     Running,
     /// It is being frozen.
     Freezing,
-    /// It is frozen by us.
+    /// cosched has frozen it.
     Frozen,
     /// Another process stopped it.
     StoppedByOther,
     /// It is about to end.
     Exiting,
-    /// It has ended, and will not come again.
+    /// It has ended, and will not arrive again.
     Ended,
 }
 
@@ -285,7 +285,7 @@ impl State {
         State::Ended,
     ];
 
-    /// As it is written in JSON.
+    /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             State::Expected => "expected",
@@ -323,26 +323,26 @@ impl From<ProgramState> for State {
 /// Why a line is no snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSnapshot {
-    /// It is of another version, or something else.
+    /// The line has another version, or is something else.
     #[error(
         "it has the schema '{0}', but only '{SCHEMA}' can be read; use the cosched that makes the run"
     )]
     OtherSchema(String),
-    /// It is not JSON, or a field is missing or wrong.
+    /// The line is not JSON, or a field is missing or wrong.
     #[error("it is damaged: {0}")]
     Damaged(#[from] serde_json::Error),
 }
 
 impl Snapshot {
-    /// The snapshot as one line of JSON, without its end.
+    /// The snapshot as one line of JSON, without a line end.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a snapshot has no map whose keys are not strings")
     }
 
-    /// Reads such a line.
+    /// Reads a snapshot from one line of JSON.
     ///
     /// # Errors
-    /// When it is damaged or has another schema than [`SCHEMA`].
+    /// When the line is damaged or has another schema than [`SCHEMA`].
     pub fn from_json(line: &str) -> Result<Snapshot, NoSnapshot> {
         #[derive(Deserialize)]
         struct Version {

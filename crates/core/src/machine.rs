@@ -1,4 +1,4 @@
-//! What obeys: the seam between the engine and Linux, the simulator, or a test's fake.
+//! The seam between the engine and Linux, the simulator, or a test's fake.
 //!
 //! A machine knows the commands behind program ids, and how to start, freeze and bind them. It
 //! decides nothing. [`Machine::submit`] takes steps and returns at once. Their effects come back
@@ -12,22 +12,22 @@ use crate::program::{Exit, GroupId, ProgramId, ThreadId, Usage};
 use crate::sample::Arena;
 use crate::time::Nanos;
 
-/// Something that runs programs and can be told how.
+/// Something that runs programs and carries out steps.
 pub trait Machine {
     /// What can go wrong beyond repair.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// The present.
+    /// The present time.
     fn now(&self) -> Nanos;
 
-    /// Waits until something happens or `until` is reached, and appends what happened, in order of
-    /// time. Returns the present: whatever was seen before it has been told.
+    /// Waits for an event or for `until`, and appends the events in order of time. Returns the
+    /// present time: all events before it have been returned.
     ///
     /// # Errors
     /// When the machine is lost; single failed steps come back as [`Happening::Refused`].
     fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<Nanos, Self::Error>;
 
-    /// Measures; replaces in `into` what it measured anew.
+    /// Measures, and replaces in `into` what it measured.
     ///
     /// # Errors
     /// When the machine is lost; what cannot be measured is marked so in the samples.
@@ -40,7 +40,7 @@ pub trait Machine {
     fn submit(&mut self, steps: &[Step]) -> Result<(), Self::Error>;
 }
 
-/// One thing for a machine to do.
+/// One step for a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// Start the program, with these settings from its first instruction on.
@@ -53,22 +53,22 @@ pub enum Step {
     Apply(ProgramId, Settings, u64),
     /// Begin to measure, change how often, or stop; comes before the program's start if it can.
     Observe(Observe),
-    /// Change one thread's settings; an [`Step::Apply`] of its program follows and confirms both.
+    /// Change one thread's settings. An [`Step::Apply`] of its program follows and confirms both.
     ApplyThread(ThreadId, ThreadRule),
-    /// Put everything back as found, let it run, and touch it no more.
+    /// Release the program: restore its original settings, let it run, and change it no more.
     Leave(ProgramId),
     /// Send a signal to every process of the program.
     Signal(ProgramId, Signal),
 }
 
-/// The signals that cosched sends on the user's behalf.
+/// The signals that cosched sends for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signal {
     /// Ctrl-C.
     Interrupt,
-    /// Please end.
+    /// A request to end.
     Terminate,
-    /// End.
+    /// Force an end.
     Kill,
 }
 
@@ -105,9 +105,9 @@ impl Interruption {
         }
     }
 
-    /// What programs are sent then. Only Ctrl-C has a meaning of its own for them; whatever else
-    /// ends cosched is no message to a program, which may take SIGHUP or SIGUSR1 for something else
-    /// than its end.
+    /// The signal that programs get then. Only Ctrl-C has a meaning of its own for them. Any other
+    /// signal that ends cosched is not passed on: a program may use SIGHUP or SIGUSR1 for another
+    /// purpose than its end.
     pub const fn signal(self) -> Signal {
         match self {
             Interruption::Interrupt => Signal::Interrupt,
@@ -119,9 +119,9 @@ impl Interruption {
 /// Something that happened on a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// The time.
     pub at: Nanos,
-    /// What.
+    /// The event.
     pub what: Happening,
 }
 
@@ -144,31 +144,31 @@ pub enum Happening {
     StoppedByOther(ProgramId),
     /// Another process let it go on.
     ContinuedByOther(ProgramId),
-    /// It was found that the program must not be frozen.
+    /// The program must not be frozen, as was just found.
     Unfreezable(ProgramId, Refusal),
-    /// It was found that the program belongs to a group.
+    /// The program belongs to a group, as was just found.
     Grouped(ProgramId, GroupId),
-    /// Threads were born or ended.
+    /// Threads of it were born or ended.
     ThreadsChanged(ProgramId),
-    /// A malleable program asks for threads.
+    /// A malleable program requests threads.
     Requested {
-        /// Who asks.
+        /// The program that requests them.
         program: ProgramId,
-        /// How many threads it wants.
+        /// How many threads it requests.
         threads: u16,
         /// Whether it waits for the answer.
         blocked: bool,
     },
     /// Other CPUs may be used from now on.
     MachineChanged(CpuSet),
-    /// The user asks for something.
+    /// A request of the user.
     Commanded(Command),
-    /// The user asks for the end: the signal that came.
+    /// The user requests the end of the run, with this signal.
     Interrupted(Interruption),
 }
 
 impl Happening {
-    /// The program that it is about, if it is about one.
+    /// The program of the event, if it has one.
     pub fn program(&self) -> Option<ProgramId> {
         match *self {
             Happening::Started(id)

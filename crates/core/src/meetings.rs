@@ -1,43 +1,42 @@
-//! What the threads of a program did at barriers of cosched, as they have counted it themselves.
+//! Barrier statistics, as the threads of a program have counted them.
 //!
-//! [`waits`](crate::waits) has what only a simulator can tell. This module has what a real
-//! program's threads know of their own waits: how often they met, whether threads that came early
-//! had to do more than glance, and what these threads did then.
+//! [`waits`](crate::waits) has what only a simulator can know. This module has what a real
+//! program's threads know of their own waits at cosched's barriers: how many there were, how many
+//! lasted longer than the first checks, and what the threads did then.
 
 use serde::{Deserialize, Serialize};
 
-/// Of all threads of a program, and of all of its runs, together.
+/// Sums over all threads of a program, and over all of its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meetings {
-    /// Barriers that all have passed.
+    /// Barriers that all threads have passed.
     pub barriers: u64,
-    /// Waits that ended within the first looks, which take some microseconds.
+    /// Waits that ended within the first checks, which take some microseconds.
     pub glanced: u64,
-    /// Waits that took longer, and in which the thread looked on to the end.
+    /// Longer waits in which the thread spun to the end.
     pub looked_on: u64,
-    /// Waits in which it let others run between looks.
+    /// Longer waits in which the thread let others run between checks.
     pub gave_way: u64,
-    /// Waits in which it slept.
+    /// Longer waits in which the thread slept.
     pub slept: u64,
-    /// Of the waits that took longer than the first looks, those in which the thread knew what the
-    /// threads that it waited for did.
+    /// Longer waits in which the thread knew what the threads did that it waited for.
     pub knew: u64,
-    /// How long these waits took together, after the first looks, seconds.
+    /// Total length of the longer waits, after the first checks, seconds.
     pub waited_seconds: f64,
 }
 
 impl Meetings {
-    /// How often a thread came before the last one.
+    /// How often a thread arrived before the last one.
     pub fn waits(&self) -> u64 {
         self.glanced.saturating_add(self.long_waits())
     }
 
-    /// How often it then had to do more than glance.
+    /// How often such a thread waited longer than the first checks.
     pub fn long_waits(&self) -> u64 {
         self.looked_on.saturating_add(self.gave_way).saturating_add(self.slept)
     }
 
-    /// What part of all waits some are; 0 without waits.
+    /// The share of `some` in all waits; 0 without waits.
     pub fn share(&self, some: u64) -> f64 {
         match self.waits() {
             0 => 0.0,
@@ -51,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_all_waits_and_nobody_divides_by_none() {
+    fn shares_of_no_waits_do_not_divide_by_zero() {
         let met = Meetings { glanced: 6, looked_on: 1, slept: 3, ..Meetings::default() };
         assert_eq!((met.waits(), met.long_waits(), met.share(met.slept)), (10, 4, 0.3));
         assert_eq!(Meetings::default().share(0), 0.0);

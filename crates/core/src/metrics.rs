@@ -3,7 +3,7 @@
 //! Every metric of the papers that we follow stands here once, with its formula. It serves live
 //! runs, simulations and comparisons alike. Some metrics rest on a time that was not measured: a
 //! program's time alone, or the end of a program that did not end, or failed. Such a metric is
-//! `None`, never a guess: a comparison with a made-up number in it is worth less than none.
+//! `None`, never a guess: a comparison with an invented number is worth less than none.
 //!
 //! Sources: \[T\] the thesis on gang scheduling with space sharing, section
 //! 4.1; \[B\] the paper on the time donating barrier, section 5.2; \[F\] the
@@ -30,11 +30,11 @@ pub struct ProgramTimes {
     /// The time that the same work takes alone, t_alone(i), where it was measured and the work was
     /// done.
     pub solo: Option<Nanos>,
-    /// The same with the threads with which it was started, where these were fewer than it asks
-    /// for.
+    /// The time alone with the threads with which it was started, where these were fewer than it
+    /// requests.
     pub molded_solo: Option<Nanos>,
-    /// CPU time that it used in all its runs, also in one that was ended with the workload,
-    /// seconds.
+    /// CPU time that it used in all its runs, also in one that was cut short by the end of the
+    /// workload, seconds.
     pub cpu_seconds: f64,
 }
 
@@ -52,17 +52,17 @@ impl ProgramTimes {
         Some(solo / turnaround)
     }
 
-    /// Time that it ran longer than alone because of its company, in seconds: t_interference = t -
-    /// t_alone - t_waiting. \[T\] eq. 4.1. Slightly negative where the run alone happened to be the
-    /// slower one. What it takes longer alone since it was started with fewer threads is not its
-    /// company's doing.
+    /// Time that it ran longer than alone because of its co-runners, in seconds:
+    /// t_interference = t - t_alone - t_waiting. \[T\] eq. 4.1. Slightly negative where the run
+    /// alone happened to be the slower one. Time that it needs because it was started with fewer
+    /// threads is not interference.
     pub fn interference_seconds(&self) -> Option<f64> {
         let (turnaround, solo) = self.turnaround_and_solo()?;
         let alone = self.molded_solo.map_or(solo, Nanos::as_secs_f64);
         Some(turnaround - alone - self.waiting.as_secs_f64())
     }
 
-    /// How long it was frozen at a time on average, in seconds, R_i = average of T_i,j. \[T\] eq.
+    /// The mean time that it was frozen at a stretch, in seconds: R_i = average of T_i,j. \[T\] eq.
     /// 4.4. Zero if it was never frozen.
     pub fn responsiveness_seconds(&self) -> f64 {
         self.frozen.total.as_secs_f64() / self.frozen.count.max(1) as f64
@@ -80,8 +80,8 @@ impl ProgramTimes {
     }
 }
 
-/// What a run was for the workload as a whole. What rests on times alone is `None` unless
-/// every program was done and its time alone is known.
+/// The metrics of the workload as a whole. Metrics that rest on times alone are `None` unless every
+/// program was done and its time alone is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Standard deviation (of the population) of the programs'
@@ -96,7 +96,8 @@ pub struct Metrics {
     /// The largest [`responsiveness`](ProgramTimes::responsiveness_seconds) of a program,
     /// max(R_i), seconds. \[T\] eq. 4.5.
     pub responsiveness_max_seconds: f64,
-    /// The longest time that any program was frozen at a stretch, seconds. Ours: a mean hides it.
+    /// The longest time that any program was frozen at a stretch, seconds. Not in the papers: a
+    /// mean hides it.
     pub responsiveness_longest_gap_seconds: f64,
     /// CPU time used by the programs / (CPUs x total time): 1 if no CPU was ever idle.
     pub cpu_utilisation: f64,
@@ -126,7 +127,7 @@ impl Metrics {
     }
 }
 
-/// A value of every program; `None` if one lacks it, or if there is no program.
+/// A value for every program; `None` if one of them has none, or if there is no program.
 fn of_all<'a>(
     programs: &'a [ProgramTimes],
     value: impl Fn(&'a ProgramTimes) -> Option<f64>,
@@ -154,7 +155,7 @@ fn max_over_min(values: &[f64]) -> f64 {
     max / min
 }
 
-/// Zero for a run that ended as it began.
+/// The share of CPU time that programs used. Zero for a run of no length.
 fn cpu_utilisation(programs: &[ProgramTimes], total: Nanos, cpus: usize) -> f64 {
     let available = total.as_secs_f64() * cpus as f64;
     let used: f64 = programs.iter().map(|p| p.cpu_seconds).sum();
@@ -215,8 +216,10 @@ mod tests {
         close(shared.fairness(), 0.6);
     }
 
+    /// What a program takes longer because it runs with fewer threads alone is not caused by its
+    /// co-runners.
     #[test]
-    fn what_a_program_takes_longer_alone_with_fewer_threads_is_not_its_companys_doing() {
+    fn a_lower_thread_count_is_not_counted_as_interference() {
         let [_, shared] = pair();
         let molded = ProgramTimes { molded_solo: Some(Nanos::from_millis(6500)), ..shared };
         close(molded.interference_seconds(), 0.5);
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn without_one_time_alone_nothing_is_guessed() {
+    fn without_one_time_alone_metrics_are_not_guessed() {
         let [gang, shared] = pair();
         let unprofiled = ProgramTimes { solo: None, ..shared };
         assert_eq!((unprofiled.slowdown(), unprofiled.interference_seconds()), (None, None));
@@ -247,8 +250,9 @@ mod tests {
         close(metrics.mean_turnaround_seconds, 9.0);
     }
 
+    /// A mean over programs that include such a program does not exist either.
     #[test]
-    fn a_program_that_was_never_done_has_no_slowdown_and_leaves_no_mean() {
+    fn a_program_that_never_finished_has_no_slowdown() {
         let [gang, shared] = pair();
         let unfinished = ProgramTimes { turnaround: None, ..shared };
         let metrics = Metrics::of(&[gang, unfinished], Nanos::from_secs(10), 2);

@@ -1,10 +1,9 @@
 //! What a policy wants: states, not steps.
 //!
-//! A plan names only what it wants changed: a program that it does not mention
-//! keeps its last directive, a wake-up with a known token moves, a measurement
-//! that is named again changes its period. An empty plan changes nothing. The
-//! engine finds the steps that lead from what is to what is wanted; so a plan
-//! is easy to test, to log, to draw and to undo.
+//! A plan names only changes. A program that it does not name keeps its last directive, a wake-up
+//! with a known token moves, and a measurement that is named again changes its period. An empty
+//! plan changes nothing. The engine finds the steps from the present state to the wanted one. A
+//! plan is therefore easy to test, to log, to draw and to undo.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,15 +18,15 @@ use crate::time::Nanos;
 /// The state that a policy wants; a buffer that the engine clears and reuses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// What is wanted of programs; each at most once.
+    /// The directives of programs; each program at most once.
     pub programs: Vec<(ProgramId, Directive)>,
     /// Exceptions for single threads, on top of their program's directive.
     pub threads: Vec<(ThreadId, ThreadRule)>,
-    /// When to be asked again.
+    /// The wake-ups: when to call the policy again.
     pub wake: Vec<Wake>,
     /// What to measure.
     pub observe: Vec<Observe>,
-    /// Why: `explain` and traces speak from these.
+    /// The reasons: `explain` and traces use these.
     pub reasons: Vec<Reason>,
 }
 
@@ -51,12 +50,12 @@ impl Plan {
         self.programs.push((program, Directive::Freeze));
     }
 
-    /// Wants to be asked again at `at`.
+    /// Requests a wake-up at `at`.
     pub fn wake_at(&mut self, at: Nanos, token: Token) {
         self.wake.push(Wake { token, at, first: AtExpiry::Nothing });
     }
 
-    /// Notes why.
+    /// Adds a reason.
     pub fn because(&mut self, program: Option<ProgramId>, why: Why) {
         self.reasons.push(Reason { program, why });
     }
@@ -67,31 +66,31 @@ impl Plan {
     }
 }
 
-/// What is wanted of one program.
+/// The state that a plan wants for one program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Directive {
     /// Run, with these settings.
     Run(Settings),
     /// Be frozen; a program that has not started stays unstarted.
     Freeze,
-    /// Be as it was found: nothing of ours on it any more, running.
+    /// Be released: run with the original settings.
     Leave,
 }
 
 impl Directive {
-    /// Whether it gives CPUs to the program, and not only what others leave.
+    /// Whether it gives CPUs to the program, and not only CPU time that other programs leave.
     pub fn gives_cpus(&self) -> bool {
         matches!(self, Directive::Run(settings) if settings.turn != Some(Turn::Filler))
     }
 }
 
-/// How a program runs. `None` everywhere means: as it was found.
+/// How a program runs. `None` everywhere means the original settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Settings {
     /// The CPUs for all its threads.
     pub cpus: Option<CpuSet>,
-    /// The number of threads that a malleable program may use: of those that a region asks for, at
-    /// most so many.
+    /// The thread limit of a malleable program: a region gets at most this many of the threads that
+    /// it requests.
     pub grant: Option<u16>,
     /// The kernel's own time slice for each thread.
     pub slice: Option<Nanos>,
@@ -99,32 +98,32 @@ pub struct Settings {
     pub class: Option<Class>,
     /// Steps to add to each thread's nice value; a machine that could not take them back refuses.
     pub nice: Option<i8>,
-    /// Whether it has a CPU cgroup of its own, so that the kernel shares CPU by program.
+    /// Whether it has a CPU cgroup of its own, so that the kernel shares CPU time by program.
     pub cpu_group: Option<bool>,
     /// Its part in taking turns by weight; needs a CPU cgroup of its own. A program that starts
     /// without a part may not get one later.
     pub turn: Option<Turn>,
 }
 
-/// A program's part in taking turns by weight, where every program runs and weights decide who gets
-/// the CPUs.
+/// A program's part in taking turns by weight, where every program runs and weights decide which
+/// programs get the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turn {
     /// Its turn: its CPU group has a very large weight.
     InTurn,
-    /// It gets what the programs in turn leave: its CPU group is idle, and preempted as soon as one
-    /// of their threads wakes.
+    /// It gets what the programs in turn leave. Its CPU group is idle, and is preempted as soon as
+    /// a thread in turn wakes.
     Filler,
 }
 
 impl Settings {
-    /// On these CPUs, everything else as found.
+    /// Settings with these CPUs, and the original settings otherwise.
     pub fn on(cpus: CpuSet) -> Settings {
         Settings { cpus: Some(cpus), ..Settings::default() }
     }
 
-    /// Fills what is unset here from `under`: how one policy overlays another.
+    /// Takes what is unset here from `under`: one policy overlays another.
     pub fn over(self, under: Settings) -> Settings {
         Settings {
             cpus: self.cpus.or(under.cpus),
@@ -152,7 +151,7 @@ pub enum Class {
     FixedPriority(u8),
 }
 
-/// An exception for one thread; an empty one takes an earlier one back.
+/// An exception for one thread; an empty one revokes an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ThreadRule {
     /// The thread's CPUs.
@@ -164,42 +163,42 @@ pub struct ThreadRule {
 /// A wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
-    /// Its name. Asking again with the same token moves the wake-up.
+    /// Its name. A second request with the same token moves the wake-up.
     pub token: Token,
-    /// When; [`Nanos::NEVER`] takes it back.
+    /// The time; [`Nanos::NEVER`] revokes it.
     pub at: Nanos,
-    /// What is done at its expiry before the policy is asked.
+    /// What is done at its expiry before the policy is called.
     pub first: AtExpiry,
 }
 
-/// What is done when a wake-up expires, before the policy is asked.
+/// What is done when a wake-up expires, before the policy is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AtExpiry {
     /// Nothing.
     Nothing,
     /// Everything observed is read.
     Read,
-    /// Every running program is frozen, and then everything observed is read:
-    /// so samples of a quantum belong to that quantum alone.
+    /// Every running program is frozen, and then everything observed is read. Samples of a quantum
+    /// therefore belong to that quantum alone.
     FreezeAndRead,
 }
 
-/// A measurement that a policy wants.
+/// A measurement that a policy requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observe {
-    /// Of which program; `None` for the machine as a whole.
+    /// The program; `None` for the machine as a whole.
     pub program: Option<ProgramId>,
-    /// What.
+    /// The kind of measurement.
     pub measure: Measure,
     /// How often; [`Nanos::NEVER`] for only at wake-ups that read, [`Nanos::ZERO`] to stop
     /// measuring.
     pub period: Nanos,
 }
 
-/// Why a plan is as it is.
+/// A reason for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The program that it is about; `None` for the plan as a whole.
+    /// The program of the reason; `None` for the plan as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramId>,
     /// The reason.
@@ -208,7 +207,7 @@ pub struct Reason {
 }
 
 impl Why {
-    /// Whether it tells of threads that a program may have, and not whether it runs.
+    /// Whether it is about the program's threads, and not about whether it runs.
     pub fn is_of_threads(&self) -> bool {
         matches!(self, Why::Granted { .. } | Why::TriesThreads { .. })
     }
@@ -229,9 +228,9 @@ pub enum Why {
     },
     /// A quantum begins.
     Quantum {
-        /// Which round; policies without rounds count quanta.
+        /// The number of the round; policies without rounds count quanta.
         round: u64,
-        /// Which gang of the round.
+        /// The gang of the round.
         gang: u16,
         /// How many gangs the round has.
         gangs: u16,
@@ -242,239 +241,239 @@ pub enum Why {
     InGang,
     /// The program's gang has another quantum.
     OtherGang {
-        /// Which one.
+        /// The gang that has it.
         gang: u16,
     },
-    /// It fits into CPUs that the quantum would leave idle.
+    /// It backfills CPUs that the quantum would leave idle.
     Fills,
-    /// It does not fit, and shares among its threads the CPUs that the quantum would leave idle.
+    /// It does not fit, and its threads share the CPUs that the quantum would leave idle.
     Lent {
-        /// How many.
+        /// How many CPUs.
         cpus: u16,
     },
     /// It has the highest cache miss rate of those not yet in a gang.
     MostMisses,
-    /// It has the lowest cache miss rate of those that fit beside the gang's first.
+    /// It has the lowest cache miss rate of those that fit together with the gang's first.
     FewestMissesThatFit,
-    /// Of the gangs with room, the one in which least is lost by its coming; alone where a gang of
-    /// its own is better.
+    /// It loses the least in this gang, of the gangs with room. It is alone where a gang of its own
+    /// is better.
     LeastLost {
-        /// By how much this program is predicted to be slowed there.
+        /// Its predicted slowdown there.
         slowdown: f64,
     },
     /// It has waited longest of those that fit.
     WaitedLongest {
-        /// How long.
+        /// Its waiting time.
         waited: Nanos,
     },
-    /// It is slowed most of those that fit.
+    /// It has the highest slowdown of those that fit.
     SlowedMost {
-        /// By how much, as far as is known: time over time alone. `None`: it has done nothing yet.
+        /// Its slowdown as far as is known: time over time alone. `None`: it has not worked yet.
         slowdown: Option<f64>,
     },
-    /// It does not fit beside those that have waited longer.
+    /// It does not fit together with those that have waited longer.
     DoesNotFit {
         /// CPUs still free when its turn came.
         free: u16,
     },
-    /// It is furthest behind of those that fit, by what it would have done alone.
+    /// It has the least progress, in time alone, of those that fit.
     LeastProgress {
-        /// Time alone that it has come so far, by its weight, since the programs were last others.
+        /// Its progress in time alone, by its weight, since the set of programs last changed.
         progress: Nanos,
-        /// The share of its quanta for which its speed alone is known from one in which it suffered
-        /// little.
+        /// The share of its quanta for which its solo speed is known from a quantum with little
+        /// interference.
         coverage: f64,
-        /// By how much it was slowed since it came: time over time alone, as far as that is known.
+        /// Its slowdown since it arrived: time over time alone, as far as that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slowdown: Option<f64>,
     },
-    /// It is further ahead than those that run.
+    /// It has more progress than the programs that run.
     MoreProgress {
-        /// Time alone that it has come so far, as above.
+        /// Its progress in time alone, by its weight, since the set of programs last changed.
         progress: Nanos,
-        /// By how much it was slowed since it came, as above.
+        /// Its slowdown since it arrived: time over time alone, as far as that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slowdown: Option<f64>,
     },
-    /// It is made to suffer little for a short time, so that its speed alone can be measured.
+    /// It runs with little interference for a short time, so that its solo speed can be measured.
     Trained {
-        /// For several quanta in sequence, since its phases cannot be predicted.
+        /// Whether this lasts for several quanta, because its phases cannot be predicted.
         sequential: bool,
         /// How many CPUs are left idle for it.
         idle: u16,
     },
-    /// It fits beside a program that is made to suffer little.
+    /// It fits together with a program that is to have little interference.
     BesideTrained,
-    /// Another program is made to suffer little, and it does not fit beside that.
+    /// Another program is to have little interference, and this one does not fit together with it.
     AwaitsTraining,
-    /// Programs take turns by weight, and it has none: it gets what the programs in turn leave.
+    /// Programs take turns by weight, and it has no turn: it gets what the programs in turn leave.
     Filler,
     /// It may not be frozen, so it always runs.
     NeverFrozen,
-    /// The quantum is shorter than asked, so that no program is frozen longer than allowed.
+    /// The quantum is shorter than requested, so that no program is frozen longer than allowed.
     QuantumShortened {
-        /// What was asked.
+        /// The requested length.
         asked: Nanos,
-        /// What is given.
+        /// The length in effect.
         given: Nanos,
     },
-    /// This is the slice for its threads, for the time that they wait for locks or memory; whether
-    /// they get it follows from how they are scheduled.
+    /// A slice was chosen for its threads, by the time that they wait for locks or memory. How they
+    /// are scheduled decides whether they get it.
     Slice {
         /// How long a thread may keep a CPU.
         slice: Nanos,
         /// Share of its threads' time that they waited for locks, 0 to 1.
         lock_contention: f64,
-        /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
+        /// Share of references to the last-level cache that missed, 0 to 1, where it is known.
         miss_ratio: Option<f64>,
-        /// Whether that share is not measured now, but what is known of the program from runs
-        /// alone.
+        /// Whether the miss ratio is not measured now, but known from solo runs.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         profiled: bool,
     },
-    /// Its threads are scheduled this way from now on, without a trial: nothing else is to be
-    /// tried, or everything is to be tried from here.
+    /// Its threads use this actuator from now on, without a trial: there is no other one to try, or
+    /// others are to be tried against it.
     Given {
-        /// How.
+        /// The actuator.
         actuator: Actuator,
     },
-    /// Earlier runs of the program, or repetitions in this one, have shown this to be best: it is
-    /// not tried again for now.
+    /// Earlier runs of the program, or repetitions in this one, have shown this actuator to be
+    /// best. It is not tried again for now.
     Recalled {
-        /// What is in force from now on.
+        /// The actuator that is in force from now on.
         actuator: Actuator,
     },
-    /// It is being tried whether the program is faster this way; it goes to and fro between this
-    /// and how it was.
+    /// A trial has begun of whether the program is faster with this actuator. The program
+    /// alternates between it and the one before.
     Tried {
-        /// What is tried.
+        /// The actuator on trial.
         actuator: Actuator,
-        /// What it is compared with.
+        /// The actuator that it is compared with.
         against: Actuator,
     },
-    /// A way was tried, and the program is left with it.
+    /// A trial has ended, and its actuator stays in force.
     Kept {
-        /// What was tried.
+        /// The actuator that was tried.
         actuator: Actuator,
         /// Progress with it against progress without: above 1 is faster.
         progress: f64,
     },
-    /// A way was tried, and the program is as it was before.
+    /// A trial has ended, and the actuator of before is in force again.
     PutBack {
-        /// What was tried.
+        /// The actuator that was tried.
         actuator: Actuator,
         /// Progress with it against progress without: below 1 is slower.
         progress: f64,
         /// How long nothing is tried again, unless the program changes.
         pause: Nanos,
     },
-    /// It gets so many threads in its parallel regions from now on.
+    /// The thread limit of its parallel regions from now on.
     Granted {
-        /// How many.
+        /// The limit.
         threads: u16,
-        /// How many it asks for.
+        /// How many threads it requests.
         asked: u16,
-        /// How fast it is with them, relative to all that it asks for, as far as both are known.
+        /// Its speed with them, relative to the speed with all that it requests, as far as both are
+        /// known.
         speed: Option<f64>,
     },
-    /// It is being tried how fast it is with so many threads.
+    /// A trial has begun of its speed with this many threads.
     TriesThreads {
-        /// How many.
+        /// How many threads.
         threads: u16,
-        /// How many it asks for.
+        /// How many threads it requests.
         asked: u16,
     },
-    /// Its threads were sorted by how long they wait at locks, and those that wait alike share a
+    /// Its threads were sorted by how long they wait at locks. Threads that wait alike share a
     /// socket from now on.
     Shuffled {
-        /// How many were sorted.
+        /// How many threads were sorted.
         threads: u16,
-        /// How many of them go to another socket than the one that they were on.
+        /// How many of these threads change their socket.
         moved: u16,
-        /// Over how many sockets.
+        /// The number of sockets.
         groups: u16,
         /// The mean share of their time at locks, 0 to 1.
         lock_time: f64,
-        /// How far the threads of a socket were apart, as a share of their time; misses per second
-        /// where they are sorted by these.
+        /// The spread of the threads of a socket before, as a share of their time; in misses per
+        /// second where they are sorted by these.
         before: f64,
-        /// The same with the new groups.
+        /// The spread with the new groups.
         after: f64,
     },
-    /// It is being tried whether the program is faster with its threads sorted into groups; it goes
-    /// to and fro between that and how they were.
+    /// A trial has begun of whether the program is faster with its threads sorted into groups. The
+    /// program alternates between these groups and the placement before.
     GroupsTried {
         /// How many threads would be in a group.
         threads: u16,
-        /// Over how many sockets.
+        /// The number of sockets.
         groups: u16,
     },
     /// Earlier runs of the program, or repetitions in this one, have shown whether such groups help
-    /// it: that is not tried again for now.
+    /// it. They are not tried again for now.
     GroupsRecalled {
-        /// Whether they do; then they are in force from now on.
+        /// Whether they help; then they are in force from now on.
         helped: bool,
     },
-    /// Groups were tried, and the program is left with them.
+    /// A trial of groups has ended, and they stay in force.
     GroupsKept {
         /// Progress with them against progress without: above 1 is faster.
         progress: f64,
     },
-    /// Groups were tried, and its threads are as they were before.
+    /// A trial of groups has ended, and the placement of before is in force again.
     GroupsPutBack {
-        /// To how many groups they are bound; 0: they run where the kernel likes.
+        /// To how many groups its threads are bound; 0: they are not bound.
         groups: u16,
         /// Progress with the groups against progress without: below 1 is slower.
         progress: f64,
         /// How long no groups are tried again, unless the program changes.
         pause: Nanos,
     },
-    /// Its threads hardly wait at locks any more, and run where the kernel likes from now on.
+    /// Its threads hardly wait at locks any more, and are not bound from now on.
     Unbound {
         /// The mean share of their time at locks, 0 to 1.
         lock_time: f64,
     },
-    /// This is how the programs are run from now on.
+    /// The mode in which programs run from now on.
     Chosen {
-        /// How.
+        /// The mode.
         manner: Manner,
-        /// Why.
+        /// The reason code.
         ground: Ground,
-        /// How many CPUs they kept busy outside the kernel together, when that was last measured.
+        /// How many CPUs they kept busy outside the kernel when running together, as measured last.
         side_by_side: Option<f64>,
-        /// How many they keep busy in turns, or are expected to by what each did alone.
+        /// How many they keep busy when taking turns, or are expected to by their solo probes.
         in_gangs: Option<f64>,
-        /// What finding out has cost so far: CPU time that was lost by it, as time of the whole
+        /// The cost of measuring so far: CPU time that was lost to it, as time of the whole
         /// machine.
         explored: Nanos,
     },
-    /// It was started with fewer threads than it would have, since by runs alone the last program
-    /// ends sooner so.
+    /// It was started with fewer threads than it requests. By solo runs, the last program ends
+    /// sooner this way.
     Molded {
-        /// How many it has.
+        /// How many threads it has.
         threads: u16,
-        /// How many it would have.
+        /// How many threads it requests.
         asked: u16,
     },
-    /// Wherever the others go, its CPUs are far apart from now on, since it lives from memory.
+    /// Its CPUs are spread over caches from now on, because it is memory-bound.
     Spread {
         /// Its last-level cache misses per 1000 instructions.
         misses: f64,
     },
-    /// Each runs alone for a moment, to see how many CPUs it keeps busy.
+    /// Each program has a solo probe, which shows how many CPUs it keeps busy.
     LooksAtEach {
-        /// How long a moment is.
+        /// The length of a probe.
         moment: Nanos,
-        /// How many there are.
+        /// The number of probes.
         moments: u16,
     },
     /// It hardly uses CPUs, so it always runs.
     HardlyRuns,
     /// The machine could not do what the plan wanted.
     Deviation {
-        /// What could not be had.
+        /// The part of the directive that is not in effect.
         wanted: Aspect,
-        /// Why.
+        /// The cause.
         refusal: Refusal,
     },
     /// A reason that only earlier versions of cosched had.

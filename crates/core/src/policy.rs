@@ -1,4 +1,4 @@
-//! What a policy is, and what it sees.
+//! What a policy is, and its input.
 
 use crate::cause::Cause;
 use crate::cpuset::CpuSet;
@@ -8,13 +8,13 @@ use crate::sample::{IpBin, LockShare, MachineSample, Sample};
 use crate::time::Nanos;
 use crate::topology::Topology;
 
-/// What is known at the moment of a decision. Slices are owned by the engine
-/// and sorted by id; nothing is copied for a decision.
+/// What is known at the moment of a decision. The engine owns the slices, and they are sorted by
+/// id. Nothing is copied for a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct World<'a> {
-    /// The present.
+    /// The present time.
     pub now: Nanos,
-    /// What the machine is made of.
+    /// Which CPUs share a core, a cache, a package and a memory node.
     pub topology: &'a Topology,
     /// The CPUs that programs may use: never more than the caller of cosched may.
     pub cpus: &'a CpuSet,
@@ -57,8 +57,9 @@ impl World<'_> {
 /// Decides what should run: a pure state machine without clock, file, thread or randomness of its
 /// own.
 pub trait Policy {
-    /// Answers what happened with what is wanted now. `plan` comes empty; see [`Plan`] for what
-    /// leaving something out means. `causes` is never empty, and holds everything of one instant.
+    /// Decides by what happened, and writes what is wanted now. `plan` comes empty; see [`Plan`]
+    /// for what leaving something out means. `causes` is never empty, and holds everything of one
+    /// instant.
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan);
 }
 

@@ -1,8 +1,8 @@
 //! Programs and threads as policies see them.
 //!
-//! A *program* is one command with all its descendants. Ids are slots with a
-//! generation, never process ids: a slot is used again when a program is
-//! repeated, with the next generation, so a stale id is recognised.
+//! A *program* is one command with all its descendants. Ids are slots with a generation, never
+//! process ids. A repeated program uses its slot again, with the next generation, so a stale id is
+//! recognised.
 
 use std::fmt;
 use std::ops::{Add, Range};
@@ -53,28 +53,28 @@ pub struct ThreadId {
     pub generation: u32,
 }
 
-/// Programs of one group freeze and run together, because they share pipes,
-/// sockets or memory (a frozen one would stall the other) or because the user says so.
+/// Programs of one group freeze and run together. They share pipes, sockets or memory, so that a
+/// frozen one would stall the other; or the user says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GroupId(pub u16);
 
-/// Where a program is in its life.
+/// The state of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramState {
     /// Arrived, and not yet started: no process of it exists.
     New,
-    /// Told to start; not yet confirmed.
+    /// Its start was requested and is not confirmed yet.
     Starting,
-    /// Runs, as far as the kernel lets it.
+    /// Runs; the kernel schedules it.
     Running,
-    /// Told to freeze; not yet confirmed.
+    /// Its freeze was requested and is not confirmed yet.
     Freezing,
-    /// Confirmed frozen by us.
+    /// Confirmed to be frozen by cosched.
     Frozen,
     /// Another process (a shell's job control, a debugger) stopped it: it is left alone.
     StoppedByOther,
-    /// It was asked to end, or is about to leave the world for another reason.
+    /// It was requested to end, or is about to leave the world for another reason.
     Exiting,
 }
 
@@ -100,7 +100,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// As a shell reports it: the status, 128 + signal, or 127.
+    /// The status as a shell reports it: the status, 128 + signal, or 127.
     pub fn shell_status(self) -> i32 {
         match self {
             Exit::Code(code) => i32::from(code),
@@ -123,18 +123,18 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// Largest resident set of one process, KiB.
     pub max_rss_kib: u64,
-    /// What hardware counters counted, where the run was asked to. Neither shims nor run.json tell
+    /// What hardware counters counted, where this was requested. Neither shims nor run.json have
     /// it: the counters are cosched's own, and only solo runs are counted.
     #[serde(skip)]
     pub counts: Counts,
-    /// What waiting for each other cost its threads, where that is simulated and its model asks for
-    /// it.
+    /// The cost of its threads' waiting for each other, where that is simulated and its model
+    /// requests it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Waits>,
 }
 
 impl Usage {
-    /// What both have used.
+    /// The sum of two runs.
     pub fn and(&self, other: &Usage) -> Usage {
         Usage {
             user_seconds: self.user_seconds + other.user_seconds,
@@ -156,7 +156,7 @@ impl Usage {
 }
 
 /// What hardware counters counted of a program in user mode, over all its threads and processes.
-/// `None`: not asked for, not there, or its counter never got to count.
+/// `None`: not requested, not available, or its counter never got to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Instructions retired.
@@ -167,14 +167,14 @@ pub struct Counts {
     pub llc_references: Option<u64>,
     /// References to the last-level cache that missed.
     pub llc_misses: Option<u64>,
-    /// How far the worst of what is there can be trusted.
+    /// The worst quality of the counts that there are.
     pub quality: Quality,
 }
 
 impl Counts {
-    /// Last-level cache misses per 1000 instructions. `None` also where a counter is there and
-    /// stands still, as on some virtual machines: no program goes without instructions or without
-    /// a single reference to the last-level cache.
+    /// Last-level cache misses per 1000 instructions. `None` also where a counter exists and stands
+    /// still, as on some virtual machines. This is certain, because no program has zero
+    /// instructions or zero references to the last-level cache.
     pub fn misses_per_kilo_instruction(&self) -> Option<f64> {
         let instructions = self.instructions.filter(|count| *count > 0)?;
         self.llc_references.filter(|count| *count > 0)?;
@@ -185,12 +185,12 @@ impl Counts {
     /// counter stands still.
     pub fn miss_ratio(&self) -> Option<f64> {
         let references = self.llc_references.filter(|count| *count > 0)?;
-        // Events that take turns are scaled apart, so one may come out above the other.
+        // Multiplexed counters are scaled separately, so one may come out above the other.
         Some((self.llc_misses? as f64 / references as f64).min(1.0))
     }
 }
 
-/// Of two runs together. What one of them lacks, the sum lacks.
+/// The sum of two runs. A count that one of them lacks is missing in the sum.
 impl Add for Counts {
     type Output = Counts;
 
@@ -206,22 +206,22 @@ impl Add for Counts {
     }
 }
 
-/// That a program is started with fewer threads than it would have.
+/// A program is started with fewer threads than it requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Molding {
-    /// How many it would have.
+    /// How many threads it requests.
     pub asked: u16,
-    /// Time that one run takes alone with the fewer.
+    /// Time of one run alone with the fewer threads.
     pub solo: Nanos,
 }
 
-/// What is known of a program from runs alone on this machine.
+/// What is known of a program from solo runs on this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// Time that one run takes alone, with the same thread count and placement.
+    /// Time of one run alone, with the same thread count and placement.
     pub solo: Option<Nanos>,
-    /// CPU time of that run, of all threads; less than their number times its length where they
-    /// sleep or have ended.
+    /// CPU time of that run, over all threads. It is less than their number times the run's length
+    /// where threads sleep or have ended.
     pub solo_cpu: Option<Nanos>,
     /// Last-level cache misses per 1000 instructions.
     pub misses_per_kilo_instruction: Option<f64>,
@@ -229,12 +229,11 @@ pub struct Profile {
     pub miss_ratio: Option<f64>,
     /// Traffic between caches and memory, GB/s (10^9 bytes).
     pub memory_gigabytes_per_second: Option<f64>,
-    /// How long one run takes alone with several thread counts.
+    /// Time of one run alone with several thread counts.
     pub speedup: Option<Speedup>,
-    /// That it is started with fewer threads than it would have.
+    /// Set if it is started with fewer threads than it requests.
     pub molded: Option<Molding>,
-    /// How its threads are scheduled best, as earlier runs of it beside the same programs have
-    /// shown.
+    /// Its learned setting, from earlier runs with the same co-runners.
     pub experience: Experience,
 }
 
@@ -243,20 +242,20 @@ pub struct Profile {
 pub struct Program {
     /// Its name for plans.
     pub id: ProgramId,
-    /// Where it is in its life, as confirmed by the machine.
+    /// Its state, as confirmed by the machine.
     pub state: ProgramState,
-    /// How many threads it wants to have on CPUs at once, as its workload says.
+    /// How many threads it is to have on CPUs at once, by its workload.
     pub asked: u16,
-    /// How many it wants for the parallel region that it is in, or was in last; equals `asked`
+    /// How many threads it requests for its present or last parallel region. It equals `asked`
     /// before its first request, and for programs that make none.
     pub requested: u16,
-    /// How many it was granted: at most `requested`.
+    /// Its thread limit: at most `requested`.
     pub granted: u16,
-    /// The CPUs that cosched has bound it to; `None`: as it was found.
+    /// The CPUs that cosched has bound it to; `None`: the original ones.
     pub cpus: Option<CpuSet>,
-    /// Its part in taking turns by weight, as the machine was last told.
+    /// Its part in taking turns by weight, as it was last sent to the machine.
     pub turn: Option<Turn>,
-    /// Its share relative to the other programs.
+    /// Its weight relative to the other programs.
     pub weight: f64,
     /// The programs that it must run together with.
     pub group: Option<GroupId>,
@@ -266,17 +265,17 @@ pub struct Program {
     pub malleable: bool,
     /// The number of the last directive that changed anything for it.
     pub epoch: u64,
-    /// When it came.
+    /// When it arrived.
     pub arrived: Nanos,
     /// How long it has run, from confirmed effects.
     pub ran: Nanos,
-    /// How long it has waited: before its first start, and frozen by us.
+    /// How long it has waited: before its first start, and frozen by cosched.
     pub waited: Nanos,
     /// Since when it waits; `None` while it runs.
     pub waiting_since: Option<Nanos>,
     /// When its present settings came into full effect.
     pub settled_at: Nanos,
-    /// What is known of it from runs alone.
+    /// What is known of it from solo runs.
     pub profile: Profile,
     /// Its threads, as a range of [`World::threads`](crate::World); empty unless a policy observes
     /// them.
@@ -284,20 +283,20 @@ pub struct Program {
 }
 
 impl Program {
-    /// How long it has been waiting at `now` since it last ran (or since it came); zero while it
+    /// How long it has been waiting at `now` since it last ran (or since it arrived); zero while it
     /// runs.
     pub fn waiting(&self, now: Nanos) -> Nanos {
         self.waiting_since.map_or(Nanos::ZERO, |since| now.since(since))
     }
 }
 
-/// Who decides on which CPUs a thread may run.
+/// The owner of a thread's CPU mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MaskOwner {
     /// cosched may move it.
     Cosched,
     /// The user or another process bound it, before the run or without cosched's knowledge
-    /// (taskset, `OMP_PROC_BIND`): leave it there.
+    /// (taskset, `OMP_PROC_BIND`). cosched leaves it there.
     User,
     /// The library inside the program binds it.
     Hook,
@@ -314,7 +313,7 @@ pub struct Thread {
     pub cpu: u16,
     /// CPU time since it was born.
     pub on_cpu: Nanos,
-    /// Who decides on its CPUs.
+    /// The owner of its CPU mask.
     pub mask_owner: MaskOwner,
 }
 
@@ -331,14 +330,15 @@ mod tests {
     };
 
     #[test]
-    fn misses_are_told_per_thousand_instructions() {
+    fn misses_are_per_thousand_instructions() {
         assert_eq!(COUNTED.misses_per_kilo_instruction(), Some(2.5));
         let none = Counts { llc_misses: Some(0), ..COUNTED };
         assert_eq!(none.misses_per_kilo_instruction(), Some(0.0));
     }
 
+    /// Without references, there is no miss ratio.
     #[test]
-    fn the_miss_ratio_is_of_references_and_there_is_none_without_them() {
+    fn the_miss_ratio_is_per_reference() {
         assert_eq!(COUNTED.miss_ratio(), Some(10.0 / 90.0));
         for counts in [
             Counts { llc_references: Some(0), llc_misses: Some(0), ..COUNTED },
@@ -347,12 +347,12 @@ mod tests {
         ] {
             assert_eq!(counts.miss_ratio(), None, "{counts:?}");
         }
-        // Two counters that take turns are scaled up apart from each other.
+        // Multiplexed counters are scaled separately.
         assert_eq!(Counts { llc_misses: Some(90_001), ..COUNTED }.miss_ratio(), Some(1.0));
     }
 
     #[test]
-    fn what_was_not_counted_or_stood_still_is_no_figure() {
+    fn counters_that_are_missing_or_stand_still_give_no_figure() {
         for counts in [
             Counts::default(),
             Counts { instructions: None, ..COUNTED },
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_two_runs_is_as_good_as_the_worse_one() {
+    fn the_sum_of_two_runs_has_the_worse_quality() {
         let scaled = Counts { llc_references: None, quality: Quality::Scaled, ..COUNTED };
         let expected = Counts {
             instructions: Some(8_000_000),

@@ -1,9 +1,8 @@
 //! Results: `run.json`, what a run leaves for people and scripts.
 //!
-//! The file says what was run, on what, by which policy; what became of every
-//! program; the [`metrics`](crate::metrics); and what cosched itself cost. It
-//! holds the raw times beside the metrics, so that anything can be computed anew.
-//! `docs/run-json.md` describes every field.
+//! The file says what was run, on which machine and by which policy; how each program ended; the
+//! [`metrics`](crate::metrics); and what cosched itself cost. It has the raw times in addition to
+//! the metrics, so that everything can be computed again. `docs/run-json.md` describes every field.
 //!
 //! Times are seconds since the run began, rounded to microseconds (a timeline
 //! has thousands of entries, and the kernel promises no more); ratios are not rounded. What was not
@@ -51,7 +50,7 @@ const READABLE: &str = "name a folder that `cosched run --out` made, or the run.
 /// The backend of a policy that freezes no program, or binds none.
 pub const NONE: &str = "none";
 
-/// What a simulated machine has for a kernel's release, and for a backend.
+/// The kernel's release, and the backend, of a simulated machine.
 pub const SIMULATED: &str = "simulated";
 
 /// The content of `run.json`.
@@ -63,12 +62,12 @@ pub struct RunResult {
     pub policy: String,
     /// How threads were placed, `packed` or `spread`, where the policy places them.
     pub placement: Option<String>,
-    /// The quantum that was asked for, where the policy has one.
+    /// The quantum that the user requested, where the policy has one.
     pub quantum_seconds: Option<f64>,
-    /// No program was to be frozen longer than this at a time, where the policy freezes; `None`
+    /// The longest time that a program may be frozen at a stretch, where the policy freezes; `None`
     /// also in older files.
     pub max_frozen_seconds: Option<f64>,
-    /// Whether idle CPUs of a gang were given away, where the policy can do that; `None` also in
+    /// Whether idle CPUs of a gang were backfilled, where the policy can do that; `None` also in
     /// older files.
     pub fill: Option<bool>,
     /// The wall-clock time at which the run began, RFC 3339.
@@ -77,16 +76,16 @@ pub struct RunResult {
     pub interrupted_by: Option<String>,
     /// From the start of the run until every program was done, or it was interrupted.
     pub total_seconds: f64,
-    /// From when on decisions, deviations, timelines, turns and complete runs are here one by one;
-    /// left out: from the beginning. Sums have all of them.
+    /// The time from which on decisions, deviations, timelines, turns and complete runs are here
+    /// one by one; left out: from the beginning. Sums include all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_from_seconds: Option<f64>,
-    /// What it ran on.
+    /// The machine.
     pub machine: MachineDescription,
-    /// What repeats it, where it was simulated; `None` for a run on a real machine, and in older
+    /// What a simulation needs to be repeated; `None` for a run on a real machine, and in older
     /// files.
     pub simulation: Option<Simulation>,
-    /// How programs were frozen and pinned.
+    /// The backends: how programs were frozen and bound.
     pub rungs: Rungs,
     /// The workload as a whole.
     pub metrics: Metrics,
@@ -127,45 +126,45 @@ impl fmt::Display for MachineDescription {
     }
 }
 
-/// What a simulated run depends on beside the workload and the policy.
+/// What a simulated run depends on in addition to the workload and the policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Simulation {
-    /// The machine, as it was asked for: a name, a path, or a description in words.
+    /// The machine, as it was requested: a name, a path, or a description in words.
     pub machine: String,
     /// The name of its kernel.
     pub kernel: String,
-    /// What decided where nothing else did.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// By which means the run did its work.
+/// The backends that the run used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rungs {
     /// How programs were frozen; [`NONE`] where the policy freezes none.
     pub freezing: String,
-    /// How programs were bound to CPUs, [`NONE`] where the policy binds none, and how CPUs were
-    /// shared, where they were.
+    /// How programs were bound to CPUs, or [`NONE`] where the policy binds none. It also says how
+    /// CPUs were shared, where they were.
     pub pinning: String,
 }
 
-/// What became of one program. Spans end when the program was done
-/// ([`Repeat`](crate::workload::Repeat) tells when that is), except where another end is given.
+/// One program. Spans end when the program was done ([`Repeat`](crate::workload::Repeat) tells when
+/// that is), except where another end is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramResult {
     /// Its name, unique in the workload.
     pub name: String,
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// How many threads it asked for; fewer, if it was started with fewer.
+    /// How many threads it requested; fewer, if it was started with fewer.
     pub threads: u16,
-    /// How many it would have asked for, had it not been started with fewer.
+    /// How many it would have requested, had it not been started with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_from: Option<u16>,
-    /// The time that the same work takes alone with the fewer threads with which it was started;
-    /// `None` where it had all, and in older files.
+    /// The time alone with the fewer threads with which it was started; `None` where it had all,
+    /// and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_solo_seconds: Option<f64>,
-    /// When it came.
+    /// When it arrived.
     pub arrived_seconds: f64,
     /// When it was first started; `None` if it never was.
     pub started_seconds: Option<f64>,
@@ -175,12 +174,11 @@ pub struct ProgramResult {
     pub running_seconds: f64,
     /// How long it waited: before its first start, and frozen.
     pub waiting_seconds: f64,
-    /// The time that the same work takes alone with all threads that it asks for, where it was
-    /// measured.
+    /// The time alone with all threads that it requests, where it was measured.
     pub solo_seconds: Option<f64>,
-    /// Turnaround - alone with the threads with which it was started - waiting.
+    /// Turnaround - time alone with the threads with which it was started - waiting.
     pub interference_seconds: Option<f64>,
-    /// Turnaround / alone with all threads that it asks for.
+    /// Turnaround / time alone with all threads that it requests.
     pub slowdown: Option<f64>,
     /// The longest time that it was frozen at a stretch.
     pub longest_frozen_seconds: f64,
@@ -197,77 +195,76 @@ pub struct ProgramResult {
     pub usage: Usage,
     /// When it was allowed to run in the whole run, and where.
     pub timeline: Vec<TimelineEntry>,
-    /// Where programs take turns by weight: its turns, from and to (seconds). It may run outside of
-    /// them, too.
+    /// Where programs take turns by weight: its turns, from and to (seconds). It may also run
+    /// outside of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<(f64, f64)>,
     /// Whether processes of it were alive when the run ended, and were left running.
     pub left_running: bool,
-    /// What else the policy was told of it; `None` in older files.
+    /// Its other terms for the policy; `None` in older files.
     pub terms: Option<Terms>,
-    /// Of the variables that decide how programs run, those that it was given beside what it
-    /// inherited; `None` where nothing was run, and in older files.
+    /// Variables that decide how programs run, and that it got in addition to what it inherited;
+    /// `None` where nothing was run, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<BTreeMap<String, String>>,
-    /// How its threads waited at barriers; `None`: in its own way, and in older files.
+    /// How its threads waited at barriers; `None`: by its own barrier, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub barrier: Option<BarrierResult>,
-    /// What stood in for its progress, which it was to report from inside, and never did. `None`:
-    /// it reported its progress, or no policy needed it, and in older files.
+    /// What replaced its progress, which it was to report and never did. `None`: it reported its
+    /// progress, or no policy needed it, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of_progress: Option<Instead>,
 }
 
-/// What a policy goes by that has to know how far a program comes, where the program does not tell.
+/// What a policy uses that needs a program's progress, where the program does not report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Instead {
-    /// It is taken not to be slowed, so to come as far as its CPU time.
+    /// The program is assumed not to be slowed: its CPU time counts as its progress.
     CpuTime,
     /// The table of slowdowns, by its traffic with memory.
     Slowdowns,
 }
 
 impl ProgramResult {
-    /// How many threads it asks for where it is told no number. A program that is started with
-    /// fewer threads is the same program.
+    /// How many threads it requests where it gets no number. A program that is started with fewer
+    /// threads is the same program.
     pub fn asked(&self) -> u16 {
         self.molded_from.unwrap_or(self.threads)
     }
 
-    /// The time that the same work takes alone with the threads with which it was started, where it
-    /// was measured.
+    /// The time alone with the threads with which it was started, where it was measured.
     pub fn alone_as_started_seconds(&self) -> Option<f64> {
         self.molded_solo_seconds.or(self.solo_seconds)
     }
 }
 
-/// How a program's threads waited at barriers, if not in its own way, or if another was chosen and
-/// could not be.
+/// How a program's threads waited at barriers, if not by its own barrier, or if another was chosen
+/// and could not be used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BarrierResult {
-    /// The way.
+    /// The kind of barrier.
     pub way: Barrier,
     /// Why its waiting threads did not know which threads ran; `None`: they knew.
     pub lacks: Option<String>,
-    /// What its threads did there in the whole run. `None`: they never met there, or no counts of
+    /// Barrier statistics of the whole run. `None`: its threads never waited there, or no counts of
     /// it arrived, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meetings: Option<Meetings>,
-    /// What it was given so that threads of gcc's OpenMP do not look on for long between parallel
-    /// regions. Empty where it was already set how they are to wait, and in older files.
+    /// Variables that it got so that threads of gcc's OpenMP do not spin for long between parallel
+    /// regions. Empty where the user had set how they wait, and in older files.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub between_regions: BTreeMap<String, String>,
 }
 
-/// What a policy is told of a program beside its threads and its arrival.
+/// What a policy gets of a program in addition to its threads and its arrival.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// Its share relative to the other programs.
+    /// Its weight relative to the other programs.
     pub weight: f64,
     /// The group that the user named for it.
     pub group: Option<String>,
-    /// Whether it may be frozen; `None`: found out.
+    /// Whether it may be frozen; `None`: to be found out.
     pub freezable: Option<bool>,
     /// Last-level cache misses per 1000 instructions alone, where known.
     pub misses_per_kilo_instruction: Option<f64>,
@@ -275,7 +272,7 @@ pub struct Terms {
     pub memory_gigabytes_per_second: Option<f64>,
 }
 
-/// From (seconds), to (seconds), CPUs in the kernel's list format (`None`: as found).
+/// From (seconds), to (seconds), CPUs in the kernel's list format (`None`: the original ones).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimelineEntry(pub f64, pub f64, pub Option<CpuSet>);
 
@@ -288,16 +285,16 @@ pub struct CompletionResult {
     pub exit: Exit,
 }
 
-/// Something that was wanted and is not so.
+/// A part of a plan that was not in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviationResult {
     /// When it was noticed.
     pub at_seconds: f64,
-    /// Whose directive; the slot is the position in [`RunResult::programs`].
+    /// The program of the directive; the slot is the position in [`RunResult::programs`].
     pub program: ProgramId,
-    /// What was wanted.
+    /// The part of the directive.
     pub wanted: Aspect,
-    /// Why it is not so.
+    /// Why it is not in effect.
     pub why: Refusal,
 }
 
@@ -306,7 +303,7 @@ pub struct DeviationResult {
 pub struct DecisionResult {
     /// When it was made.
     pub at_seconds: f64,
-    /// Why.
+    /// The reasons for it.
     pub reasons: Vec<Reason>,
 }
 
@@ -315,7 +312,7 @@ pub struct DecisionResult {
 pub struct Own {
     /// CPU time that cosched used, in percent of one CPU over the run.
     pub cpu_percent: f64,
-    /// How often a decision changed which programs run; their first start is none.
+    /// How often a decision changed which programs run; the first start does not count.
     pub switches: usize,
     /// How late wake-ups came after they were due; `None` without wake-ups.
     pub wake_lateness: Option<Quantiles>,
@@ -362,7 +359,7 @@ pub enum ResultError {
     NoResult {
         /// The file.
         file: PathBuf,
-        /// What tells.
+        /// How this is known.
         what: String,
     },
     /// The file is of another version.
@@ -382,7 +379,7 @@ pub enum ResultError {
         /// What is wrong, and where.
         source: serde_json::Error,
     },
-    /// A field says what no run can be.
+    /// A field has a value that no run can have.
     #[error("{}: {field} {what}; no run can be like this, so the file is damaged: run the workload again",
         file.display())]
     Impossible {
@@ -409,11 +406,11 @@ impl RunResult {
         RunResult::read(&input::read(path, MAX_BYTES).map_err(unreadable)?, path)
     }
 
-    /// Reads the content of a `run.json`. `path` stands in the messages.
+    /// Reads the content of a `run.json`. `path` is named in messages.
     ///
     /// # Errors
-    /// When it is something else, is damaged, says what no run can be, or has another schema than
-    /// [`SCHEMA`].
+    /// When it is something else, is damaged, has a value that no run can have, or has another
+    /// schema than [`SCHEMA`].
     pub fn read(text: &[u8], path: &Path) -> Result<RunResult, ResultError> {
         #[derive(Deserialize)]
         struct Version {
@@ -422,7 +419,7 @@ impl RunResult {
         let file = || path.to_owned();
         let damaged = |source| ResultError::Damaged { file: file(), source };
         let no_result = |what: String| Err(ResultError::NoResult { file: file(), what });
-        // Half a result still begins like one.
+        // Half a result still begins with a brace.
         if text.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
             return no_result("it is no JSON object".to_owned());
         }

@@ -1,8 +1,8 @@
-//! What was measured, and what a policy may ask to have measured.
+//! Measurements, and what a policy may request.
 //!
-//! Measuring costs, so nothing is measured that no policy asked for
-//! ([`Observe`](crate::Observe)). What a machine cannot measure comes back
-//! with [`Quality::Missing`], never as a zero.
+//! Measuring costs CPU time, so nothing is measured that no policy requested
+//! ([`Observe`](crate::Observe)). What a machine cannot measure comes back with
+//! [`Quality::Missing`], never as a zero.
 
 use crate::program::{ProgramId, ThreadId};
 use crate::time::Nanos;
@@ -18,7 +18,7 @@ pub enum Measure {
     Threads,
     /// Time waiting for user locks, per thread.
     LockWait,
-    /// For which locks the threads waited.
+    /// The locks that threads waited for.
     LockShares,
     /// Hardware counters: instructions, cycles, last-level cache references and misses.
     Counters,
@@ -57,9 +57,9 @@ pub struct Sample {
     pub to: Nanos,
     /// CPU time in the interval.
     pub on_cpu: Nanos,
-    /// Of the CPU time, what was spent outside the kernel.
+    /// The part of the CPU time that was spent outside the kernel.
     pub user_time: Option<Nanos>,
-    /// Time frozen by us in the interval.
+    /// Time frozen by cosched in the interval.
     pub frozen: Nanos,
     /// Time spent runnable without a CPU.
     pub run_delay: Option<Nanos>,
@@ -77,7 +77,7 @@ pub struct Sample {
     pub memory_bytes: Option<u64>,
     /// Progress ticks that the program reported.
     pub progress: Option<u64>,
-    /// How long the work would have taken alone, shared out evenly among all threads.
+    /// How long the work would have taken alone, divided evenly among all threads.
     pub alone: Option<Nanos>,
     /// Context switches because the thread waited.
     pub voluntary_switches: Option<u64>,
@@ -85,7 +85,7 @@ pub struct Sample {
     pub involuntary_switches: Option<u64>,
     /// Number of other programs that ran during the interval.
     pub co_runners: u16,
-    /// How far the worst of what is there can be trusted.
+    /// The worst quality of the values that there are.
     pub quality: Quality,
 }
 
@@ -152,7 +152,7 @@ pub struct MachineSample {
     pub bus_transactions_per_microsecond: Option<f64>,
 }
 
-/// Where a machine writes what it read; owned by the engine and used again.
+/// The buffers that a machine writes samples to; owned by the engine and used again.
 #[derive(Clone, Debug, Default)]
 pub struct Arena {
     /// Samples in ascending order of program and thread.

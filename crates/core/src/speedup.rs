@@ -1,28 +1,28 @@
 //! How the time of a program alone depends on its thread count.
 //!
-//! *Problem.* With which thread count a program should run beside others follows from what each
-//! further thread brings it, and that is known only for the counts with which it was run alone.
+//! *Problem.* The best thread count of a program with co-runners depends on what each further
+//! thread adds. This is known only for the counts with which it was run alone.
 //!
-//! *Idea.* A few counts are measured. Between two of them the speed is taken to be on the line
-//! through both; below the fewest it is taken to be in proportion to the threads, and above the
-//! most nothing more is gained.
+//! *Idea.* A few counts are measured. Between two of them the speed is assumed to be on the line
+//! through both. Below the lowest it is proportional to the threads, and above the highest it does
+//! not grow.
 
 use crate::time::Nanos;
 
-/// How many counts are kept at most: those of a doubling from 1 reach 128 threads.
+/// The largest number of counts that are kept. Doubling from 1, they reach 128 threads.
 const MOST: usize = 8;
 
 /// The time of one run alone, for some thread counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speedup {
-    /// Ascending by threads; those from `count` on mean nothing.
+    /// Ascending by threads; entries from `count` on have no meaning.
     points: [(u16, Nanos); MOST],
     count: usize,
 }
 
 impl Speedup {
-    /// Of these thread counts with their times, at most eight: the fewest and the most of them are
-    /// kept in any case. `None` if there is none, or one makes no sense.
+    /// The speed-up of these thread counts with their times, at most eight. The lowest and the
+    /// highest count are always kept. `None` if there is none, or one makes no sense.
     pub fn new(times: &[(u16, Nanos)]) -> Option<Speedup> {
         let mut times = times.to_vec();
         times.sort_unstable();
@@ -43,7 +43,7 @@ impl Speedup {
         &self.points[..self.count]
     }
 
-    /// Runs per second with so many threads.
+    /// Runs per second with this many threads.
     pub fn speed(&self, threads: u16) -> f64 {
         let speed = |(_, time): (u16, Nanos)| 1.0 / time.as_secs_f64();
         let times = self.times();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn speeds_lie_on_lines_between_what_was_measured() {
+    fn speeds_are_interpolated_between_measurements() {
         let known = speedup(&[(4, 250), (2, 500), (8, 200)]).unwrap();
         assert_eq!(
             [1, 2, 3, 4, 6, 8, 16].map(|n| known.speed(n)),
@@ -79,8 +79,9 @@ mod tests {
         );
     }
 
+    /// A curve of more points than needed keeps its first and last.
     #[test]
-    fn what_makes_no_sense_is_no_speedup_and_too_much_keeps_its_ends() {
+    fn impossible_speedups_are_refused() {
         assert_eq!(speedup(&[]), None);
         assert_eq!(speedup(&[(0, 5)]), None);
         assert_eq!(speedup(&[(1, 5), (2, 0)]), None);

@@ -1,24 +1,25 @@
 //! What repeated measurements show, and what they do not.
 //!
-//! One run proves nothing on a machine that others share: times vary by tens of
-//! percent. So everything is measured several times, the candidates in turn (A B C
-//! A B C), and what happened close together is compared pair by pair: a slow minute
-//! slows both sides of a pair, and their ratio keeps.
+//! One run proves nothing on a machine that others share: times vary by tens of percent. Everything
+//! is therefore measured several times, and the candidates alternate (A B C A B C). Measurements
+//! that were made close together are compared pair by pair. A slow minute slows both sides of a
+//! pair, and their ratio stays the same.
 //!
-//! How far a figure can be trusted is told by an interval that holds the true value in at least 95
-//! of 100 cases. For a median it reaches from one of the measurements to another, as the sign test
-//! has it: each measurement lies on either side of the true median with equal chances, whatever the
-//! errors are like. With fewer than six measurements there is no such interval. (The percentile
-//! bootstrap, which was used before, held the true median in 53, 72 and 87 of 100 cases with two,
-//! three and four measurements, and in 92 to 95 with five to ten.)
+//! An interval says how far a figure can be trusted: it holds the true value in at least 95 of 100
+//! cases. For a median it reaches from one of the measurements to another, by the sign test: each
+//! measurement lies on either side of the true median with equal chances, whatever the errors are
+//! like. With fewer than six measurements there is no such interval. (The percentile bootstrap held
+//! the true median in 53, 72 and 87 of 100 cases with two, three and four measurements, and in 92
+//! to 95 with five to ten.)
 //!
-//! For a ratio it is Wilcoxon's, with the estimate of Hodges and Lehmann that belongs to it, on the
-//! logarithms of the pairs' ratios: the median of the averages of any two of them, and those
-//! averages that a signed-rank test would not reject. It asks only that a ratio is as likely to be
-//! so much too large as too small. Student's interval, which was used before, asks for normal
-//! errors; on a machine whose host switches between fast and slow minutes a single pair across such
-//! a change made it several times wider. Bootstraps of a ratio with two tails called 4 to 8 of 100
-//! equal pairs different, symmetric ones reached from nothing to a million.
+//! For a ratio the interval is Wilcoxon's, with the estimate of Hodges and Lehmann, on the
+//! logarithms of the pairs' ratios. The estimate is the median of the averages of any two of them.
+//! The interval has those averages that a signed-rank test would not reject. Its only condition is
+//! that a ratio is as likely to be too large as too small by a given amount. Student's interval
+//! needs normal errors: on a machine whose host switches between fast and slow minutes, a single
+//! pair across such a change made it several times wider. Bootstraps of a ratio with two tails
+//! called 4 to 8 of 100 equal pairs different, and symmetric ones reached from nothing to a
+//! million.
 
 //!
 //! A *comparison* is more careful than a figure: its interval holds the true ratio in 98 of 100
@@ -32,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the interval of a figure may miss on each side, as a share of all cases.
 const TAIL: f64 = 0.025;
-/// The same for a comparison.
+/// What the interval of a comparison may miss on each side, as a share of all cases.
 const TAIL_OF_A_COMPARISON: f64 = 0.01;
 
 /// Below this a comparison has no interval, and no verdict: each of 6 pairs lies on the same side
@@ -45,11 +46,11 @@ pub struct Estimate {
     /// The figure, in the unit of the measurements.
     pub value: f64,
     /// The lower and the upper end of its interval (95 %; of a [`comparison`] 98 %); `None` if
-    /// there are too few measurements to tell.
+    /// there are too few measurements.
     pub interval: Option<(f64, f64)>,
 }
 
-/// What a ratio of times says of the first of its two sides.
+/// What a ratio of times says of its first side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -57,11 +58,11 @@ pub enum Verdict {
     Better,
     /// It takes more.
     Worse,
-    /// Nothing that so many measurements could show.
+    /// No difference that this many measurements could show.
     NoDifference,
 }
 
-/// Three digits, and those of the interval.
+/// Writes three digits, and those of the interval.
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.interval {
@@ -72,7 +73,7 @@ impl fmt::Display for Estimate {
 }
 
 impl Estimate {
-    /// What this ratio of times (or of anything else of which less is better) says.
+    /// The verdict on this ratio of times, or of anything else of which less is better.
     pub fn verdict(&self) -> Verdict {
         match self.interval {
             Some((_, high)) if high < 1.0 => Verdict::Better,
@@ -104,7 +105,8 @@ pub fn median_estimate(samples: &[f64]) -> Option<Estimate> {
     sorted.sort_by(f64::total_cmp);
     let value = middle(&sorted)?;
     let n = sorted.len();
-    // How many of them lie below the true median: each does in half of the cases.
+    // The distribution of how many samples lie below the true median: each does in half of the
+    // cases.
     let mut share = vec![1.0];
     for _ in 0..n {
         let with = |i: usize| share.get(i).copied().unwrap_or(0.0) / 2.0;
@@ -114,10 +116,9 @@ pub fn median_estimate(samples: &[f64]) -> Option<Estimate> {
     Some(Estimate { value, interval })
 }
 
-/// How far the median of samples is off by chance, as one standard error: that of normal errors as
-/// wide as the middle half of the samples shows (from the median of the distances to their median),
-/// so that a few far outside do not count. `None` with fewer than two samples, which show no
-/// spread.
+/// The standard error of the median of samples. It is that of normal errors as wide as the middle
+/// half of the samples (from the median of the distances to their median), so that a few outliers
+/// do not count. `None` with fewer than two samples, which show no spread.
 pub fn median_error(samples: &[f64]) -> Option<f64> {
     let value = median(samples).filter(|_| samples.len() > 1)?;
     let distances: Vec<f64> = samples.iter().map(|sample| (sample - value).abs()).collect();
@@ -127,22 +128,23 @@ pub fn median_error(samples: &[f64]) -> Option<f64> {
     Some((std::f64::consts::PI / 2.0).sqrt() * deviation / (samples.len() as f64).sqrt())
 }
 
-/// How much of `b` it takes for `a`, from the pairs' ratios `a[i] / b[i]`: Hodges' and Lehmann's
-/// estimate with Wilcoxon's interval. `None` without pairs, or if a value is not positive. No
+/// The ratio of `a` to `b`, from the pairs' ratios `a[i] / b[i]`: the estimate of Hodges and
+/// Lehmann with Wilcoxon's interval. `None` without pairs, or if a value is not positive. No
 /// interval with fewer than six pairs, for which there is none of 95 %.
 pub fn ratio_estimate(a: &[f64], b: &[f64]) -> Option<Estimate> {
     ratio(a, b, TAIL)
 }
 
-/// The same to compare `a` with `b`: with the interval of 98 % from which a
-/// [verdict](Estimate::verdict) may be read, and none with fewer than [`FEWEST_TO_COMPARE`] pairs.
+/// Like [`ratio_estimate`], but with an interval of 98 %, from which a [verdict](Estimate::verdict)
+/// may be read. It has none with fewer than [`FEWEST_TO_COMPARE`] pairs.
 pub fn comparison(a: &[f64], b: &[f64]) -> Option<Estimate> {
     ratio(a, b, TAIL_OF_A_COMPARISON)
 }
 
-/// The same for one that was chosen as the best of so many `candidates`: the more there are, the
-/// better one of them looks by chance. The interval of 95 % is widened so far that it holds for all
-/// of them at once (Bonferroni). There is none with fewer than 9 pairs for 11 candidates, say.
+/// Like [`comparison`], for a side that was chosen as the best of this many `candidates`: the more
+/// there are, the better one of them looks by chance. The interval of 95 % is widened so that it
+/// holds for all of them at once (Bonferroni). With 11 candidates, for example, there is none with
+/// fewer than 9 pairs.
 pub fn comparison_of_best(a: &[f64], b: &[f64], candidates: usize) -> Option<Estimate> {
     ratio(a, b, TAIL / candidates.max(1) as f64)
 }
@@ -162,9 +164,10 @@ fn ratio(a: &[f64], b: &[f64], tail: f64) -> Option<Estimate> {
     Some(Estimate { value, interval })
 }
 
-/// How many averages lie outside a signed-rank interval on each side, the end itself included: the
-/// largest `n` such that the sum of the positive ranks of `pairs` differences around zero is below
-/// `n` in at most a `tail` of all cases. `None` if even a sum of zero is more frequent.
+/// How many averages lie outside a signed-rank interval on each side, including the end itself.
+/// This is the largest `n` such that the sum of the positive ranks of `pairs` differences around
+/// zero is below `n` in at most a `tail` of all cases. `None` if even a sum of zero is more
+/// frequent.
 fn rejected(pairs: usize, tail: f64) -> Option<usize> {
     // The distribution of the sum: each rank is in it in half of the cases.
     let most = pairs * (pairs + 1) / 2;
@@ -179,8 +182,8 @@ fn rejected(pairs: usize, tail: f64) -> Option<usize> {
     too_few(&share, tail)
 }
 
-/// The largest number such that smaller ones come in at most a `tail` of all cases; `None` if even
-/// zero comes more often. `share`: in which share of all cases 0, 1, 2, ... come.
+/// The largest number such that smaller ones occur in at most a `tail` of all cases; `None` if even
+/// zero occurs more often. `share` has the share of all cases for 0, 1, 2, ...
 fn too_few(share: &[f64], tail: f64) -> Option<usize> {
     let below = share.iter().scan(0.0, |sum, share| {
         *sum += share;
@@ -193,8 +196,8 @@ fn too_few(share: &[f64], tail: f64) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Times of something that takes 1 s on a machine that others share: noise of 5 %, and a hiccup
-    /// of up to a half now and then.
+    /// Times of something that takes 1 s on a machine that others share: noise of 5 %, and an
+    /// outlier of up to a half now and then.
     fn noisy(random: &mut fastrand::Rng, n: usize) -> Vec<f64> {
         let one = |random: &mut fastrand::Rng| {
             let noise: f64 = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn two_equal_things_are_rarely_called_different() {
+    fn equal_things_are_rarely_called_different() {
         for n in [7, 8, 10, 20] {
             let mut random = fastrand::Rng::with_seed(n as u64);
             for hundred in 0..10 {
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_median_holds_the_true_one_in_95_of_100_cases() {
+    fn the_interval_of_a_median_covers_95_of_100_cases() {
         let mut random = fastrand::Rng::with_seed(3);
         let truth = median(&noisy(&mut random, 100_001)).unwrap();
         for n in [6, 7, 8, 10, 20] {
@@ -233,8 +236,9 @@ mod tests {
         }
     }
 
+    /// The ends are those that tables of the sign test give.
     #[test]
-    fn the_ends_of_a_median_s_interval_are_those_of_the_tables_of_the_sign_test() {
+    fn ends_of_the_medians_interval_match_the_sign_test() {
         // The critical values for two sides of 5 % in all: 0 for 6 to 8 measurements, 1 for 9 to
         // 11, 5 for 20.
         for (n, few) in [(6, 0), (8, 0), (9, 1), (11, 1), (20, 5)] {
@@ -269,15 +273,16 @@ mod tests {
     }
 
     #[test]
-    fn one_pair_out_of_line_hardly_moves_a_ratio() {
+    fn one_outlying_pair_hardly_changes_a_ratio() {
         let b = [1.0; 8];
         let a = [1.01, 1.0, 1.02, 0.99, 1.01, 1.0, 1.4, 1.01];
         let estimate = ratio_estimate(&a, &b).unwrap();
         assert!((1.0..1.02).contains(&estimate.value), "{estimate:?}");
     }
 
+    /// As many averages are left out at each end as tables of the signed-rank test give.
     #[test]
-    fn as_many_averages_are_left_out_as_in_the_tables_of_the_signed_rank_test() {
+    fn left_out_averages_match_the_signed_rank_test() {
         // The critical values for two sides of 5 % in all, such as 0 for 6 pairs and 8 for 10, and
         // the one after.
         let table =
@@ -315,8 +320,10 @@ mod tests {
         assert_eq!(ratio_estimate(&[1.0, 0.0], &[1.0, 1.0]), None);
     }
 
+    /// The error is that of a median of normally distributed samples, and one outlier hardly
+    /// changes it.
     #[test]
-    fn the_error_of_a_median_is_that_of_normal_samples_and_a_hiccup_hardly_moves_it() {
+    fn the_error_of_a_median_resists_an_outlier() {
         let mut random = fastrand::Rng::with_seed(5);
         let mut normal = |n: usize| -> Vec<f64> {
             (0..n).map(|_| (0..12).map(|_| random.f64()).sum::<f64>() - 6.0).collect()

@@ -1,10 +1,10 @@
-//! What a machine is made of: which CPUs share a core, a cache, a package, a memory node.
+//! Which CPUs of a machine share a core, a cache, a package, a memory node.
 //!
-//! Sharing is given per level by group numbers: two CPUs with the same number
-//! at a [`Level`] share what that level stands for. Levels nest in the order
-//! of [`Level::ALL`]; where a machine lacks one (no L2 shared between cores,
-//! say), each group of it equals the group below. A NUMA node may hold a whole package or
-//! a part of it; it is kept beside the nest, since either order exists.
+//! Sharing is given per level by group numbers: two CPUs with the same number at a [`Level`] share
+//! a cache or package of this level. Levels nest in the order of [`Level::ALL`]. Where a machine
+//! lacks one (no L2 shared between cores, for example), each group of it equals the group below. A
+//! NUMA node may hold a whole package or a part of one. It is kept outside the nest, since either
+//! order exists.
 
 use crate::cpuset::CpuSet;
 

@@ -1,34 +1,34 @@
-//! How the threads of a program are treated as equals, learnt from the reasons that a policy gives
-//! one after the other.
+//! How the threads of a program are scheduled as equals, derived from the reasons that a policy
+//! gives one after the other.
 //!
-//! A reason tells what *changes*: a slice was chosen, a way to schedule is being tried, kept, or
-//! put back. Who looks at a run, live or afterwards, wants to know what is in force. This adds
-//! reasons up to that.
+//! A reason says what *changes*: a slice was chosen, or an actuator is being tried, kept, or put
+//! back. A reader of a run, live or afterwards, wants to know what is in force. This module adds up
+//! reasons to that.
 
 use crate::actuator::Actuator;
 use crate::plan::Why;
 use crate::time::Nanos;
 
-/// What is in force, as far as reasons have told.
+/// What is in force, as far as reasons have said.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Treatment {
-    /// The latest slice that was chosen, and for which figures.
+    /// The latest slice that was chosen, and its figures.
     pub chosen: Option<Chosen>,
-    /// How the threads are scheduled; `None`: not told, so the chosen slice is in force where there
+    /// How the threads are scheduled; `None`: unknown, so the chosen slice is in force where there
     /// is one.
     pub in_force: Option<Actuator>,
-    /// What is being tried: the program goes to and fro between this and what is in force.
+    /// The actuator on trial: the program alternates between it and the one in force.
     pub tried: Option<Actuator>,
 }
 
-/// A slice, and what it was chosen for.
+/// A slice, and the figures that it was chosen for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chosen {
     /// How long a thread may keep a CPU.
     pub slice: Nanos,
     /// Share of its threads' time that they waited for locks, 0 to 1.
     pub lock_contention: f64,
-    /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
+    /// Share of references to the last-level cache that missed, 0 to 1, where it is known.
     pub miss_ratio: Option<f64>,
 }
 
@@ -40,12 +40,12 @@ impl Chosen {
 }
 
 impl Treatment {
-    /// Another reason about the program; says whether it changes anything.
+    /// Takes in another reason about the program, and returns whether it changes anything.
     pub fn learn(&mut self, why: &Why) -> bool {
         match *why {
             Why::Slice { slice, lock_contention, miss_ratio, .. } => {
                 self.chosen = Some(Chosen { slice, lock_contention, miss_ratio });
-                // A new slice is a new beginning: a trial that was under way is none any more.
+                // A new slice ends a trial that was under way.
                 self.tried = None;
             }
             Why::Given { actuator } | Why::Recalled { actuator } | Why::Kept { actuator, .. } => {
@@ -55,7 +55,7 @@ impl Treatment {
                 (self.in_force, self.tried) = (Some(against), Some(actuator));
             }
             Why::PutBack { .. } => self.tried = None,
-            // It begins anew.
+            // The program starts again.
             Why::LeftToKernel => *self = Treatment::default(),
             _ => return false,
         }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_stays_until_the_next_one_or_the_next_run_of_the_program() {
+    fn a_slice_stays_until_the_next_slice_or_run() {
         let treatment = after(&[Why::LeftToKernel, SLICE]);
         assert_eq!((treatment.in_force, treatment.tried), (None, None));
         assert_eq!(treatment.chosen.map(|chosen| chosen.slice), Some(Nanos::from_millis(200)));
@@ -89,8 +89,9 @@ mod tests {
         assert!(!Treatment::default().learn(&Why::Turn));
     }
 
+    /// Until a trial is kept, the earlier treatment counts.
     #[test]
-    fn what_was_tried_is_in_force_once_it_is_kept_and_else_what_was_before() {
+    fn a_trial_takes_effect_only_once_it_is_kept() {
         use Actuator::{Batch, None as AsFound, Slice};
         let given = Why::Given { actuator: AsFound };
         let tried = Why::Tried { actuator: Slice, against: AsFound };
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scaling_factor_is_what_the_worse_of_both_leaves() {
+    fn the_scaling_factor_depends_on_the_worse_of_both() {
         let chosen = |lock_contention, miss_ratio| {
             Chosen { slice: Nanos::ZERO, lock_contention, miss_ratio }.scaling_factor()
         };

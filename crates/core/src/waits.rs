@@ -2,21 +2,21 @@
 //! them.
 //!
 //! The quantities are those of section 2.3 of the paper on the time donating barrier, with
-//! equations 1 to 3 as functions. Only a simulator can tell a look at memory that has not changed
-//! from useful work, so real programs have none of this.
+//! equations 1 to 3 as functions. Only a simulator can distinguish a check of unchanged memory from
+//! useful work, so real programs have none of these figures.
 
 use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
-/// Of all threads of a program, and of all of its runs, together.
+/// Sums over all threads of a program, and over all of its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Waits {
-    /// CPU time in which threads got on, T_E, seconds.
+    /// CPU time of useful work, T_E, seconds.
     pub useful_seconds: f64,
-    /// CPU time in which they only looked whether they may go on, T_WS, seconds.
+    /// CPU time in which threads only checked whether they may go on, T_WS, seconds.
     pub spun_seconds: f64,
-    /// By how much less than their share of the machine they got, [`lag`], seconds; negative where
+    /// How much less than their share of the machine they got, [`lag`], seconds; negative where
     /// they got more.
     pub lag_seconds: f64,
     /// How many barriers were opened.
@@ -24,7 +24,7 @@ pub struct Waits {
     /// From the first thread's arrival at a barrier to the last one's, T'_BL (eq. 5), summed over
     /// the barriers, seconds.
     pub latency_seconds: f64,
-    /// The longest of these.
+    /// The longest latency of a barrier.
     pub longest_latency_seconds: f64,
     /// How often a waiting thread gave its CPU to a sibling that was late.
     pub donations: u64,
@@ -37,7 +37,7 @@ impl Waits {
     }
 }
 
-/// Of two runs together.
+/// The sum of two runs.
 impl Add for Waits {
     type Output = Waits;
 
@@ -57,18 +57,18 @@ impl Add for Waits {
 }
 
 /// A thread's share of a machine for a time: t P w, with P CPUs and w the thread's part of all
-/// weights. The paper lets it exceed one CPU where there are more of them than threads; here it
+/// weights. In the paper it can exceed one CPU where there are more CPUs than threads. Here it
 /// cannot.
 pub fn share(time: f64, cpus: f64, weight: f64) -> f64 {
     time * (cpus * weight).min(1.0)
 }
 
-/// By how much less than its share a thread received, Lag = t P w - Received. Equation 1.
+/// How much less than its share a thread received, Lag = t P w - Received. Equation 1.
 pub fn lag(share: f64, received: f64) -> f64 {
     share - received
 }
 
-/// What of the CPU time that a thread received was work, T_E = Received - T_WS. Equation 2; with
+/// The useful part of the CPU time that a thread received, T_E = Received - T_WS. Equation 2; with
 /// [`lag`], equation 3.
 pub fn useful(received: f64, spun: f64) -> f64 {
     received - spun
@@ -80,8 +80,8 @@ mod tests {
 
     #[test]
     fn share_lag_and_useful_time_agree_as_in_equations_1_to_3() {
-        // 3 s on two CPUs among four equal threads: 1.5 s each. One received 1 s, of which it spun
-        // 0.25 s.
+        // 3 s on two CPUs among four equal threads: 1.5 s each. One received 1 s, and spun for 0.25
+        // s of it.
         let share = share(3.0, 2.0, 0.25);
         let (received, spun) = (1.0, 0.25);
         assert_eq!((share, lag(share, received)), (1.5, 0.5));
@@ -89,12 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_have_more_than_one_cpu() {
+    fn a_thread_never_has_more_than_one_cpu() {
         assert_eq!(share(3.0, 16.0, 0.25), 3.0);
     }
 
     #[test]
-    fn runs_add_up_but_for_the_longest_barrier() {
+    fn runs_are_summed_except_the_longest_barrier() {
         let one = Waits {
             barriers: 2,
             latency_seconds: 1.0,

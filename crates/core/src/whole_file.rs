@@ -1,15 +1,15 @@
 //! Files that are written whole or not at all: a reader never finds half a file.
 //!
-//! The content goes into a new file beside it, which then takes the name. No link is followed,
-//! neither under the name nor under that of the new file: in a folder that others may write to, a
-//! link could lead to any file of the user. The folder itself could become such a link, so results
-//! of runs replace nothing ([`create`]).
+//! The content goes into a new file in the same folder, which then takes the name. No link is
+//! followed, neither under the name nor under that of the new file: in a folder that others may
+//! write to, a link could lead to any file of the user. The folder itself could become such a link,
+//! so results of runs replace nothing ([`create`]).
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes a file; one of that name is replaced, also if it is a link.
+/// Writes a file. An existing file or link of that name is replaced.
 ///
 /// # Errors
 /// When the folder or the file cannot be written.
@@ -17,10 +17,10 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     put(path, content, |part| fs::rename(part, path))
 }
 
-/// Writes a file where there is none, or a link.
+/// Writes a file where there is none, or only a link.
 ///
 /// # Errors
-/// When there is one, or the folder or the file cannot be written.
+/// When there is a file, or the folder or the file cannot be written.
 pub fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     if path.is_symlink() {
         // A link holds nothing that could be lost.
@@ -47,7 +47,7 @@ fn put(
     give_the_name: impl FnOnce(&Path) -> io::Result<()>,
 ) -> io::Result<()> {
     let part = part(path);
-    // What a crash has left, or a link that another process has put there.
+    // A leftover of a crash, or a link that another process has put there.
     match fs::remove_file(&part) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -55,13 +55,13 @@ fn put(
     let mut file = File::create_new(&part)?;
     let written = file.write_all(content).and_then(|()| give_the_name(&part));
     if written.is_err() {
-        // If even that fails, what went wrong first is what the user has to know.
+        // If even that fails, the user still has to know the first error.
         let _ = fs::remove_file(&part);
     }
     written
 }
 
-/// Where the content is before the file gets its name.
+/// The name that the content has before the file gets its name.
 pub fn part(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_not_replaced_by_a_new_file() {
+    fn an_existing_file_is_not_replaced_by_a_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("run.json"), folder.path().join("link"));
         create(&file, b"one").unwrap();
@@ -89,8 +89,9 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
+    /// A temporary file that a crash left behind does not keep the next file from being written.
     #[test]
-    fn no_link_is_followed_and_what_a_crash_has_left_is_in_nobodys_way() {
+    fn links_are_not_followed_and_crash_leftovers_do_not_matter() {
         let folder = tempfile::tempdir().unwrap();
         let (file, foreign) = (folder.path().join("run.json"), folder.path().join("foreign"));
         fs::write(&foreign, "precious").unwrap();

@@ -1,38 +1,37 @@
-//! Fixed thread counts for a workload: what `cosched advise` tells, from the times of its programs
-//! alone.
+//! Fixed thread counts for a workload: the result of `cosched advise`, from the times of its
+//! programs alone.
 //!
-//! *Problem.* With which counts a workload is done first is not seen from its programs one by one:
-//! what a thread brings one of them is a CPU less for the others, as long as there are others.
+//! *Problem.* The thread counts that finish a workload first cannot be found program by program: a
+//! further thread of one program takes a CPU from the others, as long as there are others.
 //!
-//! *Idea.* The time that each program takes alone is known for each thread count. Gangs that take
-//! turns are like a fluid, seen from far enough. With `t` quanta in a round, a program progresses
+//! *Idea.* The time that each program takes alone is known for each thread count. Seen from far
+//! enough, gangs that take turns progress evenly. With `t` quanta in a round, a program progresses
 //! at a `t`-th of its speed alone. That holds until a program arrives or ends and `t` changes. All
-//! ends follow from this in no time, so many thread counts can be compared.
+//! ends can be computed quickly from this, so many thread counts can be compared.
 //!
-//! *Algorithm.* All counts are tried where these are at most [`EXHAUSTIVE`]; else common limits,
-//! and then changes of single programs' counts as long as they help. Of all that cannot be told
-//! from the one with the shortest total time, those that cannot be told from the one with the
-//! smallest largest slowdown (against alone, with all threads asked for) are the best, then those
-//! with the fewest threads.
+//! *Algorithm.* All combinations of counts are tried if there are at most [`EXHAUSTIVE`]. Otherwise
+//! common limits are tried, and then changes of single programs' counts as long as they help. The
+//! first criterion is the shortest total time. Among combinations without a significant difference
+//! in it, the smallest largest slowdown counts (against alone, with all requested threads). Among
+//! those that are equal in this too, the fewest threads count.
 //!
-//! *What can be told apart.* Times alone are medians of several runs, and runs differ. Programs are
-//! measured in rounds, so the whole prediction is made once more from the times of each round; a
-//! combination that is slower than another by no more than a standard error of their difference
+//! *Significant differences.* Times alone are medians of several runs, and runs differ. Programs
+//! are measured in rounds, so the whole prediction is made once more from the times of each round.
+//! A combination that is slower than another by no more than a standard error of their difference
 //! over the rounds is not slower. That is the *one-standard-error rule* by which regression trees
-//! are cut to size (Breiman, Friedman, Olshen and Stone, 1984): of what is as good as the best, the
-//! simplest. Fewer threads are the simpler choice here, since a thread too many costs what no
-//! prediction sees: turns and switches. Of the smallest of many noisy figures chance has a part,
-//! too; this keeps it from deciding. With one run there is no spread to be seen, and the prediction
-//! alone decides.
+//! are pruned (Breiman, Friedman, Olshen and Stone, 1984): of models that are as good as the best,
+//! take the simplest. Fewer threads are the simpler choice here, since a thread too many causes
+//! costs that no prediction includes: turns and switches. The smallest of many noisy figures is
+//! also small by chance, and this rule keeps chance from deciding. With one run no spread is
+//! visible, and the prediction alone decides.
 //!
-//! *What it does not know.* Caches and memory that programs share, quanta (the last one of a
-//! program is a whole one), and what switching costs. So predictions are lower bounds, by some per
+//! *Limits.* The prediction leaves out shared caches and memory, quanta (the last one of a program
+//! is a whole one), and the cost of switches. Predictions are therefore lower bounds, by some per
 //! cent where nothing is shared; they are good for comparing counts with each other. Programs that
-//! come later, and that run several times, are followed.
+//! arrive later, and that run several times, are included.
 //!
 //! Ours. The thesis chooses each program's *ideal* count by itself: the fewest threads with 80 % of
-//! its best speedup (section
-//! 5.2), whatever runs beside it.
+//! its best speedup (section 5.2), whatever its co-runners are.
 
 use cosched_core::statistics::median_error;
 use cosched_core::{Nanos, Speedup};
@@ -40,40 +39,40 @@ use cosched_core::{Nanos, Speedup};
 use crate::kind::Kind;
 use crate::{greedy, minwait};
 
-/// More combinations than this are not all tried.
+/// If there are more combinations than this, not all are tried.
 const EXHAUSTIVE: u64 = 20_000;
-/// Figures that differ by a smaller part are equal but for their rounding.
+/// Figures that differ by a smaller part are equal: the difference is rounding.
 pub(crate) const ROUNDING: f64 = 1e-9;
-/// More often than this, single counts are not gone through.
+/// The largest number of passes over single counts.
 const SWEEPS: usize = 6;
 
-/// A program, as far as advice looks at it.
+/// A program as input of advice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// When it comes.
+    /// When it arrives.
     pub arrives: Nanos,
     /// How often it runs, one run after another.
     pub runs: u32,
-    /// How many threads it has without any advice.
+    /// How many threads it has without advice.
     pub asked: u16,
-    /// How long it takes alone.
+    /// Its time alone, by thread count.
     pub speedup: Speedup,
-    /// CPU time of a run alone with all threads that it asks for, where that is known.
+    /// CPU time of a run alone with all requested threads, where that is known.
     pub cpu: Option<Nanos>,
-    /// The same by the runs of each round in which it was measured.
+    /// Its time alone by the runs of each round in which it was measured.
     pub rounds: Vec<Speedup>,
 }
 
 impl Candidate {
-    /// The counts with which its time alone is known, up to a number of CPUs; with which it has
-    /// fewer threads than it asks for or as many, but never more.
+    /// The thread counts with a known time alone, up to a number of CPUs. None is above the number
+    /// that it requests.
     fn counts(&self, cpus: usize) -> Vec<u16> {
         let most = self.most(cpus);
         let known = self.speedup.times().iter().map(|(threads, _)| *threads);
         known.filter(|threads| *threads <= most).collect()
     }
 
-    /// How many threads it has at most.
+    /// The largest number of threads that it can have.
     pub(crate) fn most(&self, cpus: usize) -> u16 {
         self.asked.min(u16::try_from(cpus).unwrap_or(u16::MAX)).max(1)
     }
@@ -83,14 +82,14 @@ impl Candidate {
     }
 }
 
-/// How a workload goes.
+/// The predicted course of a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// From the beginning to the last end.
+    /// From the start to the last end.
     pub total_seconds: f64,
-    /// Of each program, from when it comes to its last end.
+    /// For each program, the time from its arrival to its last end.
     pub turnaround_seconds: Vec<f64>,
-    /// The same against its time alone with all threads that it asks for.
+    /// Each turnaround relative to the time alone with all requested threads.
     pub slowdowns: Vec<f64>,
 }
 
@@ -100,7 +99,7 @@ impl Prediction {
         self.turnaround_seconds.iter().sum::<f64>() / self.turnaround_seconds.len().max(1) as f64
     }
 
-    /// The largest slowdown against the smallest.
+    /// The largest slowdown over the smallest.
     pub fn unfairness(&self) -> f64 {
         let least = self.slowdowns.iter().copied().fold(f64::INFINITY, f64::min);
         self.worst() / least
@@ -121,7 +120,7 @@ fn turns(kind: Kind, sizes: &[usize], cpus: usize) -> f64 {
     match kind {
         Kind::Gang => sizes.len() as f64,
         Kind::Minwait => minwait::turns(sizes, cpus),
-        // A single-threaded program waits for no sibling, so each can have its part of the CPUs.
+        // A single-threaded program waits for no sibling, so each can have its share of the CPUs.
         // Other programs may need all of their CPUs at once.
         Kind::Auto if sizes.iter().all(|size| *size <= 1) => {
             sizes.len() as f64 / cpus.max(1) as f64
@@ -130,8 +129,8 @@ fn turns(kind: Kind, sizes: &[usize], cpus: usize) -> f64 {
     }
 }
 
-/// How programs with these thread counts go under a policy that makes gangs; under `auto`, in gangs
-/// too, or all of one thread side by side.
+/// The course of programs with these thread counts under a policy that makes gangs. Under `auto`,
+/// this is in gangs as well, or all programs run together if each has one thread.
 pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) -> Prediction {
     let alone: Vec<f64> = programs.iter().zip(counts).map(|(p, n)| p.alone(*n)).collect();
     let arrives: Vec<f64> = programs.iter().map(|p| p.arrives.as_secs_f64()).collect();
@@ -181,7 +180,7 @@ pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) 
     }
 }
 
-/// The thread counts with which the workload is done first, and among those the fairest.
+/// The thread counts that finish the workload first, and among those the fairest.
 pub fn advise(kind: Kind, programs: &[Candidate], cpus: usize) -> Vec<u16> {
     let choices: Vec<Vec<u16>> = programs.iter().map(|program| program.counts(cpus)).collect();
     let choices: Vec<Vec<u16>> = choices
@@ -208,7 +207,7 @@ fn combination(choices: &[Vec<u16>], mut code: u64) -> Vec<u16> {
     counts
 }
 
-/// Combinations that are worth a look, where there are too many.
+/// The combinations to compare, where there are too many to compare all.
 fn searched(
     kind: Kind,
     programs: &[Candidate],
@@ -251,12 +250,12 @@ fn searched(
 /// A figure of a combination.
 struct Figure {
     value: f64,
-    /// As each round has it.
+    /// The figure by the times of each round.
     rounds: Vec<f64>,
 }
 
 impl Figure {
-    /// Whether it is not larger than another, as far as the rounds can tell.
+    /// Whether it is not larger than another, as far as the rounds show.
     fn is_as_small_as(&self, other: &Figure) -> bool {
         let pairs = self.rounds.iter().zip(&other.rounds);
         let differences: Vec<f64> = pairs.map(|(mine, theirs)| mine - theirs).collect();
@@ -265,7 +264,7 @@ impl Figure {
     }
 }
 
-/// A combination, and what is expected of it.
+/// A combination and its predictions.
 struct Judged {
     counts: Vec<u16>,
     total: Figure,
@@ -278,7 +277,7 @@ impl Judged {
     }
 }
 
-/// Those of which a figure is the smallest, as far as the rounds can tell.
+/// The combinations with the smallest figure, as far as the rounds show.
 fn smallest(all: Vec<Judged>, figure: fn(&Judged) -> &Figure) -> Vec<Judged> {
     let least =
         (0..all.len()).min_by(|a, b| figure(&all[*a]).value.total_cmp(&figure(&all[*b]).value));
@@ -288,7 +287,7 @@ fn smallest(all: Vec<Judged>, figure: fn(&Judged) -> &Figure) -> Vec<Judged> {
     all.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(one, _)| one).collect()
 }
 
-/// The best of some combinations.
+/// The best of the given combinations.
 fn best(kind: Kind, programs: &[Candidate], tried: Vec<Vec<u16>>, cpus: usize) -> Vec<u16> {
     let count = programs.iter().map(|program| program.rounds.len()).min().unwrap_or(0);
     let in_round = |program: &Candidate, round: usize| Candidate {
@@ -324,7 +323,7 @@ pub(crate) mod tests {
 
     const GREEDY: Kind = Kind::Greedy;
 
-    /// A program that comes at once and runs once; milliseconds by threads, ascending.
+    /// A program that arrives at the start and runs once; milliseconds by threads, ascending.
     pub(crate) fn candidate(times: &[(u16, u64)]) -> Candidate {
         let known: Vec<_> = times.iter().map(|(n, ms)| (*n, Nanos::from_millis(*ms))).collect();
         let asked = times.last().map_or(1, |(n, _)| *n);
@@ -332,7 +331,7 @@ pub(crate) mod tests {
         Candidate { arrives: Nanos::ZERO, runs: 1, asked, speedup, cpu: None, rounds: Vec::new() }
     }
 
-    /// One that was measured with one and with two threads, so long in each round.
+    /// A program that was measured with one and with two threads, with these times per round.
     fn measured(one: [u64; 5], two: [u64; 5]) -> Candidate {
         let middle = |times: [u64; 5]| {
             let mut sorted = times;
@@ -347,8 +346,9 @@ pub(crate) mod tests {
         predict(GREEDY, programs, counts, 2).total_seconds
     }
 
+    /// Each of the four scripts is hardly faster with two threads.
     #[test]
-    fn the_four_scripts_of_which_each_is_hardly_faster_with_two_threads_get_one_each() {
+    fn four_scripts_that_hardly_scale_get_one_thread_each() {
         // Measured: 3.5 s one after another with two threads, 2.75 s with one thread each.
         let script = candidate(&[(1, 1375), (2, 875)]);
         let four = vec![script; 4];
@@ -359,13 +359,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn programs_that_scale_beyond_their_threads_take_turns_with_all() {
+    fn superlinear_programs_take_turns_with_all_threads() {
         let superlinear = candidate(&[(1, 1000), (2, 400)]);
         assert_eq!(advise(GREEDY, &vec![superlinear; 4], 2), [2; 4]);
     }
 
     #[test]
-    fn whoever_stays_alone_gets_on_at_full_speed() {
+    fn the_last_program_left_runs_at_full_speed() {
         let (short, long) = (candidate(&[(1, 100)]), candidate(&[(2, 400)]));
         let both = predict(GREEDY, &[short, long], &[1, 2], 2);
         assert!((both.turnaround_seconds[0] - 0.2).abs() < 1e-9, "{both:?}");
@@ -374,7 +374,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn programs_that_come_later_and_run_again_are_followed() {
+    fn later_arrivals_and_repeated_runs_are_predicted() {
         let mut late = candidate(&[(2, 100)]);
         (late.arrives, late.runs) = (Nanos::from_millis(300), 2);
         let both = predict(Kind::Gang, &[candidate(&[(2, 400)]), late], &[2, 2], 2);
@@ -385,8 +385,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_fairest_of_those_that_are_as_soon_is_taken() {
-        // The long one decides on the end; the short one can have either count.
+    fn of_equally_early_ends_the_fairest_is_taken() {
+        // The long program decides on the end; the short one can have either count.
         let programs = [candidate(&[(1, 1000)]), candidate(&[(1, 500), (2, 260)])];
         let advised = advise(GREEDY, &programs, 4);
         assert_eq!(advised, [1, 2]);
@@ -394,21 +394,22 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn counts_that_the_runs_cannot_tell_apart_are_decided_by_fewer_threads() {
-        // In turn with two threads: 1.22 s; side by side with one: 1.24 s. Single runs differ by a
-        // tenth.
+    fn fewer_threads_win_where_runs_show_no_difference() {
+        // Taking turns with two threads: 1.22 s; running together with one: 1.24 s. Single runs
+        // differ by a tenth.
         let noisy = measured([1240, 1180, 1350, 1210, 1290], [610, 640, 590, 670, 600]);
         assert_eq!(advise(GREEDY, &vec![noisy; 2], 2), [1, 1]);
-        // The same times, each run as long as the others of its kind: then 2 % are a difference.
+        // With the same times, and no noise, 2 % are a difference.
         let calm = measured([1240; 5], [610; 5]);
         assert_eq!(advise(GREEDY, &vec![calm.clone(); 2], 2), [2, 2]);
-        // Seen once there is no spread, and the prediction decides.
+        // Measured once, there is no spread, and the prediction decides.
         let once = Candidate { rounds: Vec::new(), ..calm };
         assert_eq!(advise(GREEDY, &vec![once; 2], 2), [2, 2]);
     }
 
+    /// Noise that slows all runs of a round by the same factor does not change the decision.
     #[test]
-    fn noise_that_slows_all_runs_of_a_round_alike_hides_no_difference() {
+    fn noise_common_to_a_round_hides_no_difference() {
         let slow = [100, 150, 120, 200, 110];
         let program = measured(slow.map(|part| 12 * part), slow.map(|part| 5 * part));
         assert_eq!(advise(GREEDY, &vec![program; 2], 2), [2, 2]);
@@ -422,8 +423,9 @@ pub(crate) mod tests {
         assert_eq!(advise(GREEDY, &vec![program; 2], 2), [1, 1]);
     }
 
+    /// With many programs, not every combination is tried.
     #[test]
-    fn many_programs_are_searched_and_the_search_is_near_the_exhaustive_one() {
+    fn the_search_comes_close_to_an_exhaustive_one() {
         let curve = |serial: f64| {
             let time = |n: u16| (n, (1000.0 * (serial + (1.0 - serial) / f64::from(n))) as u64);
             candidate(&[1, 2, 3, 4, 5, 6, 7, 8].map(time))

@@ -1,7 +1,7 @@
 //! `auto`: programs take turns where that loses nothing that can be measured, and run together
 //! otherwise.
 //!
-//! *Problem.* Where programs have no CPU groups, to take turns is to be frozen. That saves a
+//! *Problem.* Where programs have no CPU groups, taking turns means being frozen. That saves a
 //! multiple of the time where threads spin for siblings without a CPU. It loses where programs
 //! leave CPUs idle in their turns.
 //!
@@ -27,9 +27,9 @@
 //! together. If not, all run together again. Where turns are given up there is a pause that
 //! doubles, until a program comes that was not there before.
 //!
-//! *Costs.* Solo probes leave undone a part of what would be done together, and are in vain where
-//! programs leave CPUs idle: at most [`PROBES`] (more with many programs) before each pause of half
-//! seconds or more.
+//! *Costs.* Solo probes lose a part of the work of running together, and are in vain where programs
+//! leave CPUs idle. They take at most [`PROBES`] (more with many programs) before each pause of
+//! half a second or more.
 //!
 //! *Source.* Ours; none of the papers chooses between policies.
 
@@ -55,37 +55,37 @@ use interval::{Going, Interval};
 use judgement::{Expected, expected, is_settled};
 use programs::{Programs, Ran, asked, present};
 
-/// The wake-up at which everything is read; the policies in force have small numbers.
+/// The wake-up at which everything is read. Tokens of the policies in force have small numbers.
 const SAMPLES: Token = Token(100);
-/// What is read of each program.
+/// The measurements of each program.
 const MEASURES: [Measure; 2] = [Measure::UserTime, Measure::CpuTime];
 
 /// How long programs run before CPU times are read.
 const SAMPLE: Nanos = Nanos::from_millis(75);
-/// How soon after a program came or went an interval begins: nothing of before is in it, nor how
-/// programs start their threads.
+/// How soon after an arrival or end an interval begins, so that it has nothing of the time before,
+/// and no program that starts its threads.
 const SETTLE: Nanos = Nanos::from_millis(12);
-/// Where programs come and go all the time, so many intervals in a row are given up for it at most.
+/// The most intervals in a row that are given up because programs arrive and end.
 const MOST_SPOILT: u32 = 3;
-/// How long it is until the next sample where nothing can be won.
+/// The time until the next sample where nothing can be gained.
 const NEXT_SAMPLE: Nanos = Nanos::from_millis(500);
-/// How long all solo probes take together, unless one would be shorter or longer than [`PROBE`].
+/// The length of all solo probes together, unless one would be shorter or longer than [`PROBE`].
 const PROBES: Nanos = Nanos::from_millis(80);
 /// The shortest solo probe, and the longest.
 const PROBE: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(30));
-/// How often turns are compared with running together, and how soon for the first time.
+/// The time between comparisons of taking turns with running together, and before the first one.
 const CHECK: Nanos = Nanos::from_secs(1);
 const FIRST_CHECK: Nanos = Nanos::from_millis(300);
-/// The first pause after turns were given up, and the longest.
+/// The first pause after taking turns was given up, and the longest.
 const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(500), Nanos::from_secs(64));
-/// CPUs are short if so many threads wait for one, as a part of all CPUs.
+/// CPUs are short if more threads than this wait for one, as a part of all CPUs.
 const SHORT: f64 = 0.1;
-/// Where it is unknown how many threads wait, CPUs are short if this part of them is busy.
+/// Where the number of waiting threads is unknown, CPUs are short if this part of them is busy.
 const BUSY: f64 = 0.9;
-/// The part by which the work of two equal intervals differs.
+/// The relative difference of work between two equal intervals.
 const NOISE: f64 = 0.02;
 
-/// Where it is in the picture above.
+/// The state in the picture above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Together,
@@ -100,22 +100,22 @@ pub(crate) struct Auto {
     state: State,
     programs: Programs,
     interval: Going,
-    /// How many CPUs were busy outside the kernel when all ran together last; `None`: not measured
-    /// since so few programs were there that nothing had to be decided.
+    /// How many CPUs were busy outside the kernel when all ran together last. `None`: not measured
+    /// since the last time that there were too few programs for a decision.
     together: Option<f64>,
-    /// A program came or went since the last sample.
+    /// A program arrived or ended since the last sample.
     disturbed: bool,
-    /// How many intervals in a row were given up for that.
+    /// How many intervals in a row were given up for arrivals and ends.
     spoilt: u32,
     sample_at: Nanos,
-    /// The wake-up that was asked for last.
+    /// The wake-up that was requested last.
     asked_for: Nanos,
-    /// When there may be solo probes again, and how long the next pause is.
+    /// The end of the pause without solo probes, and the length of the next pause.
     pause_ends: Nanos,
     pause: Nanos,
-    /// The time of the whole machine that finding out has cost.
+    /// The time of the whole machine that measuring has cost.
     explored: Nanos,
-    /// What was told last.
+    /// The mode and reason that were reported last.
     told: Option<(Manner, Ground)>,
 }
 
@@ -139,7 +139,7 @@ impl Auto {
         }
     }
 
-    /// An interval is over: CPU times were read.
+    /// Handles the end of an interval: CPU times were read.
     fn sampled(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
         let freezable: BTreeSet<_> =
             present(world).filter(|program| program.freezable).map(|program| program.id).collect();
@@ -208,7 +208,7 @@ impl Auto {
             return self.leave_turns(ground, world, plan);
         }
         let expected = self.expected(world);
-        // Where nothing could be measured, nothing is changed.
+        // Where nothing could be measured, nothing changes.
         if expected.is_enough && self.programs.is_any_probed(world) {
             self.take_turns(&expected, world, plan);
         } else {
@@ -246,12 +246,12 @@ impl Auto {
         self.inner.change(Box::new(policy), self.programs.idle(world), false);
         self.state = State::InTurns;
         self.tell(Manner::InGangs, Ground::GangsFill, Some(expected.in_turns), world, plan);
-        // When each program has had a turn.
+        // The end of the round, in which each program has a turn.
         let round = self.options.quantum * self.programs.competing(world).count() as u64;
         self.sample_in(round.clamp(FIRST_CHECK, CHECK), world);
     }
 
-    /// Turns keep only so many CPUs busy, or would.
+    /// Ends taking turns if it keeps too few CPUs busy, or would.
     fn give_up_turns(&mut self, in_turns: f64, world: &World<'_>, plan: &mut Plan) {
         self.leave_to_kernel();
         self.pause_ends = world.now + self.pause;
@@ -260,7 +260,7 @@ impl Auto {
         self.sample_in(NEXT_SAMPLE, world);
     }
 
-    /// Turns have become useless for this reason.
+    /// Ends taking turns, for this reason.
     fn leave_turns(&mut self, ground: Ground, world: &World<'_>, plan: &mut Plan) {
         self.leave_to_kernel();
         self.tell(Manner::SideBySide, ground, None, world, plan);
@@ -272,7 +272,7 @@ impl Auto {
         self.state = State::Together;
     }
 
-    /// A program came or went.
+    /// A program arrived or ended.
     fn mix_changed(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         if let Some(ground) = self.settled_by_counts(world) {
             if self.state != State::Together {
@@ -287,7 +287,7 @@ impl Auto {
             self.sample_at = Nanos::NEVER;
             return;
         }
-        // A program that is repeated is known, and so is what follows from it.
+        // A program that is repeated is known, and so are the results about it.
         let is_unknown = |cause: &Cause| match cause {
             Cause::Arrived(id) => !self.programs.knows(*id),
             Cause::MachineChanged => true,
@@ -306,17 +306,18 @@ impl Auto {
         }
     }
 
-    /// Why there is nothing to decide, if all programs may compete.
+    /// The reason for no decision, if all programs may compete.
     fn settled_by_counts(&self, world: &World<'_>) -> Option<Ground> {
         if world.programs.len() == 1 { Some(Ground::Alone) } else { settled(present(world), world) }
     }
 
-    /// Why there is nothing to decide, by the programs that compete.
+    /// The reason for no decision, by the programs that compete.
     fn settled(&self, world: &World<'_>) -> Option<Ground> {
         settled(self.programs.competing(world), world)
     }
 
-    /// An interval has cost what was not done in it of what is done together.
+    /// Accounts for an interval's cost: the work that running together would have done in it and
+    /// that was not done.
     fn pay(&mut self, own: &Interval, world: &World<'_>) {
         let together = self.together.filter(|together| *together > 0.0);
         let lost = together.map_or(0.0, |together| 1.0 - own.busy(world.cpus.len()) / together);
@@ -327,7 +328,7 @@ impl Auto {
         self.sample_at = world.now + time;
     }
 
-    /// Says how programs run from now on, where that or its reason is new.
+    /// Reports the mode in which programs run from now on, if it or its reason is new.
     fn tell(
         &mut self,
         manner: Manner,
@@ -344,7 +345,7 @@ impl Auto {
     }
 }
 
-/// Why there is nothing to decide about these programs.
+/// The reason for no decision about these programs.
 fn settled<'a>(programs: impl Iterator<Item = &'a Program>, world: &World<'_>) -> Option<Ground> {
     let programs: Vec<&Program> = programs.collect();
     let threads = |programs: &[&Program]| -> Vec<usize> {
@@ -357,8 +358,8 @@ fn settled<'a>(programs: impl Iterator<Item = &'a Program>, world: &World<'_>) -
         .or_else(|| is_settled(&threads(&freezable), cpus).map(|_| Ground::FewFreezable))
 }
 
-/// The gangs of solo probes: a program of several threads alone, and those of one thread together,
-/// one on each CPU.
+/// The gangs of solo probes: multi-threaded programs alone, and single-threaded ones together, one
+/// on each CPU.
 fn solo_probes(units: &[Unit], cpus: usize) -> Vec<Gang> {
     let in_gang = |unit| (unit, Why::InGang);
     let (several, single): (Vec<usize>, Vec<usize>) =
@@ -377,7 +378,7 @@ fn is_short(did: &Interval, world: &World<'_>) -> bool {
     }
 }
 
-/// Whether other programs are there from now on, or they may run elsewhere.
+/// Whether the set of programs or their CPUs changed.
 fn changes(cause: &Cause) -> bool {
     matches!(
         cause,

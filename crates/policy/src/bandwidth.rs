@@ -1,29 +1,29 @@
-//! `bandwidth`: programs that are predicted to slow each other down least share a quantum.
+//! `bandwidth`: programs share a quantum that are predicted to slow each other down least.
 //!
-//! *Problem.* `greedy` does not ask what programs do to each other, and `cgreedy` only sorts them:
-//! neither knows whether two programs beside each other take as long as one after the other, or
-//! hardly notice.
+//! *Problem.* `greedy` ignores interference, and `cgreedy` only sorts programs by misses. Neither
+//! knows whether two programs together take as long as one after the other, or hardly disturb each
+//! other.
 //!
-//! *Idea.* Chapter 6 of the thesis, where it is future work: measure what variants of STREAM do to
-//! each other in pairs and triples, once per machine. From a program's own traffic with memory, and
-//! that of its co-runners, the table tells how much it would be slowed ([`Slowdowns::of`]).
+//! *Idea.* Chapter 6 of the thesis names this as future work: measure the slowdowns of variants of
+//! STREAM in pairs and triples, once per machine. From a program's own traffic with memory, and
+//! that of its co-runners, the table predicts its slowdown ([`Slowdowns::of`]).
 //!
 //! *Algorithm (ours; the thesis gives none).* In a gang of programs with slowdowns s, every quantum
 //! is worth the sum of 1 / s of them: as many programs as could run alone in that time. Gangs are
 //! cut so that quanta are worth much on average:
 //!
-//! 1. The programs by their thread counts, most first (equal ones in the order of the workload), as
-//!    in `greedy`. Each looks at the gangs with room for it, and joins the one whose worth then
-//!    grows most (or falls least); it opens one of its own instead if the average would then be
-//!    higher, although everybody has to wait for one quantum more.
+//! 1. The programs are taken by their thread counts, most first (equal ones in the order of the
+//!    workload), as in `greedy`. Each joins the gang with room whose worth then grows most (or
+//!    falls least). It opens a gang of its own instead if the average would then be higher,
+//!    although all programs then wait for one quantum more.
 //! 2. As long as it raises the average, one program moves to another gang, or two change places.
 //!
-//! The gangs take turns ([`rounds`](crate::rounds)). So that a decision stays short, the first step
-//! looks at 64 gangs with room at most, and the second is for 48 programs or fewer.
+//! The gangs take turns ([`rounds`](crate::rounds)). To keep decisions short, the first step
+//! examines 64 gangs with room at most, and the second is for 48 programs or fewer.
 //!
-//! *What it does not see.* Threads, caches, and where on the machine the traffic is: the table is
-//! made with one thread count and one placement. For a program that turns up later without a figure
-//! we assume the worst: the highest traffic in the table.
+//! *Limits.* The table leaves out threads, caches, and where on the machine the traffic is: it is
+//! made with one thread count and one placement. A program that arrives later without a figure
+//! counts as the worst case: the highest traffic in the table.
 
 mod table;
 
@@ -34,11 +34,11 @@ use cosched_core::Why;
 use crate::rounds::{Gang, descending};
 use crate::unit::Unit;
 
-/// The first step looks at no more gangs for one program.
+/// The most gangs that the first step examines for one program.
 const GANGS: usize = 64;
-/// The second step is for no more programs.
+/// The largest number of programs for the second step.
 const UNITS: usize = 48;
-/// Less is no gain: sums of many numbers differ by their order.
+/// A smaller gain is no gain: sums of many numbers depend on their order.
 const LEAST: f64 = 1e-9;
 
 /// Cuts units into gangs in which they are predicted to lose least.
@@ -60,7 +60,7 @@ struct Board<'a> {
     gangs: Vec<Draft>,
 }
 
-/// A gang in the making.
+/// A gang that is not complete yet.
 struct Draft {
     members: Vec<usize>,
     /// See [`Board::worth`].
@@ -68,14 +68,14 @@ struct Draft {
 }
 
 impl Board<'_> {
-    /// Seats a unit where least is lost.
+    /// Puts a unit into the gang where the least is lost.
     fn seat(&mut self, unit: usize) {
         let with = |gang: &Draft| [&gang.members[..], &[unit]].concat();
         let room = self.gangs.iter().enumerate().filter(|(_, gang)| self.fits(&with(gang)));
         let gains = room
             .take(GANGS)
             .map(|(position, gang)| (position, self.worth(&with(gang)) - gang.worth));
-        // Of equal ones the first.
+        // Of equal gains, the first one counts.
         let best = gains.reduce(|best, other| if other.1 > best.1 { other } else { best });
         let (worth, count) = (self.total(), self.gangs.len() as f64);
         match best.filter(|(_, gain)| (worth + gain) / count >= (worth + 1.0) / (count + 1.0)) {
@@ -84,7 +84,7 @@ impl Board<'_> {
         }
     }
 
-    /// Lets one unit move or two change places, if that raises the average; says whether it did.
+    /// Moves one unit or swaps two, if that raises the average; returns whether it did.
     fn improve(&mut self) -> bool {
         for from in 0..self.gangs.len() {
             for to in 0..self.gangs.len() {
@@ -137,7 +137,7 @@ impl Board<'_> {
         self.gangs.iter().map(|gang| gang.worth).sum()
     }
 
-    /// What a quantum is worth: the sum of the speeds of its programs, each relative to alone.
+    /// The worth of a quantum: the sum of its programs' speeds, each relative to alone.
     fn worth(&self, members: &[usize]) -> f64 {
         (0..members.len()).map(|position| 1.0 / self.slowdown(members, position)).sum()
     }
@@ -177,30 +177,33 @@ mod tests {
 
     #[test]
     fn a_program_joins_the_gang_in_which_least_is_lost() {
-        // 4 of the first two fit beside each; the third brings much traffic, so it goes to the
-        // quiet one.
+        // Each of the first two has room for 3 more threads; the third has much traffic, so it goes
+        // to the quiet one.
         assert_eq!(gangs(&[(5, 10.0), (5, 0.0), (3, 10.0)], 8), [vec![0], vec![1, 2]]);
         assert_eq!(gangs(&[(5, 0.0), (5, 10.0), (3, 10.0)], 8), [vec![0, 2], vec![1]]);
     }
 
     #[test]
-    fn where_traffic_does_not_matter_it_packs_as_greedy_does() {
+    fn without_traffic_it_packs_like_greedy() {
         let quiet = [(4, 0.0), (3, 0.0), (2, 0.0), (5, 0.0)];
         assert_eq!(gangs(&quiet, 6), [vec![3], vec![0, 2], vec![1]]);
     }
 
+    /// A program that would be slower together with the others than after them gets a gang of its
+    /// own.
     #[test]
-    fn who_would_be_slower_together_than_one_after_another_gets_a_gang_of_its_own() {
+    fn programs_slower_together_get_gangs_of_their_own() {
         // Two with all of the traffic: each is slowed threefold, so together they are worth two
         // thirds.
         assert_eq!(gangs(&[(2, 10.0), (2, 10.0)], 8), [[0], [1]]);
         assert_eq!(gangs(&[(2, 10.0), (2, 2.0)], 8), [vec![0, 1]]);
     }
 
+    /// Two programs with much traffic change places with quiet ones that came later.
     #[test]
-    fn two_with_much_traffic_change_places_with_quiet_ones_that_came_later() {
-        // By threads the two loud ones of 4 meet before the quiet ones of 3 come, as atax and
-        // gemver do in table 5.2.
+    fn a_high_traffic_program_swaps_places_with_a_quiet_one() {
+        // By threads, the two programs of 4 with much traffic share a gang before the quiet ones of
+        // 3 come, as atax and gemver do in table 5.2.
         let gangs = gangs(&[(4, 8.0), (4, 8.0), (4, 0.0), (4, 0.0)], 8);
         assert_eq!(gangs.len(), 2);
         assert!(gangs.iter().all(|gang| gang.contains(&0) != gang.contains(&1)), "{gangs:?}");
@@ -213,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_a_figure_counts_as_one_with_the_most_traffic() {
+    fn a_program_of_unknown_traffic_counts_as_the_highest() {
         let mut units = units(&[(5, 10.0), (5, 0.0), (3, 0.0)]);
         units[2].traffic = None;
         assert_eq!(gang_slots(&cut(&units, 8, &slowdowns())), [vec![0], vec![1, 2]]);
     }
 
     #[test]
-    fn everybody_is_told_by_how_much_it_is_predicted_to_be_slowed() {
+    fn the_predicted_slowdown_is_reported_for_each_program() {
         let gangs = cut(&units(&[(4, 0.0), (4, 10.0)]), 8, &slowdowns());
         let told: Vec<Why> = gangs[0].iter().map(|(_, why)| *why).collect();
         assert_eq!(told, [Why::LeastLost { slowdown: 1.0 }, Why::LeastLost { slowdown: 1.0 }]);
@@ -229,8 +232,10 @@ mod tests {
     proptest! {
         #![proptest_config(cases(300))]
 
+        /// Each program is in exactly one gang. A quantum of a gang is worth no less than one of a
+        /// single program.
         #[test]
-        fn everybody_is_in_one_gang_and_a_quantum_is_worth_no_less_than_one_program_alone(
+        fn every_program_is_in_a_gang_that_is_worth_its_quantum(
             programs in prop::collection::vec((1usize..=8, 0.0..12.0), 1..20),
         ) {
             let units = units(&programs);

@@ -1,27 +1,28 @@
-//! Turns by weight: any policy that freezes programs, without freezing them.
+//! Turns by weight: any policy that freezes programs works without freezing them.
 //!
 //! *Problem.* A frozen program makes others wait: its clients, its parent, a time-out inside it.
-//! CPUs that the programs in turn leave idle (imports, serial parts, files) stay idle. And where
-//! turns bring nothing, freezing only costs time. So a policy that freezes has to know a lot before
-//! it may begin.
+//! CPUs that the programs in turn leave idle (imports, serial parts, files) stay idle. Where turns
+//! do not help, freezing only costs time. A policy that freezes therefore needs much knowledge
+//! before it may begin.
 //!
 //! *Idea.* Every program runs, and weights decide. The CPU groups of the programs in turn have the
 //! largest weight that the kernel knows. All other programs are *fillers*: their groups are idle,
-//! get what the programs in turn leave, and are preempted at once when a thread of those wakes. A
-//! thread that spins for a sibling takes a CPU from no program in turn.
+//! get what the programs in turn leave, and are preempted at once when a thread in turn wakes. A
+//! filler's thread that spins for a sibling takes a CPU from no program in turn.
 //!
 //! *Algorithm.* The inner policy decides as always. Where it freezes a program, that program
 //! becomes a filler; where it lets one run, that program has its turn. Every program starts at
 //! once, as a filler if it has no turn yet. The inner policy sees a filler as frozen, or as not
-//! started before its first turn: so waiting times, queues and rounds count turns. No program is
-//! bound to CPUs, because the kernel spreads the threads of programs in turn over all CPUs by their
-//! weight, with one exception: where several programs are in turn together beside fillers, and the
-//! CPUs have several last-level caches, each is bound to the CPUs that the inner policy gave it,
-//! and let go when its turn is over. Otherwise they share caches and disturb each other. A
-//! measurement that the inner policy wants made while all are frozen is made while they run.
+//! started before its first turn. Waiting times, queues and rounds therefore count turns. No
+//! program is bound to CPUs, because the kernel spreads the threads of programs in turn over all
+//! CPUs by their weight. There is one exception: several programs are in turn together, there are
+//! fillers, and the CPUs have several last-level caches. Then each program in turn is bound to the
+//! CPUs that the inner policy gave it, until its turn is over. Otherwise these programs would share
+//! caches and disturb each other. A measurement that the inner policy wants made while all programs
+//! are frozen is made while they run.
 //!
 //! *Source.* Ours. Relatives: paired gang scheduling (Wiseman and Feitelson, 2003) and flexible
-//! coscheduling (Frachtenberg and others, 2003) also run a second program beside the gang;
+//! coscheduling (Frachtenberg and others, 2003) also run a second program with the gang;
 //! backfilling gives idle processors to jobs further behind.
 
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ use cosched_core::{
     ProgramState, Settings, Topology, Turn, Why, World,
 };
 
-/// So long that no number of programs makes their turns shorter.
+/// The limit on waiting: long enough that no number of programs shortens their turns.
 const LONGEST_WAIT: Nanos = Nanos::from_secs(365 * 86_400);
 
 /// Whether programs in turn together are bound to CPUs of their own.
@@ -43,30 +44,30 @@ pub fn binds_by_weight(topology: &Topology, cpus: &CpuSet) -> bool {
 pub(crate) struct ByWeight {
     policy: Box<dyn Policy + Send>,
     parts: BTreeMap<ProgramId, Part>,
-    /// The programs as the policy sees them; kept for its memory.
+    /// The programs as the policy sees them; kept to reuse its memory.
     shown: Vec<Program>,
 }
 
-/// A program's part at the moment.
+/// A program's present part.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     turn: Turn,
-    /// Since when it has it.
+    /// The start of this part.
     since: Nanos,
-    /// For how long it was a filler before that.
+    /// How long it was a filler before that.
     filled: Nanos,
     /// It had a turn before.
     began: bool,
     /// The CPUs that the policy gave it last.
     cpus: Option<CpuSet>,
-    /// The threads that the policy granted it last.
+    /// The thread limit that the policy set last.
     grant: Option<u16>,
     /// It is bound to these CPUs.
     bound: bool,
 }
 
 impl Part {
-    /// For how long it has been a filler.
+    /// How long it has been a filler.
     fn filled(&self, now: Nanos) -> Nanos {
         match self.turn {
             Turn::Filler => self.filled + now.since(self.since),
@@ -106,8 +107,8 @@ impl ByWeight {
         in_turn > 1 && in_turn < self.parts.len()
     }
 
-    /// Leaves to programs the CPUs that the inner policy gave them, where they are to be bound, and
-    /// lets go of those that are bound and are not to be any more.
+    /// Keeps the CPUs of the inner policy for programs that are to be bound, and releases bound
+    /// programs that no longer are.
     fn bind(&mut self, world: &World<'_>, plan: &mut Plan) {
         let binds = self.several_compete() && binds_by_weight(world.topology, world.cpus);
         for (id, directive) in &mut plan.programs {
@@ -124,8 +125,8 @@ impl ByWeight {
         }
     }
 
-    /// Makes a filler of a program that the inner policy wants frozen, and gives a turn to one that
-    /// it lets run.
+    /// Makes a filler of a program that the inner policy freezes, and gives a turn to one that it
+    /// lets run.
     fn by_weight(&mut self, id: ProgramId, directive: Directive, now: Nanos) -> Directive {
         let before = self.parts.get(&id).copied();
         let (turn, cpus, settings) = match directive {
@@ -246,8 +247,9 @@ mod tests {
         assert_eq!(turns(&lab), [(2, InTurn)]);
     }
 
+    /// Programs that share a turn are bound to CPUs where the machine has several caches.
     #[test]
-    fn programs_in_turn_together_are_bound_where_there_are_several_caches() {
+    fn co_runners_in_turn_are_bound_on_several_caches() {
         let cpus = |lab: &Lab<ByWeight>| -> Vec<(u16, Turn, Option<CpuSet>)> {
             let settings = |(id, directive): &(ProgramId, Directive)| match directive {
                 Directive::Run(Settings { turn: Some(turn), cpus, .. }) => (id.slot, *turn, *cpus),

@@ -1,26 +1,25 @@
-//! `cgreedy`: a program that misses the cache often beside one that does not.
+//! `cgreedy`: a program that misses the cache often runs together with one that does not.
 //!
-//! *Problem.* Two programs that both live from memory bandwidth slow each
-//! other down when they share a quantum; filling CPUs without looking at that
-//! can cost more than it brings.
+//! *Problem.* Two memory-bound programs slow each other down when they share a quantum. Filling
+//! CPUs without regard to that can cost more than it gains.
 //!
-//! *Idea.* A program's misses in the last-level cache per 1000 instructions
-//! tell how much it burdens everything behind that cache. Put the one with
-//! most beside one with few, and never more than two together.
+//! *Idea.* A program's misses in the last-level cache per 1000 instructions show how much it loads
+//! everything behind that cache. The program with most misses runs together with one that has few,
+//! and never more than two run together.
 //!
-//! *Algorithm.* The programs by their misses, most first (equal ones in the
-//! order of the workload). The first opens a gang; from the other end of
-//! the list, the first that fits beside it joins. Both leave the list, and so on
-//! until it is empty. The gangs take turns ([`rounds`](crate::rounds)).
+//! *Algorithm.* The programs are sorted by their misses, most first (equal ones in the order of the
+//! workload). The first opens a gang; from the other end of the list, the first that fits joins it.
+//! Both leave the list, and so on until it is empty. The gangs take turns
+//! ([`rounds`](crate::rounds)).
 //!
-//! *Source.* Section 4.2.3, listing 4.2. The misses come from earlier runs
-//! alone; [`Kind::check`](crate::Kind::check) refuses a workload without them. For a program that
-//! turns up later without a figure we assume the worst: it counts as the one that misses
-//! most, and gets the most modest partner.
+//! *Source.* Section 4.2.3, listing 4.2. The misses come from earlier solo runs;
+//! [`Kind::check`](crate::Kind::check) refuses a workload without them. A program that arrives
+//! later without a figure counts as the worst case: as the one with most misses. It gets the
+//! co-runner with the fewest.
 //!
-//! *With `--fill` (ours).* A gang of two takes a third program, and only a third,
-//! from those that have no gang yet: the one with the fewest misses that fits beside
-//! both. So there may be fewer gangs, and rounds get shorter.
+//! *With `--fill` (ours).* A gang of two takes a third program, and only a third, from those that
+//! have no gang yet: the one with the fewest misses that fits with both. There may therefore be
+//! fewer gangs, and rounds get shorter.
 
 use cosched_core::Why;
 
@@ -89,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_misses_the_first_opens_and_the_last_joins() {
+    fn of_equal_misses_the_first_opens_a_gang_the_last_joins() {
         let all_equal = units(&[(1, 5.0), (1, 5.0), (1, 5.0), (1, 5.0)]);
         assert_eq!(gang_slots(&cut_in_pairs(&all_equal, 2)), [[0, 3], [1, 2]]);
     }
 
     #[test]
-    fn the_partner_is_the_most_modest_that_fits() {
+    fn the_partner_has_the_fewest_misses_of_those_that_fit() {
         let mixed = units(&[(4, 9.0), (2, 6.0), (3, 1.0), (2, 3.0)]);
         assert_eq!(gang_slots(&cut_in_pairs(&mixed, 6)), [[0, 3], [1, 2]]);
         let crowded = units(&[(6, 9.0), (5, 8.0), (4, 1.0)]);
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn filling_adds_a_third_and_never_a_fourth() {
+    fn fill_adds_a_third_program_and_never_a_fourth() {
         let small = units(&[(1, 5.0), (1, 4.0), (1, 3.0), (1, 2.0), (1, 1.0)]);
         assert_eq!(gang_slots(&cut_in_threes(&small, 8)), [vec![0, 4, 3], vec![1, 2]]);
     }

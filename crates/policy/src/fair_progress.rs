@@ -1,39 +1,38 @@
 //! `fair-progress`: programs of equal weight suffer the same slowdown.
 //!
-//! *Problem.* Programs that get equal time do not get equally far. A program that needs the memory
-//! bus or the cache is slowed down by its co-runners, and a program that needs neither is not. How
-//! far a program would have come alone cannot be seen while others run.
+//! *Problem.* Programs that get equal time do not make equal progress. A program that needs the
+//! memory bus or the cache is slowed down by its co-runners, and a program that needs neither is
+//! not. A program's progress alone cannot be seen while others run.
 //!
-//! *Idea.* Estimate it, from quanta in which a program happened to suffer little, for all quanta of
-//! the same phase; add up for each program the time alone that its work was worth, and give the
-//! next quantum to those that are behind. Where nothing is known of a phase, make a short quantum
-//! in which it suffers little (*training*), as often as is allowed: that allowance is the knob
-//! between fairness and throughput.
+//! *Idea.* Estimate it from quanta with little interference, for all quanta of the same phase. Sum
+//! up for each program the time alone that its work was worth, and give the next quantum to the
+//! programs with the least. Where nothing is known of a phase, make a short quantum with little
+//! interference (*training*), as often as is allowed. That limit trades fairness against
+//! throughput.
 //!
-//! *Algorithm.* At each quantum's end everybody is frozen, and all that is measured belongs to that
-//! quantum alone. For each program that ran, its [`segment`] is taken: is it one of [low
-//! contention](contention)? Of which [phase](phases), by its [block vector](vector)? What is it
-//! worth alone ([`tracked`])? Then either a [training](training) quantum follows, for the candidate
-//! of which least is known, beside those whose [colour](colour) allows it, as long as the
-//! [overhead] is within its limit, and [in sequence](sequence) where [prediction](predictor) is no
-//! use; or the programs with the smallest progress [run](selection). Who gets which CPUs follows
-//! from [traffic](mapping).
+//! *Algorithm.* At each quantum's end every program is frozen, so that all measurements belong to
+//! that quantum alone. For each program that ran, its [`segment`] is examined. Is it one of [low
+//! contention](contention)? Which [phase](phases) is it of, by its [block vector](vector)? What is
+//! it worth alone ([`tracked`])? Then one of two things follows. Either there is a
+//! [training](training) quantum for the candidate of which least is known, with the co-runners
+//! whose [colour](colour) allows it. This requires that the [overhead] is within its limit, and
+//! training is [in sequence](sequence) where [prediction](predictor) does not work. Or the programs
+//! with the smallest progress [run](selection). [Traffic](mapping) decides on their CPUs.
 //!
-//! *Source.* The paper on fair-progress scheduling (FPS), all of it but its I/O, which it leaves
-//! open. Each module tells its section, and what is ours. Ours here:
+//! *Source.* The paper on fair-progress scheduling (FPS), without its I/O, which it leaves open.
+//! Each module names its section, and what is ours. Ours here:
 //!
 //! - while all programs fit, there are no quanta, and nothing is measured. A program that arrives
 //!   when there is no room begins with a pause, so that its first quantum is clean;
-//! - CPUs that become free within a quantum go at once to those that are behind (not beside a
-//!   trained program), and what is then measured counts as low contention only by the first
-//!   criterion;
-//! - programs that belong together are one: the least progress of any counts;
+//! - CPUs that become free within a quantum go at once to the programs with the least progress (not
+//!   during training). What is then measured counts as low contention only by the first criterion;
+//! - programs of one group are one unit: the least progress of any counts;
 //! - programs that another process [stops](stopped) neither gain progress by the stop nor fall
 //!   behind;
-//! - another run of a program that is repeated goes on with the progress of the one before;
-//! - there is no training while a program would be frozen for too long by it;
-//! - work in ticks, where instructions are not counted ([`segment`]), and speeds [beside](beside)
-//!   several companies, where traffic is not known.
+//! - another run of a repeated program goes on with the progress of the one before;
+//! - there is no training while it would keep a program frozen for too long;
+//! - work may be in ticks, where instructions are not counted ([`segment`]). Speeds are kept [by
+//!   co-runners](beside), where traffic is not known.
 
 mod account;
 mod beside;
@@ -72,14 +71,14 @@ pub use options::FairOptions;
 use present::{Present, Seat, Trained};
 use selection::{Waits, select};
 
-/// The one wake-up of this policy.
+/// The only wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
-/// What is read at it, of each program.
+/// What is read of each program at this wake-up.
 const MEASURES: [Measure; 3] = [Measure::CpuTime, Measure::Counters, Measure::Progress];
-/// A training quantum is this part of another one.
+/// A training quantum is the whole one divided by this.
 const PART: u64 = 4;
 
-/// The same slowdown for everybody.
+/// The policy `fair-progress`.
 #[derive(Debug)]
 pub(crate) struct FairProgress {
     known: Knowledge,
@@ -89,18 +88,18 @@ pub(crate) struct FairProgress {
     sorted: Sorted,
     unfreezable: Unfreezable,
     denied: Denied,
-    /// Who runs, and where.
+    /// The CPU assignment of the programs that run.
     seats: Vec<Seat>,
     /// The programs that were told to wait, and whether each waits for the training of another one.
     waiting: BTreeMap<ProgramId, bool>,
-    /// The CPUs that the seats were made for.
+    /// The CPUs of the CPU assignment.
     cpus: CpuSet,
     present: Present,
     quanta: u64,
 }
 
 impl FairProgress {
-    /// That knows nothing of any program.
+    /// A policy without knowledge of any program.
     pub(crate) fn new(options: &Options) -> FairProgress {
         FairProgress {
             known: Knowledge::new(options),
@@ -118,7 +117,7 @@ impl FairProgress {
         }
     }
 
-    /// Who came, and who is gone.
+    /// Handles arrivals and ends.
     fn meet(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         let comes_again = |id: ProgramId| causes.contains(&Cause::Arrived(id.next()));
         let was_there = |id: ProgramId| {
@@ -150,14 +149,14 @@ impl FairProgress {
         }
     }
 
-    /// For how many seconds of the present quantum a program has run that has just ended.
+    /// How many seconds of the present quantum a program has run that has just ended.
     fn unmeasured(&self, id: ProgramId, now: Nanos) -> f64 {
         let seat = self.seats.iter().find(|seat| seat.members.contains(&id));
         let is_quantum = self.present.ends != Nanos::NEVER && !self.present.opens;
         seat.filter(|_| is_quantum).map_or(0.0, |seat| now.since(seat.since).as_secs_f64())
     }
 
-    /// Takes back what programs that are gone had.
+    /// Frees the CPUs of programs that are gone.
     fn forget_the_gone(&mut self, units: &[Unit], now: Nanos) {
         let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
         let is_there = |id: &ProgramId| present.contains(id);
@@ -174,14 +173,14 @@ impl FairProgress {
         self.seats.iter().flat_map(|seat| &seat.members).copied().collect()
     }
 
-    /// Ends the training that is under way, if any; tells which programs were trained.
+    /// Ends the training that is under way, if any, and returns the programs that were trained.
     fn end_training(&mut self, now: Nanos) -> Vec<ProgramId> {
         let Some(trained) = self.present.trained.take() else { return Vec::new() };
         self.known.pay(trained.idle, (now - self.present.began).as_secs_f64());
         trained.members
     }
 
-    /// A new quantum: chooses who runs in it.
+    /// Begins a quantum, and chooses the programs that run in it.
     fn begin(&mut self, sorted: &Sorted, clean: bool, world: &World<'_>, plan: &mut Plan) {
         let units = &sorted.units[..];
         if self.present.ends <= world.now && !self.present.opens {
@@ -260,7 +259,7 @@ impl FairProgress {
         plan.wake.push(Wake { token: QUANTUM_ENDS, at: self.present.ends, first });
     }
 
-    /// Seats units on CPUs that are free.
+    /// Assigns free CPUs to units.
     fn seat(
         &mut self,
         gang: &[(&Unit, Why)],
@@ -280,7 +279,7 @@ impl FairProgress {
         let guests: Vec<Guest> = gang.iter().map(guest).collect();
         let found = places(&guests, free, trained, self.placement, world.topology);
         for ((unit, why), cpus) in gang.iter().zip(found) {
-            // A topology that misses some of the CPUs: better unplaced than not run.
+            // The topology lacks some of the CPUs: better unplaced than not run.
             let cpus = cpus.unwrap_or(*world.cpus);
             for (member, cpus) in divided(unit, cpus, &mut self.places, world) {
                 plan.run(member.id, Settings { grant: member.grant, ..settings(cpus, world) });
@@ -292,13 +291,13 @@ impl FairProgress {
         }
     }
 
-    /// Units that have no seat.
+    /// Units without CPUs.
     fn standing<'a>(&self, units: &'a [Unit]) -> Vec<&'a Unit> {
         let seated = self.seated();
         units.iter().filter(|unit| !unit.ids().any(|id| seated.contains(&id))).collect()
     }
 
-    /// Gives CPUs that became free to those that are behind.
+    /// Gives free CPUs to the programs with the least progress.
     fn fill(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let free = self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus));
         if free.is_empty() || self.present.trained.is_some() {
@@ -316,8 +315,7 @@ impl FairProgress {
         self.seat(&gang, None, world, plan);
     }
 
-    /// Tells those that have no seat to wait, and tells the reason anew where it is another one
-    /// now.
+    /// Tells units without CPUs to wait, and gives the reason again where it has changed.
     fn hold(&mut self, anew: bool, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let denied = if anew { self.denied.take() } else { BTreeSet::new() };
         let for_training = self.present.trained.is_some();
@@ -347,7 +345,7 @@ impl FairProgress {
         }
     }
 
-    /// All programs fit: nothing is to be decided until another program arrives.
+    /// All programs fit: nothing has to be decided until another program arrives.
     fn let_all_run(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         self.end_training(world.now);
         if self.present.ends != Nanos::NEVER {
@@ -361,7 +359,7 @@ impl FairProgress {
         self.seat(&gang, None, world, plan);
     }
 
-    /// Whether programs that belong together are apart.
+    /// Whether programs of one group are apart.
     fn is_torn(&self, units: &[Unit]) -> bool {
         let seated = self.seated();
         units.iter().any(|unit| {
@@ -370,7 +368,7 @@ impl FairProgress {
         })
     }
 
-    /// Whether everybody who has a seat wants as many CPUs as when it was given.
+    /// Whether every program with CPUs requests as many as when it got them.
     fn seats_hold(&self, units: &[Unit]) -> bool {
         let unit_of = |id: &ProgramId| units.iter().find(|unit| unit.ids().any(|own| own == *id));
         self.seats.iter().all(|seat| {
@@ -427,7 +425,7 @@ impl Policy for FairProgress {
     }
 }
 
-/// Seconds as the rest of the world tells them.
+/// Seconds as [`Nanos`].
 fn span(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9) as u64)
 }

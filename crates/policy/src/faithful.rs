@@ -1,35 +1,35 @@
-//! `faithful`: all threads of a program have one priority, and the slice that its locks and misses
-//! ask for.
+//! `faithful`: all threads of a program have one priority, and a slice by their waits for locks and
+//! memory.
 //!
-//! *Problem.* A scheduler that ranks threads by what each did lately lets threads of a program take
-//! CPUs from their own siblings, often from the one that holds the lock for which the others wait.
-//! What waits then is ranked anew, and takes CPUs again: *backstabbing* (section II).
+//! *Problem.* A scheduler that ranks threads by their recent use of CPUs lets threads of a program
+//! take CPUs from their own siblings, often from the one that holds the lock for which the others
+//! wait. The preempted thread is ranked again, and takes a CPU again: *backstabbing* (section II).
 //!
 //! *Idea.* Siblings are equals: one class, one slice. The program as a whole determines how long
 //! the slice is. Threads that mostly compute get short slices, so that no thread waits long for a
 //! CPU. Threads that wait for locks or memory get long slices, so that the thread that has the lock
 //! gets done ([`quanta`]).
 //!
-//! *Algorithm* (algorithm 1). A program starts as it would without us. When it has made its
-//! threads, it is given one more interval to prepare itself. Then its scaling factor is measured in
-//! each interval, and its slice chosen by the table. A new one is chosen only when the factor has
-//! left the old one by more than [`RANGE`]; and only then is the factor that is compared with
-//! replaced, so slow drifts add up.
+//! *Algorithm* (algorithm 1). A program starts as it would without cosched. When it has made its
+//! threads, it has one more interval to prepare itself. Then its scaling factor is measured in each
+//! interval, and the table gives its slice. A new slice is chosen only when the factor has moved by
+//! more than [`RANGE`]. Only then is the reference factor replaced, so slow drifts add up.
 //!
-//! *Source.* The paper on faithful scheduling, sections III-A to III-D, eq. 1, table I, algorithm 1. Ours:
+//! *Source.* The paper on faithful scheduling, sections III-A to III-D, eq. 1, table I, algorithm 1.
+//! Ours:
 //!
 //! - *lock contention* is the share of the threads' time that they waited for locks. The paper
-//!   reads the mean over the threads off `prstat`, which is equal where all live through the
-//!   interval. Threads that did not run at all do not count: idle workers of a pool hold up no
+//!   takes the mean over the threads from `prstat`, which is equal where all live through the
+//!   interval. Threads that did not run at all do not count: idle workers of a pool delay no
 //!   thread;
 //! - where cache references cannot be counted, the miss ratio of the program's profile counts, or
 //!   else lock contention alone; the reason says so;
 //! - a program that never has a second thread is left to the kernel;
-//! - what is done is not Solaris' fixed-priority class, which Linux has not, but one of several
-//!   [`Actuator`]s, and a [`guard`](crate::guard) finds out which helps, if any (`--no-guard`: the
+//! - what is done is not Solaris' fixed-priority class, which Linux lacks, but one of several
+//!   [`Actuator`]s. A [`guard`](crate::guard) finds out which helps, if any (`--no-guard`: the
 //!   first one, always);
-//! - what the guard found out of a program, in this run or in earlier ones ([`Experience`]), is not
-//!   tried again at first: it is taken, and held against nothing only later;
+//! - learned settings of a program, from this run or earlier ones ([`Experience`]), are not tried
+//!   again at first: they are applied, and compared with nothing only later;
 //! - with the guard, and unless the user has fixed it, the [interval](pace) follows the speed of
 //!   phase changes;
 //! - programs with weights share the CPUs by [`weights`].
@@ -57,28 +57,28 @@ pub use training::{Basis, Row, Trained, derive};
 pub const RANGE: f64 = 0.10;
 
 /// Above this scaling factor (the last row of table I) a program hardly waits for locks or memory:
-/// nothing is to be won.
+/// nothing can be gained.
 const NOTHING_TO_WIN: f64 = 0.90;
 
-/// The moments of the guard's trials: threads have deadlines from before for some milliseconds.
+/// The moments of the guard's trials: threads keep their earlier deadlines for some milliseconds.
 const MOMENTS: Lengths = Lengths { settle: Nanos::from_millis(15), moment: Nanos::from_millis(60) };
 
-/// What the scaling factor follows from.
+/// The measurements for the scaling factor.
 const MEASURES: [Measure; 3] = [Measure::LockWait, Measure::CpuTime, Measure::Counters];
 
-/// How `faithful` is to work.
+/// Options of `faithful`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaithfulOptions {
     /// How often programs are measured; `None`: once a second, and with the guard as often as
     /// phases change.
     pub interval: Option<Nanos>,
-    /// Which slice for which scaling factor.
+    /// The slice for each scaling factor.
     pub quanta: Quanta,
-    /// What may be done to a program; without the guard the first is.
+    /// The actuators that may be used; without the guard, the first one is.
     pub actuators: Vec<Actuator>,
-    /// Whether it is tried out what helps, and put back what does not.
+    /// Whether actuators are tried, and put back if they do not help.
     pub guard: bool,
-    /// Whether it is tried out anew, whatever earlier runs have shown.
+    /// Whether actuators are tried again, whatever earlier runs have shown.
     pub afresh: bool,
     /// The class that a simulated kernel has for slices; `None`: slices are for threads of any
     /// class.
@@ -100,7 +100,7 @@ impl Default for FaithfulOptions {
 }
 
 impl FaithfulOptions {
-    /// What the paper does: its table, each second, and no look back.
+    /// The options of the paper: its table, each second, and no guard.
     pub fn of_the_paper() -> FaithfulOptions {
         FaithfulOptions {
             interval: Some(pace::USUAL),
@@ -111,15 +111,15 @@ impl FaithfulOptions {
     }
 }
 
-/// One priority and the right slice for each program.
+/// The policy `faithful`.
 #[derive(Debug)]
 pub(crate) struct Faithful {
     options: FaithfulOptions,
     programs: BTreeMap<ProgramId, Tracked>,
     guard: Option<Guard<Actuator>>,
-    /// What is known of programs that have ended, by slot: the next ones there run the same.
+    /// What is known of programs that have ended, by slot: the next ones there are the same.
     ended: BTreeMap<u16, Experience>,
-    /// What was planned last for each program, but for its weight.
+    /// What was planned last for each program, without its weight.
     planned: BTreeMap<ProgramId, Settings>,
 }
 
@@ -128,16 +128,16 @@ pub(crate) struct Faithful {
 struct Tracked {
     stage: Stage,
     pace: Pace,
-    /// What trials have shown of it.
+    /// Its learned setting.
     known: Experience,
 }
 
-/// Where a program is in algorithm 1.
+/// A program's stage in algorithm 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     /// It has not made its threads yet.
     Alone,
-    /// It has, and prepares itself: the first interval does not count.
+    /// It has made its threads, and prepares itself: the first interval does not count.
     Preparing,
     /// It is measured; no slice was chosen yet.
     Unknown,
@@ -154,7 +154,7 @@ impl Faithful {
 
     fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
         let Some(program) = world.program(id) else { return };
-        // What runs already was attached to, and is left as it is for now.
+        // An attached program keeps its settings for now.
         if program.state == ProgramState::New {
             plan.run(id, Settings::default());
             plan.because(Some(id), Why::LeftToKernel);
@@ -242,7 +242,7 @@ impl Faithful {
         }
     }
 
-    /// Does what the guard says, and says why.
+    /// Carries out the guard's acts, and gives the reasons.
     fn obey_guard(&mut self, plan: &mut Plan) {
         for (id, act) in self.guard.as_mut().map(Guard::acts).unwrap_or_default() {
             if let (Act::Keep(way, _) | Act::PutBack(way, ..), Some(tracked)) =
@@ -270,8 +270,8 @@ impl Faithful {
         }
     }
 
-    /// Adds what weights ask for to what is planned, and to what was planned before where they now
-    /// ask for something else.
+    /// Adds nice values for weights to the plan, and to earlier directives where the nice values
+    /// have changed.
     fn weigh(&mut self, world: &World<'_>, plan: &mut Plan) {
         let nice = weights::nice_values(world.programs);
         for (id, directive) in &plan.programs {
@@ -293,8 +293,8 @@ impl Faithful {
     }
 }
 
-/// What is known of how a program is scheduled best, before anything was tried on it. What may not
-/// be done now does not count: earlier runs may have been allowed more.
+/// What is known of a program before anything was tried on it. Actuators that are not allowed now
+/// do not count: earlier runs may have been allowed more.
 fn recalled(
     ended: &BTreeMap<u16, Experience>,
     options: &FaithfulOptions,
@@ -316,7 +316,7 @@ fn observe(id: ProgramId, measures: &[Measure], pace: Pace, plan: &mut Plan) {
 
 impl Policy for Faithful {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-        // What is read during a trial is of its moments, and says nothing of an interval.
+        // Samples during a trial are of its moments, and not of an interval.
         let is_trying = self.guard.as_ref().is_some_and(Guard::is_trying);
         let is_moment_over = causes.contains(&Cause::Woke(guard::MOMENT));
         for cause in causes {
@@ -348,19 +348,19 @@ impl Policy for Faithful {
     }
 }
 
-/// What an interval showed of a program; shares, 0 to 1.
+/// What an interval has shown of a program; shares, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
     /// Share of its threads' time that they waited for locks.
     pub lock_contention: f64,
     /// Share of references to the last-level cache that missed, where it is known.
     pub miss_ratio: Option<f64>,
-    /// Whether that is of runs alone, since nothing could be counted.
+    /// Whether the miss ratio is that of solo runs, because nothing could be counted.
     pub profiled: bool,
 }
 
 impl Found {
-    /// `None` while no thread has been seen at work.
+    /// What an interval has shown; `None` while no active thread has been seen.
     fn of(world: &World<'_>, id: ProgramId) -> Option<Found> {
         let own = world.samples.iter().filter(|sample| sample.program == id);
         let (mut waited, mut all) = (0.0, 0.0);
@@ -388,7 +388,7 @@ impl Found {
     }
 }
 
-/// What was counted of the last-level cache, if it was.
+/// Counts of the last-level cache, if there are any.
 fn counted(sample: &Sample) -> Option<Counts> {
     let Sample { instructions, cycles, llc_references, llc_misses, quality, .. } = *sample;
     llc_references.and(llc_misses)?;

@@ -1,27 +1,25 @@
 //! `fcfs`: first come, first served; one program until it ends, on all CPUs.
 //!
-//! *Problem and idea.* What people do with a shell loop: no two programs
-//! ever disturb each other, and nothing has to be frozen. For programs that
-//! use all CPUs well there is nothing better; short ones behind long ones wait
-//! long, and CPUs that a program leaves idle stay idle.
+//! *Problem and idea.* This is what a shell loop does: programs never disturb each other, and
+//! nothing has to be frozen. For programs that use all CPUs well there is nothing better. Short
+//! programs behind long ones wait long, and CPUs that a program leaves idle stay idle.
 //!
-//! *Algorithm.* Programs start in the order in which they came (those of one instant in the order
-//! of the workload). When the command of one has ended, the next starts. What its descendants still
-//! do in the background does not hold the queue, as it would not in a shell. A program that another
-//! process stops does hold the queue. Programs of one group start together, or they would wait for
-//! each other for ever.
+//! *Algorithm.* Programs start in order of arrival (those of one instant in the order of the
+//! workload). When the command of one has ended, the next starts. Its descendants in the background
+//! do not hold the queue, as in a shell. A program that another process stops does hold the queue.
+//! Programs of one group start together, or they would wait for each other for ever.
 //!
-//! A program that runs already when it comes (one that was attached to) is let run: this policy
-//! freezes no program. It is the second baseline, and not from the thesis.
+//! A program that runs already when it arrives (it was attached) runs on: this policy freezes no
+//! program. It is the second baseline, and not from the thesis.
 
 use std::collections::BTreeSet;
 
 use cosched_core::{Cause, Plan, Policy, Program, ProgramId, ProgramState, Settings, Why, World};
 
-/// One after another.
+/// The policy `fcfs`.
 #[derive(Debug, Default)]
 pub(crate) struct Fcfs {
-    /// Who was told to run: a start takes a moment to show in the world.
+    /// The programs that were told to run: the world shows a start a moment later.
     told_to_run: BTreeSet<ProgramId>,
     told_to_wait: BTreeSet<ProgramId>,
 }
@@ -66,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_run_one_after_another_in_the_order_in_which_they_came() {
+    fn programs_run_one_after_another_in_order_of_arrival() {
         let mut lab = lab(vec![program(2, 2), program(3, 1)]);
         lab.pass(Nanos::from_millis(1));
         lab.arrive(program(0, 8));
@@ -82,8 +80,9 @@ mod tests {
         assert_eq!(lab.next_wake(), None, "nothing is timed");
     }
 
+    /// A program's descendants in the background do not hold the queue. A stopped program does.
     #[test]
-    fn descendants_in_the_background_do_not_hold_the_queue_and_a_stopped_program_does() {
+    fn background_descendants_do_not_hold_the_queue() {
         let mut lab = lab(vec![program(0, 1), program(1, 1), program(2, 1)]);
         lab.set_state(0, ProgramState::Exiting);
         assert_eq!(lab.running(), [1]);
@@ -93,8 +92,9 @@ mod tests {
         assert_eq!(lab.running(), [2]);
     }
 
+    /// Programs of a group start together, even when one of them arrives later.
     #[test]
-    fn programs_of_one_group_start_together_even_when_one_comes_later() {
+    fn programs_of_one_group_start_together() {
         let grouped = |slot| Program { group: Some(GroupId(1)), ..program(slot, 1) };
         let mut lab = lab(vec![grouped(0), program(1, 1), grouped(2)]);
         assert_eq!(lab.running(), [0, 2]);

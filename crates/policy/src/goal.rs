@@ -1,4 +1,4 @@
-//! What a run is for.
+//! The user's goal for a run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::kind::UnknownName;
 /// With a cgroup freezer, a switch costs about one per cent of this (docs/benchmarks.md).
 const SHORT_QUANTUM: Nanos = Nanos::from_millis(25);
 
-/// What a policy that takes turns by itself is to achieve before anything else.
+/// The first aim of a policy that takes turns by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Goal {
     /// A short time until the last program ends, while every program makes progress.
@@ -19,14 +19,14 @@ pub enum Goal {
     /// A short time until the last program ends. Programs have their turns in the order of their
     /// arrival, each until it ends.
     Throughput,
-    /// Slowdowns that are alike.
+    /// Equal slowdowns.
     Fair,
     /// Short waits.
     Responsive,
 }
 
 impl Goal {
-    /// All of them, the default first.
+    /// All goals, the default first.
     pub const ALL: [Goal; 4] = [Goal::Balanced, Goal::Throughput, Goal::Fair, Goal::Responsive];
 
     /// Its name on the command line.
@@ -39,7 +39,7 @@ impl Goal {
         }
     }
 
-    /// How long a turn lasts where this quantum is asked for.
+    /// The length of a turn where the user requests this quantum.
     pub(crate) fn quantum(self, asked: Nanos) -> Nanos {
         if self == Goal::Responsive { asked.min(SHORT_QUANTUM) } else { asked }
     }

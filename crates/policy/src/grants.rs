@@ -1,45 +1,45 @@
-//! How many threads malleable programs get: what `adaptive-greedy` and `adaptive-minwait` have
-//! beyond `greedy` and `minwait`.
+//! Thread limits of malleable programs: what `adaptive-greedy` and `adaptive-minwait` add to
+//! `greedy` and `minwait`.
 //!
-//! *Problem.* A program asks for threads at the beginning of each parallel region, mostly for as
-//! many as there are CPUs. Few programs use the last of them well, and beside other programs a CPU
-//! that brings one of them little would bring another one much. So the counts with which a workload
-//! is fastest are rarely those that are asked for.
+//! *Problem.* A program requests threads at the beginning of each parallel region, mostly as many
+//! as there are CPUs. Few programs use the last of them well. With co-runners, a CPU that helps one
+//! of them little would help another one much. The fastest thread counts of a workload are
+//! therefore rarely the requested ones.
 //!
-//! *Idea.* The policy that packs programs into quanta chooses their sizes first: those with which
-//! all together make most progress ([`choice`]), for what is known of how each scales ([`curve`]).
-//! What is not known is taken to scale perfectly. Under that assumption as many programs side by
-//! side as possible, each with few threads, lose nothing against taking turns with all threads; and
-//! every program that scales worse than perfectly wins. So there is no search before the first
-//! gain, and a program that gains nothing loses nothing by one.
+//! *Idea.* The policy that packs programs into quanta chooses their sizes first: the thread counts
+//! with which all together make most progress ([`choice`]), by what is known of how each scales
+//! ([`curve`]). Unknown programs are assumed to scale perfectly. Under that assumption, running as
+//! many programs together as possible, each with few threads, loses nothing against taking turns
+//! with all threads. Every program that scales worse than perfectly gains. There is therefore no
+//! search before the first gain, and a program that gains nothing loses nothing.
 //!
 //! *Algorithm.* At each decision (of a round, or of a quantum)
 //!
-//! 1. a program asks for the most that it asked for since the last decision; what it asks for in
-//!    between is answered at once with the grant that stands, or less;
+//! 1. a program's request is the largest one since the last decision. Requests in between are
+//!    answered at once with the present limit, or less;
 //! 2. progress per running time, measured since the last decision, is added to what is known of the
 //!    count in force. The first measurement after a change does not count: regions that had begun
-//!    go on as they were. A program is measured once it has run for ten quanta, until its count is
+//!    keep their threads. A program is measured once it has run for ten quanta, until its count is
 //!    known, and again after ten seconds;
-//! 3. the best counts are chosen; what is in force stays unless that is clearly worse;
-//! 4. now and then one program has half or twice as many threads for a moment, if it is not known,
-//!    or not any more, how fast it is with them. Such a *trial* lasts until it is measured, mostly
-//!    for two of its turns, and the next one begins after a hundred times that: so all trials
-//!    together take 1 % of the time, and cost the half of that where everything scales perfectly.
+//! 3. the best counts are chosen; the counts in force stay unless they are clearly worse;
+//! 4. now and then one program has half or twice as many threads for a moment, if its speed with
+//!    them is not known, or no longer. Such a *trial* lasts until it is measured, mostly for two of
+//!    its turns. The next one begins after a hundred times that. All trials together therefore take
+//!    1 % of the time, and cost half of that where everything scales perfectly.
 //!
-//! A program's runtime counts the CPUs of its mask when it is loaded, and never wants more than it
-//! found then. So a program is not bound before it has asked for threads, or has run for as long as
-//! loading takes; and as long it counts for one CPU, since what a program does before its first
-//! region, it does with one thread.
+//! A program's runtime counts the CPUs of its mask when it is loaded, and never requests more than
+//! that. A program is therefore not bound before its first request, or before it has run for as
+//! long as loading takes. Until then it counts for one CPU, since a program has one thread before
+//! its first region.
 //!
-//! Some programs that have asked go on with one thread for long: libraries ask while they are
-//! loaded, and regions with a clause of their own do not heed thread limits. A program is *light*
-//! if it was found to use little more than one CPU of several. A light program counts for one CPU.
-//! It is not bound either, so that it shows when it uses more. Its use is measured while there is
+//! Some programs with requests go on with one thread for long: libraries make requests while they
+//! are loaded, and regions with a clause of their own ignore thread limits. A program is *light* if
+//! it was found to use little more than one CPU of several. A light program counts for one CPU. It
+//! is not bound either, so that it shows when it uses more. Its use is measured while there is
 //! another program that could have the other CPUs.
 //!
-//! *Source.* Sections 4.2 and 4.3 of the thesis name adaptive schedulers, and what programs tell
-//! them; their algorithm is not there. This one is ours.
+//! *Source.* Sections 4.2 and 4.3 of the thesis name adaptive schedulers, and the information that
+//! programs give them; their algorithm is not there. This one is ours.
 
 mod choice;
 mod curve;
@@ -55,32 +55,32 @@ use crate::unit::Unit;
 use choice::Choice;
 use curve::{Basis, Curve};
 
-/// What progress is read from.
+/// The measurements of progress.
 const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::UserTime];
-/// So many quanta a program has run before it is measured: in less, measuring costs more than can
-/// be won.
+/// How many quanta a program has run before it is measured. Before that, measuring costs more than
+/// it can gain.
 const UNMEASURED: u64 = 10;
 /// How many quanta a program has run before it is measured, where other programs could have its
 /// CPUs.
 const UNMEASURED_BESIDE_OTHERS: u64 = 2;
 /// A program that uses fewer CPUs than this is light.
 const LIGHT: f64 = 1.25;
-/// After so many readings a count is known, until some time has passed.
+/// A count is known after this many readings, until some time has passed.
 const ENOUGH: f64 = 4.0;
 const STALE: Nanos = Nanos::from_secs(10);
-/// After so many readings without any progress in them, the program is not read any more.
+/// After this many readings without any progress, the program is no longer read.
 const SILENT: u8 = 8;
-/// With more programs than this, no program is measured sooner for the sake of the others.
+/// With more programs than this, no program is measured earlier for the sake of the others.
 const FEW: usize = 16;
-/// How many times as long as a trial is the time without one.
+/// The time without a trial, in lengths of a trial.
 const PAUSE: u64 = 100;
-/// How many quanta a trial is thought to take, before the first one; and at most.
+/// The assumed length of the first trial in quanta, and the longest one.
 const OF_A_TRIAL: u64 = 2;
 const LONGEST_TRIAL: u64 = 50;
-/// A program that has run for so long without asking for threads has loaded what it computes with.
+/// A program that has run for this long without a request has loaded its runtimes.
 const LOADED: Nanos = Nanos::from_secs(2);
 
-/// How many quanta a round has with units of these sizes on so many CPUs.
+/// How many quanta a round has with units of these sizes on this number of CPUs.
 pub(crate) type Turns = fn(&[usize], usize) -> f64;
 
 /// The thread counts of malleable programs.
@@ -96,36 +96,36 @@ pub(crate) struct Grants {
     sizes: Vec<(ProgramId, usize)>,
 }
 
-/// What is kept of a malleable program.
+/// What is known of a malleable program.
 #[derive(Clone, Debug)]
 struct Known {
-    /// The most threads that it asked for since the last decision.
+    /// The most threads that it requested since the last decision.
     asked: u16,
-    /// How many it was granted last.
+    /// Its last thread limit.
     granted: Option<u16>,
-    /// It has asked for none yet and may still be loading its runtimes.
+    /// It has made no request yet and may still be loading its runtimes.
     loading: bool,
     /// It uses one CPU of those that it may use.
     light: bool,
     /// Whether it is being measured.
     observed: bool,
-    /// The next reading belongs to the grant before this one, or to the time before it was
+    /// The next reading belongs to the limit before this one, or to the time before it was
     /// measured.
     settling: bool,
     /// How long it had run at the last reading.
     ran: Nanos,
-    /// Progress, and the running time in which it was made, as long as that is too short.
+    /// Progress, and the running time in which it was made, while that time is too short.
     gathered: Option<(Basis, f64)>,
     over: Nanos,
     curve: Curve,
     alone: Option<Speedup>,
-    /// How many readings in a row had no progress in them.
+    /// How many readings in a row had no progress.
     silent: u8,
     /// When it was last in a trial.
     tried: Nanos,
 }
 
-/// One program has another count, to be measured.
+/// A trial: one program has another count, to be measured.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     program: ProgramId,
@@ -157,8 +157,8 @@ impl Known {
         self.curve.speed(threads, self.alone.as_ref())
     }
 
-    /// How fast it is with so many threads, relative to all that it asks for, if that is more than
-    /// an assumption.
+    /// Its speed with this many threads, relative to all that it requests, if that is more than an
+    /// assumption.
     fn relative(&self, threads: u16) -> Option<f64> {
         let read = |count| self.curve.read(count).is_some();
         let known =
@@ -174,7 +174,7 @@ impl Known {
 }
 
 impl Grants {
-    /// For a policy with such rounds and quanta.
+    /// Thread limits for a policy with such rounds and quanta.
     pub(crate) fn new(turns: Turns, quantum: Nanos) -> Grants {
         Grants {
             turns,
@@ -191,13 +191,13 @@ impl Grants {
         !self.programs.is_empty()
     }
 
-    /// The length of a quantum for whose end no program waits: after it, thread counts are decided
+    /// The length of a quantum that no program waits for: after it, thread counts are decided
     /// again.
     pub(crate) fn quantum(&self) -> Nanos {
         self.quantum
     }
 
-    /// Takes in who came and went, what was asked for and what was read.
+    /// Takes in arrivals, ends, requests and readings.
     pub(crate) fn learn(&mut self, causes: &[Cause], world: &World<'_>) {
         for cause in causes {
             match *cause {
@@ -220,7 +220,7 @@ impl Grants {
         }
     }
 
-    /// A program was measured. The first reading after a change may be of the time before it.
+    /// Takes in a reading. The first one after a change may be of the time before it.
     fn read(&mut self, id: ProgramId, world: &World<'_>) {
         let quantum = self.quantum;
         let (Some(known), Some(program)) = (self.programs.get_mut(&id), world.program(id)) else {
@@ -252,7 +252,7 @@ impl Grants {
             }
         };
         known.over += ran;
-        // Times in ticks say nothing of a short while.
+        // Times in ticks are too coarse for a short while.
         if known.over * 2 < quantum {
             return;
         }
@@ -263,8 +263,8 @@ impl Grants {
         known.over = Nanos::ZERO;
     }
 
-    /// Gives units the sizes that stand, and newcomers a share that leaves others theirs. A program
-    /// that has not asked for threads yet, or uses no more than one, has one.
+    /// Gives units their present sizes, and newcomers a share that leaves others theirs. A program
+    /// without a request, or with one thread in use, has one thread.
     pub(crate) fn fit(&self, units: &mut [Unit], cpus: usize) {
         let even = (cpus / units.len().max(1)).max(1) as u16;
         for unit in units {
@@ -282,8 +282,8 @@ impl Grants {
         }
     }
 
-    /// Decides how many threads each has from now on, and gives the units their sizes. Tells
-    /// whether any is another than at the last decision.
+    /// Decides on the thread limit of each program, and gives the units their sizes. Returns
+    /// whether any differs from the last decision.
     pub(crate) fn decide(
         &mut self,
         units: &mut [Unit],
@@ -325,7 +325,7 @@ impl Grants {
             let tried = seats.iter().position(|(_, id)| *id == trial.program);
             tried.into_iter().for_each(|i| chosen[i] = trial.threads);
         }
-        // Both are told, even where a trial's count stays.
+        // Both limits are reported, even where the count of a trial stays.
         let news = if is_tried { [None; 2] } else { [before, trial] };
         self.trial = trial;
         for ((_, id), threads) in seats.iter().zip(chosen) {
@@ -338,20 +338,19 @@ impl Grants {
         before != self.sizes
     }
 
-    /// The threads of a unit's programs that cannot be chosen.
+    /// The threads of a unit's programs whose counts cannot be chosen.
     fn fixed(&self, unit: &Unit) -> usize {
         let fixed = unit.members.iter().filter(|member| !self.programs.contains_key(&member.id));
         fixed.map(|member| member.threads).sum()
     }
 
-    /// What a program has, or had before its trial.
+    /// A program's limit, or the one before its trial.
     fn standing(&self, id: ProgramId) -> Option<u16> {
         let trial = self.trial.filter(|trial| trial.program == id).map(|trial| trial.before);
         trial.or(self.programs.get(&id)?.granted)
     }
 
-    /// Ends the trial if it has told what it can, or cannot any more. Tells whether one is under
-    /// way.
+    /// Ends the trial if it is measured, or cannot be any more. Returns whether one is under way.
     fn trial_goes_on(&mut self, now: Nanos) -> bool {
         let Some(Trial { program, threads, began, .. }) = self.trial else { return false };
         let took = now.since(began);
@@ -368,7 +367,7 @@ impl Grants {
         goes_on
     }
 
-    /// Another trial, if it is time for one and there is something to be tried.
+    /// Begins another trial, if it is time for one and there is something to try.
     fn new_trial(
         &mut self,
         seats: &[(usize, ProgramId)],
@@ -392,7 +391,7 @@ impl Grants {
         trials.min_by_key(|(tried, trial)| (*tried, trial.program)).map(|(_, trial)| trial)
     }
 
-    /// A program has so many threads from now on.
+    /// Sets a program's thread limit.
     fn grant(
         &mut self,
         id: ProgramId,
@@ -418,8 +417,8 @@ impl Grants {
         known.loading &= program.ran < LOADED;
     }
 
-    /// Asks to be woken at a time, and to have read what there is to learn. No program is measured
-    /// for any other purpose.
+    /// Requests a wake-up with the measurements that are needed. No program is measured for any
+    /// other purpose.
     pub(crate) fn wake_at(&mut self, at: Nanos, token: Token, world: &World<'_>, plan: &mut Plan) {
         let (trial, mut reads) = (self.trial.map(|trial| trial.program), false);
         let beside_others = (2..=FEW).contains(&world.programs.len());
@@ -444,8 +443,8 @@ impl Grants {
     }
 }
 
-/// Whether all that is told is what has come true, what was asked for and what was read: nothing to
-/// decide before the next quantum.
+/// Whether the causes are only directives in effect, requests and readings: nothing has to be
+/// decided before the next quantum.
 pub(crate) fn only_learns(causes: &[Cause]) -> bool {
     let learns = |cause: &Cause| {
         matches!(cause, Cause::Settled { .. } | Cause::Requested { .. } | Cause::Sampled(_))

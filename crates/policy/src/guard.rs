@@ -1,21 +1,22 @@
-//! Whether what a policy would do to a program helps it is tried out, and only what was shown to
-//! help is kept.
+//! The guard tries out whether what a policy would do to a program helps it, and keeps only what
+//! was shown to help.
 //!
-//! *Idea.* A policy says what may be done to a program: to [`faithful`](super::faithful) these are
-//! ways to keep siblings from taking CPUs from each other, to [`shuffling`](super::shuffling) a
-//! division of its threads among sockets. Whether one helps this program in this phase is tried
-//! out, one after the other ([`Trial`]). What is faster than what the program has now takes its
-//! place. What is not is put back, and not tried again for a while, which doubles each time; as
-//! rarely, what is in force is held against nothing at all, and the others against it. A new phase
-//! (the policy says when that is) brings the next trials near again.
+//! *Idea.* A policy says what may be done to a program. For [`faithful`](super::faithful) these are
+//! actuators that keep siblings from taking CPUs from each other, for
+//! [`shuffling`](super::shuffling) a division of its threads among sockets. Whether one helps this
+//! program in this phase is tried out, one after the other ([`Trial`]). What is faster than the
+//! present setting replaces it. What is not faster is put back, and not tried again for a while,
+//! which doubles each time. As rarely, the setting in force is compared with the original settings,
+//! and the others with it. A new phase, which the policy reports, makes the next trials come soon
+//! again.
 //!
-//! Trials cost: half of each a program has what may be worse for it, and being counted and changed
-//! slows it as well. So after each it is left in peace for nine times as long. One trial at a time,
-//! whatever programs there are: two at once would disturb each other. While one runs, programs are
-//! not measured otherwise: what is read of them in the middle of a moment is a part of that.
+//! Trials cost time: for half of each a program has what may be worse for it, and counting and
+//! changing slows it as well. After each trial, the program therefore has nine times as long
+//! without one. There is one trial at a time for all programs: two at once would disturb each
+//! other. While one runs, programs are not measured otherwise: samples in the middle of a moment
+//! are a part of that moment.
 //!
-//! The guard decides, and the policy carries out and gives the reasons: it is told what to do as
-//! [`Act`]s.
+//! The guard decides; the policy carries out its [`Act`]s and gives the reasons.
 
 mod progress;
 mod trial;
@@ -27,31 +28,31 @@ use cosched_core::{AtExpiry, Measure, Nanos, Observe, Plan, ProgramId, Token, Wa
 pub(crate) use trial::Lengths;
 use trial::{Finding, Trial};
 
-/// The moments of a trial.
+/// The wake-up for the moments of a trial.
 pub(crate) const MOMENT: Token = Token(0);
-/// The pause of a program is over.
+/// The wake-up for the end of a program's pause.
 const AGAIN: Token = Token(1);
 /// The first pause, and the longest.
 const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(10), Nanos::from_secs(160));
-/// How long a program is left in peace after a trial, in lengths of the trial: trials take a tenth
-/// of its time at most.
+/// The time without trials after a trial, in lengths of the trial: trials take a tenth of a
+/// program's time at most.
 const PEACE: u64 = 9;
-/// What is to be done, or has been found.
+/// What is to be done, or was found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Act<W> {
-    /// The program runs this way from now on.
+    /// The program has this setting from now on.
     Give(W),
-    /// A trial begins of one way against another.
+    /// A trial of one setting against another begins.
     Try(W, W),
-    /// A way was tried, and is kept: progress with it over progress without.
+    /// A setting was tried, and is kept: progress with it over progress without.
     Keep(W, f64),
-    /// A way was tried, and the program is as before: the same, and how long nothing is tried
-    /// again.
+    /// A setting was tried, and the one of before is in force again: progress with it over progress
+    /// without, and how long nothing is tried again.
     PutBack(W, f64, Nanos),
 }
 
-/// Who runs which way, and who is to be tried next. `W` tells ways apart; its default is a program
-/// as it was found.
+/// The setting of each program, and which program is tried next. `W` identifies settings; its
+/// default is the original settings.
 #[derive(Debug)]
 pub(crate) struct Guard<W> {
     lengths: Lengths,
@@ -60,20 +61,20 @@ pub(crate) struct Guard<W> {
     trial: Option<(Trial<W>, Step)>,
     /// How many trials there were.
     trials: u64,
-    /// What the policy is to do, in this order.
+    /// The acts for the policy, in this order.
     acts: Vec<(ProgramId, Act<W>)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Guarded<W> {
-    /// What may be tried, in this order.
+    /// The settings that may be tried, in this order.
     ways: Vec<W>,
     in_force: W,
     to_try: VecDeque<W>,
     pause: Nanos,
-    /// When something is to be tried again.
+    /// The time of the next trial.
     again: Nanos,
-    /// When the trial began that it was in last, and until when it is left in peace after that.
+    /// The begin of its last trial, and the end of the time without trials after that.
     began: Nanos,
     in_peace_until: Nanos,
 }
@@ -92,7 +93,7 @@ impl<W: Default> Default for Guarded<W> {
     }
 }
 
-/// Where a trial is.
+/// A trial's stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     Settling,
@@ -110,26 +111,26 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         self.trial.is_some()
     }
 
-    /// Whose trial runs.
+    /// The program whose trial runs.
     pub(crate) fn tries(&self) -> Option<ProgramId> {
         self.trial.as_ref().map(|(trial, _)| trial.program)
     }
 
-    /// What a program has but for trials.
+    /// A program's setting outside of trials.
     pub(crate) fn in_force(&self, id: ProgramId) -> Option<&W> {
         self.programs.get(&id).map(|guarded| &guarded.in_force)
     }
 
-    /// What the policy is to do since it asked last.
+    /// The acts for the policy since the last call.
     pub(crate) fn acts(&mut self) -> Vec<(ProgramId, Act<W>)> {
         std::mem::take(&mut self.acts)
     }
 
-    /// Of a program in another phase these ways may be tried; none: nothing is to be won. Returns
-    /// what it has.
+    /// These settings may be tried on a program in another phase; none: nothing can be gained.
+    /// Returns its present setting.
     ///
-    /// What it has changes how its threads wait, too: so another phase after trials is not yet a
-    /// reason for one at once. It only sees to it that the next trials come soon.
+    /// A setting also changes how the program's threads wait. Another phase after trials is
+    /// therefore no reason for a trial at once. It only makes the next trials come soon.
     pub(crate) fn chosen(&mut self, id: ProgramId, ways: Vec<W>, now: Nanos) -> W {
         let guarded = self.programs.entry(id).or_default();
         (guarded.ways, guarded.pause) = (ways, PAUSES.0);
@@ -145,20 +146,20 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         way
     }
 
-    /// Of the ways that are to be tried next, these are known already.
+    /// Of the settings to be tried next, these are known already.
     pub(crate) fn skip(&mut self, id: ProgramId, is_known: impl Fn(&W) -> bool) {
         if let Some(guarded) = self.programs.get_mut(&id) {
             guarded.to_try.retain(|way| !is_known(way));
         }
     }
 
-    /// A program has this, without a trial.
+    /// Gives a program this setting, without a trial.
     pub(crate) fn adopt(&mut self, id: ProgramId, way: W) {
         self.programs.entry(id).or_default().in_force = way;
     }
 
-    /// In the same phase other ways may be tried of a program: they take the place of those that
-    /// have not been yet.
+    /// Other settings may be tried on a program in the present phase: they replace those that have
+    /// not been tried yet.
     pub(crate) fn renew(&mut self, id: ProgramId, ways: Vec<W>) {
         let guarded = self.programs.entry(id).or_default();
         let in_force = guarded.in_force.clone();
@@ -172,7 +173,7 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         guarded.ways = ways;
     }
 
-    /// A program has ended or is no longer ours.
+    /// A program has ended or was released.
     pub(crate) fn forget(&mut self, id: ProgramId, plan: &mut Plan) {
         self.programs.remove(&id);
         self.queue.retain(|queued| *queued != id);
@@ -182,8 +183,9 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         }
     }
 
-    /// Nothing is to be won of a program any more, and it has nothing: until something is chosen
-    /// again nothing is tried. Its peace goes on, or what comes and goes would be tried each time.
+    /// Nothing can be gained for a program any more, and it has the original settings. Nothing is
+    /// tried until the policy chooses settings again. Its time without trials goes on, or a program
+    /// with frequent changes would have a trial at each.
     pub(crate) fn dismiss(&mut self, id: ProgramId, plan: &mut Plan) {
         let peace = self.programs.get(&id).map(|guarded| guarded.in_peace_until);
         self.forget(id, plan);
@@ -192,21 +194,21 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         }
     }
 
-    /// A program was measured in the middle of a moment: that is a part of it.
+    /// Adds samples of a program in the middle of a moment to that moment.
     pub(crate) fn sampled(&mut self, id: ProgramId, world: &World<'_>) {
         if let Some((trial, Step::Measuring)) = &mut self.trial {
             trial.heard(world.samples.iter().filter(|sample| sample.program == id));
         }
     }
 
-    /// A wake-up that this asked for.
+    /// Handles a wake-up that the guard requested.
     pub(crate) fn woke(&mut self, token: Token, world: &World<'_>, plan: &mut Plan) {
         if token == MOMENT {
             self.moment_over(world, plan);
         }
     }
 
-    /// Goes on with the program that is next, where nothing is being tried.
+    /// Goes on with the next program, if there is no trial.
     pub(crate) fn go_on(&mut self, world: &World<'_>, plan: &mut Plan) {
         self.enqueue_due(world.now);
         while self.trial.is_none() {
@@ -230,7 +232,8 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         let Some(guarded) = self.programs.get_mut(&id) else { return };
         guarded.began = world.now;
         let against = guarded.in_force.clone();
-        // What is in force was held against nothing before: then it is what has to prove itself.
+        // The setting in force was not compared with the original settings before: now it is on
+        // trial.
         let against = if candidate == against { W::default() } else { against };
         self.acts.push((id, Act::Try(candidate.clone(), against.clone())));
         let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
@@ -279,14 +282,14 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         self.end(plan);
     }
 
-    /// Nothing is tried any more for now.
+    /// Ends trials for now.
     fn end(&mut self, plan: &mut Plan) {
         self.trial = None;
         self.observe(Nanos::ZERO, plan);
         plan.wake_at(Nanos::NEVER, MOMENT);
     }
 
-    /// A program has tried all: it is left alone for a while.
+    /// A program has tried all settings: it has none for a while.
     fn rest(&mut self, id: ProgramId, now: Nanos) {
         let Some(guarded) = self.programs.get_mut(&id) else { return };
         guarded.again = now + guarded.pause;
@@ -298,12 +301,12 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
             if guarded.again <= now {
                 guarded.again = Nanos::NEVER;
                 if !guarded.to_try.is_empty() {
-                    // It was only left in peace.
+                    // It only had time without trials.
                     self.queue.push_back(*id);
                     continue;
                 }
-                // What is in force comes first, against nothing; the others have to beat what is
-                // left of that.
+                // The setting in force comes first, against the original settings. The others have
+                // to be better than the result.
                 let in_force = &guarded.in_force;
                 let first = Some(in_force).filter(|way| **way != W::default());
                 let others = guarded.ways.iter().filter(|way| *way != in_force);
@@ -316,7 +319,7 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         }
     }
 
-    /// What everybody's progress is told by, from now on or, with zero, no longer.
+    /// Begins to measure the progress of every program, or, with a period of zero, stops.
     fn observe(&self, period: Nanos, plan: &mut Plan) {
         let programs = self.programs.keys();
         plan.observe.extend(programs.map(|id| Observe {
@@ -326,13 +329,13 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         }));
     }
 
-    /// Lets a program run this way.
+    /// Gives a program this setting.
     fn give(&mut self, id: ProgramId, way: W) {
         self.acts.push((id, Act::Give(way)));
     }
 }
 
-/// Wants to be asked again once everything that is observed has been read.
+/// Requests a wake-up after everything that is observed has been read.
 fn read_at(at: Nanos, plan: &mut Plan) {
     plan.wake.retain(|wake| wake.token != MOMENT);
     plan.wake.push(Wake { token: MOMENT, at, first: AtExpiry::Read });

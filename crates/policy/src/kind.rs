@@ -1,4 +1,4 @@
-//! The policies by name: what users ask for, whether it can work, and the thing itself.
+//! The policies by name: which ones there are, whether one can run a workload, and how to build it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,13 +31,12 @@ pub use unfit::Unfit;
 
 /// How long a gang runs at a time, unless the user says otherwise.
 const QUANTUM: Nanos = Nanos::from_millis(100);
-/// The same under `auto`, which shortens it as far as everybody is to be served each second:
-/// switches and cold caches cost programs that compute 3 to 5 % with quanta of 100 ms
+/// The quantum under `auto`, which shortens it as far as needed to serve every program each second.
+/// With quanta of 100 ms, switches and cold caches cost programs that compute 3 to 5 %
 /// (docs/benchmarks.md).
 const QUANTUM_OF_AUTO: Nanos = Nanos::from_millis(250);
 
-/// A policy that users can choose. The default is the policy that chooses one if the user names
-/// none.
+/// A policy that users can choose. The default is the one that chooses a mode itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Everything at once, in one session and one CPU group.
@@ -64,7 +63,7 @@ pub enum Kind {
     Shuffling,
     /// Sections 4.2 and 4.3; the algorithm is ours.
     AdaptiveGreedy,
-    /// The same.
+    /// Sections 4.2 and 4.3; the algorithm is ours.
     AdaptiveMinwait,
     /// Ours: turns by weight.
     #[default]
@@ -73,28 +72,26 @@ pub enum Kind {
     Auto,
 }
 
-/// How a policy is to work.
+/// Options of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// How long a gang runs at a time, if the limit on frozen time allows. 1 ms to 60 s.
     pub quantum: Nanos,
     /// Where the threads of a program go.
     pub placement: Placement,
-    /// Whether CPUs that a gang leaves idle are given away (`greedy` and `cgreedy` only).
+    /// Whether CPUs that a gang leaves idle are backfilled (`greedy` and `cgreedy` only).
     pub fill: bool,
-    /// How programs slow each other down by their traffic with memory (`bandwidth` only, which
-    /// needs it).
+    /// The table of slowdowns by traffic with memory (`bandwidth` only, which needs it).
     pub slowdowns: Option<Arc<Slowdowns>>,
-    /// What programs are measured for, and what follows (`faithful` only).
+    /// Options of `faithful`.
     pub faithful: FaithfulOptions,
-    /// What the machine can carry, and how much training may cost (`fair-progress` only).
+    /// Options of `fair-progress`.
     pub fair: FairOptions,
-    /// Between which CPUs threads are moved, and when (`shuffling` only).
+    /// Options of `shuffling`.
     pub shuffling: ShufflingOptions,
-    /// What is to be achieved before anything else (`turns` and `auto` only).
+    /// The user's goal (`turns` and `auto` only).
     pub goal: Goal,
-    /// How programs take turns (policies that make gangs only); `None`: as the policy does by
-    /// itself.
+    /// How programs take turns (policies that make gangs only); `None`: the policy's default.
     pub turns: Option<Turns>,
 }
 
@@ -114,14 +111,14 @@ impl Default for Options {
     }
 }
 
-/// What a program of a workload needs.
+/// A program's needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand<'a> {
     /// Its name in the workload.
     pub name: &'a str,
-    /// Where the workload speaks of it.
+    /// The places of its keys in the workload.
     pub places: &'a Places,
-    /// How many CPUs it wants at once.
+    /// How many CPUs it requests at once.
     pub threads: u16,
     /// Last-level cache misses per 1000 instructions, if known.
     pub misses_per_kilo_instruction: Option<f64>,
@@ -149,7 +146,7 @@ impl Kind {
         Kind::Auto,
     ];
 
-    /// The name by which users ask for it.
+    /// The name by which users choose it.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Linux => "linux",
@@ -178,7 +175,7 @@ impl Kind {
         }
     }
 
-    /// What it does, in one line.
+    /// A description in one line.
     pub const fn description(self) -> &'static str {
         match self {
             Kind::Linux => "start everything at once and let the kernel share the CPUs by thread",
@@ -227,13 +224,13 @@ impl Kind {
         matches!(self, Kind::AdaptiveGreedy | Kind::AdaptiveMinwait)
     }
 
-    /// Whether it can be told a goal ([`Options::goal`]); then a program may have more threads than
+    /// Whether it accepts a goal ([`Options::goal`]). A program may then have more threads than
     /// there are CPUs.
     pub const fn chooses(self) -> bool {
         matches!(self, Kind::Turns | Kind::Auto)
     }
 
-    /// How programs take turns, unless the user says otherwise.
+    /// How programs take turns by default.
     pub const fn usual_turns(self) -> Turns {
         match self {
             Kind::Turns => Turns::Weight,
@@ -252,13 +249,13 @@ impl Kind {
         self.makes_gangs() && !self.chooses()
     }
 
-    /// Whether it can give away CPUs that a gang leaves idle ([`Options::fill`]).
+    /// Whether it can backfill CPUs that a gang leaves idle ([`Options::fill`]).
     pub const fn fills(self) -> bool {
         matches!(self, Kind::Greedy | Kind::Cgreedy)
     }
 
-    /// Whether it can have programs that run already: it freezes no program, and moves none to
-    /// another cgroup or session.
+    /// Whether it can run attached programs: it freezes no program, and moves none to another
+    /// cgroup or session.
     pub const fn attaches(self) -> bool {
         matches!(self, Kind::Linux | Kind::Faithful | Kind::Shuffling)
     }
@@ -268,18 +265,17 @@ impl Kind {
         self.gives_slices() || self.shuffles()
     }
 
-    /// Whether it gives threads slices by what they wait for ([`Options::faithful`]).
+    /// Whether it chooses slices by what threads wait for ([`Options::faithful`]).
     pub const fn gives_slices(self) -> bool {
         matches!(self, Kind::Faithful)
     }
 
-    /// Whether it keeps slowdowns equal by what it measures of memory ([`Options::fair`]).
+    /// Whether it keeps slowdowns equal by measuring memory traffic ([`Options::fair`]).
     pub const fn equalises(self) -> bool {
         matches!(self, Kind::FairProgress)
     }
 
-    /// Whether it decides by what programs tell of their progress, where the library is inside
-    /// them.
+    /// Whether it decides by progress that programs report through the library inside them.
     pub fn hears_progress(self, goal: Goal) -> bool {
         self.equalises() || (self.chooses() && goal == Goal::Fair)
     }
@@ -289,7 +285,7 @@ impl Kind {
         matches!(self, Kind::Shuffling)
     }
 
-    /// Whether it says on which CPUs programs run, or single threads of theirs.
+    /// Whether it binds programs, or single threads of them, to CPUs.
     pub const fn binds(self) -> bool {
         self.makes_gangs() || self.shuffles()
     }
@@ -299,17 +295,17 @@ impl Kind {
         matches!(self, Kind::Bandwidth)
     }
 
-    /// Whether it has a use for a table of slowdowns: it predicts from one, or does where nothing
-    /// is counted.
+    /// Whether it can use a table of slowdowns: it predicts from one, or does where nothing is
+    /// counted.
     pub const fn takes_slowdowns(self) -> bool {
         self.predicts() || self.equalises()
     }
 
-    /// Whether it can schedule these programs on so many CPUs.
+    /// Whether it can schedule these programs on this number of CPUs.
     ///
     /// # Errors
-    /// For the policies that insist on gangs, when a program wants more threads than there are
-    /// CPUs; for `cgreedy`, when a program's cache misses are not known; for `bandwidth`, when its
+    /// For policies that insist on gangs, when a program requests more threads than there are CPUs;
+    /// for `cgreedy`, when a program's cache misses are not known; for `bandwidth`, when its
     /// traffic is not.
     pub fn check(self, demands: &[Demand<'_>], cpus: usize) -> Result<(), Unfit> {
         for demand in demands.iter().filter(|_| self.insists_on_gangs()) {
@@ -340,7 +336,7 @@ impl Kind {
         Ok(())
     }
 
-    /// Whether it has something to decide on such a machine, of which these CPUs may be used.
+    /// Whether it has something to decide on this machine, with these CPUs.
     ///
     /// # Errors
     /// For `shuffling`, when there are no two sockets to shuffle between.
@@ -359,11 +355,11 @@ impl Kind {
         }
     }
 
-    /// The policy itself, at the beginning of a run.
+    /// Builds the policy for a run.
     ///
     /// # Errors
-    /// When an option does not go with it: a quantum outside 1 ms to 60 s, `fill` for a policy
-    /// that has nothing to fill, no table for one that predicts.
+    /// When an option does not fit: a quantum outside 1 ms to 60 s, `fill` for a policy that cannot
+    /// backfill, no table for one that predicts.
     pub fn build(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
         if options.fill && !self.fills() {
             return Err(Unfit::NothingToFill { policy: self });
@@ -379,7 +375,7 @@ impl Kind {
         Ok(if self.chooses() { Box::new(Told(policy)) } else { policy })
     }
 
-    /// The policy itself, where it freezes programs if it makes gangs.
+    /// Builds the policy. If it makes gangs, it freezes programs.
     fn freezing(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
         Ok(match self {
             Kind::Linux => Box::new(Unmanaged::together()),
@@ -441,7 +437,7 @@ impl FromStr for Kind {
     }
 }
 
-/// A name that stands for nothing we know.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {what} '{name}'; known are {known}")]
 pub struct UnknownName {

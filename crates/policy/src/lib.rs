@@ -1,40 +1,42 @@
-//! What should run: the scheduling policies, pure.
+//! The scheduling policies: pure decisions on what should run.
 //!
-//! Each policy is one file whose first lines tell the problem, the idea and
-//! the algorithm. They answer [`Cause`](cosched_core::Cause)s with a
-//! [`Plan`](cosched_core::Plan) and know no clock and no operating system.
+//! Each policy is one file whose first lines explain the problem, the idea and the algorithm.
+//! Policies answer [`Cause`](cosched_core::Cause)s with a [`Plan`](cosched_core::Plan), and use no
+//! clock and no operating system.
 //!
-//! | policy | who runs together | file |
+//! | policy | programs that run together | file |
 //! |---|---|---|
-//! | `linux`, `linux-groups` | everybody, as the kernel likes | `unmanaged.rs` |
+//! | `linux`, `linux-groups` | all, scheduled by the kernel | `unmanaged.rs` |
 //! | `fcfs` | one program until it ends | `fcfs.rs` |
 //! | `gang` | one program per quantum | `gang.rs` |
 //! | `greedy` | as many threads per quantum as fit | `greedy.rs` |
-//! | `cgreedy` | one program that misses the cache often beside one that does not | `cgreedy.rs` |
-//! | `bandwidth` | those that are predicted to slow each other down least | `bandwidth.rs` |
-//! | `faithful` | everybody, and all threads of a program as equals | `faithful.rs` |
-//! | `fair-progress` | those that have come least far by what they would have done alone | `fair_progress.rs` |
-//! | `shuffling` | everybody, and threads that wait for locks alike on one socket | `shuffling.rs` |
-//! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
+//! | `cgreedy` | one program that misses the cache often, with one that does not | `cgreedy.rs` |
+//! | `bandwidth` | programs that are predicted to slow each other down least | `bandwidth.rs` |
+//! | `faithful` | all, with all threads of a program as equals | `faithful.rs` |
+//! | `fair-progress` | programs with the least progress, in time alone | `fair_progress.rs` |
+//! | `shuffling` | all, with threads that wait for locks alike on one socket | `shuffling.rs` |
+//! | `minwait` | programs that have waited longest, chosen at every quantum | `minwait.rs` |
 //! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
 //! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `grants.rs` |
-//! | `turns` | all, and those that have waited longest before the others ([`by_weight`](mod@by_weight)) | `by_weight.rs` |
-//! | `auto` | as `linux`, or as `minwait` where that loses nothing that can be measured | `auto.rs` |
+//! | `turns` | all; programs that have waited longest have most of the CPU time
+//! ([`by_weight`](mod@by_weight)) | `by_weight.rs` |
+//! | `auto` | as `linux`, or as `minwait` where that loses nothing that can be measured | `auto.rs`
+//! |
 //!
-//! What they share: programs that belong together are one [unit](mod@unit), gangs take turns in
-//! [rounds], a [quantum] is as long as the limit on frozen time allows, [placement] gives each
-//! program its CPUs, and [grants] gives malleable programs their threads. A [guard] tries out
-//! whether what a policy does to a program helps it.
+//! Common parts: programs of one group are one [unit](mod@unit). Gangs take turns in [rounds]. A
+//! [quantum] is as long as the limit on frozen time allows. [placement] gives each program its
+//! CPUs, and [grants] gives malleable programs their thread limits. A [guard] tries out whether
+//! what a policy does to a program helps it.
 //!
-//! The source of `gang` to `minwait`, of the sections, listings, tables and
-//! figures named here, is the diploma thesis on scheduling multithreaded
-//! programs in chip multiprocessors with the run-time system *Scaff*.
+//! The source of `gang` to `minwait`, with all sections, listings, tables and figures named here,
+//! is the diploma thesis on scheduling multithreaded programs in chip multiprocessors with the
+//! run-time system *Scaff*.
 //!
-//! [`Kind`] is the way in: it names, checks and builds policies. [`advice`] finds thread counts for
-//! whole runs, and [`molding`] those that programs are started with.
+//! [`Kind`] is the entry point: it names, checks and builds policies. [`advice`] finds thread
+//! counts for whole runs, and [`molding`] those that programs are started with.
 
 #![forbid(unsafe_code)]
-// The module docs are written for readers of this crate, who see its private parts.
+// The module docs are for readers of this crate's code, and link to private items.
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod advice;

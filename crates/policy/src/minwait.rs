@@ -1,37 +1,39 @@
 //! `minwait`: the program that has waited longest runs, with all others that still fit.
 //!
-//! *Problem.* Gangs that are fixed for a round leave CPUs idle that a program
-//! of another gang could use, and in a long round everybody waits long.
+//! *Problem.* Gangs that are fixed for a round leave CPUs idle that a program of another gang could
+//! use, and in a long round every program waits long.
 //!
-//! *Idea.* No rounds: at every quantum's end a new gang is made from those
-//! that have waited longest since they last ran, as Linux' fair scheduler does
-//! with threads. Small programs fit into every gap and run nearly always.
+//! *Idea.* There are no rounds. At every quantum's end a new gang is made from the programs that
+//! have waited longest since they last ran, as Linux' fair scheduler does with threads. Small
+//! programs fit into every gap and run nearly always.
 //!
-//! *Algorithm.* The programs by their waiting time, longest first (equal ones in the order of the
-//! workload). From the top, each is taken if it fits into the CPUs that are left. Those that do not
-//! fit are passed over, and the walk ends with the list. Programs that ran just now have waited for
-//! nothing: they come last, and run on if there is room. The program that has waited longest is
-//! therefore always served, and no program waits more quanta than there are other programs.
+//! *Algorithm.* The programs are sorted by their waiting time, longest first (equal ones in the
+//! order of the workload). From the top, each is taken if it fits into the CPUs that are left.
+//! Programs that do not fit are skipped, and the search ends with the list. Programs that ran just
+//! now have waited for nothing: they come last, and run on if there is room. The program that has
+//! waited longest is therefore always served, and no program waits more quanta than there are other
+//! programs.
 //!
 //! *Source.* Section 4.2.4, listing 4.3. Ours:
 //!
 //! - a weight multiplies the waiting time: with twice the weight, a program is as urgent after half
-//!   the time. The weights are forgotten as soon as a program would be frozen for too long if those
-//!   that have waited longer came first, one by one. They count again once no program would;
-//! - when a program ends or comes within a quantum, free CPUs go at once to those that wait,
-//!   longest first. Programs that run are not disturbed, and the quantum ends when it would have.
-//!   If no program runs, a new quantum begins;
-//! - while everybody runs there are no quanta, and no wake-ups;
-//! - where it is asked for (by [`auto`](crate::auto)), what a gang leaves free is [lent](loan);
-//! - where it is asked for (by the goal `fair`), those that are [slowed](slowed) most come first.
+//!   the time. The weights are ignored as soon as a program would be frozen for too long if those
+//!   that have waited longer came first, one by one. They count again once no program would be;
+//! - when a program ends or arrives within a quantum, free CPUs go at once to the programs that
+//!   wait, longest first. Programs that run are not disturbed, and the quantum ends as planned. If
+//!   no program runs, a new quantum begins;
+//! - while every program runs there are no quanta, and no wake-ups;
+//! - optionally (used by [`auto`](crate::auto)), a gang's free CPUs are [backfilled](loan);
+//! - optionally (used by the goal `fair`), the programs with the largest [slowdown](slowed) come
+//!   first.
 //!
 //! # `adaptive-minwait`
 //!
-//! The same, with thread counts of malleable programs that are chosen anew at every quantum
-//! ([`grants`](crate::grants)). There are no rounds; serving everybody once takes about as many
-//! quanta as all counts together fill the machine, at least one. Who comes within a quantum has an
-//! even share until the next one. While everybody runs, there are quanta as well, since what
-//! programs ask for may change.
+//! Like `minwait`, with thread counts of malleable programs that are chosen at every quantum
+//! ([`grants`](crate::grants)). There are no rounds; serving every program once takes about as many
+//! quanta as all counts together fill the machine, at least one. A program that arrives within a
+//! quantum has an even share until the next one. While every program runs, there are quanta as
+//! well, since requests may change.
 
 mod ahead;
 mod loan;
@@ -53,10 +55,10 @@ pub(crate) use ahead::{Share, shares};
 use loan::Loan;
 use slowed::Slowed;
 
-/// The one wake-up of this policy.
+/// The only wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
 
-/// A new gang at every quantum.
+/// The policy `minwait`.
 #[derive(Debug)]
 pub(crate) struct Minwait {
     places: Places,
@@ -64,15 +66,15 @@ pub(crate) struct Minwait {
     sorted: Sorted,
     unfreezable: Unfreezable,
     denied: Denied,
-    /// What decides on thread counts, if anything does.
+    /// Decides on thread counts, if the policy does.
     grants: Option<Grants>,
-    /// Who runs on CPUs that are left, if these are lent.
+    /// Backfills free CPUs, if the policy does.
     loan: Option<Loan>,
-    /// By how much programs are slowed, if that decides on who comes first.
+    /// The slowdowns of programs, if they decide on the order.
     slowed: Option<Slowed>,
-    /// Who runs in this quantum, and where.
+    /// The CPU assignment of this quantum.
     seats: Vec<Seat>,
-    /// Who was told to wait.
+    /// The programs that were told to wait.
     waiting: BTreeSet<ProgramId>,
     /// The CPUs that the quantum was made for.
     cpus: CpuSet,
@@ -99,24 +101,24 @@ impl Minwait {
         }
     }
 
-    /// The same, deciding on threads as well.
+    /// A policy that also decides on thread counts.
     pub(crate) fn adaptive(options: &Options) -> Minwait {
         let grants = Some(Grants::new(turns, options.quantum));
         Minwait { grants, ..Minwait::new(options) }
     }
 
-    /// The same, where CPUs that a gang leaves free are lent, and who lives from memory is spread.
+    /// A policy that backfills a gang's free CPUs, and spreads memory-bound programs.
     pub(crate) fn lending(options: &Options) -> Minwait {
         let places = Places::spreading_misses(options.placement);
         Minwait { places, loan: Some(Loan::default()), ..Minwait::new(options) }
     }
 
-    /// The same, where those that are slowed most come first.
+    /// A policy in which the programs with the largest slowdown come first.
     pub(crate) fn fair(options: &Options) -> Minwait {
         Minwait { slowed: Some(Slowed::default()), ..Minwait::new(options) }
     }
 
-    /// Whether there are threads to be decided on.
+    /// Whether there are thread counts to decide on.
     fn decides(&self) -> bool {
         self.grants.as_ref().is_some_and(Grants::any)
     }
@@ -125,14 +127,14 @@ impl Minwait {
         self.seats.iter().flat_map(|seat| &seat.members).copied().collect()
     }
 
-    /// Takes back what programs that are gone had.
+    /// Frees the CPUs of programs that are gone.
     fn forget_the_gone(&mut self, units: &[Unit]) {
         let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
         self.seats.retain(|seat| seat.members.iter().any(|id| present.contains(id)));
         self.waiting.retain(|id| present.contains(id));
     }
 
-    /// Whether the gang has to be made anew.
+    /// Whether a new gang has to be made.
     fn quantum_is_over(&self, causes: &[Cause], world: &World<'_>, units: &[Unit]) -> bool {
         let seated = self.seated();
         let torn = |unit: &Unit| {
@@ -152,12 +154,12 @@ impl Minwait {
         self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus))
     }
 
-    /// How long a unit has waited for a seat.
+    /// How long a unit has waited for CPUs.
     fn waited(&self, unit: &Unit, world: &World<'_>) -> Nanos {
         self.loan.as_ref().map_or_else(|| unit.waiting(world), |loan| loan.waiting(unit, world))
     }
 
-    /// Seats those that have waited longest in the CPUs that are free.
+    /// Assigns the free CPUs to the units that have waited longest.
     fn seat(&mut self, units: &[Unit], length: Nanos, world: &World<'_>, plan: &mut Plan) {
         let free = self.free(world);
         if free.is_empty() {
@@ -187,7 +189,7 @@ impl Minwait {
         self.seats.extend(run_together(gang, free, &mut self.places, world, plan));
     }
 
-    /// Lends what is left, if it is lent.
+    /// Backfills the CPUs that are left, if the policy does.
     fn lend(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let (seated, free) = (self.seated(), self.free(world));
         if let Some(loan) = &mut self.loan {
@@ -197,12 +199,12 @@ impl Minwait {
         }
     }
 
-    /// Whether a program runs on CPUs that are lent.
+    /// Whether a program runs on backfilled CPUs.
     fn borrows(&self, id: ProgramId) -> bool {
         self.loan.as_ref().is_some_and(|loan| loan.has(id))
     }
 
-    /// Tells those that found no seat to wait.
+    /// Tells units without CPUs to wait.
     fn hold(&mut self, anew: bool, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let taken: usize = self.seats.iter().map(|seat| seat.cpus.len()).sum();
         let free = world.cpus.len().saturating_sub(taken) as u16;
@@ -218,7 +220,7 @@ impl Minwait {
         }
     }
 
-    /// A quantum has an end as long as a program waits for it.
+    /// Sets the quantum's end. It has one as long as a program waits for it.
     fn time(&mut self, anew: bool, length: Nanos, world: &World<'_>, plan: &mut Plan) {
         let (before, now) = (self.ends, world.now);
         let nobody_waits = self.waiting.is_empty() && self.loan.as_ref().is_none_or(Loan::is_empty);
@@ -297,28 +299,28 @@ impl Policy for Minwait {
     }
 }
 
-/// How many quanta it takes to serve everybody once.
+/// How many quanta it takes to serve every program once.
 pub(crate) fn turns(sizes: &[usize], cpus: usize) -> f64 {
     sizes.iter().sum::<usize>() as f64 / cpus.max(1) as f64
 }
 
-/// Who waits, and how long.
+/// A unit that waits.
 struct Waits<'a> {
     unit: &'a Unit,
     since: Nanos,
-    /// By how much it is slowed, if that decides.
+    /// Its slowdown, if that decides.
     slowdown: Option<f64>,
 }
 
 impl Waits<'_> {
-    /// Who has waited longest by weight comes first, or who is slowed most by weight.
+    /// The first unit is that with the highest weighted waiting time, or weighted slowdown.
     fn urgency(&self) -> f64 {
         self.slowdown.unwrap_or(self.since.0 as f64) * self.unit.weight
     }
 }
 
-/// Whether the weights have to be forgotten for a quantum, so that everybody is served in time:
-/// `queue`, longest waits first, may be served one by one, the last of them after a quantum each.
+/// Whether weights have to be ignored for a quantum, so that every unit is served in time: the
+/// units of `queue`, longest waits first, may be served one by one, each for a quantum.
 fn is_pressing(queue: &[Waits<'_>], length: Nanos, limit: Nanos) -> bool {
     let quanta = 1u64..;
     queue.iter().zip(quanta).any(|(waits, quanta)| waits.since + length * quanta > limit)

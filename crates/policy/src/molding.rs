@@ -1,12 +1,12 @@
-//! With how many threads programs are started, where they may have fewer than they ask for.
+//! The thread counts that moldable programs are started with.
 //!
-//! *Problem.* A program that takes as many threads as there are CPUs does so as if it were alone.
-//! Beside others, its last threads may bring it less than they take from them.
+//! *Problem.* A program that uses as many threads as there are CPUs does so as if it were alone.
+//! With co-runners, its last threads may gain less than they take from the others.
 //!
-//! *Idea.* How long each takes alone with which count tells which counts are [best](advise). Since
-//! `auto` may find a way that is better than gangs, and programs cannot go back, these have to be
-//! better than anything that is possible with the counts asked for: than the soonest end by CPU
-//! time alone.
+//! *Idea.* The times alone of each program, by thread count, show which counts are [best](advise).
+//! Since `auto` may find a mode that is better than gangs, and programs cannot go back, these
+//! counts have to be better than anything that is possible with the requested counts: than the
+//! earliest end by CPU time alone.
 //!
 //! *Terms.* A program is *moldable* if it may have fewer threads from its start to its end, and
 //! *malleable* if it may have more or fewer at any time (Feitelson and Rudolph, 1996).
@@ -16,16 +16,16 @@ use cosched_core::{Cause, Nanos, Plan, Policy, Reason, Why, World};
 use crate::advice::{Candidate, ROUNDING, advise, predict};
 use crate::kind::Kind;
 
-/// This much sooner all have to end for programs to be started with fewer threads than they ask
-/// for: less is noise of single runs.
+/// By how much earlier all programs have to end to be started with fewer threads than they request:
+/// less is noise of single runs.
 const WORTH: f64 = 0.03;
 
 /// The thread counts with which programs are started, where some of them are moldable. `None`: as
-/// many as they ask for.
+/// many as they request.
 ///
-/// Those that are not moldable are candidates whose time is known with one count only. The counts
-/// are held against the soonest end that is [possible](soonest) with the counts asked for, since
-/// `auto` may find a way that comes near to that.
+/// Programs that are not moldable are candidates with one known count only. The counts are compared
+/// with the earliest end that is [possible](soonest) with the requested counts, since `auto` may
+/// find a mode that comes near to that.
 pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
     let mut counts = advise(Kind::Auto, programs, cpus);
     let asked: Vec<u16> = programs.iter().map(|program| program.most(cpus)).collect();
@@ -44,7 +44,7 @@ pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
     Some(counts)
 }
 
-/// A policy, and the reason why a program came with fewer threads than it would have.
+/// A policy, and the reason why a program arrived with fewer threads than it requests.
 pub(crate) struct Told(pub(crate) Box<dyn Policy + Send>);
 
 impl Policy for Told {
@@ -63,9 +63,9 @@ impl Policy for Told {
     }
 }
 
-/// No policy can finish all programs before this, with the threads asked for. The CPU time of all
-/// programs that come from some time on has to fit on the CPUs from then on, and no program is
-/// sooner than alone. Threads that sleep leave their CPUs to others; those that spin do not.
+/// No policy can finish all programs before this time with the requested threads. The CPU time of
+/// all programs that arrive from some time on has to fit on the CPUs from then on, and no program
+/// is faster than alone. Threads that sleep leave their CPUs to others; those that spin do not.
 fn soonest(programs: &[Candidate], cpus: usize) -> f64 {
     let cpu_seconds = |program: &Candidate| {
         let most = program.most(cpus);
@@ -89,8 +89,9 @@ mod tests {
     use super::*;
     use crate::advice::tests::candidate;
 
+    /// Fewer threads are given only where all programs end earlier than by taking turns.
     #[test]
-    fn fewer_threads_are_given_only_where_all_end_sooner_than_turns_could_end_them() {
+    fn fewer_threads_are_given_only_where_all_end_sooner() {
         let script = candidate(&[(1, 1375), (2, 875)]);
         assert_eq!(mold(&vec![script.clone(); 4], 2), Some(vec![1; 4]));
         assert_eq!(mold(std::slice::from_ref(&script), 2), None, "alone it is faster with both");
@@ -102,20 +103,20 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_sleep_beside_others_are_kept() {
-        // Half of its work is for one thread alone, and the other one sleeps meanwhile, or spins.
+    fn threads_that_sleep_and_leave_cpus_are_kept() {
+        // Half of its work is for one thread alone. Meanwhile the other one sleeps, or spins.
         let half = candidate(&[(1, 1000), (2, 770)]);
         let cpu = |ms| vec![Candidate { cpu: Some(Nanos::from_millis(ms)), ..half.clone() }; 2];
         assert_eq!(
             mold(&cpu(1000), 2),
             None,
-            "side by side, all could be done within a second, too"
+            "running together, all could also be done within a second"
         );
         assert_eq!(mold(&cpu(1540), 2), Some(vec![1, 1]));
     }
 
     #[test]
-    fn threads_whose_cpus_are_of_no_use_to_others_are_kept() {
+    fn threads_whose_cpus_help_no_other_program_are_kept() {
         // One needs both CPUs at once, so the other one has them in its turns, whether it uses one
         // or two.
         let (wide, half) = (candidate(&[(2, 800)]), candidate(&[(1, 800), (2, 500)]));
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_program_keeps_its_threads_for_when_it_is_alone() {
+    fn a_long_program_keeps_its_threads_for_its_end() {
         let (long, short) = (candidate(&[(1, 3000), (2, 1520)]), candidate(&[(1, 300), (2, 152)]));
         let counts = mold(&[long, short.clone(), short.clone(), short], 2);
         assert!(counts.is_none_or(|counts| counts[0] == 2));

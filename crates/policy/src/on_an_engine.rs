@@ -1,5 +1,5 @@
-//! Policies on the real engine and a scripted machine: what the two of them make of many programs
-//! and of very unequal ones.
+//! Policies on the real engine and a scripted machine, with many programs and with very unequal
+//! ones.
 
 use cosched_core::engine::outcome::Outcome;
 use cosched_core::engine::{Entry, Limits, Setup};
@@ -12,7 +12,7 @@ use crate::testkit::cases;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-/// Runs programs of these weights until `until`, a thread each, on one CPU; none ends before.
+/// Runs programs of these weights until `until`, with a thread each, on one CPU. None ends before.
 fn run(kind: Kind, weights: &[f64], max_frozen: Nanos, until: Nanos) -> (Fake, Outcome) {
     let topology = Topology::regular(1, 1, 1, 1, 1);
     let entry = |weight: &f64| Entry { weight: *weight, ..Entry::new(1) };
@@ -30,10 +30,11 @@ fn run(kind: Kind, weights: &[f64], max_frozen: Nanos, until: Nanos) -> (Fake, O
     (fake, outcome.unwrap())
 }
 
+/// A switch takes two steps and two reasons for any number of programs.
 #[test]
-fn a_switch_takes_two_steps_and_two_reasons_however_many_programs_wait() {
+fn a_switch_takes_two_steps_for_any_number_of_programs() {
     for (kind, programs) in [(Kind::Gang, 20), (Kind::Gang, 500), (Kind::Minwait, 500)] {
-        // So many programs need a long time for their first turns, and here they may take it.
+        // This many programs need a long time for their first turns, and the limit allows it here.
         let began = MS(110) * programs as u64;
         let until = began + Nanos::from_secs(10);
         let (fake, outcome) = run(kind, &vec![1.0; programs], until, until);
@@ -48,18 +49,18 @@ fn a_switch_takes_two_steps_and_two_reasons_however_many_programs_wait() {
     }
 }
 
+/// Each program that waits longer than allowed is told so.
 #[test]
-fn programs_that_wait_for_longer_than_allowed_are_each_told_so_once_a_round() {
+fn programs_waiting_too_long_are_told_once_a_round() {
     for kind in [Kind::Gang, Kind::Minwait] {
-        // A round takes 300 ms, and after 100 everybody is let run for 10.
+        // A round takes 300 ms, and after 100 ms every program is thawed for 10.
         let (fake, outcome) = run(kind, &[1.0; 300], MS(100), MS(3000));
         let reasons: usize = outcome.decisions.iter().map(|decision| decision.reasons.len()).sum();
         let forced = outcome.deviations.len();
         let thaws = fake.submitted.iter().filter(|(_, step)| matches!(step, Step::Thaw(_))).count();
         assert!(forced > 2000, "{kind}: {forced}");
         assert!(reasons <= 3 * thaws, "{kind}: {reasons} reasons for {thaws} thaws");
-        // A freeze for each thaw; and each program is started, and at the end let go and told to
-        // end.
+        // A freeze for each thaw. Each program is started, and at the end released and ended.
         let steps = fake.submitted.len();
         assert!(steps <= 2 * thaws + 4 * 300, "{kind}: {steps} steps for {thaws} thaws");
     }
@@ -69,7 +70,7 @@ proptest! {
     #![proptest_config(cases(60))]
 
     #[test]
-    fn whatever_the_weights_nobody_is_frozen_for_too_long(
+    fn no_program_is_frozen_too_long_whatever_the_weights(
         kind in prop_oneof![Just(Kind::Gang), Just(Kind::Greedy), Just(Kind::Minwait)],
         powers in prop::collection::vec(-2.0..2.0f64, 2..40),
     ) {

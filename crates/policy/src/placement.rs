@@ -1,19 +1,17 @@
-//! Which CPUs a program gets: close together, or far apart.
+//! Which CPUs a program gets: close together, or spread.
 //!
-//! CPUs of one package share caches and a way to memory. A program whose
-//! threads sit close together shares these with itself and keeps out of other
-//! programs' way (*packed*: isolation). A program whose threads sit far apart
-//! gets more cache and more memory bandwidth, and meets everybody else
-//! everywhere (*spread*: throughput). Section 3.4, figures 3.7 to 3.9.
+//! CPUs of one package share caches and a path to memory. A program whose threads are close
+//! together shares these with itself and avoids other programs (*packed*: isolation). A program
+//! whose threads are spread gets more cache and more memory bandwidth, and shares all caches with
+//! the other programs (*spread*: throughput). Section 3.4, figures 3.7 to 3.9.
 //!
 //! Both are one descent through the machine. At each step the free CPUs are
 //! divided, and each part gets a number of the threads:
 //!
-//! - a *domain* step divides by what CPUs share. Packed fills one domain where
-//!   the threads fit whole: a faster one first, then the one with the least
-//!   room, so that large holes stay for large programs. Where none is large
-//!   enough it fills the largest and goes on with the rest: that spans the
-//!   fewest domains. Spread deals one thread to each domain in turn.
+//! - a *domain* step divides by what CPUs share. Packed fills one domain where the threads fit
+//!   whole: a faster one first, then the one with the least room, so that large holes stay for
+//!   large programs. Where none is large enough it fills the largest and goes on with the rest:
+//!   that spans the fewest domains. Spread gives one thread to each domain in turn.
 //! - a *rank* step divides by how good a CPU is, and uses up the better ones first.
 //!
 //! | packed | spread |
@@ -24,14 +22,13 @@
 //! | speed | L2 |
 //! | L2 | speed |
 //!
-//! The thesis' machines had equal cores without siblings, so two decisions are
-//! ours. Two threads on one core are slower than on two, so packed uses every
-//! core of its packages once before it uses one twice; it does not take
-//! another package for that. And a program waits for its slowest thread, so a
-//! fast CPU is worth more than a shared L2.
+//! The thesis' machines had equal cores without siblings, so two decisions are ours. Two threads on
+//! one core are slower than on two, so packed uses every core of its packages once before it uses
+//! one twice; it does not take another package for that. A program waits for its slowest thread, so
+//! a fast CPU is worth more than a shared L2.
 //!
-//! Between choices that are equally good, the one that keeps more of the CPUs
-//! of last time wins: caches are warm there.
+//! Between choices that are equally good, the one wins that keeps more of the CPUs of last time:
+//! their caches are warm.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -48,7 +45,7 @@ pub enum Placement {
     /// Close together: fewest packages, then fewest last-level caches, then fewest L2 caches.
     #[default]
     Packed,
-    /// Far apart: package by package in turn, siblings of a used core last.
+    /// Spread: package by package in turn, siblings of a used core last.
     Spread,
 }
 
@@ -56,7 +53,7 @@ impl Placement {
     /// Every placement.
     pub const ALL: [Placement; 2] = [Placement::Packed, Placement::Spread];
 
-    /// The name by which users ask for it.
+    /// The name by which users choose it.
     pub const fn name(self) -> &'static str {
         match self {
             Placement::Packed => "packed",
@@ -102,7 +99,7 @@ impl FromStr for Placement {
     }
 }
 
-/// Chooses exactly `threads` of the `free` CPUs; `None` if there are not so many.
+/// Chooses exactly `threads` of the `free` CPUs; `None` if there are fewer.
 ///
 /// `prefer` are the CPUs that the program had last; they win between equally good choices.
 /// CPUs that the topology does not know are not used.
@@ -121,12 +118,12 @@ pub fn place(
     })
 }
 
-/// A free CPU, with what the choice depends on.
+/// A free CPU, with the criteria of the choice.
 #[derive(Clone, Copy)]
 struct Slot {
     id: usize,
     groups: [u16; Level::ALL.len()],
-    /// 0 for the fastest CPUs there can be.
+    /// 0 for the fastest CPUs.
     slowness: u16,
     /// How many siblings of its core are used before this one.
     layer: u16,
@@ -202,7 +199,7 @@ fn choose(
     }
 }
 
-/// The slots by a number of theirs, smallest number first.
+/// The slots by the number that `by` gives, smallest number first.
 fn divided(slots: Vec<Slot>, by: impl Fn(&Slot) -> u16) -> Vec<Vec<Slot>> {
     let mut parts: BTreeMap<u16, Vec<Slot>> = BTreeMap::new();
     for slot in slots {
@@ -236,8 +233,8 @@ fn fill_whole(domains: &[Vec<Slot>], mut want: usize) -> Vec<usize> {
     shares
 }
 
-/// Spread: one to each domain, again and again; of equally fast ones the emptier first,
-/// since fewer other programs are there.
+/// Spread: one to each domain, again and again; of equally fast ones the emptier first, since fewer
+/// other programs are there.
 fn deal_in_turn(domains: &[Vec<Slot>], mut want: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..domains.len()).collect();
     order.sort_by_key(|&d| {
@@ -268,7 +265,7 @@ fn kept(domain: &[Slot]) -> usize {
     domain.iter().filter(|slot| slot.kept).count()
 }
 
-/// Of the fastest CPU there.
+/// The slowness of the fastest CPU in the domain.
 fn slowness(domain: &[Slot]) -> u16 {
     domain.iter().map(|slot| slot.slowness).min().unwrap_or(u16::MAX)
 }

@@ -1,7 +1,7 @@
-//! What holds whatever comes and goes, at whatever moment.
+//! Properties that hold for any arrivals and ends, at any moment.
 //!
-//! [`Lab`] checks every plan for what must hold for all policies: no unknown program or CPU, no
-//! program twice, nothing frozen that may not be.
+//! [`Lab`] checks every plan for the rules of all policies: no unknown program or CPU, no program
+//! twice, nothing frozen that may not be.
 
 use std::collections::BTreeMap;
 
@@ -33,15 +33,15 @@ const IN_ROUNDS: usize = 5;
 enum Happens {
     /// The next wake-up comes.
     QuantumEnds,
-    /// Milliseconds go by.
+    /// Milliseconds pass.
     TimePasses(u64),
-    /// A program comes.
+    /// A program arrives.
     Arrives(Box<Program>),
     /// One of the programs, by its position, ends.
     Exits(usize),
-    /// One wants another number of threads.
+    /// A program requests another number of threads.
     Asks(usize, u16),
-    /// Another process stops a program, or lets it go on.
+    /// Another process stops a program, or continues it.
     StopsOrContinues(usize),
 }
 
@@ -115,8 +115,8 @@ fn make_happen<P: Policy>(lab: &mut Lab<P>, what: Happens, next_slot: &mut u16) 
     }
 }
 
-/// Counts, for each program that waits, the turns of others, against the units ahead of it.
-/// A quantum that is made anew before any time has passed is the same turn.
+/// Counts, for each program that waits, the turns of others, and compares them with the units ahead
+/// of it. A quantum that is made again before any time has passed is the same turn.
 #[derive(Default)]
 struct Patience {
     waiting: BTreeMap<u16, (usize, usize)>,
@@ -165,8 +165,9 @@ fn plain_programs() -> impl Strategy<Value = Vec<Program>> {
 proptest! {
     #![proptest_config(cases(300))]
 
+    /// Waits are at most as many quanta as programs, for any arrivals and ends.
     #[test]
-    fn nobody_waits_more_quanta_than_there_were_programs_whatever_comes_and_goes(
+    fn waits_are_at_most_as_many_quanta_as_programs(
         (kind, options) in kinds(),
         at_start in prop::collection::vec(any_program(), 0..8),
         story in prop::collection::vec(happens(), 1..60),
@@ -178,8 +179,8 @@ proptest! {
         for what in arrivals.chain(story) {
             lab.plan.clear();
             make_happen(&mut lab, what, &mut next_slot);
-            // Which programs fair progress lets wait depends on what is measured, and nothing is
-            // measured here.
+            // Fair progress decides by measurements which programs wait, and nothing is measured
+            // here.
             if kind != Kind::FairProgress {
                 patience.watch(&lab, lab.quantum().is_some())?;
             }
@@ -187,13 +188,14 @@ proptest! {
             let stopped = |p: &&Program| p.state == ProgramState::StoppedByOther;
             let scheduled = lab.scene.programs.iter().filter(|p| !stopped(p));
             let (run, wait): (Vec<_>, Vec<_>) = scheduled.partition(|p| p.state.may_run());
-            prop_assert!(wait.is_empty() || !run.is_empty(), "somebody waits for nobody");
-            prop_assert!(wait.is_empty() || lab.next_wake().is_some(), "somebody waits for ever");
+            prop_assert!(wait.is_empty() || !run.is_empty(), "a program waits, and none runs");
+            prop_assert!(wait.is_empty() || lab.next_wake().is_some(), "a program waits for ever");
         }
     }
 
+    /// No CPU is given twice, and each program in a gang has as many as it requested.
     #[test]
-    fn no_cpu_is_given_twice_and_everybody_in_a_gang_has_as_many_as_asked(
+    fn every_program_in_a_gang_has_its_own_cpus(
         (kind, options) in kinds(),
         at_start in plain_programs(),
         story in prop::collection::vec(happens(), 1..40),
@@ -222,8 +224,9 @@ proptest! {
         }
     }
 
+    /// While nothing changes, each program has one turn per round.
     #[test]
-    fn while_nothing_changes_every_program_has_exactly_one_turn_in_a_round(
+    fn each_program_has_one_turn_per_round(
         kind in (0..IN_ROUNDS).prop_map(|kind| GANG_POLICIES[kind]),
         programs in plain_programs(),
         rounds_before in 0usize..3,
@@ -237,8 +240,9 @@ proptest! {
         prop_assert_eq!(served, all);
     }
 
+    /// A wait is at most as long as the rounds before and after the change.
     #[test]
-    fn one_change_lets_nobody_wait_longer_than_the_rounds_before_and_after_it(
+    fn one_change_makes_no_wait_longer_than_two_rounds(
         kind in (0..IN_ROUNDS).prop_map(|kind| GANG_POLICIES[kind]),
         programs in plain_programs(),
         quanta_before in 0usize..12,
@@ -282,8 +286,9 @@ proptest! {
         }
     }
 
+    /// Gangs hold two programs at most, or three with fill.
     #[test]
-    fn cgreedy_gangs_fit_and_hold_two_programs_at_most_or_three_with_fill(
+    fn cgreedy_gangs_fit_and_hold_at_most_three_programs(
         programs in prop::collection::vec((1usize..=24, prop::option::of(0.0..50.0)), 0..30),
     ) {
         let units: Vec<_> = programs

@@ -1,33 +1,33 @@
-//! How long a quantum is: as asked, or shorter, so that no program is frozen too long.
+//! The length of a quantum: as requested, or shorter, so that no program is frozen too long.
 //!
-//! While one gang runs the others are frozen. With `n` gangs a program waits
-//! `n - 1` quanta between its turns, and no program may be frozen longer than
-//! `max_frozen` at a stretch. So quanta shrink when there are many gangs: all
-//! other gangs' quanta, and the switches between them, take at most 90 % of
-//! `max_frozen` together. A switch is assumed to cost half a millisecond,
-//! and more where wake-ups were later than that of late: on a busy machine
-//! two hundred late wake-ups are a tenth of a second.
+//! While one gang runs the others are frozen. With `n` gangs a program waits `n - 1` quanta between
+//! its turns, and no program may be frozen longer than `max_frozen` at a stretch. Quanta therefore
+//! shrink when there are many gangs: all other gangs' quanta, and the switches between them, take
+//! at most 90 % of `max_frozen` together. A switch is assumed to cost half a millisecond, and more
+//! if wake-ups were later than that recently: on a busy machine two hundred late wake-ups add up to
+//! a tenth of a second.
 //!
 //! The thesis' quanta are equally long. Ours grow with the weight of a gang, which
 //! is that of its heaviest program: the lightest gang gets one quantum's
 //! length, a gang of twice its weight twice that.
 //!
-//! A quantum never gets shorter than a millisecond, where little but switching would be done. Very
-//! light gangs get that, and the others share what is left by weight. Even such quanta can be too
-//! many (some 600 gangs with the default `max_frozen`). A program may also wait for parts of two
-//! rounds when gangs are made anew. In both cases the engine ends what lasts too long.
+//! A quantum never gets shorter than a millisecond: below that, most of the time would go to
+//! switching. Very light gangs get a millisecond, and the others share the rest by weight. Even
+//! such quanta can be too many (some 600 gangs with the default `max_frozen`). A program may also
+//! wait for parts of two rounds when gangs are cut again. In both cases the engine ends freezes
+//! that last too long.
 
 use cosched_core::{Nanos, Plan, Why};
 
-/// No quantum is made shorter than this.
+/// The shortest quantum.
 pub const SHORTEST: Nanos = Nanos::from_millis(1);
-/// No quantum longer than this can be asked for: a user that wants more wants `fcfs`.
+/// The longest quantum that can be requested: for longer ones, `fcfs` is the better policy.
 pub const LONGEST: Nanos = Nanos::from_secs(60);
-/// What a switch adds to a quantum at least, as far as is known; more is assumed in steps of this.
+/// The least cost of a switch, as far as is known; a higher cost is assumed in steps of this.
 const SWITCH: Nanos = Nanos::from_micros(500);
-/// A wake-up later than this tells nothing of the next ones.
+/// A later wake-up than this is an exception, and does not count.
 const LATEST: Nanos = Nanos::from_millis(10);
-/// Of how many wake-ups, about, the lateness is averaged.
+/// The lateness is averaged over about this many wake-ups.
 const REMEMBERED: u64 = 8;
 
 /// The weights of gangs.
@@ -35,8 +35,7 @@ const REMEMBERED: u64 = 8;
 pub(crate) struct Weights {
     each: Vec<f64>,
     lightest: f64,
-    /// A limit, and how many nanoseconds a unit of weight is then: while the gangs are the same, so
-    /// is that, mostly.
+    /// A limit, and the nanoseconds per unit of weight for it. They mostly stay while the gangs do.
     worth: Option<(Nanos, f64)>,
 }
 
@@ -46,7 +45,7 @@ impl Weights {
         Weights { each, lightest, worth: None }
     }
 
-    /// Nanoseconds per unit of weight, as [`per_weight`] tells.
+    /// Nanoseconds per unit of weight, from [`per_weight`].
     fn worth(&mut self, asked: Nanos, limit: Nanos) -> f64 {
         if let Some((_, worth)) = self.worth.filter(|(known, _)| *known == limit) {
             return worth;
@@ -57,7 +56,7 @@ impl Weights {
     }
 }
 
-/// The rule for a policy's quanta; remembers what it has told about shortening.
+/// The rule for a policy's quanta. It remembers which shortening it has reported.
 #[derive(Debug)]
 pub(crate) struct Quantum {
     asked: Nanos,
@@ -70,7 +69,7 @@ impl Quantum {
         Quantum { asked, given: asked, lateness: Nanos::ZERO }
     }
 
-    /// A quantum was ended so much later than planned.
+    /// Takes in how much later than planned a quantum ended.
     pub(crate) fn ended_late(&mut self, by: Nanos) {
         self.lateness = (self.lateness * (REMEMBERED - 1) + by.min(LATEST)) / REMEMBERED;
     }
@@ -116,7 +115,7 @@ fn per_weight(weights: &[f64], asked: f64, limit: Nanos) -> f64 {
     let mut rate = asked.min(limit.0 as f64 / others);
     let mut raised = 0;
     // A gang that is raised to the shortest quantum takes time from the others, which may bring
-    // more of them down to it.
+    // more of them down to the shortest.
     loop {
         let low = weights.iter().filter(|weight| **weight * rate < SHORTEST.0 as f64);
         let (count, weight) = low.fold((0, 0.0), |(n, sum), weight| (n + 1, sum + weight));
@@ -127,7 +126,7 @@ fn per_weight(weights: &[f64], asked: f64, limit: Nanos) -> f64 {
             return 0.0;
         }
         raised = count;
-        // One of those raised is the lightest, which does not wait for itself.
+        // The lightest gang is one of those raised, and does not wait for itself.
         let left = limit - SHORTEST * (count as u64 - 1);
         rate = left.0 as f64 / (others + lightest - weight);
     }
@@ -152,23 +151,24 @@ mod tests {
     }
 
     #[test]
-    fn equal_weights_give_the_quantum_that_was_asked() {
+    fn equal_weights_give_the_requested_quantum() {
         let mut quantum = Quantum::new(ASKED);
         assert_eq!(lengths(&mut quantum, &[3.0; 9]), (vec![100_000; 9], 0));
     }
 
     #[test]
-    fn many_gangs_shorten_it_and_it_is_said_once() {
+    fn many_gangs_shorten_the_quantum_with_one_report() {
         let mut quantum = Quantum::new(ASKED);
-        // 18 others in 0.9 s, of which each switch takes half a millisecond.
+        // 18 others in 0.9 s; each switch takes half a millisecond.
         assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 1));
         assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 0));
         assert_eq!(lengths(&mut quantum, &[1.0; 9]), (vec![100_000; 9], 0));
         assert_eq!(lengths(&mut quantum, &[1.0; 19]).1, 1);
     }
 
+    /// Late wake-ups shorten the quantum. One that is absurdly late hardly does.
     #[test]
-    fn late_wake_ups_shorten_it_further_and_one_that_is_absurdly_late_hardly() {
+    fn late_wake_ups_shorten_the_quantum() {
         let mut quantum = Quantum::new(ASKED);
         for _ in 0..100 {
             quantum.ended_late(Nanos::from_millis(2));
@@ -179,8 +179,9 @@ mod tests {
         assert!(after[0] > 46_000, "{after:?}");
     }
 
+    /// Quanta grow with weights, and all of them fit the limit together.
     #[test]
-    fn a_gangs_quantum_grows_with_its_weight_and_all_fit_the_limit_together() {
+    fn a_gangs_quantum_grows_with_its_weight() {
         let mut quantum = Quantum::new(ASKED);
         assert_eq!(lengths(&mut quantum, &[1.0, 2.0, 0.5]).0, [200_000, 400_000, 100_000]);
         let (long, reasons) = lengths(&mut quantum, &[1.0, 17.0, 2.0]);
@@ -189,8 +190,9 @@ mod tests {
         assert!(long[1] + long[2] > 890_000, "{long:?}");
     }
 
+    /// The programs of a gang that is too light for its share wait no longer for that.
     #[test]
-    fn a_gang_too_light_for_its_share_gets_the_shortest_quantum_and_waits_no_longer() {
+    fn a_very_light_gang_gets_the_shortest_quantum() {
         let (lengths, _) = lengths(&mut Quantum::new(ASKED), &[0.01, 100.0, 50.0]);
         assert_eq!(lengths[0], 1000);
         assert!(lengths[1] + lengths[2] <= 899_000, "{lengths:?}");
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn one_gang_has_no_end_and_no_limit_makes_a_quantum_vanish() {
+    fn one_gang_has_no_end_and_no_quantum_vanishes() {
         let mut quantum = Quantum::new(ASKED);
         let mut plan = Plan::default();
         assert_eq!(
@@ -213,8 +215,9 @@ mod tests {
     proptest! {
         #![proptest_config(cases(300))]
 
+        /// The wait for all other gangs is no longer than the limit.
         #[test]
-        fn whatever_the_weights_nobody_waits_longer_for_all_others_than_the_limit(
+        fn no_wait_is_longer_than_the_limit_whatever_the_weights(
             weights in prop::collection::vec(-2.0..2.0f64, 2..500),
         ) {
             let weights: Vec<f64> = weights.into_iter().map(|power| 10f64.powf(power)).collect();

@@ -1,30 +1,30 @@
-//! Gangs that take turns: what `gang`, `greedy`, `cgreedy`, `bandwidth` and `adaptive-greedy`
-//! share.
+//! Gangs that take turns: the common part of `gang`, `greedy`, `cgreedy`, `bandwidth` and
+//! `adaptive-greedy`.
 //!
-//! A policy of this family cuts the units into gangs; that is a pure function
-//! ([`Cut`]). Here is the rest: whose turn it is, and for how long. In the thesis the
-//! programs are fixed, so one goes round a list of gangs (section 4.2). With
-//! programs that come and go while the gangs run, the list is another one at
-//! every moment, and a place in it means nothing.
+//! A policy of this family cuts the units into gangs; that is a pure function ([`Cut`]). This
+//! module decides which gang has its turn, and for how long. In the thesis the programs are fixed,
+//! so the turn goes round a list of gangs (section 4.2). With programs that arrive and end while
+//! the gangs run, the list changes at every moment, and a place in it means nothing.
 //!
-//! We therefore keep a queue of *programs*. A program joins it when it comes, and goes to its back
-//! whenever its turn ends. At the end of a quantum the units are cut anew, and **the turn goes to
-//! the gang of the program that is foremost in the queue**. Programs that came together are level;
-//! then the first gang in the order of the cut has the turn. All other programs are frozen. While
-//! nothing changes, that *is* going round the list. When something does change:
+//! We therefore keep a queue of *programs*. A program joins it on arrival, and goes to its back
+//! whenever its turn ends. At the end of a quantum the units are cut again, and **the turn goes to
+//! the gang of the program that is foremost in the queue**. Programs that arrived together have
+//! equal places; then the first gang in the order of the cut has the turn. All other programs are
+//! frozen. While nothing changes, this equals going round the list. When something does change:
 //!
 //! - each quantum serves the foremost program of all, and newcomers queue behind the programs that
 //!   are there. No program therefore waits more quanta than there were units in the queue when it
-//!   joined, whatever comes and goes meanwhile;
-//! - without a change in the meantime it is one round; with one change at most
-//!   the two rounds before and after it.
+//!   joined, for any later arrivals and ends;
+//! - without a change in the meantime a wait is one round; with one change it is at most the two
+//!   rounds before and after it.
 //!
 //! A newcomer waits for its turn; if no program runs, it starts at once. If the last program of the
 //! running gang ends, or the CPUs change, the next turn begins at once with a whole quantum. One
 //! gang alone runs without end and without wake-ups; when something changes its turn is over.
 //!
-//! A policy that decides on threads ([`grants`](crate::grants)) does so at the beginning of each
-//! round, and whenever gangs are cut anew. Its only gang has quanta, too: each is a round.
+//! A policy that sets thread limits ([`grants`](crate::grants)) does so at the beginning of each
+//! round, and whenever gangs are cut again. If it has only one gang, there are quanta, too: each is
+//! a round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,20 +35,20 @@ use crate::kind::Options;
 use crate::quantum::{Quantum, Weights};
 use crate::unit::{Denied, Member, Places, Sorted, Unfreezable, Unit, only_settled, run_together};
 
-/// Units that run together: each with its position among the units, and why it is here.
+/// Units that run together: each with its position among the units, and the reason.
 pub(crate) type Gang = Vec<(usize, Why)>;
 
-/// Cuts units into gangs for so many CPUs: every unit in exactly one, and each gang fits.
+/// Cuts units into gangs for this number of CPUs: every unit is in exactly one, and each gang fits.
 pub(crate) type Cut = Box<dyn Fn(&[Unit], usize) -> Vec<Gang> + Send>;
 
-/// Chooses who has a second turn in CPUs that a gang leaves free, among units with the longest
-/// wait until their next turn first.
+/// Chooses the units that backfill a gang's free CPUs. The units with the longest wait until their
+/// next turn come first.
 pub(crate) type Fill = fn(&[(usize, &Unit)], usize) -> Gang;
 
-/// The one wake-up of these policies.
+/// The only wake-up of these policies.
 const TURN_ENDS: Token = Token(0);
 
-/// Gangs in turns.
+/// Gangs that take turns.
 pub(crate) struct Rounds {
     cut: Cut,
     fill: Option<Fill>,
@@ -57,7 +57,7 @@ pub(crate) struct Rounds {
     sorted: Sorted,
     unfreezable: Unfreezable,
     denied: Denied,
-    /// What decides on thread counts, if anything does.
+    /// Decides on thread counts, if the policy does.
     grants: Option<Grants>,
     /// The gangs, until the units change.
     cutting: Option<Cutting>,
@@ -71,26 +71,26 @@ pub(crate) struct Rounds {
     round_began: u64,
 }
 
-/// The present turn, and the world it was made for.
+/// The present turn, and the world for which it was planned.
 #[derive(Debug)]
 struct Turn {
     gang: Vec<ProgramId>,
-    /// Everybody who was told to run: the gang, and who fills its gaps.
+    /// The programs that were told to run: the gang, and those that backfill.
     running: BTreeSet<ProgramId>,
     ends: Nanos,
-    /// What an endless turn was made for: whatever else comes ends it.
+    /// The units for which an endless turn was planned: any other unit ends it.
     units: Option<Vec<Vec<Member>>>,
     cpus: CpuSet,
 }
 
-/// Gangs, and whose turn it is.
+/// The gangs, and the one in turn.
 struct Cutting {
     gangs: Vec<Gang>,
     weights: Weights,
-    /// The gangs in the order of the queue when they were cut. Who has had a turn goes to the back,
-    /// so as long as nothing else changes, that is the order in which they go round.
+    /// The gangs in the order of the queue when they were cut. A gang goes to the back after its
+    /// turn, so this is the order of turns as long as nothing else changes.
     order: Vec<usize>,
-    /// The place in this order of the gang whose turn it is.
+    /// The place in this order of the gang in turn.
     turn: usize,
     /// For each program its gang's place in the order, and its own in the gang.
     places: BTreeMap<ProgramId, (usize, usize)>,
@@ -107,12 +107,12 @@ impl Cutting {
         Cutting { weights, turn: 0, places, gangs, order }
     }
 
-    /// The gang so many turns from now.
+    /// The gang that has its turn after this many turns.
     fn ahead(&self, turns: usize) -> usize {
         self.order[(self.turn + turns) % self.order.len()]
     }
 
-    /// The gang whose turn it is.
+    /// The gang in turn.
     fn gang(&self) -> usize {
         self.ahead(0)
     }
@@ -142,12 +142,12 @@ impl Rounds {
         }
     }
 
-    /// The same, deciding on threads as well.
+    /// These rounds, with decisions on thread counts.
     pub(crate) fn granting(self, grants: Grants) -> Rounds {
         Rounds { grants: Some(grants), ..self }
     }
 
-    /// Takes in who came and forgets who went; says who came.
+    /// Adds newcomers to the queue, removes programs that are gone, and returns the newcomers.
     fn update_queue(&mut self, units: &[Unit]) -> Vec<ProgramId> {
         let mut present: Vec<ProgramId> = units.iter().flat_map(Unit::ids).collect();
         present.sort_unstable();
@@ -184,7 +184,7 @@ impl Rounds {
         programs.filter_map(|id| self.queue.get(&id)).min().copied().unwrap_or(u64::MAX)
     }
 
-    /// The gangs of now, and that whose turn it is.
+    /// Cuts the present gangs, and chooses the one in turn.
     fn cut(&mut self, units: &mut [Unit], world: &World<'_>, plan: &mut Plan) -> Cutting {
         let mut last = self.cutting.take();
         if let Some(last) = &mut last {
@@ -251,7 +251,7 @@ impl Rounds {
         }
     }
 
-    /// A turn without an end has one where threads are to be decided on.
+    /// Limits a turn without an end, where thread counts are to be decided on.
     fn until_decided(&self, length: Nanos) -> Nanos {
         match self.grants.as_ref().filter(|grants| length == Nanos::NEVER && grants.any()) {
             Some(grants) => grants.quantum(),
@@ -267,7 +267,7 @@ impl Rounds {
         }
     }
 
-    /// Runs the gang whose turn it is, and who fills its gaps; says who runs.
+    /// Runs the gang in turn, and the units that backfill; returns the programs that run.
     fn run_gang(
         &mut self,
         cutting: &Cutting,
@@ -293,7 +293,7 @@ impl Rounds {
     fn hold(&self, newcomers: &[ProgramId], plan: &mut Plan) {
         let runs = |id| self.turn.as_ref().is_some_and(|turn| turn.gang.contains(id));
         let waiting = self.queue.keys().filter(|id| !runs(id)).count();
-        // All of them came at this instant, so everybody else who waits is ahead.
+        // All newcomers arrived at this instant, so all other waiting programs are ahead.
         let ahead = waiting.saturating_sub(newcomers.len());
         for id in newcomers {
             plan.freeze(*id);
@@ -329,8 +329,8 @@ impl Policy for Rounds {
     }
 }
 
-/// Tells those to wait who do not run now and did, or came, or were let run, in the order of their
-/// turns. Who waits already is not told again.
+/// Tells programs to wait that ran until now, arrived, or were thawed, in the order of their turns.
+/// Programs that wait already are not told again.
 fn freeze_others(cutting: &Cutting, others: impl Iterator<Item = ProgramId>, plan: &mut Plan) {
     let gangs = cutting.order.len();
     let turns = |place: usize| (place + gangs - cutting.turn) % gangs;
@@ -344,12 +344,12 @@ fn freeze_others(cutting: &Cutting, others: impl Iterator<Item = ProgramId>, pla
     }
 }
 
-/// What a cut depends on and a program can change.
+/// The properties of units that a cut depends on.
 fn shape(units: &[Unit]) -> Vec<Vec<Member>> {
     units.iter().map(|unit| unit.members.clone()).collect()
 }
 
-/// Of a gang's heaviest unit.
+/// The weight of a gang's heaviest unit.
 fn weight(gang: &Gang, units: &[Unit]) -> f64 {
     gang.iter().map(|(unit, _)| units[*unit].weight).fold(f64::MIN_POSITIVE, f64::max)
 }

@@ -1,43 +1,43 @@
 //! `shuffling`: threads that come to a lock at about the same time share a socket.
 //!
 //! *Problem.* A lock that goes from a thread on one socket to a thread on another takes its cache
-//! line, and the data that it guards, across the machine: acquiring takes longer, and the critical
-//! section begins with misses. Load balancing knows nothing of locks, so the next one to come is
-//! mostly on another socket.
+//! line, and the data that it guards, across the machine. Acquiring then takes longer, and the
+//! critical section begins with misses. Load balancing ignores locks, so the next thread at the
+//! lock is mostly on another socket.
 //!
 //! *Idea.* Threads that wait for locks for the same share of their time come to them at about the
-//! same time. If these are on one socket, the thread that gets the lock next is mostly a neighbour.
+//! same time. If these are on one socket, the thread that gets the lock next is mostly on this
+//! socket.
 //!
 //! *Algorithm.* In each interval, sample the lock times of a program's N threads. If they exceed a
-//! threshold, sort the threads by lock time, divide them into as many groups as there are sockets,
-//! and move threads until each group has a socket of its own ([`grouping`]). Groups and sockets are
-//! paired so that the fewest threads move ([`matching`]). A thread is bound to all CPUs of its
+//! threshold, sort the threads by lock time and divide them into as many groups as there are
+//! sockets. Move threads until each group has a socket of its own ([`grouping`]). Groups and sockets
+//! are paired so that the fewest threads move ([`matching`]). A thread is bound to all CPUs of its
 //! socket; among these the kernel places it.
 //!
 //! *Source.* The slides on thread shuffling: "Thread Shuffling (algorithm)", "Shuffling Interval"
-//! (500 ms). The threshold, the number of samples and the order of equals are not in them. Ours:
+//! (500 ms). They do not give the threshold, the number of samples and the order of equals. Ours:
 //!
-//! - *lock time* is the share of an interval that a thread slept at locks; a thread that did not
-//!   run at all, or that was not there for half of the interval, is not sampled, and stays where it
-//!   is;
-//! - the *threshold* is on the mean over the sampled threads; once it has been below half of that
-//!   for [`PATIENCE`] intervals, the threads may run anywhere again: without locks nothing is
-//!   gained by binding them;
-//! - *hysteresis*: groups that are there are given up only for groups whose threads are nearer to
-//!   each other by more than so much of their time. A thread that comes later goes to the socket
-//!   with most room until then;
+//! - *lock time* is the share of an interval that a thread slept at locks. A thread that did not
+//!   run at all, or was not there for half of the interval, is not sampled, and stays where it is;
+//! - the *threshold* is on the mean over the sampled threads. Once it has been below half of that
+//!   for [`PATIENCE`] intervals, the threads are no longer bound: without locks, binding them gains
+//!   nothing;
+//! - *hysteresis*: groups are replaced only by groups whose threads are nearer to each other by
+//!   more than a given share of their time. Until then, a thread that comes later goes to the
+//!   socket with most room;
 //! - *several programs* are shuffled one by one, since they share no locks;
 //! - threads that another process has bound are left alone, and count where they are;
 //! - threads that miss the last-level cache often are [held](pages) where their pages lie (not with
 //!   `--no-guard`);
-//! - new groups are tried out against the masks as they were, by the [guard](crate::guard): they
-//!   are kept where the program is faster with them, and the latest groups are tried again after a
-//!   while (`--no-guard`: as in the slides, new groups at once);
+//! - new groups are compared with the original masks, by the [guard](crate::guard). They are kept
+//!   where the program is faster with them, and the latest groups are tried again after a while
+//!   (`--no-guard`: as in the slides, new groups at once);
 //! - a thread that the guard releases goes back [to where it was](tracked), so that groups are
 //!   compared with no groups;
-//! - what trials have shown of a program in earlier runs ([`cosched_core::Experience`]) is taken at
-//!   first: groups at once, or none;
-//! - what a socket is can be [said](sockets), and what threads are sorted by ([`SortBy`]).
+//! - learned groups from earlier runs ([`cosched_core::Experience`]) are applied at first: groups
+//!   at once, or none;
+//! - options set what [counts as a socket](sockets), and what threads are sorted by ([`SortBy`]).
 
 mod grouping;
 mod matching;
@@ -61,32 +61,31 @@ use round::{Round, Verdict, socket_of};
 pub use sockets::{GroupBy, Sockets, SocketsError};
 use tracked::Tracked;
 
-/// So many intervals in a row without contention, and threads are let go.
+/// After this many intervals in a row without contention, threads are released.
 const PATIENCE: u32 = 4;
-/// How far the share of their time at locks may move before the guard takes a program to be in
-/// another phase.
+/// How far the share of their time at locks may move until the guard assumes another phase.
 const PHASE: f64 = 0.10;
 /// The moments of the guard's trials, where intervals are not shorter. At the beginning of each,
-/// threads have to get where they are to be, sleeping threads once they wake up, and caches have to
-/// follow them.
+/// threads move to their sockets (sleeping threads do so when they wake up), and caches have to
+/// fill again.
 const MOMENTS: Lengths =
     Lengths { settle: Nanos::from_millis(100), moment: Nanos::from_millis(200) };
 
 /// The socket of each thread that has one, by its position.
 type Homes = BTreeMap<ThreadId, usize>;
 
-/// Keeps each thread on the socket of the threads that come to locks when it does.
+/// The policy `shuffling`.
 #[derive(Debug)]
 pub(crate) struct Shuffling {
     options: ShufflingOptions,
-    /// The CPUs of each, of which threads are given all.
+    /// The CPUs of each socket. A thread may use all of them.
     sockets: Vec<CpuSet>,
-    /// The memory node of each, where it has one.
+    /// The memory node of each socket, where it has one.
     nodes: Vec<Option<u16>>,
     programs: BTreeMap<ProgramId, Tracked>,
-    /// It tries homes; none at all are the masks as found.
+    /// It tries homes; the default, no homes, is the original masks.
     guard: Option<Guard<Arc<Homes>>>,
-    /// Whether groups have helped programs that have ended, by slot: the next ones there run the
+    /// Whether groups have helped programs that have ended, by slot: the next ones there are the
     /// same.
     ended: BTreeMap<u16, bool>,
 }
@@ -101,7 +100,7 @@ impl Shuffling {
 
     fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
         let Some(program) = world.program(id) else { return };
-        // What runs already was attached to, and is left as it is for now.
+        // An attached program keeps its settings for now.
         if program.state == ProgramState::New {
             plan.run(id, Settings::default());
             plan.because(Some(id), Why::LeftToKernel);
@@ -112,9 +111,10 @@ impl Shuffling {
         plan.observe.extend(self.options.measures().into_iter().map(observe));
     }
 
-    /// The CPUs that programs may use are others than before: who has lost all CPUs of his socket
-    /// may run anywhere until the next shuffling; so may everybody where a socket has come, which
-    /// would stay empty otherwise. What was found out on the CPUs of before says nothing any more.
+    /// Handles a change of the CPUs that programs may use. Threads of a socket that has lost all
+    /// CPUs are not bound until the next shuffling. If there is a new socket, no thread is bound
+    /// until then, because the socket would stay empty otherwise. Results from the CPUs of before
+    /// no longer count.
     fn find_sockets(&mut self, world: &World<'_>, plan: &mut Plan) {
         let found = self.options.sockets.usable(world.topology, world.cpus);
         let before = std::mem::replace(&mut self.sockets, found);
@@ -161,12 +161,12 @@ impl Shuffling {
                 tracked.heard.entry(thread).or_default().add(sample, whole);
             }
         }
-        // A new thread has been where the kernel or its parent has put it.
+        // A new thread is where the kernel or its parent has put it.
         for thread in world.threads_of(program) {
             let here = || socket_of(thread, &self.sockets);
             tracked.pages.entry(thread.id).or_insert_with(here);
         }
-        // What was read in the middle of an interval is a part of it.
+        // Samples in the middle of an interval are a part of it.
         if world.now.since(tracked.since) < Nanos(self.options.interval.0 / 2) {
             return;
         }
@@ -191,7 +191,8 @@ impl Shuffling {
         self.ended.get(&id.slot).copied().or_else(earlier)
     }
 
-    /// What an interval of a program showed is done, or, with the guard, may be tried.
+    /// Follows from an interval of a program. With the guard, the result may be tried; without it,
+    /// it is done.
     fn follow(&mut self, id: ProgramId, verdict: Verdict, world: &World<'_>, plan: &mut Plan) {
         let recalled = self.recalled(id, world);
         let Some(tracked) = self.programs.get_mut(&id) else { return };
@@ -247,7 +248,7 @@ impl Shuffling {
         }
     }
 
-    /// Does what the guard says, and says why.
+    /// Carries out the guard's acts, and gives the reasons.
     fn obey_guard(&mut self, plan: &mut Plan) {
         let Some(guard) = &mut self.guard else { return };
         let all = self.sockets.len() as u16;
@@ -262,7 +263,7 @@ impl Shuffling {
                 }
                 Act::Keep(homes, progress) => {
                     tracked.helped = Some(true);
-                    // What was in force before and has proved itself again was told then.
+                    // Groups that were in force before were reported then.
                     let told = tracked.proposed.take_if(|(proposed, _)| *proposed == homes);
                     told.into_iter().for_each(|(_, why)| plan.because(Some(id), why));
                     plan.because(Some(id), Why::GroupsKept { progress });
@@ -289,7 +290,7 @@ impl Policy for Shuffling {
         if self.sockets.is_empty() || causes.contains(&Cause::MachineChanged) {
             self.find_sockets(world, plan);
         }
-        // What is read during a trial is of its moments, and says nothing of an interval.
+        // Samples during a trial are of its moments, and not of an interval.
         let is_trying = self.guard.as_ref().is_some_and(Guard::is_trying);
         let is_moment_over = causes.contains(&Cause::Woke(guard::MOMENT));
         for cause in causes {

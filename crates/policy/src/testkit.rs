@@ -1,8 +1,7 @@
-//! For tests: programs in one line each, and a machine that obeys at once.
+//! For tests: programs in one line each, and a machine that carries out plans at once.
 //!
-//! [`Lab`] carries out a policy's plans without delay, moves its own clock,
-//! and reports what happened. Every plan is checked on the way for what must
-//! hold for every policy.
+//! [`Lab`] carries out a policy's plans without delay, moves its own clock, and reports what
+//! happened. It checks every plan for the rules of all policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,10 +18,11 @@ use crate::kind::Options;
 use crate::rounds::Gang;
 use crate::unit::{Member, Unit};
 
-/// So many cases of a property, and no file of failed ones: a failure becomes a test of its own.
+/// Runs this many cases of a property, and keeps no file of failed ones: a failure becomes a test
+/// of its own.
 ///
-/// The same ones in every run, so that a failure is there for everybody; `PROPTEST_RNG_SEED` and
-/// `PROPTEST_CASES` go looking for others.
+/// The cases are equal in every run, so that a failure can be repeated. `PROPTEST_RNG_SEED` and
+/// `PROPTEST_CASES` select others.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     let asked = |variable| std::env::var_os(variable).is_some();
@@ -31,7 +31,7 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: seed, failure_persistence: None, ..default }
 }
 
-/// A new program of weight 1 with so many threads.
+/// A new program of weight 1 with this many threads.
 pub(crate) fn program(slot: u16, threads: u16) -> Program {
     Program {
         id: ProgramId::first(slot),
@@ -94,14 +94,14 @@ pub(crate) fn gang_slots(gangs: &[Gang]) -> Vec<Vec<usize>> {
     gangs.iter().map(|gang| gang.iter().map(|(unit, _)| *unit).collect()).collect()
 }
 
-/// The names of each gang of the programs of table 5.2.
+/// The names of each gang's programs, for the programs of table 5.2.
 pub(crate) fn gang_names(gangs: &[Gang]) -> Vec<Vec<&'static str>> {
     let names = |gang: Vec<usize>| gang.into_iter().map(|unit| TABLE_5_2[unit].0).collect();
     gang_slots(gangs).into_iter().map(names).collect()
 }
 
 /// A table of two variants, without noise. Half of the traffic slows no program that has none
-/// itself. Beside all of it, every program takes three times as long.
+/// itself. With all of it, every program takes three times as long.
 pub(crate) fn slowdowns() -> Slowdowns {
     let text = "machine = 'made up'\ngigabytes_per_second = [5.0, 10.0]\n\
         pairs = [[1.5, 2.0], [2.0, 3.0]]\n\
@@ -115,7 +115,7 @@ pub(crate) fn options() -> Options {
     Options { slowdowns: Some(Arc::new(slowdowns())), fair, ..Options::default() }
 }
 
-/// What a world is made of.
+/// The data of a world.
 pub(crate) struct Scene {
     pub(crate) topology: Topology,
     pub(crate) cpus: CpuSet,
@@ -130,7 +130,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// One package of so many CPUs, and programs that came together.
+    /// One package of this many CPUs, and programs that arrived together.
     pub(crate) fn new(cpus: u16, programs: Vec<Program>) -> Scene {
         let topology = Topology::regular(1, 1, cpus, 1, 1);
         Scene {
@@ -163,7 +163,7 @@ impl Scene {
     }
 }
 
-/// A policy, and a machine that obeys it at once.
+/// A policy, and a machine that carries out its plans at once.
 pub(crate) struct Lab<P> {
     pub(crate) policy: P,
     pub(crate) scene: Scene,
@@ -173,7 +173,7 @@ pub(crate) struct Lab<P> {
 }
 
 impl<P: Policy> Lab<P> {
-    /// A policy at the moment when these programs come.
+    /// A policy at the moment when these programs arrive.
     pub(crate) fn new(policy: P, cpus: u16, programs: Vec<Program>) -> Lab<P> {
         let causes: Vec<Cause> = programs.iter().map(|p| Cause::Arrived(p.id)).collect();
         let scene = Scene::new(cpus, programs);
@@ -194,7 +194,7 @@ impl<P: Policy> Lab<P> {
         self.plan = plan;
     }
 
-    /// What must hold for every plan of every policy.
+    /// Checks the rules for every plan of every policy.
     fn check(&self, plan: &Plan) {
         let mut named = BTreeSet::new();
         for (id, directive) in &plan.programs {
@@ -258,17 +258,17 @@ impl<P: Policy> Lab<P> {
         self.wakes.retain(|_, at| *at != Nanos::NEVER);
     }
 
-    /// When the policy is asked next, if nothing else happens.
+    /// The time of the policy's next call, if nothing else happens.
     pub(crate) fn next_wake(&self) -> Option<Nanos> {
         self.wakes.values().min().copied()
     }
 
-    /// When the wake-up of this name comes.
+    /// The time of the wake-up with this token.
     pub(crate) fn wake_of(&self, token: Token) -> Option<Nanos> {
         self.wakes.get(&token).copied()
     }
 
-    /// Goes on to the next wake-up; says whether there was one.
+    /// Goes on to the next wake-up; returns whether there was one.
     pub(crate) fn wake(&mut self) -> bool {
         let Some(at) = self.next_wake() else { return false };
         self.scene.now = at;
@@ -278,7 +278,7 @@ impl<P: Policy> Lab<P> {
         true
     }
 
-    /// The same, where the wake-up reads what stands in the scene's samples.
+    /// Goes on to the next wake-up, which reads the scene's samples.
     pub(crate) fn wake_reading(&mut self) {
         let Some(at) = self.next_wake() else { return };
         self.scene.now = at;
@@ -289,7 +289,7 @@ impl<P: Policy> Lab<P> {
         self.tell(&causes);
     }
 
-    /// Lets time go by, but not past a wake-up.
+    /// Lets time pass, but not beyond a wake-up.
     pub(crate) fn pass(&mut self, span: Nanos) {
         let until = self.scene.now + span;
         self.scene.now = self.next_wake().map_or(until, |wake| until.min(wake - Nanos(1)));
@@ -309,7 +309,7 @@ impl<P: Policy> Lab<P> {
         self.tell(&[Cause::Exited(id, Exit::Code(0))]);
     }
 
-    /// Changes a program behind the policy's back, and then asks the policy.
+    /// Changes a program without the policy's knowledge, and then calls the policy.
     pub(crate) fn change(&mut self, slot: u16, change: impl FnOnce(&mut Program)) {
         let id = ProgramId::first(slot);
         if let Some(program) = self.scene.programs.iter_mut().find(|p| p.id == id) {
@@ -328,7 +328,7 @@ impl<P: Policy> Lab<P> {
         self.scene.programs.iter().filter(runs).map(|p| p.id.slot).collect()
     }
 
-    /// The CPUs that programs in gangs have, each as often as it is given.
+    /// The CPUs of programs in gangs, each as often as it is assigned.
     pub(crate) fn cpus_in_use(&self) -> Vec<usize> {
         let gangs = self.scene.programs.iter().filter(|p| p.freezable && p.state.may_run());
         let cpus = |p: &Program| p.cpus.unwrap_or(self.scene.cpus).iter().collect::<Vec<_>>();
@@ -337,7 +337,7 @@ impl<P: Policy> Lab<P> {
         all
     }
 
-    /// What the latest plan says of its quantum: round, gang, number of gangs, length.
+    /// The quantum of the latest plan: round, gang, number of gangs, length.
     pub(crate) fn quantum(&self) -> Option<(u64, u16, u16, Nanos)> {
         self.plan.reasons.iter().find_map(|reason| match reason.why {
             Why::Quantum { round, gang, gangs, length } => Some((round, gang, gangs, length)),
@@ -345,7 +345,7 @@ impl<P: Policy> Lab<P> {
         })
     }
 
-    /// Who ran in each of the next quanta, the present one first.
+    /// The programs that ran in each of the next quanta, the present one first.
     pub(crate) fn quanta(&mut self, n: usize) -> Vec<Vec<u16>> {
         (0..n)
             .map(|_| {

@@ -1,10 +1,10 @@
-//! What is scheduled as one: a program, or programs that belong together.
+//! The unit of scheduling: a program, or the programs of a group.
 //!
-//! Programs of one group (a pipe between them, say) stall each other when only one of them runs.
-//! Policies therefore do not schedule programs but *units*: a program alone, or all programs of a
-//! group. A unit's threads are the sum of its programs' threads, at most all CPUs. Where the sum is
-//! larger, its programs share the CPUs. Its cache misses are the mean over its threads, and its
-//! traffic with memory is the sum. It has waited as long as the program of it that waited longest.
+//! Programs of one group (connected by a pipe, for example) stall each other when only one of them
+//! runs. Policies therefore do not schedule programs but *units*: a program alone, or all programs
+//! of a group. A unit's threads are the sum of its programs' threads, at most all CPUs. Where the
+//! sum is larger, its programs share the CPUs. Its cache misses are the mean over its threads, and
+//! its traffic with memory is the sum. Its waiting time is that of its program that waited longest.
 //!
 //! Not scheduled are programs that another process stopped and programs whose command has ended.
 //! They are left alone, and a stopped program joins the back of the queue when it goes on. Programs
@@ -25,22 +25,22 @@ use crate::placement::{Placement, place};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) id: ProgramId,
-    /// CPUs that it wants, from 1 to all.
+    /// How many CPUs it requests, from 1 to all.
     pub(crate) threads: usize,
-    /// How many threads it is granted; `None`: the policy decides on no threads, or it cannot
-    /// change its own.
+    /// Its thread limit; `None`: the policy sets no thread limits, or the program cannot change its
+    /// threads.
     pub(crate) grant: Option<u16>,
-    /// Not bound to its CPUs yet: it has its threads and its room, but still has to see how many
-    /// CPUs there are.
+    /// Not bound to its CPUs yet: it has its thread limit and its room, but still has to see all
+    /// CPUs.
     pub(crate) unbound: bool,
 }
 
 /// Programs that run at the same time or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Unit {
-    /// In the order of the workload.
+    /// Its programs, in the order of the workload.
     pub(crate) members: Vec<Member>,
-    /// CPUs that it wants, from 1 to all.
+    /// How many CPUs it requests, from 1 to all.
     pub(crate) threads: usize,
     /// Last-level cache misses per 1000 instructions; `None` if unknown for any of its programs.
     pub(crate) misses: Option<f64>,
@@ -86,20 +86,20 @@ impl Unit {
     }
 }
 
-/// The units of the last decision. Quanta end more often than programs come and go, and while the
-/// same programs are there, they are the same units.
+/// The units of the last decision. Quanta end more often than programs arrive and end, and the
+/// units stay while the programs do.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
-    /// What they were made from.
+    /// The programs from which they were made.
     programs: Vec<Known>,
     cpus: usize,
-    /// In the order of the workload.
+    /// The units, in the order of the workload.
     pub(crate) units: Vec<Unit>,
-    /// Who may not be frozen.
+    /// The programs that may not be frozen.
     pub(crate) unfreezable: Vec<ProgramId>,
 }
 
-/// All that units depend on.
+/// The properties that units depend on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Known {
     id: ProgramId,
@@ -119,7 +119,7 @@ impl Known {
 }
 
 impl Sorted {
-    /// Makes the units anew if a program came, went, or is another now; tells whether.
+    /// Makes the units again if a program arrived, ended or changed; returns whether.
     pub(crate) fn update(&mut self, causes: &[Cause], world: &World<'_>) -> bool {
         if causes.iter().all(leaves_units) {
             return false;
@@ -136,7 +136,7 @@ impl Sorted {
     }
 }
 
-/// Who is scheduled, as units in the order of the workload, and who may not be frozen.
+/// The units to schedule, in the order of the workload, and the programs that may not be frozen.
 fn sort_out(world: &World<'_>) -> (Vec<Unit>, Vec<ProgramId>) {
     let mut together: Vec<Vec<&Program>> = Vec::new();
     let mut groups: BTreeMap<GroupId, usize> = BTreeMap::new();
@@ -162,15 +162,15 @@ fn sort_out(world: &World<'_>) -> (Vec<Unit>, Vec<ProgramId>) {
     (units, unfreezable)
 }
 
-/// Whether the causes tell only that plans have come true, or that a program asks for threads on
-/// which no policy decides. Then there is nothing to decide. Most causes are of this kind, and a
-/// look at all programs for each would be the most that is done.
+/// Whether the causes are only directives in effect, or requests for threads on which no policy
+/// decides. There is then nothing to decide. Most causes are of this kind, so examining all
+/// programs for each would be most of the work.
 pub(crate) fn only_settled(causes: &[Cause]) -> bool {
     causes.iter().all(|cause| matches!(cause, Cause::Settled { .. } | Cause::Requested { .. }))
 }
 
-/// Whether units are the same after this. So it is with what happens most often: quanta end, and
-/// programs that waited for as long as any may be frozen run for a while.
+/// Whether the units stay the same after this cause. The most frequent causes are of this kind:
+/// quanta end, and programs that waited for as long as any may be frozen run for a while.
 fn leaves_units(cause: &Cause) -> bool {
     use Refusal::{FrozenTooLong, TimedOut};
     match cause {
@@ -188,7 +188,7 @@ fn leaves_units(cause: &Cause) -> bool {
 pub(crate) struct Denied(BTreeSet<ProgramId>);
 
 impl Denied {
-    /// Takes in who runs from now on.
+    /// Adds the programs that run from now on.
     pub(crate) fn update(&mut self, causes: &[Cause]) {
         self.0.extend(causes.iter().filter_map(|cause| match cause {
             Cause::Deviated { program, wanted: Aspect::Frozen, .. } => Some(*program),
@@ -206,7 +206,7 @@ fn schedulable(program: &Program) -> bool {
     !matches!(program.state, ProgramState::StoppedByOther | ProgramState::Exiting)
 }
 
-/// Programs that may not be frozen: each is told once to run as it was found.
+/// Programs that may not be frozen: each is told once to run with its original settings.
 #[derive(Debug, Default)]
 pub(crate) struct Unfreezable(BTreeSet<ProgramId>);
 
@@ -220,30 +220,31 @@ impl Unfreezable {
     }
 }
 
-/// A program with so many last-level cache misses per 1000 instructions is memory-bound. Of
+/// A program with this many last-level cache misses per 1000 instructions is memory-bound. Of
 /// modelled programs, the memory-bound ones have 100, and the others less than 1.
 const MANY_MISSES: f64 = 10.0;
 
-/// Who got which CPUs.
+/// A unit's CPU assignment.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) members: Vec<ProgramId>,
     pub(crate) cpus: CpuSet,
 }
 
-/// For which program CPUs are looked for, for how many threads, and how these are to lie.
+/// The input of a placement: the program, its number of threads, and how they are placed.
 type Question = (ProgramId, usize, Placement);
 
-/// Places, and remembers what it has answered: a gang of the same programs on the same CPUs is
-/// placed as the last time.
+/// Places programs, and remembers the answers: a gang of the same programs on the same CPUs is
+/// placed as last time.
 #[derive(Debug)]
 pub(crate) struct Places {
     placement: Placement,
-    /// Whether who lives from memory is spread, wherever the others go.
+    /// Whether memory-bound programs are spread, wherever the others go.
     spreads_misses: bool,
     /// The programs that were reported as spread for their misses.
     told: BTreeSet<ProgramId>,
-    /// For a program and a number of threads, what was free, what it had had, and what it got.
+    /// The answer for a program and a number of threads: the CPUs that were free, those that it had
+    /// had, and those that it got.
     answers: BTreeMap<Question, (CpuSet, CpuSet, Option<CpuSet>)>,
 }
 
@@ -252,13 +253,13 @@ impl Places {
         Places { placement, spreads_misses: false, told: BTreeSet::new(), answers: BTreeMap::new() }
     }
 
-    /// The same, but who is known to live from memory is spread: it has more ways to memory so, and
-    /// who computes beside it misses nothing.
+    /// Places in which memory-bound programs are spread. They then have more paths to memory, and
+    /// programs that compute lose nothing by sharing caches with them.
     pub(crate) fn spreading_misses(placement: Placement) -> Places {
         Places { spreads_misses: true, ..Places::new(placement) }
     }
 
-    /// The misses of a unit that is spread for them.
+    /// The misses of a unit, if it is spread for them.
     fn spread_for(&self, unit: &Unit) -> Option<f64> {
         unit.misses.filter(|misses| self.spreads_misses && *misses >= MANY_MISSES)
     }
@@ -277,7 +278,7 @@ impl Places {
         }
     }
 
-    /// As [`place`], for a program that had the CPUs `last`.
+    /// Like [`place`], for a program that had the CPUs `last`.
     fn of(
         &mut self,
         member: Member,
@@ -298,14 +299,14 @@ impl Places {
         answer
     }
 
-    /// Forgets who is gone.
+    /// Forgets programs that are gone.
     pub(crate) fn retain(&mut self, world: &World<'_>) {
         self.answers.retain(|(id, ..), _| world.program(*id).is_some());
         self.told.retain(|id| world.program(*id).is_some());
     }
 }
 
-/// Runs units side by side on free CPUs, larger ones placed first, each with the reason given.
+/// Runs units together on free CPUs, larger ones placed first, each with the given reason.
 pub(crate) fn run_together(
     mut units: Vec<(&Unit, Why)>,
     mut free: CpuSet,
@@ -318,7 +319,7 @@ pub(crate) fn run_together(
     for (unit, why) in units {
         let last = unit.ids().filter_map(|id| world.program(id)?.cpus);
         let last = last.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
-        // A topology that misses some of the CPUs: better unplaced than not run.
+        // The topology lacks some of the CPUs: better unplaced than not run.
         let whole = Member { threads: unit.threads, ..unit.members[0] };
         let placement = places.placement(unit);
         let cpus = places.of(whole, world.topology, &free, &last, placement).unwrap_or(*world.cpus);
@@ -334,7 +335,8 @@ pub(crate) fn run_together(
     seats
 }
 
-/// A unit's CPUs by program: each its own, or all of them where there are not enough.
+/// A unit's CPUs by program: CPUs of its own for each, or all of them for each where there are not
+/// enough.
 pub(crate) fn divided(
     unit: &Unit,
     cpus: CpuSet,
@@ -357,7 +359,7 @@ pub(crate) fn divided(
     apart.unwrap_or_else(|| unit.members.iter().map(|member| (*member, cpus)).collect())
 }
 
-/// The whole machine is no restriction: then the program stays as it was found.
+/// The whole machine is no restriction: the program then keeps its original settings.
 pub(crate) fn settings(cpus: CpuSet, world: &World<'_>) -> Settings {
     if cpus == *world.cpus { Settings::default() } else { Settings::on(cpus) }
 }
@@ -376,8 +378,9 @@ mod tests {
         sort_out(&Scene::new(cpus, programs).world())
     }
 
+    /// A group adds threads, and averages misses by thread.
     #[test]
-    fn programs_of_a_group_add_their_threads_and_average_their_misses_by_thread() {
+    fn a_group_adds_threads_and_averages_misses() {
         let mut programs = vec![program(0, 1), program(1, 2), program(2, 3)];
         for (p, misses) in programs.iter_mut().zip([10.0, 1.0, 2.0]) {
             p.profile.misses_per_kilo_instruction = Some(misses);
@@ -416,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_too_large_for_the_machine_shares_all_of_it() {
+    fn a_group_too_large_for_the_machine_shares_all_cpus() {
         let mut programs = vec![program(0, 2), program(1, 2)];
         for p in &mut programs {
             p.group = Some(GroupId(1));
@@ -432,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_known_to_live_from_memory_is_spread_where_that_is_asked_for() {
+    fn memory_bound_programs_are_spread_where_requested() {
         let mut programs = vec![program(0, 3), program(1, 2)];
         let mut given = |misses, mut places: Places| {
             programs[1].profile.misses_per_kilo_instruction = misses;
@@ -463,8 +466,9 @@ mod tests {
         }
     }
 
+    /// The topology does not have these CPUs.
     #[test]
-    fn on_cpus_that_the_topology_does_not_know_programs_run_unplaced() {
+    fn programs_on_unknown_cpus_run_unplaced() {
         let mut scene = Scene::new(2, vec![program(0, 2), program(1, 2)]);
         scene.cpus = CpuSet::first(4);
         let (world, mut plan) = (scene.world(), Plan::default());

@@ -1,29 +1,29 @@
 //! `linux` and `linux-groups`: everything at once, and the kernel decides.
 //!
-//! The baselines. Every program starts when it comes and runs with its original settings; nothing
-//! is frozen and no program is bound to CPUs. Both are measured through the same code as the
-//! policies, so that a difference between them is one of policy.
+//! These are the baselines. Every program starts when it arrives and runs with its original
+//! settings; nothing is frozen and no program is bound to CPUs. Both are measured through the same
+//! code as the policies, so that a difference between them is one of policy.
 //!
-//! There are two, because Linux divides CPU time in two ways. Without groups
-//! it divides by *thread*: a program with four threads gets four times what one
-//! with a single thread gets. With a CPU cgroup per program, as systemd
-//! services and desktop sessions have, it divides by *program* first.
+//! There are two, because Linux divides CPU time in two ways. Without groups it divides by
+//! *thread*: a program with four threads gets four times as much as one with a single thread. With
+//! a CPU cgroup per program, as systemd services and desktop sessions have, it divides by *program*
+//! first.
 
 use cosched_core::{Cause, Plan, Policy, Program, Settings, Why, World};
 
-/// Starts everybody.
+/// Starts every program.
 #[derive(Debug)]
 pub(crate) struct Unmanaged {
     settings: Settings,
 }
 
 impl Unmanaged {
-    /// In one group, sharing by thread.
+    /// Programs in one group, sharing by thread.
     pub(crate) fn together() -> Unmanaged {
         Unmanaged { settings: Settings::default() }
     }
 
-    /// A CPU cgroup each, sharing by program.
+    /// Programs in a CPU cgroup each, sharing by program.
     pub(crate) fn in_groups() -> Unmanaged {
         Unmanaged { settings: Settings { cpu_group: Some(true), ..Settings::default() } }
     }
@@ -45,8 +45,10 @@ mod tests {
     use crate::testkit::{Lab, program};
     use cosched_core::Directive;
 
+    /// A program starts on arrival with its original settings, and the policy plans nothing for it
+    /// afterwards.
     #[test]
-    fn everybody_starts_on_arrival_as_found_and_never_hears_of_us_again() {
+    fn every_program_starts_on_arrival_unchanged() {
         let mut lab = Lab::new(Unmanaged::together(), 2, vec![program(0, 2), program(1, 4)]);
         assert_eq!(lab.running(), [0, 1]);
         assert!(lab.plan.programs.iter().all(|(_, d)| *d == Directive::Run(Settings::default())));
@@ -59,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn in_groups_each_has_its_own() {
+    fn in_groups_each_program_has_a_cpu_group() {
         let lab = Lab::new(Unmanaged::in_groups(), 2, vec![program(0, 2), program(1, 2)]);
         for (_, directive) in &lab.plan.programs {
             let Directive::Run(settings) = directive else { panic!("{directive:?}") };

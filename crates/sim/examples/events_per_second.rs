@@ -1,8 +1,8 @@
-//! How many events the simulator works off per second, on machines of four sizes: JSON on standard
-//! output.
+//! Measures how many events the simulator handles per second, on machines of four sizes: JSON on
+//! standard output.
 //!
-//! A mix of what costs: spinning barriers, streaming threads that re-price their bus, locks, and
-//! twice as many threads as CPUs, under plain Linux.
+//! The programs are a mix of the expensive events: spinning barriers, streaming threads that change
+//! the price of their bus, and locks. There are twice as many threads as CPUs, under plain Linux.
 
 use std::time::Instant;
 

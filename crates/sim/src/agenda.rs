@@ -1,10 +1,10 @@
-//! What falls due again and again, in order of time.
+//! The agenda of recurring events, in order of time.
 //!
-//! Every such thing has a slot of its own: the horizon of a CPU's thread, the tick of a CPU, the
-//! sleep of a thread. Setting a slot replaces what it held, so nothing stale is ever in the heap,
-//! its size is bounded by what the machine has, and nothing is allocated while time passes. The
-//! slots that are set form a heap in which every node has four children, which is flatter and reads
-//! less memory than one with two; each slot knows its place in it.
+//! Every recurring event has a slot of its own: the horizon of a CPU's thread, the tick of a CPU,
+//! the sleep of a thread. Setting a slot replaces its time, so nothing stale is ever in the heap,
+//! its size is bounded by the machine, and nothing is allocated while time passes. The slots that
+//! are set form a heap in which every node has four children, which is flatter and reads less
+//! memory than one with two. Each slot knows its place in it.
 
 use crate::queue::mix;
 
@@ -26,7 +26,7 @@ pub(crate) struct Agenda {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: u64,
-    /// What decides among slots of the same time.
+    /// The seed for the order of slots with the same time.
     tie: u64,
     slot: u32,
 }
@@ -36,13 +36,13 @@ impl Agenda {
         Agenda { heap: Vec::new(), places: Vec::new(), seed, sequence: 0 }
     }
 
-    /// Makes room for so many slots.
+    /// Makes room for this many slots.
     pub(crate) fn grow(&mut self, slots: usize) {
         self.places.resize(slots, NOWHERE);
         self.heap.reserve(slots - self.heap.len());
     }
 
-    /// Sets a slot to a time in nanoseconds, whatever it was before.
+    /// Sets a slot to a time in nanoseconds, and replaces its earlier time.
     pub(crate) fn set(&mut self, slot: usize, at: u64) {
         self.sequence += 1;
         let due = Due { at, tie: mix(self.seed ^ self.sequence), slot: slot as u32 };
@@ -55,7 +55,7 @@ impl Agenda {
         }
     }
 
-    /// Takes a slot back, if it is set.
+    /// Unsets a slot, if it is set.
     pub(crate) fn clear(&mut self, slot: usize) {
         let place = self.places[slot];
         if place == NOWHERE {
@@ -69,12 +69,12 @@ impl Agenda {
         }
     }
 
-    /// Who is first: the time, what decides among equal times, and the slot.
+    /// The first slot: the time, the order among equal times, and the slot.
     pub(crate) fn first(&self) -> Option<(u64, u64, usize)> {
         self.heap.first().map(|due| (due.at, due.tie, due.slot as usize))
     }
 
-    /// Puts what has a new time where it belongs, beginning at a place whose owner is gone.
+    /// Moves an entry with a new time to its place, starting at a free place.
     fn put(&mut self, place: usize, due: Due) {
         if place > 0 && due < self.heap[(place - 1) / FANOUT] {
             self.rise(place, due);
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_come_in_order_of_time_whatever_was_set_before() {
+    fn slots_come_in_order_of_their_latest_times() {
         let mut agenda = Agenda::new(1);
         agenda.grow(100);
         let mut expected = [None; 100];
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides_who_comes_first_of_those_due_at_one_time() {
+    fn the_seed_decides_the_order_of_events_at_one_time() {
         let order = |seed| {
             let mut agenda = Agenda::new(seed);
             agenda.grow(8);

@@ -1,16 +1,15 @@
-//! What only a simulator knows: how long work takes alone.
+//! How long work takes alone, which only a simulator knows.
 //!
-//! Each mix of a program is priced as one thread on an idle machine. That is for the optimal policy
-//! of the FPS paper, whose speeds alone come from runs before, and to hold estimates against. Of a
-//! program with several threads it is the time with the work shared out evenly, and without what
-//! they do to each other.
+//! Each mix of a program is priced as one thread on an idle machine. The optimal policy of the FPS
+//! paper needs this: its speeds alone come from earlier runs. Estimates are also compared with it.
+//! For a program with several threads it is the time with the work divided evenly, and without
+//! interference between the threads.
 
 use crate::prices::{Kind, Prices};
 use crate::world::World;
 
 impl World {
-    /// Nanoseconds that so many instructions of each mix take a program alone, all its threads
-    /// together.
+    /// Nanoseconds that these instructions of each mix take a program alone, with all its threads.
     pub(crate) fn nanos_alone(&self, run: usize, instructions: &[f64]) -> f64 {
         let threads = f64::from(self.programs[run].model.threads);
         let rates = self.rates_alone(run);
@@ -40,7 +39,7 @@ impl World {
         rates
     }
 
-    /// Instructions of each mix that a program has computed since it began.
+    /// Instructions of each mix that a program has executed since it began.
     pub(crate) fn by_mix(&self, run: usize) -> Vec<f64> {
         let mut sum = vec![0.0; self.programs[run].model.mixes.len()];
         for tid in self.programs[run].tids() {

@@ -1,20 +1,20 @@
-//! Evening out queues.
+//! Load balancing between queues.
 //!
 //! A CPU that runs out of work takes a thread from the longest queue, near ones first (Linux'
-//! `newidle_balance`). And at its ticks a CPU on which threads wait looks whether another one has
-//! so much less to do that a thread should go there, again near ones first and far ones more
-//! seldom. Where a CPU is idle it looks more often: such a tick makes Linux wake an idle CPU to
-//! look for the others (`nohz_balancer_kick`), each at an interval of a millisecond for each CPU
-//! that is there. Linux lets the CPU with less work do all that, on a timer of its own. Here the
-//! CPU with more work does it, so that a machine on which no thread waits has nothing to do.
+//! `newidle_balance`). At its ticks, a CPU with waiting threads checks whether another one has so
+//! much less to do that a thread should go there, again near ones first and far ones less often.
+//! Where a CPU is idle it checks more often: such a tick makes Linux wake an idle CPU to balance
+//! for the others (`nohz_balancer_kick`), each at an interval of a millisecond for each CPU that
+//! there is. In Linux the CPU with less work does all that, on a timer of its own. Here the CPU
+//! with more work does it, so that a machine without waiting threads has nothing to do.
 //!
 //! An idle CPU counts threads (`migrate_task`). Between busy CPUs, threads weigh what their nice
-//! values say. Threads of a program with a share of its own weigh what they have of it
-//! (`migrate_load`, `task_h_load`). Linux takes averages over some tens of milliseconds; here
-//! threads weigh what they do at this moment. One thread at a time moves.
+//! values say. A thread of a program with a share of its own weighs its part of it (`migrate_load`,
+//! `task_h_load`). Linux takes averages over some tens of milliseconds; here the present weights
+//! count. One thread at a time moves.
 //!
-//! The lightest CPU of the machine is found by going down from the lightest package. What CPUs bear
-//! is summed up when it is asked for: the more CPUs there are, the more seldom.
+//! The lightest CPU of the machine is found by descending from the lightest package. The load of
+//! groups is summed up when it is needed: the more CPUs there are, the less often.
 
 use cosched_core::Level;
 
@@ -23,30 +23,29 @@ use crate::queue::mix;
 use crate::thread::{Place, Tid};
 use crate::world::World;
 
-/// The distances at which work is looked for, near to far (`None`: the whole machine).
+/// The distances at which work is searched, near to far (`None`: the whole machine).
 const DISTANCES: [Option<Level>; 4] =
     [Some(Level::Core), Some(Level::Llc), Some(Level::Package), None];
-/// After how many nanoseconds a busy CPU looks at a distance again, for each CPU that is there, in
-/// Linux: `busy_factor` (16) times the balance interval (1 ms for each CPU, in `sd_init`).
+/// The nanoseconds between a busy CPU's checks at a distance, for each CPU that there is, in Linux:
+/// `busy_factor` (16) times the balance interval (1 ms for each CPU, in `sd_init`).
 const PERIOD: u64 = 16_000_000;
-/// The same where a CPU is idle: without `busy_factor`.
+/// The nanoseconds between checks where a CPU is idle: without `busy_factor`.
 const PERIOD_OF_IDLE: u64 = 1_000_000;
-/// Only every second of these looks is made here. At the first one `detach_tasks` leaves a thread
-/// that weighs more than half of the difference (it compares the load shifted by
-/// `nr_balance_failed`), and mostly nothing else is to be done between busy CPUs: there is one
-/// thread more here than there.
+/// Only every second check is made here. At the first one `detach_tasks` leaves a thread that
+/// weighs more than half of the difference (it compares the load shifted by `nr_balance_failed`).
+/// Between busy CPUs there is mostly no other case: there is one thread more here than there.
 const LOOKS: u64 = 2;
-/// By fewer than so many ticks a look is late. Assumed.
+/// A check is late by fewer ticks than this. Assumed.
 const DISTURBED: u64 = 4;
-/// A CPU gives something away only if it has more than this many percent of what the other one has
+/// A CPU gives a thread away only if its load is more than this many percent of the other CPU's
 /// (`imbalance_pct`).
 const IMBALANCE: f64 = 117.0;
-/// What rounding may take from a weight.
+/// The largest rounding error of a weight.
 const ROUNDING: f64 = 1e-9;
 
 impl World {
-    /// An idle CPU takes a thread: one with a fixed priority that waits anywhere, else one from the
-    /// longest queue around.
+    /// An idle CPU takes a thread: one with a fixed priority that waits on any CPU, else one from
+    /// the longest queue near it.
     pub(crate) fn pull(&mut self, cpu: usize) {
         if self.queued == 0 {
             return;
@@ -97,7 +96,7 @@ impl World {
     }
 
     /// The CPU with the most threads in a group, of those with at least two more than this one, and
-    /// a thread of its queue that can come over.
+    /// a thread of its queue that may move here.
     fn longest(&self, cpu: usize, level: Level, group: usize) -> Option<(usize, Tid)> {
         if self.waiting[level as usize][group] == 0 {
             return None;
@@ -125,19 +124,18 @@ impl World {
         self.enqueue(tid, to, Arrival::Moved);
     }
 
-    /// At a tick of a CPU on which a thread waits: gives a thread to a CPU with less to do. If
-    /// several distances are due at once, all are looked at, near ones first
-    /// (`sched_balance_domains`).
+    /// At a tick of a CPU with waiting threads: gives a thread to a CPU with less to do. If several
+    /// distances are due at once, all are checked, near ones first (`sched_balance_domains`).
     pub(crate) fn push_away(&mut self, cpu: usize) {
         let ticks = self.now / self.kernel.tick.0;
-        // Solaris moves threads when they come to a queue.
+        // Solaris moves threads when they join a queue.
         if self.kernel.is_solaris() || self.strays(cpu) {
             return;
         }
         let mut nearer = 1;
         for distance in DISTANCES {
             let width = self.shape.around(cpu, distance).len() as u64;
-            // Nothing new is there.
+            // This distance adds no CPU.
             if width == std::mem::replace(&mut nearer, width) {
                 continue;
             }
@@ -145,9 +143,9 @@ impl World {
             // (`get_sd_balance_interval`).
             let look = (PERIOD * width / self.kernel.tick.0).saturating_sub(1);
             let period = (LOOKS * look).max(1);
-            // Each CPU at its own moment, give or take some ticks: what disturbs it is not
-            // modelled, and threads that take turns at every tick would else stay in step with the
-            // looks.
+            // Each CPU has its own time, plus or minus some ticks. The causes of this jitter are
+            // not modelled, and without it threads that alternate at every tick would stay in step
+            // with the checks.
             let own = self.seed ^ ((cpu as u64) << 48);
             let moment = mix(own) % period + mix(own ^ (ticks / period)) % DISTURBED;
             let is_due = ticks % period == moment % period;
@@ -163,7 +161,7 @@ impl World {
         }
     }
 
-    /// Whether a CPU around is idle, or runs only fillers (`!sched_idle_cpu(cpu)` in
+    /// Whether a CPU near this one is idle, or runs only fillers (`!sched_idle_cpu(cpu)` in
     /// `sched_balance_domains`).
     fn has_free(&self, cpu: usize, distance: Option<Level>) -> bool {
         let is_idle = match distance {
@@ -174,7 +172,7 @@ impl World {
         is_idle || (self.by_weight && around.any(|to| to != cpu && self.has_only_fillers(to)))
     }
 
-    /// Now and then a thread is moved although the queues are even. Tells whether one was.
+    /// Now and then a thread is moved although the queues are even. Returns whether one was.
     fn strays(&mut self, cpu: usize) -> bool {
         const PARTS: u64 = 1 << 30;
         let often = self.hardware.strays_per_second * self.kernel.tick.as_secs_f64();
@@ -193,7 +191,7 @@ impl World {
         }
     }
 
-    /// A thread of a CPU's queue, and a CPU around that it could go to.
+    /// A thread of a CPU's queue, and a CPU nearby that it could move to.
     fn lighter(&self, cpu: usize, distance: Option<Level>) -> Option<(Tid, usize)> {
         if self.cpus[cpu].load < 2 {
             return None;
@@ -220,8 +218,8 @@ impl World {
             };
             let other = self.burden(to);
             let is_worth_it = 100.0 * own > IMBALANCE * other;
-            // Half of the difference would make them equal. With more, the other one bears more
-            // afterwards, and so equal threads change places from time to time.
+            // Half of the difference would make them equal. With more, the other CPU has the higher
+            // load afterwards, so equal threads swap places from time to time.
             let moves = self.bears(tid) <= own - other + ROUNDING;
             if self.cpus[to].load == 0 || (is_worth_it && moves) {
                 return Some((tid, to));
@@ -236,7 +234,7 @@ impl World {
             && self.programs[self.program_of(tid)].cpus.is_none()
     }
 
-    /// The CPU with the least to do around: of the lightest group the lightest group, and so on.
+    /// The CPU with the lowest load nearby: of the lightest group the lightest group, and so on.
     /// Groups with fewer threads than CPUs come first (`group_has_spare`).
     fn lightest(&self, cpu: usize, distance: Option<Level>) -> usize {
         let mut at = distance.map(|level| (level, self.shape.group(cpu, level)));
@@ -262,19 +260,19 @@ impl World {
         cpus.iter().copied().min_by_key(key).map_or(cpu, usize::from)
     }
 
-    /// What the threads on a CPU and in its queue weigh.
+    /// The weight of the threads on a CPU and in its queue.
     pub(crate) fn burden(&self, cpu: usize) -> f64 {
         let cpu = &self.cpus[cpu];
         let waiting = cpu.queue.iter().filter(|turn| !turn.delayed).map(|turn| turn.tid);
         waiting.chain(cpu.current).map(|tid| self.bears(tid)).sum()
     }
 
-    /// What a thread weighs when work is evened out: a kernel without weights counts.
+    /// The weight of a thread in load balancing: a kernel without weights counts threads.
     fn bears(&self, tid: Tid) -> f64 {
         if self.kernel.is_fair() { self.weight(tid) } else { 1.0 }
     }
 
-    /// A thread has come to a CPU or its queue, or has left both.
+    /// A thread was added to a CPU or its queue, or has left both.
     pub(crate) fn load_changes(&mut self, cpu: usize, comes: bool) {
         let change = |count: &mut u32| *count = if comes { *count + 1 } else { *count - 1 };
         change(&mut self.cpus[cpu].load);
@@ -287,7 +285,7 @@ impl World {
         }
     }
 
-    /// A thread has begun to wait in a CPU's queue, or has ended to.
+    /// A thread has begun to wait in a CPU's queue, or no longer waits.
     pub(crate) fn waiting_changes(&mut self, cpu: usize, comes: bool, rank: u8) {
         let change = |count: &mut u32| *count = if comes { *count + 1 } else { *count - 1 };
         change(&mut self.queued);
@@ -300,7 +298,7 @@ impl World {
     }
 }
 
-/// A weight in small parts, so that it can be ordered beside other things.
+/// A weight as an integer of small parts, so that it can be ordered together with other keys.
 pub(crate) fn parts(weight: f64) -> u64 {
     (weight * 65_536.0) as u64
 }

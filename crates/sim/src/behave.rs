@@ -9,7 +9,7 @@ use crate::thread::{Doing, Place, Thread, Tid, Waiting};
 use crate::world::World;
 
 impl World {
-    /// Lets a thread that is on a CPU go on with its script until something takes time.
+    /// Executes the script of a thread on a CPU until an operation takes time.
     pub(crate) fn proceed(&mut self, tid: Tid) {
         let is_on_cpu = |world: &World| world.threads[tid as usize].place == Place::Running;
         if !is_on_cpu(self) {
@@ -19,8 +19,8 @@ impl World {
         while is_on_cpu(self) && self.step(tid) {}
     }
 
-    /// Begins, or looks again at, the operation that a thread is at. Tells whether it is done with
-    /// it at once.
+    /// Begins a thread's present operation, or checks it again. Returns whether it is complete at
+    /// once.
     fn step(&mut self, tid: Tid) -> bool {
         let program = self.program_of(tid);
         let thread = &self.threads[tid as usize];
@@ -102,7 +102,7 @@ impl World {
         false
     }
 
-    /// A thread makes its siblings, which begin after what it is at.
+    /// A thread makes its siblings, which begin after its present operation.
     fn create(&mut self, tid: Tid, program: usize) {
         let parent = &self.threads[tid as usize];
         let (at, cpu) = (parent.at + 1, parent.cpu);
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// The operation is done.
+    /// Completes the operation.
     pub(crate) fn go_on(&mut self, tid: Tid) -> bool {
         let thread = &mut self.threads[tid as usize];
         thread.at += 1;
@@ -127,12 +127,12 @@ impl World {
         self.wait_spinning(tid, waiting, self.programs[program].model.spin.0)
     }
 
-    /// A thread cannot go on: it spins for so many nanoseconds at most, then sleeps.
+    /// A thread cannot go on: it spins for at most this many nanoseconds, then sleeps.
     pub(crate) fn wait_spinning(&mut self, tid: Tid, waiting: Waiting, spin: u64) -> bool {
         let thread = &mut self.threads[tid as usize];
         thread.waiting = waiting;
         match thread.doing {
-            // It has looked again, in vain; what it may still spin is kept.
+            // It has checked again, in vain; the rest of its time to spin is kept.
             Doing::Spin { .. } if spin > 0 => self.unprice_thread(tid),
             _ if spin > 0 => {
                 thread.doing = Doing::Spin { left: spin };
@@ -143,7 +143,7 @@ impl World {
         false
     }
 
-    /// A thread is at a barrier of so many threads.
+    /// A thread is at a barrier for this many threads.
     fn barrier(&mut self, tid: Tid, program: usize, gate: Gate, threads: u16) -> bool {
         let now = self.now;
         let barrier = self.programs[program].sync.barrier(gate);
@@ -180,8 +180,8 @@ impl World {
         }
     }
 
-    /// One thread has brought what another waits for: a thread that spins on a CPU sees it, a
-    /// thread that sleeps is woken.
+    /// One thread has done what another waits for: a thread that spins on a CPU sees it, a thread
+    /// that sleeps is woken.
     pub(crate) fn signal(&mut self, from: Tid, to: Tid) {
         match self.threads[to as usize].place {
             Place::Running => {
@@ -193,7 +193,7 @@ impl World {
                 self.unprice_thread(to);
             }
             Place::Blocked => self.wake(to),
-            // It sees for itself once it is on a CPU again.
+            // It sees this once it is on a CPU again.
             Place::Queued | Place::Held | Place::Ended => {}
         }
     }
@@ -207,7 +207,7 @@ impl World {
         let waits = self.threads[tid as usize].waiting == Waiting::Lock;
         let lock = &mut self.programs[program].sync.locks[number];
         match lock.holder {
-            // The thread that gave it back has chosen this thread.
+            // The thread that released the lock has chosen this thread.
             Some(holder) if holder == tid => {}
             None => {
                 lock.holder = Some(tid);
@@ -237,8 +237,8 @@ impl World {
         self.go_on(tid)
     }
 
-    /// Gives a lock back: to the first thread that spins on a CPU, or to none. The first thread
-    /// that sleeps is woken to try, as with a futex: it may find that it came too late.
+    /// Releases a lock: to the first thread that spins on a CPU, or to none. The first thread that
+    /// sleeps is woken to try, as with a futex: it may come too late.
     fn release(&mut self, tid: Tid, program: usize, number: usize) {
         let threads = &self.threads;
         let lock = &mut self.programs[program].sync.locks[number];
@@ -249,7 +249,7 @@ impl World {
         };
         let sleeper = find(&|thread| thread.place == Place::Blocked);
         let sleeper = sleeper.map(|position| lock.waiters[position]);
-        // One that has just been woken is on a CPU, but does not look yet.
+        // A thread that has just been woken is on a CPU, but does not check the lock yet.
         let spins = |thread: &Thread| {
             thread.place == Place::Running && matches!(thread.doing, Doing::Spin { .. })
         };
@@ -266,7 +266,7 @@ impl World {
         }
     }
 
-    /// Who has the lock that a thread's operation names.
+    /// The holder of the lock that a thread's operation names.
     pub(crate) fn awaited(&self, tid: Tid) -> Option<Tid> {
         let thread = &self.threads[tid as usize];
         let program = &self.programs[usize::from(thread.turn.program)];
@@ -276,8 +276,8 @@ impl World {
         }
     }
 
-    /// A thread that spins for an adaptive lock of a thread that has just lost its CPU looks again,
-    /// and goes to sleep.
+    /// A thread that spins for an adaptive lock checks it again when the holder loses its CPU, and
+    /// goes to sleep.
     pub(crate) fn leaves_waiters(&mut self, tid: Tid) {
         let thread = &self.threads[tid as usize];
         let program = &self.programs[usize::from(thread.turn.program)];
@@ -291,7 +291,7 @@ impl World {
         }
     }
 
-    /// Puts an item into a queue or takes one out, and tells the first who waits for that.
+    /// Puts an item into a queue or takes one out, and wakes the first thread that waits for that.
     fn exchange(&mut self, tid: Tid, program: usize, number: usize, push: bool) -> bool {
         let queue = &mut self.programs[program].sync.queues[number];
         let possible = if push { queue.items < queue.capacity } else { queue.items > 0 };

@@ -1,4 +1,5 @@
-//! Taking turns by weight: what a program's part ([`Part`]) means to the fair class of Linux 6.18.
+//! Taking turns by weight: the effect of a program's part ([`Part`]) in the fair class of Linux
+//! 6.18.
 //!
 //! Each program with a part has a CPU group of its own. In turn, the group has the greatest weight
 //! that Linux allows. A filler's group is idle (`cpu.idle`): it weighs next to nothing, and any
@@ -7,11 +8,11 @@
 //! `select_idle_sibling`) and for how often work is evened out (`sched_balance_domains`).
 //!
 //! Linux has a queue for each group on each CPU. Here all threads of a CPU are in one queue, and a
-//! thread weighs its part of its group's weight. Idle threads are picked by the same rule as all
-//! others: as seldom as their weight says.
+//! thread has its part of its group's weight. Idle threads are picked by the same rule as all
+//! others, and rarely because of their weight.
 //!
-//! When a turn begins, cosched moves threads of the program apart that share a CPU. The mask that
-//! it sets for that moment is not simulated; the moves are.
+//! When a turn begins, cosched separates threads of the program that share a CPU. The mask that it
+//! sets for that moment is not simulated; the moves are.
 
 use cosched_core::Turn as Part;
 
@@ -21,7 +22,7 @@ use crate::world::World;
 /// The weight of a group in turn, in groups of the default weight: 262144 (`MAX_SHARES`) against
 /// 1024.
 const IN_TURN: f64 = 256.0;
-/// The weight of an idle group (`WEIGHT_IDLEPRIO`), and the least that a group has on a CPU
+/// The weight of an idle group (`WEIGHT_IDLEPRIO`), and the lowest that a group has on a CPU
 /// (`MIN_SHARES`).
 const FILLER: f64 = 3.0 / 1024.0;
 const LEAST_ON_A_CPU: f64 = 2.0 / 1024.0;
@@ -31,8 +32,8 @@ impl World {
         self.kernel.takes_turns_by_weight()
     }
 
-    /// What a thread weighs of the group of a program with a part, of which so many threads are
-    /// runnable (`calc_group_shares`, with the threads spread evenly over the CPUs).
+    /// A thread's weight in the group of a program with a part, with this many runnable threads
+    /// (`calc_group_shares`, with the threads spread evenly over the CPUs).
     pub(crate) fn weight_of_part(&self, part: Part, runnable: u32) -> f64 {
         let threads = f64::from(runnable.max(1));
         match part {
@@ -44,8 +45,8 @@ impl World {
         }
     }
 
-    /// Gives a program a part, or takes it back. Threads keep what they are behind or ahead
-    /// (`reweight_entity`), and each CPU looks whether another thread should run.
+    /// Sets or removes a program's part. Threads keep their lag (`reweight_entity`), and each CPU
+    /// checks whether another thread should run.
     pub(crate) fn give_part(&mut self, run: usize, part: Option<Part>) {
         if self.programs[run].part == part {
             return;
@@ -74,8 +75,8 @@ impl World {
         }
     }
 
-    /// Moves threads of programs whose turn has just begun apart. This comes after all changes of
-    /// an instant, so that it does not matter whether a turn begins or ends first.
+    /// Separates threads of programs whose turn has just begun. This comes after all changes of an
+    /// instant, so that it does not matter whether a turn begins or ends first.
     pub(crate) fn spread_begun(&mut self) {
         for at in 0..self.begun.len() {
             self.spread(self.begun[at]);
@@ -83,8 +84,8 @@ impl World {
         self.begun.clear();
     }
 
-    /// Each waiting thread that shares its CPU with a sibling goes to a CPU on which at most
-    /// fillers run, if one is left.
+    /// Each waiting thread that shares its CPU with a sibling goes to a CPU with nothing but
+    /// fillers, if one is left.
     fn spread(&mut self, run: usize) {
         for tid in self.programs[run].tids() {
             let thread = &self.threads[tid as usize];
@@ -118,8 +119,8 @@ impl World {
         awake.all(|turn| turn.idle && turn.rank == 0)
     }
 
-    /// Weights on a CPU have changed: it chooses anew, and a filler has no slice to finish before
-    /// others.
+    /// Weights on a CPU have changed: it chooses again, and a filler does not finish its slice
+    /// before others.
     fn looks_for_preemption(&mut self, cpu: usize) {
         let mut waiting = self.cpus[cpu].queue.iter().filter(|turn| !turn.delayed).peekable();
         if waiting.peek().is_none() {
@@ -135,9 +136,9 @@ impl World {
         self.unsettle(cpu);
     }
 
-    /// The weight of a thread on a CPU or in its queue becomes what it has a right to now. Its lag
-    /// in nanoseconds and what is left of its slice stay (`reweight_entity`). The running thread's
-    /// account is up to date.
+    /// Sets the weight of a thread on a CPU or in its queue to the present value. Its lag in
+    /// nanoseconds and the rest of its slice stay (`reweight_entity`). The running thread's account
+    /// is up to date.
     pub(crate) fn reweight(&mut self, tid: Tid, cpu: usize) {
         let weight = self.weight(tid);
         let old = self.threads[tid as usize].turn.weight;
@@ -152,7 +153,7 @@ impl World {
         }
         self.keep_average(cpu);
         self.part(tid, cpu);
-        // Without a weight it has no part in the average.
+        // Without a weight it does not count in the average.
         self.threads[tid as usize].turn.weight = 0.0;
         self.refresh_turn(tid);
         let (average, all) = self.average(cpu);
@@ -168,7 +169,7 @@ impl World {
         self.refresh_turn(tid);
     }
 
-    /// As [`reweight`](Self::reweight), for a thread in no queue.
+    /// Like [`reweight`](Self::reweight), for a thread in no queue.
     fn reweight_sleeper(&mut self, tid: Tid) {
         let weight = self.weight(tid);
         let thread = &mut self.threads[tid as usize];
@@ -178,8 +179,8 @@ impl World {
         thread.turn.weight = weight;
     }
 
-    /// A thread comes to a CPU. What it was behind or ahead on another one is its group's, and
-    /// stays there: each CPU has an entity of the group.
+    /// A thread moves to a CPU. Its lag on another one belongs to its group, and stays there: each
+    /// CPU has an entity of the group.
     pub(crate) fn leaves_debts(&mut self, tid: Tid, cpu: usize) {
         let has_part = self.programs[self.program_of(tid)].part.is_some();
         let thread = &mut self.threads[tid as usize];
@@ -188,8 +189,9 @@ impl World {
         }
     }
 
-    /// Counts the virtual time of a CPU from now on. Where fillers run alone it goes by hundreds of
-    /// times as fast as the clock, and large numbers would leave no digits for small differences.
+    /// Resets the zero of a CPU's virtual time to now. Where fillers run alone, virtual time is
+    /// hundreds of times as fast as the clock, and large numbers would leave no digits for small
+    /// differences.
     fn rebase(&mut self, cpu: usize) {
         if let Some(current) = self.cpus[cpu].current {
             self.account(current);

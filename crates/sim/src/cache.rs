@@ -1,18 +1,18 @@
-//! What threads keep of a last-level cache while others run.
+//! Which lines threads keep in a last-level cache while others run.
 //!
 //! How programs that run at the same time share a cache is a matter of [prices](crate::prices).
-//! Here is what happens between turns. A thread that brings in lines where none are free evicts
-//! others. Which ones is chance, so that a program that was away comes back to find as large a part
-//! of its lines gone as was evicted of the whole cache. Away is a program of which no thread runs
-//! at the cache: what it loses while it runs is in the prices already. Threads of one program evict
-//! nothing of each other. Of a program that has no footprint, no line stays, and it evicts nothing.
+//! This module is about the time between turns. A thread that brings in lines where none are free
+//! evicts others, at random. A program that was away therefore has lost the same part of its lines
+//! as was evicted of the whole cache. A program is away while none of its threads runs at the
+//! cache: its losses while it runs are in the prices already. Threads of one program evict none of
+//! each other's lines. A program without a footprint keeps no line, and evicts nothing.
 //!
-//! Until a thread has brought back what it has lost, it misses as without a cache. It works, but
-//! more slowly, and what the cache saves it otherwise is what it brings in again. A refill
+//! Until a thread has brought back its lost lines, it misses as without a cache. It works, but more
+//! slowly, and the misses that the cache would otherwise save bring its lines in again. A refill
 //! therefore costs one miss for each lost line, with its traffic on the buses. A thread is never
-//! slower than without a cache, and never owes more than its lines. A thread that gains nothing by
-//! a cache (it streams) pays nothing, but evicts others. What a thread brings in for the first time
-//! is among the misses of its model and costs nothing more.
+//! slower than without a cache, and never owes more than its lines. A thread that gains nothing
+//! from a cache (it streams) pays nothing, but evicts others. Lines that a thread brings in for the
+//! first time are among the misses of its model and cost nothing more.
 
 use cosched_core::Level;
 
@@ -23,7 +23,7 @@ use crate::world::World;
 /// A last-level cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cache {
-    /// Bytes that are taken.
+    /// Bytes in use.
     taken: f64,
     /// Bytes that were evicted since the beginning.
     evicted: f64,
@@ -32,17 +32,17 @@ pub(crate) struct Cache {
 /// A thread's lines in a cache; all in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lines {
-    /// All that it can use.
+    /// All lines that it can use.
     whole: f64,
-    /// Of that, what is not there: it has never been, or others have evicted it.
+    /// The part that is not there: it has never been, or others have evicted it.
     absent: f64,
-    /// What others have evicted, and has not been paid for by misses.
+    /// The part that others have evicted and that it has not brought back by misses.
     pub(crate) lost: f64,
-    /// It is bringing back what it has lost.
+    /// It is bringing back its lost lines.
     pub(crate) refills: bool,
-    /// The cache that they are in.
+    /// The cache of the lines.
     home: u16,
-    /// How much others had evicted there in its program's absence when it was last looked.
+    /// How much others had evicted there in its program's absence at the last check.
     seen: f64,
 }
 
@@ -53,17 +53,18 @@ pub(crate) struct Presence {
     running: u32,
     /// How much others had evicted when the last of them left.
     left: f64,
-    /// How much others have evicted in all its absences before.
+    /// How much others have evicted in all its earlier absences.
     missed: f64,
 }
 
 impl Lines {
-    /// Of a thread that begins and can use so much.
+    /// The lines of a new thread that can use this much.
     pub(crate) fn new(whole: f64) -> Lines {
         Lines { whole, absent: whole, ..Lines::default() }
     }
 
-    /// So much is used, and so much of what was lost is back. Tells how much comes in.
+    /// Adds `used` bytes of use and `back` lost bytes that are back. Returns how many bytes come
+    /// in.
     pub(crate) fn fill(&mut self, used: f64, back: f64) -> f64 {
         let comes = used.min(self.absent);
         self.absent -= comes;
@@ -71,7 +72,7 @@ impl Lines {
         comes
     }
 
-    /// Others evict a part. Tells how much that is.
+    /// Others evict a part. Returns how many bytes that is.
     fn lose(&mut self, part: f64) -> f64 {
         let goes = part * (self.whole - self.absent);
         self.absent += goes;
@@ -81,7 +82,7 @@ impl Lines {
 }
 
 impl World {
-    /// A thread has brought in what was not there.
+    /// A thread has brought in lines that were not there.
     pub(crate) fn brings_in(&mut self, tid: Tid, bytes: f64) {
         let home = usize::from(self.threads[tid as usize].lines.home);
         let cache = &mut self.caches[home];
@@ -93,12 +94,12 @@ impl World {
         self.programs[program].evicted[home] += evicted;
     }
 
-    /// What all but one program have evicted from a cache.
+    /// How much all programs but one have evicted from a cache.
     fn evicted_by_others(&self, program: usize, cache: usize) -> f64 {
         self.caches[cache].evicted - self.programs[program].evicted[cache]
     }
 
-    /// The same, while no thread of the program ran there.
+    /// How much all programs but one have evicted while none of its threads ran there.
     fn evicted_in_absence(&self, program: usize, cache: usize) -> f64 {
         let Presence { running, left, missed } = self.programs[program].presences[cache];
         match running {
@@ -141,7 +142,7 @@ impl World {
         lines.seen = evicted;
     }
 
-    /// A thread comes to a CPU: what of its lines is there?
+    /// A thread comes to a CPU: computes how many of its lines are there.
     pub(crate) fn finds_lines(&mut self, tid: Tid, cpu: usize) {
         if self.threads[tid as usize].lines.whole == 0.0 {
             return;
@@ -157,8 +158,7 @@ impl World {
         lines.refills = lines.lost >= LINE;
     }
 
-    /// The lines of a thread are not needed any more where they are: it has ended, or has gone to
-    /// another cache.
+    /// Frees a thread's lines: it has ended, or has moved to another cache.
     pub(crate) fn frees_lines(&mut self, tid: Tid) {
         self.loses_lines(tid);
         let lines = &mut self.threads[tid as usize].lines;

@@ -1,12 +1,12 @@
-//! How fast running threads get on beside each other.
+//! The speed of running threads, with their co-runners.
 //!
 //! An instruction takes its base cycles, and for every miss the time of a memory access, divided by
-//! how many are on their way at once. Three things make that longer in company:
+//! how many are in flight at once. Three kinds of interference make that longer:
 //!
 //! * **[buses](crate::prices)**: traffic queues up;
 //! * **caches**: programs whose footprints do not fit share the cache in proportion to them, and
-//!   miss more; and who comes back to a cache that others have used meanwhile [brings
-//!   back](crate::cache) what is gone;
+//!   miss more. A program that comes back to a cache that others have used meanwhile [brings
+//!   back](crate::cache) the lines that are gone;
 //! * **SMT**: two busy siblings each get a share of the core.
 
 use cosched_core::Level;
@@ -17,8 +17,7 @@ use crate::thread::{Doing, Pace, Place, Tid};
 use crate::world::World;
 
 impl World {
-    /// A thread begins or ends something on its CPU, or leaves it: others may get on faster or
-    /// slower.
+    /// A thread begins or ends something on its CPU, or leaves it: the speed of others may change.
     pub(crate) fn stir(&mut self, tid: Tid) {
         let cpu = usize::from(self.threads[tid as usize].cpu);
         if self.mix_of(tid).is_some_and(|mix| mix.uses_memory()) {
@@ -40,7 +39,7 @@ impl World {
         }
     }
 
-    /// What a thread computes, if it does.
+    /// The mix that a thread computes, if it does.
     fn mix_of(&self, tid: Tid) -> Option<&Mix> {
         match self.threads[tid as usize].doing {
             Doing::Compute { mix, .. } => {
@@ -50,7 +49,7 @@ impl World {
         }
     }
 
-    /// What one of two busy siblings gets of the core.
+    /// The share of the core that one of two busy siblings gets.
     fn core_share(&self, cpu: usize) -> f64 {
         let smt = self.hardware.smt_share;
         let core = || self.shape.around(cpu, Some(Level::Core)).iter();
@@ -60,7 +59,7 @@ impl World {
         if smt < 1.0 && core().any(busy) { smt } else { 1.0 }
     }
 
-    /// Prices who has to be priced, and schedules when each will be done.
+    /// Prices the threads that need it, and schedules when each will be done.
     pub(crate) fn price(&mut self) {
         while let Some(domain) = self.prices.stirred.pop() {
             self.price_domain(domain);

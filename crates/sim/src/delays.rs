@@ -1,8 +1,8 @@
-//! What barriers took, and what share of the machine each thread had a right to: the figures of
+//! The durations of barriers, and each thread's fair share of the machine: the figures of
 //! [`Waits`].
 //!
-//! All threads of the machine have the same right to it, whatever they wait for; it changes when
-//! some come or end. What one has a right to from then on is counted once for all.
+//! All threads of the machine have the same fair share, whatever they wait for. It changes when
+//! threads are added or end. The share since a given time is counted once for all threads.
 
 use cosched_core::Waits;
 use cosched_core::waits::{lag, share, useful};
@@ -10,31 +10,31 @@ use cosched_core::waits::{lag, share, useful};
 use crate::thread::Used;
 use crate::world::World;
 
-/// What a thread of the machine has a right to.
+/// The fair share of a thread of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shares {
-    /// Up to now, if it has been here from the beginning; nanoseconds.
+    /// The share of a thread that was there from the beginning, up to `until`; nanoseconds.
     each: f64,
-    /// What now is.
+    /// The time of the last update.
     until: u64,
     /// How many threads there are.
     threads: u32,
 }
 
-/// What the threads of a program had to wait for, and had a right to; nanoseconds.
+/// The waits of a program's threads, and their fair share; nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delays {
     barriers: u64,
     latency: u64,
     longest: u64,
-    /// What one thread of the machine had had a right to when this program came.
+    /// The share of one thread of the machine when this program arrived.
     from: Option<f64>,
-    /// What those of its threads that have ended had.
+    /// The sum of the shares of its threads that have ended.
     share: f64,
 }
 
 impl Delays {
-    /// A barrier has opened, so long after the first thread came to it.
+    /// A barrier has opened, this long after the arrival of the first thread.
     pub(crate) fn book_barrier(&mut self, took: u64) {
         self.barriers += 1;
         self.latency += took;
@@ -43,7 +43,7 @@ impl Delays {
 }
 
 impl World {
-    /// What a thread has had a right to from the beginning until now.
+    /// The share of a thread from the beginning until now.
     fn count_shares(&mut self) -> f64 {
         let shares = &mut self.shares;
         let passed = self.now - std::mem::replace(&mut shares.until, self.now);
@@ -54,7 +54,7 @@ impl World {
         shares.each
     }
 
-    /// The threads of a program come.
+    /// The threads of a program are added.
     pub(crate) fn begin_share(&mut self, run: usize) {
         let from = self.count_shares();
         let program = &mut self.programs[run];
@@ -62,19 +62,18 @@ impl World {
         self.shares.threads += u32::from(program.alive);
     }
 
-    /// So many threads of a program end.
+    /// This many threads of a program end.
     pub(crate) fn end_share(&mut self, run: usize, threads: u16) {
         let each = self.count_shares();
         let delays = &mut self.programs[run].delays;
-        // A program may be ended before its threads have come.
+        // A program may be ended before its threads exist.
         if let Some(from) = delays.from {
             delays.share += f64::from(threads) * (each - from);
             self.shares.threads -= u32::from(threads);
         }
     }
 
-    /// What a run of a program that has ended, and used so much, is told of its waiting, if its
-    /// model asks for that.
+    /// The waits of a run that has ended, with its usage, if the program's model requests them.
     pub(crate) fn waits(&self, run: usize, used: Used) -> Option<Waits> {
         let program = &self.programs[run];
         program.model.barrier?;

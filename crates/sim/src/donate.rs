@@ -1,50 +1,49 @@
-//! The time donating barrier: a thread that waits gives its CPU to a sibling that is late and has
-//! none.
+//! The time donating barrier: a thread that waits gives its CPU to a late sibling that has none.
 //!
 //! *Problem.* Where programs share CPUs, a thread that all others wait for at a barrier may have
-//! lost its CPU, to another program or even to a sibling that does nothing but wait for it.
-//! Spinning then wastes CPUs, and sleeping leaves them to others.
+//! lost its CPU, to another program or even to a sibling that only waits for it. Spinning then
+//! wastes CPUs, and sleeping leaves them to others.
 //!
 //! *Idea.* Algorithms 2 and 3 and section 4.2 of Wu, Peng and Jin, "Time Donating Barrier for
 //! efficient task scheduling in competitive multicore systems". A thread that waits at a barrier
-//! says so (its barrier participation status, BAPS, is true; here: it waits for the round that the
-//! barrier is in), and looks around again and again while it is on a CPU:
+//! marks this (its barrier participation status, BAPS, is true; here: it waits for the barrier's
+//! present round). It checks its siblings again and again while it is on a CPU:
 //!
-//! 1. a sibling that is not there yet and waits for a CPU comes to this one, and gets what is left
+//! 1. a sibling that has not arrived yet and waits for a CPU moves to this one, and gets the rest
 //!    of the turn (lines 4 to 7);
-//! 2. if there is none, the thread that comes next on this CPU has it, as the kernel decides (line
-//!    10). Here that is as in `sched_yield`, which lets others run only as far as that is fair. The
-//!    thread that waits stays in the queue, never sleeps, and looks again when its turn comes;
-//! 3. if no thread comes next, it keeps its CPU and goes on looking.
+//! 2. if there is none, the next thread on this CPU gets the CPU, as the kernel decides (line 10).
+//!    Here that is as in `sched_yield`, which lets others run only as far as that is fair. The
+//!    thread that waits stays in the queue, never sleeps, and checks again when its turn comes;
+//! 3. if there is no next thread, it keeps its CPU and checks again.
 //!
-//! The last thread to come opens the barrier, which makes the BAPS of all threads false at once. A
-//! thread on a CPU sees it. A thread that waits for a CPU becomes a sibling that is late for the
-//! next barrier, and is given time there.
+//! The last thread to arrive opens the barrier, which makes the BAPS of all threads false at once.
+//! A thread on a CPU sees it. A thread that waits for a CPU becomes a late sibling for the next
+//! barrier, and is given time there.
 //!
-//! *What is exchanged.* Under `cfs`, virtual runtimes are exchanged. They are exchanged back, as
-//! they are by then, when the turn is over, so that it is charged to the thread that gave it. Here
-//! this happens also when the sibling leaves its CPU before. Under `eevdf`, deadlines are exchanged
-//! with them, which tell when a turn is over. Under `balance`, the two also exchange their CPUs, so
-//! that siblings stay apart. Where no virtual runtimes are (`rr`, Solaris, fixed priorities), there
-//! is nothing to give: threads spin for ever.
+//! *What is exchanged.* Under `cfs`, virtual runtimes are exchanged. The present ones are exchanged
+//! back when the turn is over, so that it is charged to the thread that gave it. Here this also
+//! happens when the sibling leaves its CPU earlier. Under `eevdf`, deadlines are exchanged too,
+//! because they end turns. Under `balance`, the two also exchange their CPUs, so that siblings stay
+//! apart. Where there are no virtual runtimes (`rr`, Solaris, fixed priorities), there is nothing
+//! to donate: threads spin for ever.
 
 use crate::model::{AtBarrier, Op};
 use crate::thread::{Doing, Place, Tid, Waiting};
 use crate::world::World;
 
-/// What looking around takes, nanoseconds: two light system calls and a walk over the siblings.
+/// The duration of a check, nanoseconds: two light system calls and a walk over the siblings.
 /// Assumed.
 const LOOK: u64 = 500;
-/// Until something happens.
+/// Until an event.
 const EVER: u64 = u64::MAX;
 
 impl World {
-    /// A thread has come to a barrier that is not open, or to a CPU where it finds it closed.
+    /// A thread has arrived at a closed barrier, or at a CPU where it finds it closed.
     pub(crate) fn wait_donating(&mut self, tid: Tid, round: u64) -> bool {
         let can_give = self.can_give(tid);
         let thread = &mut self.threads[tid as usize];
         thread.waiting = Waiting::Barrier { round };
-        // What it owes for coming here is paid before it looks.
+        // Costs that it owes for arriving here are paid before it checks.
         let left = if can_give { LOOK + thread.owes.ceil() as u64 } else { EVER };
         thread.doing = Doing::Spin { left };
         self.unprice_thread(tid);
@@ -85,13 +84,13 @@ impl World {
         }
     }
 
-    /// A thread keeps its CPU: nothing new is to be seen for so long, unless something happens.
+    /// A thread keeps its CPU: nothing changes for this long, unless there is an event.
     fn look_after(&mut self, tid: Tid, left: u64) {
         self.threads[tid as usize].doing = Doing::Spin { left };
         self.unprice_thread(tid);
     }
 
-    /// The first sibling that has not come to the barrier, waits for a CPU, and may have this
+    /// The first sibling that has not arrived at the barrier, waits for a CPU, and may use this
     /// thread's.
     fn preempted_laggard(&self, tid: Tid) -> Option<Tid> {
         let cpu = usize::from(self.threads[tid as usize].cpu);
@@ -107,8 +106,7 @@ impl World {
         self.programs[self.program_of(tid)].tids().find(suits)
     }
 
-    /// Whether a thread has not come to the barrier that its siblings are to meet at: its BAPS is
-    /// false.
+    /// Whether a thread has not arrived at the barrier where its siblings wait: its BAPS is false.
     fn is_late(&self, tid: Tid) -> bool {
         let thread = &self.threads[tid as usize];
         let program = &self.programs[usize::from(thread.turn.program)];
@@ -139,13 +137,13 @@ impl World {
         }
     }
 
-    /// The thread on a CPU has come to the end of a turn that a sibling gave it: each gets its own
-    /// place back. Tells whether so.
+    /// If the thread on a CPU is at the end of a donated turn, each of the two gets its own place
+    /// back. Returns whether so.
     pub(crate) fn give_back(&mut self, cpu: usize) -> bool {
         let Some(tid) = self.cpus[cpu].current else { return false };
         let Some(donor) = self.threads[tid as usize].gift.take() else { return false };
         let stands = matches!(self.threads[donor as usize].place, Place::Running | Place::Queued);
-        // Who sleeps, or has ended, stands in no queue.
+        // A thread that sleeps, or has ended, is in no queue.
         if !(stands && self.can_give(donor) && self.can_give(tid)) {
             return false;
         }
@@ -154,9 +152,8 @@ impl World {
         true
     }
 
-    /// A thread has begun to wait for a CPU. A thread that waits at a barrier on that CPU looks
-    /// around again. If the first one is late, its siblings that wait on other CPUs look around
-    /// again, too.
+    /// A thread has begun to wait for a CPU. A thread that waits at a barrier on that CPU checks
+    /// again. If the first one is late, its siblings that wait on other CPUs check again, too.
     pub(crate) fn stir_waiters(&mut self, tid: Tid, cpu: usize) {
         if let Some(current) = self.cpus[cpu].current {
             self.look_again(current);
@@ -167,7 +164,7 @@ impl World {
         }
     }
 
-    /// A thread that waits on a CPU looks around, if it would only do so later.
+    /// A thread that waits on a CPU checks now, if its next check would be later.
     fn look_again(&mut self, tid: Tid) {
         let thread = &self.threads[tid as usize];
         let spins = thread.place == Place::Running && matches!(thread.doing, Doing::Spin { .. });

@@ -1,8 +1,8 @@
-//! The order in a CPU's queue: whose turn it is, when a turn is over, and who may interrupt.
+//! The order in a CPU's queue: the next thread, the end of a turn, and preemption.
 //!
-//! A queue holds what decides ([`Turn`]) side by side in memory. Queues are short (a few threads
-//! per CPU), so they are searched, not sorted: what it costs is a few nanoseconds for each thread
-//! that waits for the same CPU.
+//! A queue holds the keys of the order ([`Turn`]) next to each other in memory. Queues are short (a
+//! few threads per CPU), so they are searched, not sorted. The cost is a few nanoseconds for each
+//! thread that waits for the same CPU.
 //!
 //! Threads with a fixed priority come before all others, in order of priority and then of arrival.
 //! Among the others, the rules of EEVDF are those of `kernel/sched/fair.c` in Linux 6.18 (names of
@@ -12,10 +12,10 @@ use crate::kernel::Order;
 use crate::thread::{Place, Tid, Turn};
 use crate::world::World;
 
-/// What rounding may add to a virtual time, nanoseconds.
+/// The largest rounding error of a virtual time, nanoseconds.
 const ROUNDING: f64 = 1e-3;
 
-/// How a thread comes to a queue.
+/// How a thread joins a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// For the first time.
@@ -26,16 +26,16 @@ pub(crate) enum Arrival {
     Moved,
 }
 
-/// Who comes next.
+/// The next thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// The thread that runs goes on, or no thread is there.
+    /// The running thread goes on, or there is no thread.
     Same,
     /// The one at this position of the queue.
     At(usize),
 }
 
-/// Where a thread stands in a queue: relative to the least virtual runtime there (CFS) or to the
+/// A thread's place in a queue: relative to the lowest virtual runtime there (CFS) or to the
 /// average (EEVDF).
 #[derive(Clone, Copy, Debug)]
 struct Stand {
@@ -45,8 +45,8 @@ struct Stand {
 }
 
 impl World {
-    /// The weight of a thread: its nice value's; where its program has a share of its own, that
-    /// share divided among the program's runnable threads.
+    /// The weight of a thread: that of its nice value. If its program has a share of its own, it is
+    /// that share divided among the program's runnable threads.
     pub(crate) fn weight(&self, tid: Tid) -> f64 {
         let program = &self.programs[self.program_of(tid)];
         match (program.part, program.grouped) {
@@ -56,8 +56,7 @@ impl World {
         }
     }
 
-    /// What a thread that comes to a queue is given: a place in it. Accounts on that CPU are up to
-    /// date.
+    /// Gives a place to a thread that joins a queue. Accounts on that CPU are up to date.
     pub(crate) fn join(&mut self, tid: Tid, cpu: usize, how: Arrival) {
         let weight = self.weight(tid);
         let (average, all) = self.average(cpu);
@@ -86,8 +85,7 @@ impl World {
                 self.turns += 1.0;
                 turn.vruntime = self.turns;
             }
-            // `place_entity`: it keeps the lag that it left with, which its own weight then makes
-            // smaller.
+            // `place_entity`: it keeps its lag, which its own weight then makes smaller.
             Order::Eevdf { .. } => {
                 let lag = if all > 0.0 { thread.lag * (all + weight) / all } else { 0.0 };
                 turn.vruntime = average - lag;
@@ -113,7 +111,7 @@ impl World {
         }
     }
 
-    /// Notes where a thread stands in its queue when it leaves it (`update_entity_lag`).
+    /// Records a thread's place in its queue when it leaves it (`update_entity_lag`).
     pub(crate) fn part(&mut self, tid: Tid, cpu: usize) {
         if !matches!(self.kernel.order, Order::Eevdf { .. }) {
             return;
@@ -135,8 +133,8 @@ impl World {
             && turn.vruntime > self.average(cpu).0 + ROUNDING
     }
 
-    /// Which thread comes next on a CPU (`pick_eevdf`). With `protect`, a thread that has begun a
-    /// slice finishes it, if it is not ahead of its share (`RUN_TO_PARITY`).
+    /// The next thread on a CPU (`pick_eevdf`). With `protect`, a thread that has begun a slice
+    /// finishes it, if it is not ahead of its share (`RUN_TO_PARITY`).
     fn pick(&self, cpu: usize, protect: bool) -> Next {
         let queue = &self.cpus[cpu].queue;
         if queue.is_empty() {
@@ -147,8 +145,7 @@ impl World {
             Order::Cfs { .. } | Order::RoundRobin { .. } | Order::Solaris { .. } => f64::INFINITY,
         };
         let eevdf = eligible.is_finite();
-        // The greater the rank the sooner; then threads that are eligible; then the order's own
-        // number.
+        // The highest rank comes first; then threads that are eligible; then the order's own key.
         let key = |turn: &Turn| match (turn.rank, eevdf) {
             (0, true) if turn.vruntime > eligible => (0, 1, turn.vruntime),
             (0, true) => (0, 0, turn.deadline),
@@ -171,8 +168,8 @@ impl World {
         Next::At(best.0)
     }
 
-    /// The position in its queue of the thread that comes next; `None` if the thread that runs goes
-    /// on, or no thread is there. Sleepers that have stayed in the queue are let go on the way.
+    /// The position in its queue of the next thread; `None` if the running thread goes on, or there
+    /// is no thread. Delayed sleepers that would be next are dequeued.
     pub(crate) fn next_in(&mut self, cpu: usize) -> Option<usize> {
         while let Next::At(position) = self.pick(cpu, true) {
             let turn = self.cpus[cpu].queue[position];
@@ -184,7 +181,7 @@ impl World {
         None
     }
 
-    /// A sleeper is no longer ahead, and leaves its queue; for having waited it gets nothing
+    /// A sleeper is no longer ahead, and leaves its queue; for its wait it gets nothing
     /// (`DELAY_ZERO`).
     pub(crate) fn let_sleep(&mut self, tid: Tid, cpu: usize) {
         self.keep_average(cpu);
@@ -209,7 +206,8 @@ impl World {
         self.cpus[cpu].queue.push(*turn);
     }
 
-    /// A thread is put on a CPU: until when no other thread may interrupt it (`set_protect_slice`).
+    /// A thread is put on a CPU: sets until when no other thread may preempt it
+    /// (`set_protect_slice`).
     pub(crate) fn begin_turn(&mut self, tid: Tid, cpu: usize) {
         if !matches!(self.kernel.order, Order::Eevdf { .. }) {
             return;
@@ -223,13 +221,13 @@ impl World {
         };
     }
 
-    /// The shortest slice of those in a queue.
+    /// The shortest slice in a queue.
     fn shortest(&self, cpu: usize) -> f64 {
         let fair = self.cpus[cpu].queue.iter().filter(|turn| turn.rank == 0);
         fair.map(|turn| turn.slice).fold(f64::INFINITY, f64::min)
     }
 
-    /// Whether another thread should be looked for, at a tick or when a thread comes; the running
+    /// Whether another thread should be chosen, at a tick or when a thread joins; the running
     /// thread's account is up to date (`update_curr`, `check_preempt_tick`).
     pub(crate) fn turn_is_over(&mut self, cpu: usize) -> bool {
         let Some(tid) = self.cpus[cpu].current else { return false };
@@ -238,7 +236,7 @@ impl World {
         let thread = &mut self.threads[tid as usize];
         let turn = &mut thread.turn;
         match self.kernel.order {
-            // Told by `charge`.
+            // `charge` decides this.
             Order::Solaris { .. } => false,
             _ if turn.rank > 0 => {
                 let peers = queue.iter().any(|other| other.rank == turn.rank);
@@ -279,8 +277,8 @@ impl World {
         }
     }
 
-    /// Whether a thread that has just come to the queue has the CPU looked for anew; accounts are
-    /// up to date (`check_preempt_wakeup_fair`).
+    /// Whether a thread that has just joined the queue makes the CPU choose again; accounts are up
+    /// to date (`check_preempt_wakeup_fair`).
     pub(crate) fn preempts(&mut self, tid: Tid, cpu: usize, how: Arrival) -> bool {
         let Some(current) = self.cpus[cpu].current else { return true };
         let (new, old) = (self.threads[tid as usize].turn, self.threads[current as usize].turn);
@@ -317,7 +315,7 @@ impl World {
         }
     }
 
-    /// The least virtual runtime on a CPU; it never goes back.
+    /// The lowest virtual runtime on a CPU; it never decreases.
     fn least(&mut self, cpu: usize) -> f64 {
         let current = self.cpus[cpu].current.map(|tid| self.threads[tid as usize].turn);
         let cpu = &mut self.cpus[cpu];
@@ -329,8 +327,8 @@ impl World {
         cpu.least
     }
 
-    /// The average virtual runtime on a CPU by weight, where a thread with its fair share stands,
-    /// and the sum of the weights. For an empty CPU: where that stood last.
+    /// The average virtual runtime on a CPU by weight, which is that of a thread with its fair
+    /// share, and the sum of the weights. For an empty CPU: the last average.
     pub(crate) fn average(&self, cpu: usize) -> (f64, f64) {
         let cpu = &self.cpus[cpu];
         let current = cpu.current.map(|tid| &self.threads[tid as usize].turn);
@@ -344,7 +342,7 @@ impl World {
         (if weights > 0.0 { base + sum / weights } else { base }, weights)
     }
 
-    /// Keeps what a CPU's queue stood at, for when it is empty.
+    /// Keeps the average of a CPU's queue, for when it is empty.
     pub(crate) fn keep_average(&mut self, cpu: usize) {
         match self.kernel.order {
             Order::Eevdf { .. } => self.cpus[cpu].average = self.average(cpu).0,
@@ -356,15 +354,15 @@ impl World {
     }
 
     /// Two threads, whose accounts are up to date, exchange their places in the order of turns:
-    /// virtual runtimes, and deadlines. Each is taken relative to its queue, since those of two
-    /// CPUs cannot be compared.
+    /// virtual runtimes, and deadlines. Each is relative to its queue, since those of two CPUs
+    /// cannot be compared.
     pub(crate) fn trade_places(&mut self, one: Tid, other: Tid) {
         let (first, second) = (self.stand(one), self.stand(other));
         self.stand_at(one, first.base, &second);
         self.stand_at(other, second.base, &first);
     }
 
-    /// Where a thread stands in its queue.
+    /// A thread's place in its queue.
     fn stand(&mut self, tid: Tid) -> Stand {
         let cpu = usize::from(self.threads[tid as usize].cpu);
         let base = match self.kernel.order {
@@ -386,10 +384,10 @@ impl World {
         self.refresh_turn(tid);
     }
 
-    /// Who comes next, by the position in its queue, on a CPU whose thread would let others run; or
-    /// else after how many nanoseconds that is worth another try. As `sched_yield`: CFS passes a
-    /// thread over only for one that is not much ahead of it (`skip`, in `pick_next_entity`); under
-    /// EEVDF its turn counts as used up (`yield_task_fair`, up to Linux 6.17).
+    /// The next thread, by its position in the queue, on a CPU whose thread yields; or else after
+    /// how many nanoseconds another try is useful. As `sched_yield`: CFS passes a thread over only
+    /// for one that is not much ahead of it (`skip`, in `pick_next_entity`); under EEVDF its turn
+    /// counts as used up (`yield_task_fair`, up to Linux 6.17).
     pub(crate) fn next_if_yielding(&mut self, tid: Tid, cpu: usize) -> Result<usize, u64> {
         let own = self.threads[tid as usize].turn;
         match self.kernel.order {
@@ -414,7 +412,7 @@ impl World {
                 if let Some(next) = self.next_in(cpu) {
                     return Ok(next);
                 }
-                // When the average has come to the thread that is the least ahead of it.
+                // The time at which the average reaches the thread that is the least ahead of it.
                 let least = self.cpus[cpu].queue.iter().map(|turn| turn.vruntime);
                 let least = least.fold(f64::INFINITY, f64::min);
                 let (average, all) = self.average(cpu);
@@ -423,7 +421,7 @@ impl World {
         }
     }
 
-    /// The turn of a thread as it stands in its queue, if it stands in one, follows the thread's.
+    /// Copies a thread's turn to its queue, if it is in one.
     pub(crate) fn refresh_turn(&mut self, tid: Tid) {
         let thread = &self.threads[tid as usize];
         if thread.place == Place::Queued || thread.turn.delayed {

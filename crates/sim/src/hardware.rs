@@ -1,9 +1,9 @@
-//! A computer: its CPUs and what they share, and what things cost on it.
+//! A computer: its CPUs and what they share, and the costs of operations on it.
 //!
-//! Such a description is a small TOML file (see `machines/`). CPUs, clocks, caches and peak
-//! bandwidths are those of the papers and data sheets; what else it needs is assumed, and never
-//! taken from a figure that is to be predicted. For a machine that one only wonders about, a few
-//! words do (`words`).
+//! A description is a small TOML file (see `machines/`). CPUs, clocks, caches and peak bandwidths
+//! are those of the papers and data sheets. All other values are assumed, and never taken from a
+//! figure that is to be predicted. For a quick experiment, a description in a few words is enough
+//! (`words`).
 
 mod limits;
 mod synthetic;
@@ -19,7 +19,7 @@ pub use synthetic::topology;
 use crate::machine::Costs;
 use crate::prices::LINE;
 
-/// The descriptions that come along, by the name that they give.
+/// The descriptions that are included, by name.
 const KNOWN: [(&str, &str); 6] = [
     ("chiplets-128", include_str!("../../../machines/chiplets-128.toml")),
     ("dunnington-24", include_str!("../../../machines/dunnington-24.toml")),
@@ -32,39 +32,40 @@ const KNOWN: [(&str, &str); 6] = [
 /// A computer.
 #[derive(Clone, Debug)]
 pub struct Hardware {
-    /// What people call it.
+    /// Its name, for people.
     pub name: String,
     /// Its CPUs.
     pub topology: Topology,
     /// Cycles per nanosecond.
     pub gigahertz: f64,
-    /// What one of two busy SMT siblings achieves of what it would alone; 0 to 1.
+    /// The speed of one of two busy SMT siblings, relative to alone; 0 to 1.
     pub smt_share: f64,
     /// Bytes of one last-level cache.
     pub cache_bytes: f64,
-    /// Of a last-level miss on an idle machine, nanoseconds.
+    /// The latency of a last-level miss on an idle machine, nanoseconds.
     pub memory_nanos: f64,
-    /// Everything that memory traffic goes through, each with its own limit.
+    /// All that memory traffic goes through, each with its own limit.
     pub buses: Vec<Bus>,
-    /// Of putting another thread on a CPU, nanoseconds.
+    /// The cost of putting another thread on a CPU, nanoseconds.
     pub switch_nanos: f64,
-    /// Of waking a sleeping thread: from the wake-up until it runs on an idle CPU, nanoseconds.
-    pub wake_nanos: f64,
-    /// Of telling a spinning thread: on the same core, in the same package, across packages;
+    /// The cost of waking a sleeping thread: from the wake-up until it runs on an idle CPU,
     /// nanoseconds.
+    pub wake_nanos: f64,
+    /// The delay of a signal to a spinning thread: on the same core, in the same package, across
+    /// packages; nanoseconds.
     pub signal_nanos: [f64; 3],
     /// How often a CPU's waiting thread is moved although the queues are even, per second and CPU:
-    /// a thread of the kernel's own that wants to run makes one queue look longer for a moment.
+    /// a kernel thread that wants to run makes one queue look longer for a moment.
     pub strays_per_second: f64,
-    /// How often a thread of the kernel's own, or of a program that is always there, interrupts a
-    /// busy CPU, per second.
+    /// How often a kernel thread, or a thread of a background program, interrupts a busy CPU, per
+    /// second.
     pub interruptions_per_second: f64,
-    /// How often a thread of the kernel's own that a timer has woken takes a busy CPU at one of its
-    /// ticks, per second: timers of the kernel run out at ticks.
+    /// How often a kernel thread that a timer has woken takes a busy CPU at one of its ticks, per
+    /// second: timers of the kernel expire at ticks.
     pub housekeeping_per_second: f64,
-    /// What a tick takes of the thread that runs, nanoseconds.
+    /// The cost of a tick for the running thread, nanoseconds.
     pub tick_nanos: f64,
-    /// How long cosched's own steps take there.
+    /// The duration of cosched's own steps.
     pub own: Costs,
 }
 
@@ -72,13 +73,13 @@ pub struct Hardware {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bus {
-    /// What shares one bus.
+    /// The CPUs that share one bus.
     pub of: Scope,
-    /// Bytes per nanosecond (GB/s) of one.
+    /// The bandwidth of one bus, bytes per nanosecond (GB/s).
     pub bytes_per_nano: f64,
 }
 
-/// What shares a bus.
+/// The CPUs that share a bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -93,55 +94,55 @@ pub enum Scope {
 /// Why a description cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HardwareError {
-    /// No description of this name comes along.
+    /// There is no included description of this name.
     #[error(
         "there is no machine '{name}': choose from {}, name a file, or describe it as 'package:2 core:8'",
         KNOWN.map(|(name, _)| name).join(", ")
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// The file cannot be read.
     #[error("{}: cannot be read: {source}; name a file of machines/ or one of your own", file.display())]
     Unreadable {
-        /// Which.
+        /// The file.
         file: std::path::PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
-    /// The text is not what it should be.
+    /// The text is not a description.
     #[error(
         "{file}: {}\ndocs/machine-file.md lists the keys; `cosched sim measure` writes such a file of this machine",
         source.to_string().trim_end()
     )]
     Toml {
-        /// Which file.
+        /// The file.
         file: String,
-        /// Where and why.
+        /// The error and its place.
         source: toml::de::Error,
     },
     /// A word of a description in words makes no sense.
     #[error("machine: '{word}': {problem}")]
     Word {
-        /// Which.
+        /// The word.
         word: String,
-        /// What is wrong, and what would be right.
+        /// What is wrong, and the remedy.
         problem: String,
     },
     /// A value makes no sense.
     #[error("{file}: {key}: {problem}")]
     Value {
-        /// Which file.
+        /// The file.
         file: String,
-        /// Which key.
+        /// The key.
         key: &'static str,
-        /// What is wrong, and what would be right.
+        /// What is wrong, and the remedy.
         problem: String,
     },
 }
 
-/// As it is written.
+/// The content of a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Description {
@@ -169,7 +170,7 @@ struct Description {
     own: Option<Own>,
 }
 
-/// The steps of cosched itself; without this table they take what [`Costs::MEASURED`] says.
+/// The durations of cosched's own steps; the default is [`Costs::MEASURED`].
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Own {
@@ -197,15 +198,15 @@ fn one() -> f64 {
 }
 
 impl Hardware {
-    /// The names of the descriptions that come along.
+    /// The names of the included descriptions.
     pub fn names() -> impl Iterator<Item = &'static str> {
         KNOWN.into_iter().map(|(name, _)| name)
     }
 
-    /// One of the descriptions that come along.
+    /// An included description.
     ///
     /// # Errors
-    /// When there is none of that name; all names are told.
+    /// When there is none of that name; the error lists all names.
     pub fn named(name: &str) -> Result<Hardware, HardwareError> {
         match KNOWN.iter().find(|(known, _)| *known == name) {
             Some((_, text)) => Hardware::parse(text, &format!("machines/{name}.toml")),
@@ -223,7 +224,7 @@ impl Hardware {
         Hardware::parse(&text, &path.display().to_string())
     }
 
-    /// What memory can carry to all CPUs together, cache lines per microsecond; `None` without a
+    /// The memory bandwidth for all CPUs together, cache lines per microsecond; `None` without a
     /// bus.
     pub fn peak_lines_per_microsecond(&self) -> Option<f64> {
         let all = self.topology.all();
@@ -236,17 +237,17 @@ impl Hardware {
         carries.reduce(f64::min).map(|bytes_per_nano| bytes_per_nano * 1e3 / LINE)
     }
 
-    /// Reads the text of a description; `file` stands in the messages.
+    /// Reads the text of a description; `file` is named in messages.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// Those of [`load`](Self::load).
     pub fn parse(text: &str, file: &str) -> Result<Hardware, HardwareError> {
         let read: Description = toml::from_str(text)
             .map_err(|source| HardwareError::Toml { file: file.to_owned(), source })?;
         Hardware::build(read, file)
     }
 
-    /// Checks what was read; `file` stands in the messages.
+    /// Checks what was read; `file` is named in messages.
     fn build(read: Description, file: &str) -> Result<Hardware, HardwareError> {
         let file = || file.to_owned();
         let topology = topology(&read.topology).map_err(|problem| HardwareError::Value {
@@ -279,15 +280,15 @@ impl Hardware {
         })
     }
 
-    /// What a thread owes at most before its own work goes on, nanoseconds: once each of what it
-    /// can owe, and what a move costs. Who loses the CPU before he has paid owes no more than that
-    /// when he comes again.
+    /// The most that a thread owes before its own work goes on, nanoseconds: each cost once, and
+    /// that of a move. A thread that loses the CPU before it has paid owes no more than that when
+    /// it runs again.
     pub(crate) fn most_owed(&self) -> f64 {
         2.0 * self.switch_nanos + 1.5 * (self.wake_nanos + self.tick_nanos)
     }
 
-    /// What it takes until a thread on one CPU (by position) sees what a thread on another has
-    /// written, nanoseconds.
+    /// The time until a thread on one CPU (by position) sees what a thread on another has written,
+    /// nanoseconds.
     pub(crate) fn signal(&self, from: usize, to: usize) -> f64 {
         let cpus = self.topology.cpus();
         let same = |level| cpus[from].group(level) == cpus[to].group(level);
@@ -299,7 +300,7 @@ impl Hardware {
     }
 }
 
-/// The same machine with CPUs numbered package by package in turn: the first of each, the second of
+/// This machine with CPUs numbered alternately over the packages: the first of each, the second of
 /// each, and so on.
 fn alternating(topology: &Topology) -> Topology {
     let cpus = topology.cpus();
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cosched_itself_takes_can_be_told() {
+    fn cosched_s_own_time_can_be_set() {
         let own = "[own]\nstart_nanos = 1\njoin_nanos = 4\nfreeze_nanos = 2\nthaw_nanos = 3\n";
         let told = Hardware::parse(&format!("{TEXT}{own}"), "two.toml").unwrap().own;
         let [start, freeze, thaw, join] = [1, 2, 3, 4].map(Nanos);
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn every_machine_that_comes_along_can_be_read_and_has_as_many_cpus_as_its_name_says() {
+    fn every_shipped_machine_has_as_many_cpus_as_its_name_says() {
         for (name, _) in KNOWN {
             let machine = Hardware::named(name).unwrap();
             assert_eq!(machine.name, name);
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_of_the_fps_paper_is_numbered_as_there() {
+    fn the_fps_papers_machine_has_the_papers_numbers() {
         let machine = Hardware::named("e5410-8").unwrap().topology;
         let set = |cpus: [usize; 4]| cpus.into_iter().collect();
         let spans = |cpus: [usize; 4]| {
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_file_and_key() {
+    fn errors_name_the_file_and_the_key() {
         let told = |from: &str, to: &str| {
             Hardware::parse(&TEXT.replace(from, to), "two.toml").unwrap_err().to_string()
         };

@@ -1,21 +1,20 @@
 //! Kernels: how a CPU's queue is ordered and how long a thread keeps its CPU.
 //!
-//! All of them are the same machinery (queues per CPU, placement on wake-up, balancing) with other
-//! parameters and another [order](crate::fair); the figures are those of Linux' sources.
+//! All of them share one implementation (queues per CPU, placement on wake-up, balancing) with
+//! different parameters and another [order](crate::fair). The figures are those of Linux' sources.
 
 use cosched_core::Nanos;
 
 /// A kernel's scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kernel {
-    /// Who comes next, and for how long.
+    /// The rule for the next thread, and how long it runs.
     pub order: Order,
-    /// How often the clock interrupts: preemption at the end of a slice happens only then.
+    /// The period of the clock: preemption at the end of a slice happens only at ticks.
     pub tick: Nanos,
     /// Whether the clocks of the CPUs are shifted against each other, or all tick at multiples of
     /// the tick (Linux' `skew_tick`). Linux does not shift them, but interrupts and its own threads
-    /// disturb what runs between; here, where there are none, the kernels that have a name shift
-    /// them.
+    /// add jitter. Here there are none, so the kernels that have a name shift them.
     pub skew_tick: bool,
     /// Whether every program has a share of its own (a cgroup or an autogroup each).
     pub groups: bool,
@@ -24,7 +23,7 @@ pub struct Kernel {
     pub apart: bool,
 }
 
-/// Who comes next.
+/// The rule for the next thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Order {
     /// The eligible thread with the earliest virtual deadline (Linux 6.6 and later).
@@ -34,26 +33,27 @@ pub enum Order {
     },
     /// The thread that has run least (Linux 2.6.23 to 6.5).
     Cfs {
-        /// In which every thread runs once, on a machine with one CPU.
+        /// The period in which every thread runs once, on a machine with one CPU.
         latency: Nanos,
-        /// No slice is shorter.
+        /// The shortest slice.
         granularity: Nanos,
-        /// Who wakes up preempts who is ahead by more than this.
+        /// A thread that wakes preempts a running one that is ahead by more than this.
         wakeup: Nanos,
     },
-    /// The thread of the highest priority (OpenSolaris 2009.06); which class a program begins in.
+    /// The thread of the highest priority (OpenSolaris 2009.06); `fixed` is the class of new
+    /// programs.
     Solaris {
         /// Fixed priority (FX), rather than time sharing (TS).
         fixed: bool,
     },
     /// One after another.
     RoundRobin {
-        /// For how long.
+        /// The length of a turn.
         quantum: Nanos,
     },
 }
 
-/// How long a turn of Linux' real-time round robin is (`RR_TIMESLICE`).
+/// The length of a turn of Linux' real-time round robin (`RR_TIMESLICE`).
 pub(crate) const REAL_TIME_SLICE: Nanos = Nanos::from_millis(100);
 
 impl Kernel {
@@ -93,7 +93,7 @@ impl Kernel {
         apart: false,
     };
 
-    /// The same with every program in the class of fixed priorities.
+    /// OpenSolaris 2009.06 with every program in the class of fixed priorities.
     pub const SOLARIS_FX: Kernel =
         Kernel { order: Order::Solaris { fixed: true }, ..Kernel::SOLARIS_TS };
 
@@ -107,7 +107,7 @@ impl Kernel {
         Kernel::NAMES.iter().position(|known| *known == name).and_then(|i| all.nth(i))
     }
 
-    /// The name of one of them, whatever else was made of it.
+    /// The name of one of them, with any later changes.
     pub fn name(&self) -> &'static str {
         match self.order {
             Order::Eevdf { .. } => "eevdf",
@@ -135,8 +135,7 @@ impl Kernel {
         matches!(self.order, Order::Solaris { .. })
     }
 
-    /// How long a turn is unless a plan says otherwise, nanoseconds. CFS finds it anew each time,
-    /// Solaris by priority.
+    /// The default length of a turn, nanoseconds. CFS computes it each time, Solaris by priority.
     pub(crate) fn slice(&self, cpus: usize) -> f64 {
         match self.order {
             Order::Eevdf { slice } => slice.0 as f64 * Kernel::stretch(cpus),
@@ -145,7 +144,7 @@ impl Kernel {
         }
     }
 
-    /// The factor by which Linux stretches its times on a machine with so many CPUs: 1 + log2, of
+    /// The factor by which Linux stretches its times on a machine with this many CPUs: 1 + log2, of
     /// at most 8.
     pub(crate) fn stretch(cpus: usize) -> f64 {
         f64::from(1 + cpus.clamp(1, 8).ilog2())

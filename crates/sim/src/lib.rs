@@ -1,19 +1,18 @@
-//! A machine made of arithmetic: the same policies, through the same engine, on computers that are
-//! not there.
+//! A simulated machine: runs the same policies, through the same engine, on computers that do not
+//! exist.
 //!
-//! [`Sim`] is a [`Machine`](cosched_core::Machine) like Linux is one: it takes steps and
-//! reports events. Behind it lies a discrete-event model of four parts, each in a file:
+//! [`Sim`] is a [`Machine`](cosched_core::Machine) like Linux: it takes steps and reports events.
+//! Behind it is a discrete-event model of four parts, each in a file:
 //!
-//! * [`hardware`]: CPUs, caches, buses, and what switching costs;
+//! * [`hardware`]: CPUs, caches, buses, and the cost of switches;
 //! * [`model`]: programs as scripts of a few operations (compute, barrier, lock, queue, sleep);
 //! * the kernel: which thread runs on which CPU ([`Kernel`]);
-//! * contention: how fast running threads get on beside each other.
+//! * contention: the speed of running threads with their co-runners.
 //!
-//! Time is whole nanoseconds. Everything that is due at one instant is carried out before anything
-//! is scheduled or priced anew, and what is due at the same time is ordered by a hash of the seed,
-//! never by a number that a CPU or a program happens to have. Only additions, multiplications and
-//! divisions are used, in a fixed order, so the same scenario and seed give the same result
-//! everywhere.
+//! Time is whole nanoseconds. All events of one instant are carried out before anything is
+//! scheduled or priced again. Events of the same time are ordered by a hash of the seed, never by
+//! the number of a CPU or a program. Only additions, multiplications and divisions are used, in a
+//! fixed order, so the same scenario and seed give the same result everywhere.
 
 #![forbid(unsafe_code)]
 

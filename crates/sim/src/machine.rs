@@ -21,34 +21,34 @@ use crate::tally::{Interval, Tally, Watch};
 use crate::thread::{Place, Thread, Tid, Used};
 use crate::world::{Effect, Program, Switch, World};
 
-/// What a run of a program is.
+/// A run of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// What it does.
+    /// Its model.
     pub model: Model,
     /// Its weight in the kernel, relative to the others; 1 for a nice value of 0.
     pub weight: f64,
 }
 
-/// How long cosched's own steps take.
+/// The durations of cosched's own steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// From the order to start to the first instruction.
+    /// From the start step to the first instruction.
     pub start: Nanos,
-    /// How much later that is where the program has to join a cgroup first: Linux lets everybody
-    /// who moves between cgroups wait until all CPUs have passed through the kernel once (an RCU
-    /// grace period), for all who start at once together.
+    /// The additional time if the program has to join a cgroup first. In Linux every process that
+    /// moves between cgroups waits until all CPUs have passed through the kernel once (an RCU grace
+    /// period). All programs that start at once share one wait.
     pub join: Nanos,
-    /// From the request to freeze to the last thread standing still.
+    /// From the freeze step until the last thread has stopped.
     pub freeze: Nanos,
-    /// From the request to thaw to the first thread running.
+    /// From the thaw step until the first thread runs.
     pub thaw: Nanos,
 }
 
 impl Costs {
     /// Freezing and thawing as measured with a version 2 cgroup (see docs/measurements.md): about
-    /// the medians with few threads. The time to start is assumed, and that joining a cgroup takes
-    /// none beside it.
+    /// the medians with few threads. The time to start is assumed, and so is that joining a cgroup
+    /// takes no additional time.
     pub const MEASURED: Costs = Costs {
         start: Nanos::from_micros(700),
         join: Nanos::ZERO,
@@ -66,20 +66,20 @@ pub enum Halted {
          ({left} threads are left)"
     )]
     Stuck {
-        /// When it was found.
+        /// The time at which this was found.
         at: Nanos,
         /// How many threads have not ended.
         left: usize,
     },
-    /// It took more events than it may take.
+    /// It took more events than allowed.
     #[error(
         "after {events} events the simulation is at {at} and has not ended: \
          does a model repeat something too often? `cosched sim --max-events` allows more"
     )]
     TooLong {
-        /// How far it came.
+        /// The simulated time.
         at: Nanos,
-        /// After how many events.
+        /// The number of events.
         events: u64,
     },
 }
@@ -101,27 +101,27 @@ impl Sim {
         Sim { world, jobs, costs, runs: BTreeMap::new() }
     }
 
-    /// How many events were worked off so far.
+    /// How many events were handled so far.
     pub fn events(&self) -> u64 {
         self.world.events
     }
 
-    /// Ends the simulation with an error soon after so many events.
+    /// Ends the simulation with an error soon after this many events.
     pub fn stop_after(&mut self, events: u64) {
         self.world.most_events = events;
     }
 
-    /// Tells from now on how far the simulated time has come, in nanoseconds.
+    /// Writes the simulated time to `to` from now on, in nanoseconds.
     pub fn tell_time(&mut self, to: Arc<AtomicU64>) {
         self.world.told_to = Some(to);
     }
 
-    /// Keeps from now on who is on which CPU.
+    /// Records from now on which thread is on which CPU.
     pub fn record(&mut self) {
         self.world.switches.get_or_insert_default();
     }
 
-    /// Keeps from now on what programs do in each interval.
+    /// Records from now on what programs do in each interval.
     pub fn watch(&mut self, interval: Nanos) {
         self.world.watch = Some(Watch::new(self.world.now, interval));
     }
@@ -132,7 +132,8 @@ impl Sim {
         self.world.watch.as_ref().map_or(&[], |watch| &watch.rows)
     }
 
-    /// Who came to which CPU when, in order of time; empty unless [recorded](Self::record).
+    /// Which thread was put on which CPU when, in order of time; empty unless
+    /// [recorded](Self::record).
     pub fn switches(&self) -> &[Switch] {
         self.world.switches.as_deref().unwrap_or_default()
     }
@@ -207,7 +208,7 @@ impl Sim {
         self.after(self.costs.start, Effect::Start(run));
     }
 
-    /// A new number, which makes freezes and thaws of before stale.
+    /// A new number, which makes earlier freezes and thaws stale.
     fn renumber(&mut self, run: u16) -> u64 {
         let order = &mut self.world.programs[usize::from(run)].order;
         *order += 1;

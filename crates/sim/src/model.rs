@@ -1,10 +1,10 @@
 //! Programs as scripts.
 //!
-//! Every thread of a program goes through the same short list of operations, which loops. That is
+//! Every thread of a program executes the same short list of operations, which has loops. That is
 //! enough for data-parallel programs (compute, barrier), critical sections (lock), pipelines
-//! (queues) and interactive ones (sleep). What distinguishes the computing of one program from that
-//! of another is its [`Mix`]: how many cycles an instruction takes without misses, how often it
-//! misses, and how much of that depends on its share of the cache.
+//! (queues) and interactive ones (sleep). The computing of programs differs in its [`Mix`]: how
+//! many cycles an instruction takes without misses, how often it misses, and how much of that
+//! depends on its share of the cache.
 
 mod file;
 pub mod fit;
@@ -19,43 +19,43 @@ pub use file::ModelError;
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
-    /// Compute so many instructions, of a mix.
+    /// Execute instructions of a mix.
     Compute {
-        /// For each thread, before imbalance.
+        /// The number for each thread, before imbalance.
         instructions: f64,
         /// Position in [`Model::mixes`].
         mix: u16,
     },
-    /// Wait until every thread has come here.
+    /// Wait until every thread has arrived here.
     Barrier(u16),
-    /// A parallel region of a malleable program begins: every thread comes here, and as many as are
-    /// granted go on together. The others skip as many operations as told.
+    /// A parallel region of a malleable program begins: every thread arrives here, and as many as
+    /// the thread limit allows go on together. The others skip the given number of operations.
     Region {
-        /// How many threads the region asks for.
+        /// How many threads the region requests.
         threads: u16,
         /// How many operations it has.
         next: u16,
     },
-    /// In a region: compute this thread's part of so many instructions, of a mix.
+    /// In a region: execute this thread's part of the instructions of a mix.
     Share {
-        /// Of all its threads together.
+        /// The number of all its threads together.
         instructions: f64,
         /// Position in [`Model::mixes`].
         mix: u16,
     },
-    /// In a region: wait until each of its threads has come here.
+    /// In a region: wait until each of its threads has arrived here.
     Meet,
     /// Take a lock.
     Acquire(u16),
-    /// Right after that: so many cache lines of the data that a lock guards come from the CPU on
-    /// which it was given back last.
+    /// Right after that: cache lines of the data that a lock guards come from the CPU on which it
+    /// was released last.
     Fetch {
-        /// Which lock.
+        /// The lock.
         lock: u16,
-        /// How many lines.
+        /// The number of lines.
         lines: u32,
     },
-    /// Give it back.
+    /// Release it.
     Release(u16),
     /// Put an item into a bounded queue.
     Push(u16),
@@ -63,40 +63,40 @@ pub enum Op {
     Pop(u16),
     /// Sleep.
     Sleep(Nanos),
-    /// Threads outside this range skip as many operations as told.
+    /// Threads outside this range skip the given number of operations.
     Only {
-        /// Which threads do them, by number.
+        /// The threads in the range, by number.
         threads: (u16, u16),
-        /// How many operations it is about.
+        /// The number of operations to skip.
         next: u16,
     },
-    /// Make the other threads of the program, which begin after this: until thread 0 comes here, it
-    /// is the only one. As `pthread_create`, and an OpenMP runtime at its first parallel region. In
-    /// a script without it, all begin together.
+    /// Make the other threads of the program, which begin after this: until thread 0 arrives here,
+    /// it is the only one. As `pthread_create`, and an OpenMP runtime at its first parallel region.
+    /// In a script without it, all begin together.
     Create,
-    /// Go back to the operation at a position until that was done so often in all.
+    /// Go back to the operation at a position until it was reached this often in all.
     Repeat {
         /// The position.
         from: u32,
         /// How often; at least 1.
         times: u32,
-        /// Which of the four counters of the thread to use; loops inside loops need different ones.
+        /// The counter of the thread, one of four; nested loops need different ones.
         counter: u8,
     },
 }
 
-/// How a program's instructions behave.
+/// The properties of a program's instructions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mix {
     /// Cycles per instruction without last-level misses.
     pub base_cpi: f64,
-    /// Last-level misses per instruction with all the cache that it can use.
+    /// Last-level misses per instruction with as much cache as it can use.
     pub misses: f64,
     /// Last-level misses per instruction without any cache.
     pub misses_without_cache: f64,
     /// How many bytes of cache the whole program can use.
     pub footprint: f64,
-    /// How many misses are on their way at once.
+    /// How many misses are in flight at once.
     pub parallelism: f64,
 }
 
@@ -106,7 +106,7 @@ impl Mix {
         Mix { base_cpi, misses: 0.0, misses_without_cache: 0.0, footprint: 0.0, parallelism: 1.0 }
     }
 
-    /// Whether it has to do with memory at all.
+    /// Whether it uses memory at all.
     pub(crate) fn uses_memory(&self) -> bool {
         self.misses_without_cache > 0.0
     }
@@ -120,11 +120,10 @@ impl Mix {
 /// How threads wait at barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtBarrier {
-    /// As everywhere else: they spin as long as [`Model::spin`] says, then sleep. What is meant
-    /// where nothing is said.
+    /// As everywhere else: they spin for [`Model::spin`], then sleep. This is the default.
     Spin,
-    /// They give their CPUs to siblings that are late and have none, and never sleep (the time
-    /// donating barrier).
+    /// They give their CPUs to late siblings that have none, and never sleep (the time donating
+    /// barrier).
     Donate,
 }
 
@@ -133,21 +132,21 @@ pub enum AtBarrier {
 pub struct Model {
     /// How many threads it has.
     pub threads: u16,
-    /// What each of them does; after the last operation it ends.
+    /// The operations of each thread; after the last operation it ends.
     pub script: Vec<Op>,
     /// The mixes that the script names.
     pub mixes: Vec<Mix>,
-    /// By how much the thread with the most work has more than the average; 0 to 1.
+    /// How much more work than the average the thread with the most work has; 0 to 1.
     pub imbalance: f64,
     /// How long a waiting thread spins on its CPU before it sleeps; [`Nanos::NEVER`] for always.
     pub spin: Nanos,
-    /// How a thread waits at a barrier. If set, what that costs is told
+    /// How a thread waits at a barrier. If set, the cost of waiting is reported
     /// ([`Waits`](cosched_core::Waits)).
     pub barrier: Option<AtBarrier>,
-    /// If set: a thread that waits for a lock spins only while its holder is on a CPU, and for so
-    /// long at most (the adaptive mutexes of Solaris).
+    /// If set: a thread that waits for a lock spins only while its holder is on a CPU, and at most
+    /// this long (the adaptive mutexes of Solaris).
     pub adaptive: Option<Nanos>,
-    /// Whether it tells how often its barriers have opened and its regions begun.
+    /// Whether it reports how often its barriers have opened and its regions begun.
     pub tells: bool,
     /// How many barriers the script names.
     pub barriers: u16,
@@ -205,13 +204,13 @@ impl Model {
         }
     }
 
-    /// Whether it asks for threads at the beginning of its parallel regions.
+    /// Whether it requests threads at the beginning of its parallel regions.
     pub fn is_malleable(&self) -> bool {
         self.script.iter().any(|op| matches!(op, Op::Region { .. }))
     }
 
-    /// The share of the average work that one of so many threads gets: from `1 - imbalance` to `1 +
-    /// imbalance`.
+    /// The share of the average work that one of this many threads gets: from `1 - imbalance` to `1
+    /// + imbalance`.
     pub(crate) fn share(&self, index: u16, threads: u16) -> f64 {
         match threads {
             0 | 1 => 1.0,
@@ -219,7 +218,7 @@ impl Model {
         }
     }
 
-    /// The cache that it can use at most, bytes.
+    /// The most cache that it can use, bytes.
     pub(crate) fn footprint(&self) -> f64 {
         self.mixes.iter().map(|mix| mix.footprint).fold(0.0, f64::max)
     }

@@ -1,8 +1,8 @@
-//! On which CPU a thread is queued.
+//! The CPU on which a thread is queued.
 //!
-//! As Linux does it, in outline: a thread that wakes up goes back to its CPU if that is idle, else
-//! to an idle one behind the same cache, else it waits on its own; a new one, or one whose CPUs
-//! were taken away, goes to the least loaded part of the machine. Only the latter looks at every
+//! This follows Linux in outline. A thread that wakes up goes back to its CPU if that is idle, else
+//! to an idle one behind the same cache, else it waits on its own. A new thread, or one whose CPUs
+//! were taken away, goes to the least loaded part of the machine. Only the latter examines every
 //! CPU. A CPU that runs only fillers of [turns by weight](crate::by_weight) counts as idle here.
 
 use cosched_core::Level;
@@ -41,9 +41,9 @@ impl World {
         }
     }
 
-    /// The least loaded CPU in the least loaded surroundings; where siblings are kept apart, one
-    /// without a sibling. Of several, the one that the thread that made it is on: the search for
-    /// the idlest CPUs (`sched_balance_find_dst_group`) leaves the local ones only for less load.
+    /// The least loaded CPU in the least loaded group; where siblings are kept apart, one without a
+    /// sibling. Among equals, the CPU of the thread that made this one: the search for the idlest
+    /// CPUs (`sched_balance_find_dst_group`) leaves the local ones only for less load.
     pub(crate) fn least_loaded(&self, tid: Tid) -> usize {
         let thread = &self.threads[tid as usize];
         let (own, made) = (usize::from(thread.cpu), thread.made);
@@ -58,8 +58,8 @@ impl World {
         allowed.min_by_key(key).unwrap_or(0)
     }
 
-    /// For a thread with a fixed priority: its own CPU if it comes first there, else where the
-    /// least is displaced.
+    /// The CPU for a thread with a fixed priority: its own CPU if it is first there, else the one
+    /// with the lowest priority to displace.
     pub(crate) fn least_ranked(&self, tid: Tid, own: usize) -> usize {
         let rank = self.threads[tid as usize].turn.rank;
         let highest = |cpu: usize| {
@@ -98,7 +98,7 @@ impl World {
         self.loads[level as usize][self.shape.group(cpu, level)]
     }
 
-    /// What decides where nothing else does: never the number of a CPU.
+    /// A random order for ties, which never depends on the number of a CPU.
     pub(crate) fn chance(&self, tid: Tid, cpu: usize) -> u64 {
         mix(self.seed ^ self.now ^ (u64::from(tid) << 32) ^ ((cpu as u64) << 48))
     }

@@ -1,8 +1,8 @@
-//! What memory traffic costs: the buses, and who shares them.
+//! The cost of memory traffic: the buses, and the threads that share them.
 //!
 //! A bus is one server; a miss waits for half the service time of one line, times u / (1 - u) at
-//! utilisation u (a queue with random arrivals and equal services). Since slower threads also send
-//! less, utilisation and speed have to be found together. With s the service time and d the delay,
+//! utilisation u (a queue with random arrivals and equal services). Slower threads also send less,
+//! so utilisation and speed have to be solved together. With s the service time and d the delay,
 //! that is the root of
 //!
 //! ```text
@@ -10,13 +10,13 @@
 //!                                             a + b d nanoseconds per instruction
 //! ```
 //!
-//! which falls and is convex in d, so Newton's iteration comes to it without fail: from the left
-//! step by step, and from the right in one step to the left. Where misses go through several buses
-//! in turn, rounds over them are made until nothing changes any more.
+//! which falls and is convex in d, so Newton's iteration always converges: from the left step by
+//! step, and from the right in one step to the left. Where misses go through several buses in turn,
+//! rounds over them are made until nothing changes any more.
 //!
-//! CPUs whose threads can slow each other down form a domain (those of one bus of the widest kind);
-//! only the domain in which something has changed is priced anew, and only if it is not what it
-//! was.
+//! CPUs whose threads can slow each other down form a domain (those of one bus of the widest kind).
+//! A domain is priced again only when something in it has changed, and only if the change has an
+//! effect.
 
 mod kind;
 
@@ -26,8 +26,8 @@ use crate::hardware::{Hardware, Scope};
 use crate::shape::Shape;
 pub(crate) use kind::Kind;
 
-/// Over all buses of a domain, where misses go through several; and of Newton's iteration. At most:
-/// either ends before, once a delay changes by this small a part.
+/// The most rounds over all buses of a domain, where misses go through several, and the most steps
+/// of Newton's iteration. Both end earlier once a delay changes by less than this part.
 const ROUNDS: usize = 30;
 const STEPS: usize = 40;
 const SMALL: f64 = 1e-8;
@@ -54,12 +54,12 @@ pub(crate) struct Domain {
     /// For each cache, the buses that its misses go through.
     buses_of: Vec<Vec<usize>>,
     buses: Vec<Bus>,
-    /// Who computes with memory, and for each CPU the kind of its thread.
+    /// The threads that compute with memory, by kind, and for each CPU the kind of its thread.
     kinds: Vec<Kind>,
     kind_of: Vec<Option<u16>>,
-    /// Those of before, to see whether anything has changed.
+    /// The kinds of before, to see whether anything has changed.
     before: Vec<Kind>,
-    /// For each cache, how many bytes are wanted of it.
+    /// For each cache, how many bytes its threads could use.
     wanted: Vec<f64>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Domain {
 struct Bus {
     /// Nanoseconds per line.
     service: f64,
-    /// What a miss waits here, nanoseconds.
+    /// The wait of a miss here, nanoseconds.
     delay: f64,
     /// The kinds whose misses go through it, by their positions.
     kinds: Vec<u16>,
@@ -157,14 +157,14 @@ impl Domain {
         }
     }
 
-    /// Forgets who computes.
+    /// Removes all threads.
     pub(crate) fn begin(&mut self) {
         self.stirred = false;
         std::mem::swap(&mut self.kinds, &mut self.before);
         self.kinds.clear();
     }
 
-    /// Which kind computes with memory on the CPU at a position; there may be none.
+    /// Sets the kind that computes with memory on the CPU at a position, or none.
     pub(crate) fn place(&mut self, position: usize, one: Option<Kind>) {
         self.kind_of[position] = one.map(|one| {
             let one = Kind { cache: self.cache_of[position], ..one };
@@ -177,7 +177,7 @@ impl Domain {
         });
     }
 
-    /// Prices everybody. Tells whether anything is not as before.
+    /// Prices all kinds. Returns whether anything has changed.
     pub(crate) fn finish(&mut self, hardware: &Hardware) -> bool {
         let same = |(now, before): (&Kind, &Kind)| now.is_like(before) && now.count == before.count;
         if self.kinds.len() == self.before.len() && self.kinds.iter().zip(&self.before).all(same) {
@@ -210,7 +210,7 @@ impl Domain {
         }
     }
 
-    /// Finds the delays at which everybody's traffic is what he sends at these delays.
+    /// Finds the delays that match the traffic that is sent at these delays.
     fn solve(&mut self) {
         for bus in &mut self.buses {
             bus.delay = 0.0;
@@ -236,8 +236,7 @@ impl Domain {
         }
     }
 
-    /// Finds the delay of one bus while the others have theirs. Tells whether it is another than
-    /// before.
+    /// Finds the delay of one bus while the others keep theirs. Returns whether it has changed.
     fn solve_bus(&mut self, bus: usize) -> bool {
         let Bus { service, delay: before, ref kinds } = self.buses[bus];
         let half = service / 2.0;
@@ -273,7 +272,7 @@ mod tests {
     use super::*;
     use crate::model::Mix;
 
-    /// How many misses each thread has on their way.
+    /// How many misses each thread has in flight.
     const IN_FLIGHT: [f64; 4] = [1.0, 4.0, 64.0, 1000.0];
 
     fn streams(misses: f64, parallelism: f64) -> Mix {
@@ -293,8 +292,9 @@ mod tests {
         (domain, hardware)
     }
 
+    /// The traffic is the one that is sent at these delays.
     #[test]
-    fn the_delay_of_each_bus_is_that_of_the_traffic_that_is_sent_at_these_delays() {
+    fn the_delay_of_each_bus_matches_its_traffic() {
         for words in [
             "package:2 l3:4 core:8 bus=llc:10",
             "package:2 l3:4 core:8 bus=llc:10 bus=package:30",
@@ -321,8 +321,8 @@ mod tests {
     }
 
     #[test]
-    fn no_bus_of_several_in_a_row_carries_more_than_it_can_and_one_of_them_nearly_that() {
-        // For each cache; where they are the same everywhere, all are full at once.
+    fn no_bus_in_a_row_is_overloaded_and_one_is_nearly_full() {
+        // The bandwidth for each cache; where it is equal everywhere, all are full at once.
         const WIDE: [f64; 4] = [2.0, 9.9, 10.0, 200.0];
         for (llc, package, machine) in (0..64).map(|i| (WIDE[i / 16], WIDE[i / 4 % 4], WIDE[i % 4]))
         {
@@ -348,14 +348,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_carries_what_it_can_however_many_misses_are_on_their_way() {
+    fn a_bus_carries_its_limit_however_many_misses_there_are() {
         for (words, cpus) in [("core:64", 64.0), ("core:1024", 1024.0)] {
             for parallelism in IN_FLIGHT {
                 let (domain, hardware) =
                     priced(&format!("{words} bus=machine:10"), streams(0.1, parallelism));
                 let (kind, service) = (&domain.kinds[0], domain.buses[0].service);
-                // The traffic that is sent is the one that makes this delay, which is a quadratic
-                // equation.
+                // The traffic that causes this delay, from a quadratic equation.
                 let base = 0.4 + 0.1 / parallelism * hardware.memory_nanos;
                 let (slope, most) = (0.1 / parallelism, service * cpus * 0.1);
                 let linear = most - base;
@@ -370,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_in_which_nothing_has_changed_is_not_priced_anew() {
+    fn an_unchanged_domain_is_not_priced_again() {
         let mix = Mix { misses: 0.01, misses_without_cache: 0.01, ..Mix::computing(1.0) };
         let (mut domain, hardware) = priced("core:4", mix);
         let rate = domain.kinds[0].rate;

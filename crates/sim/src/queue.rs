@@ -1,4 +1,4 @@
-//! What falls due once: steps of the machine that take effect later, in order of time.
+//! Events that happen once: steps of the machine that take effect later, in order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ pub(crate) struct Queue<E> {
 #[derive(Debug)]
 struct Due<E> {
     at: u64,
-    /// What decides among events of the same time.
+    /// The seed for the order of events with the same time.
     tie: u64,
     event: E,
 }
@@ -51,7 +51,7 @@ impl<E> Queue<E> {
         self.heap.push(Reverse(Due { at, tie, event }));
     }
 
-    /// The time of the next event, and what decides among equal times.
+    /// The time of the next event, and the order among equal times.
     pub(crate) fn first(&self) -> Option<(u64, u64)> {
         self.heap.peek().map(|due| (due.0.at, due.0.tie))
     }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_in_order_of_time_and_ties_in_an_order_that_the_seed_decides() {
+    fn events_come_in_order_of_time_and_ties_by_seed() {
         let order = |seed| {
             let mut queue = Queue::new(seed);
             (0..8).for_each(|event| queue.push(5, event));

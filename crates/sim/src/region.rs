@@ -1,10 +1,10 @@
-//! The parallel regions of malleable programs: how many threads each has.
+//! The parallel regions of malleable programs, and their thread counts.
 //!
-//! As with the library inside real programs (`crates/hook`): a region that asks for as many threads
-//! as the last one takes the grant that stands, at once. One that asks for another number says so
-//! and waits for the answer, which comes with the next settings. Without any grant, all that is
-//! asked for is had at once. A grant is never more than was asked for, and holds until the next
-//! one; it changes nothing in a region that has begun.
+//! This follows the library inside real programs (`crates/hook`). A region that requests as many
+//! threads as the last one uses the present thread limit, at once. A region with another request
+//! reports it and waits for the answer, which comes with the next settings. Without any limit, a
+//! region has all requested threads at once. A limit is never above the request, and holds until
+//! the next one. It changes nothing in a region that has begun.
 //!
 //! Threads that a region does not need sleep, without spinning, until the next one begins.
 
@@ -14,7 +14,7 @@ use crate::thread::{Doing, Tid, Waiting};
 use crate::world::World;
 
 impl World {
-    /// A thread is at the beginning of a region. Tells whether it goes on at once.
+    /// A thread is at the beginning of a region. Returns whether it goes on at once.
     pub(crate) fn region(&mut self, tid: Tid, program: usize, asked: u16, next: u16) -> bool {
         let all = usize::from(self.programs[program].model.threads);
         let team = &mut self.programs[program].sync.team;
@@ -40,7 +40,7 @@ impl World {
         self.wait_spinning(tid, Waiting::Region { round }, spin)
     }
 
-    /// Asks for threads. Tells how many there are, if that is known at once.
+    /// Requests threads. Returns how many there are, if that is known at once.
     fn ask(&mut self, program: usize, asked: u16) -> Option<u16> {
         let grant = self.programs[program].settings.grant;
         let team = &mut self.programs[program].sync.team;
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// New settings are an answer, where one is waited for.
+    /// Takes new settings as an answer, if one is waited for.
     pub(crate) fn answer(&mut self, program: usize) {
         let grant = self.programs[program].settings.grant;
         let team = &mut self.programs[program].sync.team;
@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    /// A region begins with so many threads, opened by the thread that came last or by an answer.
+    /// A region begins with this many threads, opened by the thread that came last or by an answer.
     fn open(&mut self, program: usize, threads: u16, by: Option<Tid>) {
         let team = &mut self.programs[program].sync.team;
         team.threads = threads;

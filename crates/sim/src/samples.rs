@@ -1,13 +1,13 @@
-//! What a policy can have measured: the same samples as of a real machine, without their cost and
-//! their error.
+//! Measurements for policies: the same samples as on a real machine, without their cost and their
+//! error.
 //!
-//! Waiting for locks is what the kernel sees of it, time asleep at a lock, a barrier or a queue;
-//! spinning is running. References to the last-level cache are the misses that there would be
-//! without it. Each mix of a program is a basic block, in which the instruction pointer is seen
-//! once in 500,000 instructions: without chance, so that a segment of one mix always looks the
-//! same. A program whose model says `progress = true` tells how often its threads have met at
-//! barriers or begun a region, as the library inside real programs does. The simulator also tells
-//! what only a simulator can: how long work takes [alone](crate::alone).
+//! Waiting for locks is what the kernel sees of it: time asleep at a lock, a barrier or a queue.
+//! Spinning counts as running. References to the last-level cache are the misses that there would
+//! be without it. Each mix of a program is a basic block, in which the instruction pointer is seen
+//! once in 500,000 instructions, without randomness, so that segments of one mix are all equal. A
+//! program whose model has `progress = true` reports how often its threads have passed a barrier or
+//! begun a region, as the library inside real programs does. The simulator also reports what only a
+//! simulator knows: how long work takes [alone](crate::alone).
 
 use cosched_core::{
     Arena, IpBin, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,
@@ -21,7 +21,7 @@ use crate::world::World;
 /// Instructions between two samples of the instruction pointer.
 const PERIOD: f64 = 500_000.0;
 
-/// What was read of a program when it was last read.
+/// The values of a program's last reading.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     at: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Of a program that begins.
+    /// The reading of a program that begins.
     pub(crate) fn new(at: u64, threads: usize) -> Reading {
         let (used, locks, mixes) = (vec![Used::default(); threads], Vec::new(), Vec::new());
         Reading { at, frozen: 0, used, locks, mixes, passages: 0 }
@@ -41,7 +41,7 @@ impl Reading {
 }
 
 impl World {
-    /// Measures, and replaces what it has measured.
+    /// Measures, and replaces the measured values.
     pub(crate) fn read(&mut self, what: &[Observe], into: &mut Arena) {
         for cpu in 0..self.cpus.len() {
             if let Some(tid) = self.cpus[cpu].current {
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// What a thread has used, with what it is at.
+    /// A thread's usage, including its present operation.
     pub(crate) fn used(&self, tid: Tid) -> Used {
         let thread = &self.threads[tid as usize];
         let since = self.now - thread.changed;

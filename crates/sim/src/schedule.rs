@@ -1,4 +1,4 @@
-//! What the kernel does with threads: queues them, gives them CPUs, takes CPUs away.
+//! The kernel's handling of threads: it queues them, gives them CPUs, and takes CPUs away.
 
 use crate::fair::Arrival;
 use crate::kernel::Order;
@@ -35,16 +35,16 @@ impl World {
         self.make_runnable(tid, Arrival::Woken);
     }
 
-    /// What something takes that takes so long usually, to wake a thread for example: from half of
-    /// that to half more. What always took the same would fall into step with a lock that is taken
-    /// and given back at a steady pace, which nothing real does.
+    /// A duration around the usual one, for example of a wake-up: from half of it to half more. A
+    /// constant duration would fall into step with a lock that is taken and released at a steady
+    /// pace, which does not happen on real machines.
     fn about(&self, usual: f64, tid: Tid) -> f64 {
         const PARTS: u64 = 1 << 20;
         let part = (self.chance(tid, 0) % PARTS) as f64 / PARTS as f64;
         usual * (0.5 + part)
     }
 
-    /// Queues a thread on the CPU that suits it, or keeps it aside while its program is frozen.
+    /// Queues a thread on the CPU that suits it, or holds it while its program is frozen.
     pub(crate) fn make_runnable(&mut self, tid: Tid, how: Arrival) {
         let program = self.program_of(tid);
         let cpu = usize::from(self.threads[tid as usize].cpu);
@@ -73,22 +73,22 @@ impl World {
         self.is_queued(tid, cpu, how);
     }
 
-    /// Gives a thread a place in a queue, about which no thread there has been told yet. Accounts
-    /// on that CPU are up to date.
+    /// Gives a thread a place in a queue, without preempting a thread there yet. Accounts on that
+    /// CPU are up to date.
     fn come_to(&mut self, tid: Tid, cpu: usize, how: Arrival) {
         self.join(tid, cpu, how);
         let thread = &mut self.threads[tid as usize];
         if usize::from(thread.cpu) != cpu {
             thread.cpu = cpu as u16;
-            // What it had in the inner caches there is not here.
+            // Its lines in the inner caches of the other CPU are not here.
             thread.owes += self.hardware.switch_nanos;
         }
         let turn = thread.turn;
         self.cpus[cpu].queue.push(turn);
     }
 
-    /// Books the running thread's time before another thread comes. Under EEVDF, its turn may be
-    /// found to be over on the way (`update_curr`).
+    /// Updates the running thread's account before another thread joins. Under EEVDF, its turn may
+    /// be found to be over (`update_curr`).
     fn catch_up(&mut self, cpu: usize) {
         let Some(current) = self.cpus[cpu].current else { return };
         self.account(current);
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// A queued thread comes to the queue of another CPU, and interrupts no thread there.
+    /// Moves a queued thread to the queue of another CPU, where it preempts no thread.
     pub(crate) fn bring(&mut self, tid: Tid, from: usize, to: usize) {
         if let Some(current) = self.cpus[from].current {
             self.account(current);
@@ -136,8 +136,8 @@ impl World {
         }
     }
 
-    /// Sets when the kernel looks at a busy CPU next: at its tick, if a thread waits there or if
-    /// ticks take time, or at an interruption before.
+    /// Sets the time of the kernel's next check of a busy CPU: its tick, if a thread waits there or
+    /// if ticks take time, or an earlier interruption.
     fn set_clock(&mut self, cpu: usize) {
         let all = self.hardware.tick_nanos > 0.0 || self.kernel.is_solaris();
         let next = match self.cpus[cpu].ticking || all {
@@ -151,9 +151,9 @@ impl World {
         }
     }
 
-    /// When a thread of the kernel's own, or of another program, will want the CPU for a moment.
-    /// What it does takes no time here; but whether a turn is over is looked at then too, and so
-    /// CPUs that tick together fall out of step.
+    /// The time at which a kernel thread, or a thread of another program, needs the CPU for a
+    /// moment. This takes no time here. But the kernel then also checks whether a turn is over, so
+    /// CPUs that tick together get out of step.
     fn next_interruption(&mut self, cpu: usize) -> u64 {
         let often = self.hardware.interruptions_per_second;
         if often <= 0.0 {
@@ -172,8 +172,8 @@ impl World {
         time + tick - (time + tick - self.phase(cpu)) % tick
     }
 
-    /// At which tick a thread of the kernel's own will want the CPU that a timer wakes. Where
-    /// others wait for the CPU, it comes between two of them, and is no switch more.
+    /// The tick at which a kernel thread that a timer has woken takes the CPU. Where other threads
+    /// wait for the CPU, it runs between two of them, and causes no additional switch.
     fn next_housekeeping(&mut self, cpu: usize) -> u64 {
         let often = self.hardware.housekeeping_per_second;
         if often <= 0.0 {
@@ -187,8 +187,8 @@ impl World {
         self.cpus[cpu].housekeeping
     }
 
-    /// When in each period the clock of a CPU ticks: together with the others, where what disturbs
-    /// them is modelled.
+    /// The time in each period at which the clock of a CPU ticks: together with the others, where
+    /// jitter is modelled.
     pub(crate) fn phase(&self, cpu: usize) -> u64 {
         let skewed = self.kernel.skew_tick && self.hardware.interruptions_per_second == 0.0;
         if skewed { mix(self.seed ^ cpu as u64) % self.kernel.tick.0 } else { 0 }
@@ -230,8 +230,8 @@ impl World {
         self.set_clock(cpu);
     }
 
-    /// Something else has had the CPU for a moment. The thread that comes then is chosen as if none
-    /// had run before.
+    /// Something else has had the CPU for a moment. The next thread is chosen as if none had run
+    /// before.
     fn interrupt(&mut self, cpu: usize, current: Tid) {
         self.threads[current as usize].protected = f64::NEG_INFINITY;
         match self.next_in(cpu) {
@@ -243,7 +243,7 @@ impl World {
         }
     }
 
-    /// Shares of programs are divided anew among those of their threads that now want to run.
+    /// Divides shares of programs again among their threads that are runnable now.
     fn reweigh(&mut self, cpu: usize, current: Tid) {
         let program = &self.programs[self.program_of(current)];
         if program.part.is_some() {
@@ -321,7 +321,7 @@ impl World {
         self.load_changes(cpu, false);
     }
 
-    /// A thread is no longer on its CPU: others may get on faster.
+    /// A thread is no longer on its CPU: the speed of others may change.
     fn off_cpu(&mut self, tid: Tid) {
         let cpu = usize::from(self.threads[tid as usize].cpu);
         self.threads[tid as usize].seen = self.now;
@@ -339,7 +339,7 @@ impl World {
         self.take_off(tid, Place::Blocked);
     }
 
-    /// Books the time that a sleeper has waited for others.
+    /// Accounts for the time that a sleeper has waited for others.
     pub(crate) fn book_wait(&mut self, tid: Tid) {
         let thread = &mut self.threads[tid as usize];
         let waited = self.now - thread.changed;
@@ -351,7 +351,7 @@ impl World {
         }
     }
 
-    /// Gives a CPU to the thread that comes next.
+    /// Gives a CPU to the next thread.
     pub(crate) fn choose(&mut self, cpu: usize) {
         if let Some(current) = self.cpus[cpu].current {
             self.account(current);
@@ -361,7 +361,7 @@ impl World {
             self.pull(cpu);
             next = self.next_in(cpu);
         }
-        // With its own place in the order of turns, the thread that runs may be the next, too.
+        // With its own place in the order of turns, the running thread may be the next, too.
         if next.is_some() && self.give_back(cpu) {
             next = self.next_in(cpu);
         }
@@ -377,8 +377,8 @@ impl World {
         }
     }
 
-    /// The thread on a CPU, whose account is up to date, lets the one at a position of the queue
-    /// have it.
+    /// The thread on a CPU, whose account is up to date, yields it to the one at a position of the
+    /// queue.
     pub(crate) fn yield_to(&mut self, cpu: usize, next: usize) {
         self.switch(cpu, next);
         self.start_clock(cpu);
@@ -418,7 +418,7 @@ impl World {
         thread.changed = now;
         thread.owes = (thread.owes + cost).min(most);
         self.stir(tid);
-        // What it spins for may have come while it was off its CPU.
+        // The event that it spins for may have come while it was off its CPU.
         if matches!(self.threads[tid as usize].doing, Doing::Spin { .. }) {
             self.ready.push(tid);
         }

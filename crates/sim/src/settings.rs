@@ -1,10 +1,9 @@
-//! What a plan wants of programs and threads, as far as the kernel can do it.
+//! A plan's settings for programs and threads, as far as the kernel supports them.
 //!
-//! A kernel that cannot do something says so, and the rest is done: a slice is brought into the
-//! bounds that Linux has for it (0.1 to 100 ms), and CFS had none; fixed priorities are those of
-//! real-time round robin on Linux (1 to 99, above everybody else), and on the round robin kernel
-//! any, as on Solaris those from 0 to 60, among all others; a nice value is a weight
-//! (`sched_prio_to_weight`).
+//! A kernel refuses settings that it does not support, and applies the rest. A slice is clamped to
+//! the limits of Linux (0.1 to 100 ms); CFS had none. Fixed priorities are those of real-time round
+//! robin on Linux (1 to 99, above all other threads). The round robin kernel has any, and Solaris
+//! those from 0 to 60, among all others. A nice value is a weight (`sched_prio_to_weight`).
 
 use cosched_core::{Aspect, Class, Happening, Nanos, Refusal, Settings, ThreadId, ThreadRule};
 
@@ -27,7 +26,7 @@ const WEIGHTS: [f64; 40] = [
 const WEIGHT_OF_ZERO: f64 = 1024.0;
 
 impl World {
-    /// Settings of a program come into effect, as far as this kernel can do them.
+    /// Settings of a program take effect, as far as this kernel supports them.
     pub(crate) fn obey(&mut self, run: usize, settings: Settings) {
         let rank = self.rank(settings.class);
         let refused = [
@@ -63,7 +62,7 @@ impl World {
         threads != model.threads && !model.is_malleable()
     }
 
-    /// An exception for one thread comes into effect.
+    /// An exception for one thread takes effect.
     pub(crate) fn obey_rule(&mut self, id: ThreadId, rule: ThreadRule) {
         let tid = id.slot;
         let Some(thread) = self.threads.get_mut(tid as usize) else { return };
@@ -83,7 +82,7 @@ impl World {
         self.refit(tid);
     }
 
-    /// A program is let go: nothing of ours stays on its threads.
+    /// A program is released: its threads have their original settings again.
     pub(crate) fn forget_rules(&mut self, run: usize) {
         for tid in self.programs[run].tids() {
             self.threads[tid as usize].rule = None;
@@ -94,7 +93,7 @@ impl World {
         self.tell(Happening::Refused(self.programs[run].id, aspect, why));
     }
 
-    /// The fixed priority that a class means here: 0 for none. `None`: there is no such class here.
+    /// The fixed priority of a class: 0 for none. `None`: this kernel has no such class.
     fn rank(&self, class: Option<Class>) -> Option<u8> {
         match class {
             None if self.kernel.order == (Order::Solaris { fixed: true }) => Some(1),
@@ -114,11 +113,11 @@ impl World {
         self.kernel.is_fair() && (NICE.0..=NICE.1).contains(&nice)
     }
 
-    /// The slice that is had when one is wanted.
+    /// The slice in effect for a requested one.
     fn bounded(&self, wanted: Option<Nanos>, rank: u8) -> Option<Nanos> {
         match self.kernel.order {
             Order::RoundRobin { .. } => wanted,
-            // Time sharing has its table.
+            // Time sharing uses its table.
             Order::Solaris { .. } => wanted.filter(|_| rank > 0),
             _ if rank > 0 => None,
             Order::Eevdf { .. } => wanted.map(|slice| slice.clamp(SLICES.0, SLICES.1)),
@@ -126,7 +125,7 @@ impl World {
         }
     }
 
-    /// Brings a thread in line with what is wanted of its program and of itself.
+    /// Applies the settings of a thread's program, and its own, to the thread.
     fn refit(&mut self, tid: Tid) {
         let thread = &self.threads[tid as usize];
         if thread.place == Place::Ended {
@@ -148,8 +147,8 @@ impl World {
         });
         let rank = if self.kernel.is_solaris() { self.joins_class(tid, rank, slice) } else { rank };
         let thread = &self.threads[tid as usize];
-        // Where its rank changes, it leaves its queue as what it was, and comes back as what it is
-        // now.
+        // If its rank changes, it leaves its queue with the old rank, and joins it with the new
+        // one.
         let returns =
             thread.turn.rank != rank && matches!(thread.place, Place::Running | Place::Queued);
         let current = self.cpus[usize::from(thread.cpu)].current;
@@ -176,7 +175,7 @@ impl World {
         let weight = self.weight(tid);
         let turn = &mut self.threads[tid as usize].turn;
         turn.slice = slice;
-        // What is left of its slice is as long as before.
+        // The rest of its slice is as long as before.
         turn.deadline = turn.vruntime + (turn.deadline - turn.vruntime) * turn.weight / weight;
         turn.weight = weight;
         self.refresh_turn(tid);

@@ -1,4 +1,4 @@
-//! Which CPUs lie beside which: the lists that placing and pricing go through, made once.
+//! The groups of CPUs that share something: lists for placing and pricing, made once.
 
 use cosched_core::{Level, Topology};
 
@@ -9,7 +9,7 @@ pub(crate) struct Shape {
     groups: Vec<[u16; 4]>,
     /// For each level and group, its CPUs.
     cpus: [Vec<Vec<u16>>; 4],
-    /// For each level but the narrowest and group, its groups at the next level.
+    /// For each level except the narrowest, and each group, its groups at the next level.
     inner: [Vec<Vec<u16>>; 3],
     /// All CPUs.
     all: Vec<u16>,
@@ -50,7 +50,7 @@ impl Shape {
         &self.cpus[level as usize][group]
     }
 
-    /// Those that share a group with a CPU, and itself; `None`: the machine.
+    /// The CPUs that share a group with a CPU, and itself; `None`: the machine.
     pub(crate) fn around(&self, cpu: usize, level: Option<Level>) -> &[u16] {
         match level {
             Some(level) => self.cpus(level, self.group(cpu, level)),

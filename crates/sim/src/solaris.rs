@@ -1,18 +1,17 @@
-//! The dispatcher of OpenSolaris: every thread has a priority, the highest runs, and what a thread
-//! did lately changes it.
+//! The dispatcher of OpenSolaris: every thread has a priority, the thread with the highest runs,
+//! and recent behaviour changes the priority.
 //!
-//! *Time sharing* (TS, the default): a table says for each of 60 levels how long a turn is. It also
-//! says to which level a thread goes whose turn was used up (ten lower), and to which level a
-//! thread goes that has slept or waited (50 to 59). Turns are charged by the clock's tick. Once a
-//! second every thread is due, and is raised: a thread that runs or waits for a CPU at once, a
-//! thread that sleeps when it wakes up. Threads of one program therefore come apart, and take CPUs
-//! from each other.
+//! *Time sharing* (TS, the default): a table gives the length of a turn for each of 60 levels. It
+//! also gives the level after a turn that was used up (ten lower), and after sleeping or waiting
+//! (50 to 59). Turns are charged by the clock's tick. Once a second every thread is due, and is
+//! raised: a thread that runs or waits for a CPU at once, a thread that sleeps when it wakes up.
+//! Threads of one program therefore get different priorities, and take CPUs from each other.
 //! *Fixed priority* (FX): as the plan says, with one slice; no thread is ever raised or lowered.
 //!
 //! A thread that wakes up goes back to its CPU while its cache is warm, else to the CPU whose
 //! threads have the lowest priority; idle CPUs take from any queue. A thread that loses its CPU to
-//! a higher priority looks for a lower one elsewhere. A thread that has used up a turn goes to the
-//! next CPU's queue if that is shorter.
+//! a higher priority searches for a lower one elsewhere. A thread that has used up a turn goes to
+//! the next CPU's queue if that is shorter.
 //!
 //! *Source.* `ts.c`, `fx.c`, `disp.c` and the manual page `ts_dptbl(4)` (names in brackets); the
 //! book "Solaris Internals". Left out: the interactive class, kernel priorities, the swapper,
@@ -28,18 +27,18 @@ use crate::world::World;
 /// The highest level of time sharing, where programs begin that an interactive shell starts; no
 /// thread is raised from it.
 const TOP: u8 = 59;
-/// Where a thread begins that comes to time sharing from another class (`tsmedumdpri`).
+/// The first level of a thread that joins time sharing from another class (`tsmedumdpri`).
 const MIDDLE: u8 = 29;
-/// How often priorities are raised (`ts_update`).
+/// The time between raises of priorities (`ts_update`).
 const RAISE: u64 = 1_000_000_000;
-/// So many ticks after it was put on a CPU, a thread's cache there no longer counts
+/// This many ticks after it was put on a CPU, a thread's cache there no longer counts
 /// (`rechoose_interval`).
 const WARM: u64 = 3;
-/// From this priority on, so many threads more may wait here than on the next CPU
+/// From this priority on, this many threads more may wait here than on the next CPU
 /// (`RUNQ_MATCH_PRI`, `RUNQ_MAX_DIFF`).
 const MATCH: (u8, usize) = (16, 2);
 
-/// How long a turn is at a level (`ts_quantum`).
+/// The length of a turn at a level (`ts_quantum`).
 fn quantum(level: u8) -> Nanos {
     Nanos::from_millis(match level {
         0..=9 => 200,
@@ -72,7 +71,7 @@ fn waited(level: u8) -> u8 {
     if level < 49 { returned(level) } else { TOP }
 }
 
-/// What the dispatcher keeps of a thread.
+/// The dispatcher's data of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dispatch {
     /// Its priority.
@@ -81,7 +80,7 @@ pub(crate) struct Dispatch {
     fixed: bool,
     /// A second has ended since it was last lowered or raised (`ts_dispwait`).
     due: bool,
-    /// What is left of its turn, nanoseconds.
+    /// The rest of its turn, nanoseconds.
     left: u64,
     /// It lost its last CPU to a higher priority.
     displaced: bool,
@@ -114,7 +113,7 @@ pub(crate) enum Change {
     Expired,
     Slept,
     Ran,
-    /// For a CPU; whether it had lost one to a higher priority.
+    /// It waited for a CPU; whether it had lost one to a higher priority.
     Waited {
         displaced: bool,
     },
@@ -122,7 +121,7 @@ pub(crate) enum Change {
 
 impl World {
     /// A thread joins the class of fixed priorities (a rank above 0), with a slice or 0 for the
-    /// table's; or time sharing. Tells its rank.
+    /// table's; or time sharing. Returns its rank.
     pub(crate) fn joins_class(&mut self, tid: Tid, rank: u8, slice: f64) -> u8 {
         let thread = &mut self.threads[tid as usize];
         let dispatch = &mut thread.dispatch;
@@ -189,14 +188,15 @@ impl World {
         }
     }
 
-    /// Once a second, all threads of time sharing are due (`ts_update`), but those on top.
+    /// Once a second, all threads of time sharing are due (`ts_update`), except those on the
+    /// highest level.
     fn raise(&mut self) {
         if self.now < self.raised + RAISE {
             return;
         }
         self.raised = self.now - self.now % RAISE;
         let count = self.threads.len();
-        // Who is raised first comes first; who that is changes.
+        // The thread that is raised first comes first; this changes from second to second.
         let first = (mix(self.seed ^ self.now) % count as u64) as usize;
         for tid in (0..count).map(|position| ((first + position) % count) as Tid) {
             let thread = &self.threads[tid as usize];
@@ -273,7 +273,7 @@ impl World {
         }
     }
 
-    /// A thread has lost its CPU, and waits in its queue: elsewhere it may come sooner.
+    /// A thread has lost its CPU, and waits in its queue: it may run earlier elsewhere.
     pub(crate) fn makes_room(&mut self, tid: Tid, cpu: usize) {
         if !self.kernel.is_solaris() {
             return;
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_that_of_the_manual_page() {
+    fn the_table_matches_the_manual_page() {
         // Level: quantum in ms, expired, returned from sleep, waited for a CPU.
         let rows = [
             (0, 200, 0, 50, 50),

@@ -1,22 +1,22 @@
-//! Telling that no thread can go on any more.
+//! Detects that no thread can ever go on.
 //!
 //! A simulation in which nothing is due is over. But a clock that interrupts a spinning thread is
-//! always due. The next quantum of a policy is always due, too, whether any thread gets on or not.
-//! Now and then every thread is therefore asked what it waits for. If no thread computes or sleeps,
+//! always due. The next quantum of a policy is always due, too, whether any thread makes progress
+//! or not. Now and then every thread's wait is therefore checked. If no thread computes or sleeps,
 //! and nothing that any thread waits for has come, nothing ever will: only a running thread opens a
-//! barrier, gives a lock back, or fills a queue. That is exact, whatever is still due.
+//! barrier, releases a lock, or fills a queue. That is exact, whatever is still due.
 
 use crate::model::Op;
 use crate::thread::{Doing, Place, Thread, Waiting};
 use crate::world::{Effect, World};
 
-/// How many instants lie between two looks, and one more for each thread, so that looking costs
+/// The number of instants between two checks, and one more for each thread, so that checking costs
 /// next to nothing.
 const INSTANTS: usize = 1000;
 
 impl World {
-    /// An instant has passed: tells whether any thread can still go on, as far as that was looked
-    /// at.
+    /// An instant has passed: returns whether any thread can still go on, as far as that was
+    /// checked.
     pub(crate) fn gets_on(&mut self) -> bool {
         if self.patience > 0 {
             self.patience -= 1;
@@ -33,8 +33,8 @@ impl World {
         self.threads.iter().filter(|thread| thread.place != Place::Ended)
     }
 
-    /// Whether a thread can go on without another that does: a thread that sleeps needs one that
-    /// wakes it, unless a time does.
+    /// Whether a thread can go on without another that does: a sleeping thread needs one that wakes
+    /// it, unless a timer does.
     fn can_go_on(&self, thread: &Thread) -> bool {
         let program = &self.programs[usize::from(thread.turn.program)];
         let sync = &program.sync;
@@ -61,7 +61,7 @@ impl World {
             }
             (Waiting::Queue, Some(Op::Pop(number))) => sync.queues[usize::from(*number)].items > 0,
             (Waiting::No, _) => match thread.doing {
-                // It has more to do than time lasts.
+                // It has more to compute than time lasts.
                 Doing::Compute { .. } if thread.pace.rate > 0.0 => {
                     let horizon = thread.horizon().and_then(|nanos| self.now.checked_add(nanos));
                     horizon.is_some_and(|at| at < u64::MAX)

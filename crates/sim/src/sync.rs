@@ -1,12 +1,12 @@
-//! What the threads of one program wait at: barriers, locks, bounded queues, and the beginnings of
-//! parallel regions.
+//! The barriers, locks, bounded queues and beginnings of parallel regions where the threads of one
+//! program wait.
 
 use std::collections::VecDeque;
 
 use crate::model::Model;
 use crate::thread::Tid;
 
-/// All of one program's, by the numbers that its script uses.
+/// All of one program's, by the numbers in its script.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sync {
     pub(crate) barriers: Vec<Barrier>,
@@ -15,27 +15,27 @@ pub(crate) struct Sync {
     pub(crate) team: Team,
 }
 
-/// Which barrier.
+/// A barrier's identity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Gate {
-    /// One of all threads, by its number in the script.
+    /// A barrier of all threads, by its number in the script.
     Numbered(u16),
-    /// That of the threads of a region.
+    /// The barrier of the threads of a region.
     OfTheTeam,
 }
 
-/// The threads that a malleable program has in its parallel region, or had in the last one.
+/// The threads of a malleable program in its present or last parallel region.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Team {
     /// How many, from 1.
     pub(crate) threads: u16,
-    /// How many were asked for last; 0: none yet.
+    /// How many were requested last; 0: none yet.
     pub(crate) asked: u16,
     /// Whether the answer is waited for.
     pub(crate) waits: bool,
-    /// Where all threads come together at the beginning of a region.
+    /// The barrier of all threads at the beginning of a region.
     pub(crate) entry: Barrier,
-    /// Where those in it do.
+    /// The barrier of the threads in the region.
     pub(crate) meeting: Barrier,
 }
 
@@ -44,14 +44,14 @@ pub(crate) struct Team {
 pub(crate) struct Barrier {
     /// How often it has opened.
     pub(crate) round: u64,
-    /// Who has arrived since.
+    /// The threads that have arrived since.
     pub(crate) waiters: Vec<Tid>,
-    /// When the first of them did, nanoseconds.
+    /// The time of the first arrival, nanoseconds.
     pub(crate) began: u64,
 }
 
 impl Barrier {
-    /// With room for so many.
+    /// A barrier with room for this many threads.
     fn of(threads: usize) -> Barrier {
         Barrier { round: 0, waiters: Vec::with_capacity(threads), began: 0 }
     }
@@ -61,11 +61,11 @@ impl Barrier {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lock {
     pub(crate) holder: Option<Tid>,
-    /// In order of arrival.
+    /// The threads that wait, in order of arrival.
     pub(crate) waiters: VecDeque<Tid>,
     /// How long each thread of the program has slept for it, nanoseconds.
     pub(crate) waited: Vec<u64>,
-    /// Who gave it back last, and on which CPU.
+    /// The thread that released it last, and its CPU.
     pub(crate) given_back: Option<(Tid, u16)>,
 }
 
@@ -74,14 +74,14 @@ pub(crate) struct Lock {
 pub(crate) struct Channel {
     pub(crate) items: u32,
     pub(crate) capacity: u32,
-    /// The threads that wait for an item, and the threads that wait for room. Both can be there at
-    /// once: a thread that has been woken has not yet taken what it was woken for.
+    /// The threads that wait for an item, and the threads that wait for room. There can be both at
+    /// once: a thread that has been woken has not yet taken its item or room.
     pub(crate) takers: VecDeque<Tid>,
     pub(crate) givers: VecDeque<Tid>,
 }
 
 impl Sync {
-    /// What a model names.
+    /// The objects that a model names.
     pub(crate) fn new(model: &Model) -> Sync {
         let threads = usize::from(model.threads);
         let waiters = || VecDeque::with_capacity(threads);
@@ -91,7 +91,7 @@ impl Sync {
             takers: waiters(),
             givers: waiters(),
         };
-        // Filled one by one: a clone would not keep the room that was made.
+        // Filled one by one: a clone would not keep the reserved room.
         Sync {
             barriers: (0..model.barriers).map(|_| Barrier::of(threads)).collect(),
             locks: (0..model.locks)
@@ -108,7 +108,7 @@ impl Sync {
         }
     }
 
-    /// How often all threads have met, or begun a region together.
+    /// How often all threads have passed a barrier, or begun a region together.
     pub(crate) fn passages(&self) -> u64 {
         let met: u64 = self.barriers.iter().map(|barrier| barrier.round).sum();
         met + self.team.entry.round + self.team.meeting.round

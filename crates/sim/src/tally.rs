@@ -1,10 +1,9 @@
-//! How threads lost their CPUs, and what a program did in each interval: what a trace of the kernel
-//! would show.
+//! How threads lost their CPUs, and what a program did in each interval, as in a trace of the
+//! kernel.
 //!
 //! An involuntary switch is an *expiry* if the turn was used up, else a *preemption*: by a thread
 //! of the same program (*backstabbing*, in the paper on faithful scheduling), or by another
-//! program's. Counting costs an addition a switch, and keeping intervals is done only when asked
-//! for.
+//! program's. Counting costs an addition per switch. Intervals are kept only on request.
 
 use cosched_core::{Nanos, ProgramId};
 
@@ -17,35 +16,35 @@ use crate::world::World;
 pub struct Tally {
     /// Switches after a turn that was used up.
     pub expired: u64,
-    /// Before that, in favour of a thread of the same program.
+    /// Preemptions by a thread of the same program.
     pub by_sibling: u64,
-    /// Before that, in favour of another program's thread.
+    /// Preemptions by another program's thread.
     pub by_other: u64,
-    /// A thread that waited at a barrier gave its CPU to a sibling that was late.
+    /// Switches in which a thread that waited at a barrier gave its CPU to a late sibling.
     pub donated: u64,
-    /// A thread that waited at a barrier let the thread that came next have its CPU.
+    /// Switches in which a thread that waited at a barrier yielded its CPU to the next thread.
     pub yielded: u64,
-    /// Of the first three: the thread held a lock.
+    /// How many of the first three were of a thread that held a lock.
     pub holders: u64,
     /// Switches because a thread waited for a lock.
     pub for_locks: u64,
-    /// Of these: the lock's holder had lost its CPU, and waited for one.
+    /// How many of these happened while the lock's holder had lost its CPU, and waited for one.
     pub holder_queued: u64,
     /// How often a lock went from one thread to another in the same package.
     pub transfers_inside: u64,
-    /// To one in another package.
+    /// How often a lock went from one thread to another in another package.
     pub transfers_across: u64,
     /// How often a thread was given a CPU.
     pub turns: u64,
     /// Changes of priority after a turn that was used up (time sharing).
     pub changes_expired: u64,
-    /// After sleep.
+    /// Changes of priority after sleep.
     pub changes_slept: u64,
-    /// Of a running thread that was due.
+    /// Changes of priority of a running thread that was due.
     pub changes_ran: u64,
-    /// Of one that waited for a CPU.
+    /// Changes of priority of a thread that waited for a CPU.
     pub changes_waited: u64,
-    /// Of these: it had been preempted.
+    /// How many of these were of a preempted thread.
     pub changes_preempted: u64,
 }
 
@@ -75,22 +74,23 @@ impl Tally {
 /// What a program did in an interval; times are summed over its threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Which run of which program.
+    /// The run of the program.
     pub program: ProgramId,
     /// How many threads it has.
     pub threads: u16,
-    /// From when.
+    /// The start.
     pub from: Nanos,
-    /// Until when.
+    /// The end.
     pub to: Nanos,
-    /// On CPUs.
+    /// Time on CPUs.
     pub ran: Nanos,
-    /// In queues for a CPU: divided by the interval, the mean length of its part of the run queue.
+    /// Time in queues for a CPU: divided by the interval, the mean length of its part of the run
+    /// queue.
     pub queued: Nanos,
-    /// Threads in queues for a CPU at the end: its part of the run queue, as a tool that looks once
-    /// an interval tells it.
+    /// Threads in queues for a CPU at the end: its part of the run queue, as seen by a tool that
+    /// samples once an interval.
     pub queue: u16,
-    /// Asleep at locks, barriers and queues.
+    /// Time asleep at locks, barriers and queues.
     pub waited: Nanos,
     /// Last-level references.
     pub references: f64,
@@ -98,7 +98,7 @@ pub struct Interval {
     pub misses: f64,
     /// Switches because a thread waited.
     pub voluntary: u64,
-    /// All others, and priorities.
+    /// All other switches, and changes of priority.
     pub tally: Tally,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Watch {
     from: u64,
     next: u64,
     pub(crate) rows: Vec<Interval>,
-    /// By the program's position: of which run, and what it had done when the interval began.
+    /// By the program's position: its run, and its usage when the interval began.
     before: Vec<(ProgramId, Used, Tally)>,
 }
 
@@ -121,7 +121,7 @@ impl Watch {
 }
 
 impl World {
-    /// Ends the intervals that end before a time; nothing happens until then.
+    /// Ends the intervals that end before a time; there is no event until then.
     pub(crate) fn keep_watch(&mut self, until: u64) {
         while let Some(watch) = self.watch.as_ref().filter(|watch| watch.next <= until) {
             self.now = watch.next;
@@ -180,7 +180,7 @@ impl World {
         &mut self.programs[program].tally
     }
 
-    /// A running thread loses its CPU to one of a program.
+    /// A running thread loses its CPU to a thread of program `to`.
     pub(crate) fn tally_loss(&mut self, tid: Tid, to: u16) {
         let thread = &mut self.threads[tid as usize];
         if std::mem::take(&mut thread.yields) {
@@ -197,8 +197,8 @@ impl World {
         tally.holders += u64::from(holds);
     }
 
-    /// A running thread is about to leave its CPU of its own accord, and stays runnable: for a
-    /// sibling, or for the thread that comes next.
+    /// A running thread is about to leave its CPU voluntarily, and stays runnable: for a sibling,
+    /// or for the next thread.
     pub(crate) fn tally_yield(&mut self, tid: Tid, donates: bool) {
         self.threads[tid as usize].yields = true;
         let tally = self.tally(tid);
@@ -222,7 +222,7 @@ impl World {
         tally.holder_queued += u64::from(queued);
     }
 
-    /// A thread is given a CPU.
+    /// A thread gets a CPU.
     pub(crate) fn tally_turn(&mut self, tid: Tid) {
         self.tally(tid).turns += 1;
     }

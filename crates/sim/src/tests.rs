@@ -1,4 +1,4 @@
-//! The model against closed forms and relations that must hold of any machine.
+//! The model compared with closed forms, and with relations that hold for any machine.
 
 use cosched_core::engine::outcome::Outcome;
 use cosched_core::engine::{Engine, Entry, Error, Limits, Setup};
@@ -9,7 +9,7 @@ use crate::hardware::{Bus, Hardware, Scope, topology};
 use crate::model::{Mix, Model, Op};
 use crate::{Costs, Halted, Job, Kernel, Sim};
 
-/// A machine on which nothing costs anything but computing.
+/// A machine on which nothing costs time but computing.
 pub(crate) fn ideal(shape: &str) -> Hardware {
     Hardware {
         name: shape.to_owned(),
@@ -39,7 +39,7 @@ fn plain() -> Mix {
     Mix::computing(1.0)
 }
 
-/// Every line from memory: nothing is gained by a cache.
+/// Every line comes from memory: a cache gains nothing.
 fn streaming() -> Mix {
     Mix { misses: 0.02, misses_without_cache: 0.02, parallelism: 4.0, ..plain() }
 }
@@ -86,7 +86,7 @@ impl Scenario {
     }
 }
 
-/// Within a share of what is expected.
+/// Checks that a value is within a share of the expected one.
 #[track_caller]
 fn near(found: f64, expected: f64, share: f64) {
     assert!((found - expected).abs() <= share * expected, "{found} instead of {expected}");
@@ -132,7 +132,7 @@ fn a_serial_part_limits_the_speedup_as_amdahl_says() {
 }
 
 #[test]
-fn streaming_threads_get_together_what_the_bus_gives() {
+fn streaming_threads_share_the_bandwidth_of_the_bus() {
     // Alone, a thread sends 64 bytes for each of 0.02 misses per instruction, at 1 + 0.02 * 100 / 4
     // = 1.5 cycles each.
     let alone = 64.0 * 0.02 / 1.5;
@@ -148,7 +148,7 @@ fn streaming_threads_get_together_what_the_bus_gives() {
 }
 
 #[test]
-fn programs_that_do_not_fit_a_cache_together_slow_each_other_down() {
+fn programs_too_big_for_a_shared_cache_slow_each_other() {
     let cached = Mix { misses: 0.0, misses_without_cache: 0.01, footprint: 1e6, ..streaming() };
     let alone = Scenario::new("core:2", vec![Model::parallel(1, WORK, cached)]).ends();
     near(alone[0], 0.1, 1e-6);
@@ -168,11 +168,12 @@ fn siblings_on_one_core_get_their_share_of_it() {
 }
 
 #[test]
-fn a_lock_lets_one_in_at_a_time() {
+fn a_lock_admits_one_thread_at_a_time() {
     for spin in [Nanos::ZERO, Nanos::from_micros(20), Nanos::NEVER] {
         let model = Model::lock(4, 1000, 1e4, 1e4, plain(), spin);
         let ends = Scenario::new("core:4", vec![model]).ends();
-        // 4000 times 10 us inside; outside is hidden behind the others' inside, but for the first.
+        // 4000 times 10 us inside. The time outside is hidden behind the others' inside, except the
+        // first.
         assert!(ends[0] >= 0.04 && ends[0] < 0.041, "{spin}: {ends:?}");
     }
 }
@@ -197,7 +198,8 @@ fn the_slowest_stage_sets_the_pace_of_a_pipeline() {
     let script = [first, middle, last].concat();
     let model = Model { script, queues: vec![4, 4], ..Model::parallel(4, 0.0, plain()) };
     let ends = Scenario::new("core:4", vec![model]).ends();
-    // Two threads of 1 ms per item, and the first and the last item's way through the other stages.
+    // Two threads of 1 ms per item, and the time of the first and the last item in the other
+    // stages.
     near(ends[0], f64::from(items) / 2.0 * 1e-3, 0.01);
 }
 
@@ -215,7 +217,7 @@ fn sleeping_takes_time_and_no_cpu() {
 }
 
 #[test]
-fn spinning_barriers_suffer_beside_each_other_and_not_in_gangs() {
+fn spinning_barriers_suffer_together_and_not_in_gangs() {
     let model = Model::barriers(4, 2000, 1e5, plain(), Nanos::NEVER);
     let models = vec![model; 3];
     let alone = 0.2;
@@ -226,7 +228,7 @@ fn spinning_barriers_suffer_beside_each_other_and_not_in_gangs() {
     assert!(linux > 1.5 * gang, "linux {linux}, gang {gang}");
 }
 
-/// Threads that the first one makes after a millisecond, and that then meet at a spinning barrier
+/// Threads that the first one makes after a millisecond, and that then wait at a spinning barrier
 /// every 0.1 ms.
 fn made_late(rounds: u32) -> Model {
     let script = vec![
@@ -240,7 +242,7 @@ fn made_late(rounds: u32) -> Model {
 }
 
 #[test]
-fn a_thread_that_is_made_while_all_cpus_are_taken_stays_with_its_parent() {
+fn a_new_thread_stays_with_its_parent_if_cpus_are_busy() {
     let alone = Scenario::new("core:2", vec![made_late(50)]).ends();
     near(alone[0], 0.001 + 50.0 * 1e-4, 1e-6);
     // Both programs have their two threads on one CPU each then: one round for each tick of 4 ms.
@@ -248,8 +250,9 @@ fn a_thread_that_is_made_while_all_cpus_are_taken_stays_with_its_parent() {
     assert!(both.iter().all(|end| (0.15..0.25).contains(end)), "{both:?}");
 }
 
+/// Stray moves and interruptions make siblings share a CPU now and then.
 #[test]
-fn strays_and_interruptions_bring_siblings_together_now_and_then() {
+fn strays_and_interruptions_mix_siblings_sometimes() {
     let quiet = Scenario::new("core:2", vec![made_late(1000); 2]);
     let mut busy = Scenario::new("core:2", vec![made_late(1000); 2]);
     busy.hardware.strays_per_second = 5.0;
@@ -267,8 +270,9 @@ fn an_interruption_is_a_switch_that_takes_no_time() {
     assert!((70..130).contains(&switches), "{switches}");
 }
 
+/// A kernel timer is no switch where a thread waits for the CPU.
 #[test]
-fn a_timer_of_the_kernel_is_a_switch_only_where_nobody_waits_for_the_cpu() {
+fn a_kernel_timer_is_a_switch_only_on_a_free_cpu() {
     let switches = |programs: usize, often: f64| {
         let models = vec![Model::parallel(1, 10.0 * WORK, plain()); programs];
         let mut scenario = Scenario::new("core:1", models);
@@ -280,13 +284,13 @@ fn a_timer_of_the_kernel_is_a_switch_only_where_nobody_waits_for_the_cpu() {
     };
     let alone = switches(1, 50.0);
     assert!((35..65).contains(&alone), "{alone}");
-    // Two for two seconds: they change places at every tick anyway.
+    // Two programs for two seconds: they alternate at every tick anyway.
     let (without, with) = (switches(2, 0.0), switches(2, 50.0));
     assert!(without.abs_diff(with) <= 10, "{without}, {with}");
 }
 
 #[test]
-fn a_tick_takes_time_and_lets_threads_that_share_a_lock_meet() {
+fn a_tick_takes_time_and_makes_lock_users_collide() {
     let time = |tick: f64| {
         let mut scenario = Scenario::new("core:1", vec![Model::parallel(1, WORK, plain())]);
         scenario.hardware.tick_nanos = tick;
@@ -317,11 +321,12 @@ fn a_slow_wake_up_does_not_fall_into_step_with_a_lock() {
     }
 }
 
+/// Figure 2 of the TiDon paper.
 #[test]
-fn gangs_leave_cpus_idle_as_in_figure_2_of_the_tidon_paper_unless_they_share_a_quantum() {
+fn gangs_leave_cpus_idle_unless_they_share_a_quantum() {
     // Three threads, two and two on four CPUs. While the three run, one CPU is idle and neither of
-    // the others may use it, though both could run: that is the fragmentation of the figure. Two at
-    // a time fit into one quantum.
+    // the others may use it, though both could run: this is the fragmentation of the figure. The
+    // two programs of two threads fit into one quantum.
     let threads = [3, 2, 2];
     let models: Vec<Model> =
         threads.iter().map(|threads| Model::parallel(*threads, 4.0 * WORK, plain())).collect();
@@ -343,8 +348,9 @@ fn gangs_leave_cpus_idle_as_in_figure_2_of_the_tidon_paper_unless_they_share_a_q
     near(used / (4.0 * gang.total.as_secs_f64()), 7.0 / 12.0, 1e-3);
 }
 
+/// A run is equal for equal seeds, and takes twice as long if everything takes twice as long.
 #[test]
-fn a_run_is_the_same_for_the_same_seed_and_twice_as_long_if_all_takes_twice_as_long() {
+fn a_run_repeats_with_its_seed_and_scales_with_time() {
     let models = |times: f64| -> Vec<Model> {
         (0..3).map(|_| Model::barriers(3, 50, times * 1e6, plain(), Nanos::ZERO)).collect()
     };
@@ -368,7 +374,7 @@ fn deadlock(spin: Nanos) -> Model {
 }
 
 #[test]
-fn a_deadlock_is_an_error_and_no_hang_whatever_else_happens_for_ever() {
+fn a_deadlock_is_an_error_even_if_other_events_go_on() {
     let (asleep, spinning) = (deadlock(Nanos::ZERO), deadlock(Nanos::NEVER));
     let forever = Op::Sleep(Nanos::NEVER);
     let sleeps = Model { script: vec![forever], ..Model::parallel(1, 0.0, plain()) };
@@ -387,7 +393,7 @@ fn a_deadlock_is_an_error_and_no_hang_whatever_else_happens_for_ever() {
         // A sleep without an end.
         on(Kind::Linux, &interrupted, vec![sleeps.clone(), spinning.clone()]),
         on(Kind::Gang, &ideal("core:1"), vec![sleeps.clone(), sleeps]),
-        // The longest that a thread can compute is less than this.
+        // The longest time that a thread can compute is less than this.
         on(Kind::Linux, &interrupted, vec![Model::parallel(1, 1e20, plain())]),
     ];
     for scenario in scenarios {
@@ -400,7 +406,7 @@ fn a_deadlock_is_an_error_and_no_hang_whatever_else_happens_for_ever() {
 }
 
 #[test]
-fn a_simulation_ends_soon_after_as_many_events_as_it_may_take() {
+fn a_simulation_ends_soon_after_its_event_limit() {
     let scenario = Scenario::new("core:2", vec![Model::parallel(2, WORK, plain()); 3]);
     let (sim, outcome) = scenario.try_run();
     assert!(outcome.is_ok() && sim.events() > 100, "{} events", sim.events());
@@ -415,9 +421,9 @@ fn a_simulation_ends_soon_after_as_many_events_as_it_may_take() {
 }
 
 #[test]
-fn a_program_that_gets_on_is_not_stuck_however_little_it_does() {
-    // An hour between two instructions; threads that are made later, and spin for one that comes
-    // much later.
+fn a_slow_program_is_not_stuck() {
+    // An hour between two instructions; and threads that are made later, and spin for one that
+    // arrives much later.
     let slow = vec![
         Op::Sleep(Nanos::from_secs(3600)),
         Op::Create,

@@ -1,5 +1,5 @@
-//! One simulated thread: where it is, what it is doing, what the kernel keeps of it, and what it
-//! has used.
+//! One simulated thread: its place, its present operation, the kernel's data about it, and its
+//! usage.
 
 use cosched_core::CpuSet;
 
@@ -12,63 +12,61 @@ pub(crate) type Tid = u32;
 /// A thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
-    /// What queues look at.
+    /// The keys that order queues.
     pub(crate) turn: Turn,
     /// Its number in the program; 0 does the serial parts.
     pub(crate) index: u16,
     pub(crate) place: Place,
-    /// A sibling made it, rather than the process that started the program.
+    /// It was made by a sibling, and not by the process that started the program.
     pub(crate) made: bool,
     /// The CPU that it is on, or was on last.
     pub(crate) cpu: u16,
     pub(crate) doing: Doing,
     /// What it waits for, while it spins or is blocked.
     pub(crate) waiting: Waiting,
-    /// The operation of its script that comes next, or that it is at.
+    /// The next operation of its script, or the present one.
     pub(crate) at: u32,
-    /// How often the loops around that operation were gone through.
+    /// How often the loops around that operation were executed.
     pub(crate) counters: [u32; 4],
     /// Nanoseconds on a CPU that it owes before its own work goes on: switches, wake-ups, ticks.
     pub(crate) owes: f64,
     pub(crate) pace: Pace,
-    /// What it has of a cache.
+    /// Its lines in a cache.
     pub(crate) lines: Lines,
-    /// Until when its account is kept.
+    /// The time up to which its account is kept.
     pub(crate) since: u64,
     /// When it was last put on a CPU, or into a queue, or went to sleep.
     pub(crate) changed: u64,
     /// When it was last on a CPU.
     pub(crate) seen: u64,
-    /// How far behind the average of its queue it was when it left (EEVDF's lag), in virtual
-    /// nanoseconds.
+    /// Its lag behind the average of its queue when it left (EEVDF), in virtual nanoseconds.
     pub(crate) lag: f64,
-    /// What was left until its virtual deadline then.
+    /// The rest until its virtual deadline at that time.
     pub(crate) ahead: f64,
-    /// Until which virtual runtime no thread with as long a slice may interrupt it (EEVDF).
+    /// The virtual runtime up to which no thread with as long a slice may preempt it (EEVDF).
     pub(crate) protected: f64,
-    /// The CPUs of its own, if a plan has given it some, with those of its program taken into
-    /// account.
+    /// Its own CPUs, if a plan has given it some, limited to those of its program.
     pub(crate) mask: Option<Box<CpuSet>>,
-    /// What a plan wants of it beside its program.
+    /// A plan's rule for it in addition to its program's settings.
     pub(crate) rule: Option<Box<cosched_core::ThreadRule>>,
-    /// What Solaris' dispatcher keeps of it.
+    /// Solaris' data about it.
     pub(crate) dispatch: Dispatch,
-    /// Its turn was over when it was last looked at, and it still runs.
+    /// Its turn was over at the last check, and it still runs.
     pub(crate) expired: bool,
-    /// It leaves its CPU of its own accord, and stays runnable.
+    /// It leaves its CPU voluntarily, and stays runnable.
     pub(crate) yields: bool,
-    /// The sibling whose place in the order of turns it has, and which has its own.
+    /// The sibling with which it has exchanged places in the order of turns.
     pub(crate) gift: Option<Tid>,
     /// How many locks it holds.
     pub(crate) holds: u16,
     /// Counts the threads that had its position before.
     pub(crate) generation: u32,
     pub(crate) used: Used,
-    /// Of the instructions, how many were of each mix of the program.
+    /// How many of the instructions were of each mix of the program.
     pub(crate) by_mix: Vec<f64>,
 }
 
-/// What decides whose turn it is; copied into the queue while a thread is in one.
+/// The keys of the order of turns; copied into the queue while a thread is in one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Turn {
     pub(crate) tid: Tid,
@@ -76,8 +74,7 @@ pub(crate) struct Turn {
     pub(crate) program: u16,
     /// 0: shares the CPU with others; else a fixed priority.
     pub(crate) rank: u8,
-    /// It sleeps already, and stays in the queue until it has been behind (EEVDF's delayed
-    /// dequeue).
+    /// It sleeps already, and stays in the queue until it was behind (EEVDF's delayed dequeue).
     pub(crate) delayed: bool,
     /// Its program's group is idle: threads of other groups preempt it as soon as they wake.
     pub(crate) idle: bool,
@@ -88,11 +85,11 @@ pub(crate) struct Turn {
     pub(crate) vruntime: f64,
     /// Virtual deadline (EEVDF).
     pub(crate) deadline: f64,
-    /// How long a turn is, nanoseconds.
+    /// The length of a turn, nanoseconds.
     pub(crate) slice: f64,
 }
 
-/// How a thread gets on with what it computes, at the present price.
+/// A thread's speed at the present price.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     /// Instructions per nanosecond.
@@ -101,10 +98,10 @@ pub(crate) struct Pace {
     pub(crate) misses: f64,
     /// Last-level references per instruction.
     pub(crate) references: f64,
-    /// Bytes per instruction that it uses of the cache: if they are not there, they come.
+    /// Bytes of the cache per instruction that it uses: those that are not there are brought in.
     pub(crate) uses: f64,
     /// While it [refills](crate::cache), bytes per instruction that come back; and the most that
-    /// can, in all.
+    /// can come back in all.
     pub(crate) regains: f64,
     pub(crate) holds: f64,
 }
@@ -114,7 +111,7 @@ pub(crate) struct Pace {
 pub(crate) struct Used {
     /// CPU time, nanoseconds.
     pub(crate) ran: u64,
-    /// Of that, spent looking at memory until it changes.
+    /// The part that was spent spinning.
     pub(crate) spun: u64,
     /// Time in queues.
     pub(crate) queued: u64,
@@ -127,7 +124,7 @@ pub(crate) struct Used {
     pub(crate) switches: [u64; 2],
 }
 
-/// Where a thread is.
+/// A thread's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// On its CPU.
@@ -136,20 +133,20 @@ pub(crate) enum Place {
     Queued,
     /// Asleep until woken.
     Blocked,
-    /// Would be queued, if its program were not frozen.
+    /// It would be queued, if its program were not frozen.
     Held,
     /// Ended.
     Ended,
 }
 
-/// What a thread does with the CPU when it has one.
+/// What a thread does while it has a CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Doing {
-    /// Nothing yet: its next operation has to be looked at.
+    /// Nothing yet: its next operation has to be begun.
     Nothing,
-    /// Computes; so many instructions are left, of this mix of the program.
+    /// Computes; this many instructions are left, of this mix of the program.
     Compute { left: f64, mix: u16 },
-    /// Looks at memory until it changes, or for so many nanoseconds more.
+    /// Spins, for this many nanoseconds more.
     Spin { left: u64 },
 }
 
@@ -158,15 +155,15 @@ pub(crate) enum Doing {
 pub(crate) enum Waiting {
     /// Nothing.
     No,
-    /// The end of this round of the barrier that its operation names.
+    /// The end of this round of its operation's barrier.
     Barrier { round: u64 },
     /// The beginning of a parallel region: the end of this round of its entry.
     Region { round: u64 },
-    /// The lock that its operation names.
+    /// Its operation's lock.
     Lock,
-    /// An item, or room for one, in the queue that its operation names.
+    /// An item, or room for one, in its operation's queue.
     Queue,
-    /// A time.
+    /// A point in time.
     Time,
 }
 
@@ -215,8 +212,8 @@ impl Thread {
         }
     }
 
-    /// Books the time since the last booking, if it is on a CPU. `fair`: whether its virtual time
-    /// goes on, too. Tells how many bytes it has brought into its cache that were not there.
+    /// Accounts for the time since the last update, if it is on a CPU. `fair`: whether its virtual
+    /// time goes on, too. Returns how many bytes it has brought into its cache.
     pub(crate) fn account(&mut self, now: u64, fair: bool) -> f64 {
         if self.place != Place::Running || self.since == now {
             return 0.0;
@@ -247,7 +244,7 @@ impl Thread {
         0.0
     }
 
-    /// Its queue counts virtual time from another moment.
+    /// Moves the zero of virtual time in its queue.
     pub(crate) fn shift(&mut self, base: f64) {
         if self.turn.rank == 0 {
             self.turn.vruntime -= base;
@@ -256,7 +253,7 @@ impl Thread {
         }
     }
 
-    /// Whether it is done with bringing back its lines before it is done with computing.
+    /// Whether its lines are back before it has finished computing.
     pub(crate) fn refills_first(&self) -> bool {
         match self.doing {
             Doing::Compute { left, .. } => {
@@ -266,7 +263,7 @@ impl Thread {
         }
     }
 
-    /// What it computes is done, but for what rounding has left.
+    /// Finishes its computation, including what rounding has left.
     pub(crate) fn finishes(&mut self) {
         if let Doing::Compute { left, mix } = self.doing {
             self.books(left, mix);
@@ -282,12 +279,12 @@ impl Thread {
         self.used.misses += instructions * self.pace.misses;
     }
 
-    /// In how many nanoseconds it is done with what it does, or has its lines back, if nothing
-    /// changes; `None` for never.
+    /// The nanoseconds until it has finished, or has its lines back, if nothing changes; `None` for
+    /// never.
     pub(crate) fn horizon(&self) -> Option<u64> {
         match self.doing {
             Doing::Nothing => Some(self.owes.ceil() as u64),
-            // Rounded up: no thread is done before it is.
+            // Rounded up: no thread finishes early.
             Doing::Compute { left, .. } => {
                 let until =
                     if self.refills_first() { self.lines.lost / self.pace.regains } else { left };

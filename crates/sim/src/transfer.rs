@@ -1,12 +1,11 @@
-//! What a lock brings along: the data that it guards, from wherever that was written last.
+//! The data that a lock guards: it is transferred with the lock from where it was written last.
 //!
-//! A thread that takes a lock finds the cache lines of what it guards in the caches of the CPU on
-//! which the lock was given back last. From the same CPU they cost nothing. From another CPU each
-//! takes as long as a signal does over that distance, on the critical path: the lock is held
-//! meanwhile. A line that comes from behind another last-level cache is a last-level miss, any
-//! other one a reference. The model tells how many lines there are; without any, nothing has to
-//! come. Locks that go from one thread to another are counted in any case: inside a package, or
-//! across.
+//! A thread that takes a lock finds the guarded cache lines in the caches of the CPU on which the
+//! lock was released last. From the same CPU they cost nothing. From another CPU each takes as long
+//! as a signal does over that distance, on the critical path: the lock is held meanwhile. A line
+//! from behind another last-level cache is a last-level miss, any other one a reference. The model
+//! gives the number of lines; without any, nothing is transferred. Transfers of locks between
+//! threads are counted in any case: inside a package, or across.
 
 use cosched_core::Level;
 
@@ -14,7 +13,7 @@ use crate::thread::Tid;
 use crate::world::World;
 
 impl World {
-    /// A thread has been given a lock, and goes on: from another thread it was transferred.
+    /// A thread has got a lock, and goes on: counts the transfer if another thread had it before.
     pub(crate) fn takes_over(&mut self, tid: Tid, program: usize, number: usize) {
         let cpu = usize::from(self.threads[tid as usize].cpu);
         let runtime = &mut self.programs[program];
@@ -29,7 +28,7 @@ impl World {
         }
     }
 
-    /// The data that a lock guards comes to the thread that has it: so many lines.
+    /// Transfers the data that a lock guards to its new holder: this many lines.
     pub(crate) fn fetch(&mut self, tid: Tid, program: usize, number: usize, lines: u32) {
         let cpu = usize::from(self.threads[tid as usize].cpu);
         let given_back = self.programs[program].sync.locks[number].given_back;

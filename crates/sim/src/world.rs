@@ -1,10 +1,10 @@
-//! The state of the simulated machine, and the loop that moves it on.
+//! The state of the simulated machine, and the loop that advances it.
 //!
-//! An instant is worked off in three steps: everything that is due happens; CPUs on which something
-//! has changed choose anew who runs; and CPUs whose threads or surroundings have changed are priced
-//! anew, which gives each thread the time at which it will be done. Choosing can make things happen
-//! in the same instant (a thread that gets a CPU finds its barrier open), so the first two repeat
-//! until nothing is left.
+//! An instant has three steps. Everything that is due happens. CPUs on which something has changed
+//! choose the next thread. CPUs whose threads or co-runners have changed are priced again, which
+//! gives each thread the time at which it will have finished. Choosing can cause events in the same
+//! instant (a thread that gets a CPU finds its barrier open), so the first two steps repeat until
+//! nothing is left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,18 +33,18 @@ pub(crate) struct World {
     pub(crate) kernel: Kernel,
     /// See [`Kernel::stretch`].
     pub(crate) stretch: f64,
-    /// Nanoseconds.
+    /// The present time, nanoseconds.
     pub(crate) now: u64,
-    /// What falls due again and again: slots as [`Due`] numbers them.
+    /// Recurring events: slots as [`Due`] numbers them.
     pub(crate) agenda: Agenda,
-    /// What falls due once.
+    /// Events that happen once.
     pub(crate) effects: Queue<Effect>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) programs: Vec<Program>,
-    /// CPUs that have to choose anew.
+    /// CPUs that have to choose again.
     pub(crate) unsettled: Vec<usize>,
-    /// Threads on CPUs that have to look at their next operation.
+    /// Threads on CPUs that have to begin their next operation.
     pub(crate) ready: Vec<Tid>,
     /// CPUs that have to be priced.
     pub(crate) unpriced: Vec<usize>,
@@ -53,9 +53,9 @@ pub(crate) struct World {
     pub(crate) caches: Vec<Cache>,
     /// How many threads are on the CPUs of each group of each level, or in their queues.
     pub(crate) loads: [Vec<u32>; 4],
-    /// CPUs with nothing to do.
+    /// CPUs with nothing to do, by level and group.
     pub(crate) idle: [Vec<u32>; 4],
-    /// How many wait in those queues.
+    /// How many threads wait in those queues.
     pub(crate) waiting: [Vec<u32>; 4],
     /// How many threads wait in queues, and how many of them have a fixed priority.
     pub(crate) queued: u32,
@@ -64,48 +64,49 @@ pub(crate) struct World {
     pub(crate) by_weight: bool,
     /// Programs whose turn by weight has begun in this instant.
     pub(crate) begun: Vec<usize>,
-    /// The number of the last turn given where turns are taken in order.
+    /// The number of the last turn, where turns are given in order.
     pub(crate) turns: f64,
     /// Last-level misses of runs whose threads are no longer in the list.
     pub(crate) past_misses: f64,
-    /// When the machine as a whole was last read, and how many last-level misses there had been.
+    /// The time of the last reading of the machine as a whole, and the number of last-level misses
+    /// at that time.
     pub(crate) machine_reading: (u64, f64),
     pub(crate) seed: u64,
-    /// What has happened, for the machine's caller.
+    /// Events for the machine's caller.
     pub(crate) out: Vec<Event>,
-    /// How many events were worked off.
+    /// How many events were handled.
     pub(crate) events: u64,
-    /// How many may be worked off, about.
+    /// How many events may be handled, about.
     pub(crate) most_events: u64,
-    /// Who wants to know how far the time has come.
+    /// The receiver of the simulated time.
     pub(crate) told_to: Option<Arc<AtomicU64>>,
-    /// After how many instants it is looked whether any thread can still go on.
+    /// The number of instants until the next check whether any thread can still go on.
     pub(crate) patience: usize,
     /// When priorities were last raised (Solaris), nanoseconds.
     pub(crate) raised: u64,
-    /// What programs did in each interval, if that is to be kept.
+    /// What programs did in each interval, if that is recorded.
     pub(crate) watch: Option<Watch>,
-    /// Who came to a CPU when, if that is to be kept.
+    /// Which thread was put on a CPU when, if that is recorded.
     pub(crate) switches: Option<Vec<Switch>>,
-    /// What share of the machine a thread has a right to.
+    /// The fair share of a thread.
     pub(crate) shares: Shares,
 }
 
-/// A CPU goes over to a thread, or to none.
+/// A CPU switches to a thread, or to none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// When.
+    /// The time.
     pub at: Nanos,
-    /// Which CPU, by its position in the topology.
+    /// The CPU, by its position in the topology.
     pub cpu: u16,
-    /// Whose thread, and its number in the program.
+    /// The thread: its program, and its number in the program.
     pub to: Option<(ProgramId, u16)>,
 }
 
-/// What falls due again and again.
+/// Recurring events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Due {
-    /// The thread on a CPU is done with what it does.
+    /// The thread on a CPU has finished its operation.
     Horizon(usize),
     /// The clock interrupts a CPU.
     Tick(usize),
@@ -117,10 +118,10 @@ enum Due {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Effect {
     Start(u16),
-    /// If the number is still the program's own.
+    /// A freeze, if the number is still the program's own.
     Freeze(u16, u64),
     Thaw(u16, u64),
-    /// To be told when it comes.
+    /// Report it at this time.
     Tell(Happening),
 }
 
@@ -129,14 +130,14 @@ pub(crate) enum Effect {
 pub(crate) struct Cpu {
     pub(crate) current: Option<Tid>,
     pub(crate) queue: Vec<Turn>,
-    /// Who ran last.
+    /// The thread that ran last.
     pub(crate) last: Option<Tid>,
     pub(crate) unsettled: bool,
     pub(crate) unpriced: bool,
     pub(crate) ticking: bool,
-    /// When something else interrupts it next, if it is busy then; nanoseconds.
+    /// The time of the next interruption, if it is busy then; nanoseconds.
     pub(crate) interruption: u64,
-    /// At which of its ticks a thread of the kernel's own takes it next; nanoseconds.
+    /// The tick at which a kernel thread takes it next; nanoseconds.
     pub(crate) housekeeping: u64,
     /// How many threads are on it or wait for it.
     pub(crate) load: u32,
@@ -146,7 +147,7 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    /// Takes a thread out of the queue, whose order stays.
+    /// Removes a thread from the queue, whose order stays.
     pub(crate) fn remove(&mut self, tid: Tid) {
         if let Some(position) = self.queue.iter().position(|turn| turn.tid == tid) {
             self.queue.remove(position);
@@ -161,7 +162,7 @@ pub(crate) struct Program {
     pub(crate) model: Model,
     /// Its share, where programs have one.
     pub(crate) weight: f64,
-    /// What the last plan has told of it, and what of that the kernel has made true.
+    /// The settings of the last plan, as far as the kernel has applied them.
     pub(crate) settings: Settings,
     /// Its nice value as a weight.
     pub(crate) nice_weight: f64,
@@ -171,29 +172,29 @@ pub(crate) struct Program {
     pub(crate) part: Option<cosched_core::Turn>,
     /// Its threads interrupt no other thread when they wake up.
     pub(crate) batch: bool,
-    /// `None`: all.
+    /// Its CPUs; `None`: all.
     pub(crate) cpus: Option<CpuSet>,
     pub(crate) frozen: bool,
-    /// Since when; and for how long before.
+    /// The start of the present freeze; and how long it was frozen before.
     pub(crate) frozen_since: u64,
     pub(crate) frozen_before: u64,
-    /// Its threads lie side by side in the world's list.
+    /// The position of its first thread in the world's list; the others follow.
     pub(crate) first: Tid,
     pub(crate) alive: u16,
-    /// How many of them run or want to.
+    /// How many of them are runnable.
     pub(crate) runnable: u32,
     pub(crate) sync: Sync,
     /// How many bytes of each cache it has evicted.
     pub(crate) evicted: Vec<f64>,
-    /// Whether it is at each cache, and what it missed there.
+    /// Whether it is at each cache, and how much was evicted there in its absence.
     pub(crate) presences: Vec<Presence>,
     /// A freeze or thaw with another number is no longer wanted.
     pub(crate) order: u64,
-    /// What was last read of it.
+    /// Its last reading.
     pub(crate) reading: Reading,
     /// How its threads lost their CPUs, since it began.
     pub(crate) tally: Tally,
-    /// What its barriers took, and what share of the machine its threads had a right to.
+    /// The durations of its barriers, and its threads' fair share of the machine.
     pub(crate) delays: Delays,
 }
 
@@ -255,8 +256,8 @@ impl World {
         }
     }
 
-    /// Moves on until something is to be told, or until a time. Tells whether anything is still to
-    /// come, of itself or, as far as `others` may, from programs that are not here yet.
+    /// Advances until there is an event to report, or until a time. Returns whether anything is
+    /// still to come, by itself or, as far as `others` may, from programs that have not arrived.
     pub(crate) fn advance(&mut self, until: u64, others: bool) -> bool {
         self.settle();
         while self.out.is_empty() {
@@ -288,7 +289,7 @@ impl World {
         }
     }
 
-    /// When something is due.
+    /// The time of the next event.
     fn next_time(&self) -> Option<u64> {
         let (again, once) = (self.agenda.first(), self.effects.first());
         match (again, once) {
@@ -297,7 +298,7 @@ impl World {
         }
     }
 
-    /// What is due first happens.
+    /// Handles the first events that are due.
     fn happen(&mut self) {
         let again = self.agenda.first();
         let once = self.effects.first();
@@ -312,7 +313,7 @@ impl World {
         self.agenda.clear(slot);
         match self.due(slot) {
             Due::Horizon(cpu) => {
-                // Something else may have taken the thread off its CPU in this instant.
+                // Another event may have taken the thread off its CPU in this instant.
                 if let Some(tid) = self.cpus[cpu].current {
                     self.account(tid);
                     self.done(tid);
@@ -340,7 +341,7 @@ impl World {
         2 * self.cpus.len() + tid as usize
     }
 
-    /// Until everybody who can go on does.
+    /// Repeats until every thread that can go on does.
     fn settle(&mut self) {
         self.spread_begun();
         loop {
@@ -356,7 +357,7 @@ impl World {
         self.price();
     }
 
-    /// Books the time of a thread until now.
+    /// Accounts for the time of a thread until now.
     pub(crate) fn account(&mut self, tid: Tid) {
         let brought = self.threads[tid as usize].account(self.now, self.kernel.is_fair());
         if brought > 0.0 {
@@ -364,7 +365,7 @@ impl World {
         }
     }
 
-    /// A running thread has come to its horizon.
+    /// A running thread has reached its horizon.
     fn done(&mut self, tid: Tid) {
         match self.threads[tid as usize].doing {
             Doing::Spin { .. } if self.is_donor(tid) => self.look_around(tid),
@@ -403,7 +404,7 @@ impl World {
         self.out.push(Event { at: Nanos(self.now), what });
     }
 
-    /// Notes who has a CPU now.
+    /// Records which thread has a CPU now.
     pub(crate) fn note_switch(&mut self, cpu: usize) {
         let Some(switches) = &mut self.switches else { return };
         let to = self.cpus[cpu].current.map(|tid| {

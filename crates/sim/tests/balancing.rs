@@ -1,4 +1,4 @@
-//! Where a thread goes when work is evened out, on a machine of two packages.
+//! Where a thread goes by load balancing, on a machine of two packages.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,9 +13,9 @@ fn on(cpus: &[usize]) -> Settings {
 }
 
 #[test]
-fn an_idle_cpu_takes_work_of_its_own_package_before_that_of_another() {
+fn an_idle_cpu_takes_work_of_its_own_package_first() {
     for seed in 1..9 {
-        // Three threads keep CPU 0 busy for 3 ms. Then it could take one of the two of CPU 2,
+        // Three threads keep CPU 0 busy for 3 ms. It could then take one of the two of CPU 2,
         // behind the other cache of its package, or one of the three of CPU 4.
         let keeps_busy = (0, computes(1), on(&[0]));
         let (near, far) = ((100, computes(100), on(&[0, 2])), (100, computes(100), on(&[0, 4])));
@@ -39,7 +39,7 @@ fn an_idle_cpu_takes_work_of_its_own_package_before_that_of_another() {
 }
 
 #[test]
-fn packages_are_evened_out_though_there_is_always_something_to_do_inside_one() {
+fn packages_are_balanced_even_if_each_is_always_busy() {
     for seed in 1..5 {
         let programs =
             (0..8).map(|i| (0, computes(60_000), on(if i < 5 { &[0, 1] } else { &[2, 3] })));

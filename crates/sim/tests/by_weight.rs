@@ -36,7 +36,7 @@ fn bursts(computes: u64, sleeps: u64) -> Model {
     program(1, vec![micros(computes), sleep, Op::Repeat { from: 0, times: 10_000, counter: 0 }])
 }
 
-/// Threads that spin at barriers, with so many microseconds between them, for a minute.
+/// Threads that spin at barriers, with this many microseconds between them, for a minute.
 fn barriers(threads: u16, apart: u64) -> Model {
     let rounds = (60_000_000 / apart) as u32;
     Model::barriers(threads, rounds, 1e3 * apart as f64, Mix::computing(1.0), Nanos::NEVER)
@@ -130,18 +130,17 @@ fn a_turn_ends_and_the_next_begins_at_once() {
 }
 
 #[test]
-fn threads_that_share_a_cpu_part_when_their_turn_begins() {
+fn siblings_on_one_cpu_separate_when_their_turn_begins() {
     let begins = Step::Apply(SECOND, in_turn(), 1);
     let ends = Step::Apply(FIRST, filler(), 1);
     for steps in [[begins, ends], [ends, begins]] {
         let mut stage = piled_up();
         stage.submit(&steps);
         stage.until(Nanos::from_millis(300));
-        // The second CPU changes hands at that moment.
+        // The second CPU switches at that moment.
         let row = stage.table(1);
         assert!(row.contains("-250000, B"), "{row}");
-        // The first one does so some ticks later: its thread is still owed what the filler had when
-        // it came.
+        // The first one does so some ticks later: its thread still has the lag behind the filler.
         let shares = stage.shares(2, 310, 450);
         assert!(shares[1] > 2.0 * 0.99, "{shares:?}");
     }
@@ -157,8 +156,8 @@ fn threads_stay_together_where_no_other_cpu_is_free() {
 }
 
 #[test]
-fn threads_in_turn_part_by_balancing_within_some_ticks() {
-    // The turn has begun already when the mask goes, so nothing moves them but the kernel.
+fn siblings_in_turn_separate_within_some_ticks() {
+    // The turn has begun already when the mask goes, so only the kernel moves them.
     let one = Settings { cpus: Some(CpuSet::first(1)), ..in_turn() };
     let mut stage = linux("core:2", vec![(long(2), one), (long(2), filler())]);
     stage.until(Nanos::from_millis(100));
@@ -188,7 +187,7 @@ fn programs_with_barriers_lose_little_by_turns() {
 }
 
 #[test]
-fn leaving_a_turn_gives_back_the_weight_of_before() {
+fn leaving_a_turn_restores_the_earlier_weight() {
     let mut stage = linux("core:1", vec![(long(1), in_turn()), (long(1), filler())]);
     stage.until(Nanos::from_millis(500));
     stage.submit(&[Step::Leave(FIRST), Step::Leave(SECOND)]);

@@ -1,4 +1,4 @@
-//! What a turn of others costs a thread that comes back to the cache: never more than its lines,
+//! The cost of others' turns for a thread that comes back to the cache: never more than its lines,
 //! never more than no cache.
 
 #![allow(clippy::unwrap_used)]
@@ -35,8 +35,8 @@ fn stage(hardware: Hardware, kernel: Kernel, models: &[Model], seed: u64) -> Sta
     Stage::with(hardware, kernel, programs, seed)
 }
 
-/// When the last of some programs has ended on one CPU, seconds; how often one thread followed
-/// another, and misses.
+/// The end of the last program on one CPU, seconds; how often one thread followed another, and
+/// misses.
 fn together(mib: f64, kernel: Kernel, models: &[Model], seed: u64) -> (f64, f64, f64) {
     let hardware = Hardware { cache_bytes: mib * MIB, ..hardware("core:1") };
     let mut stage = stage(hardware, kernel, models, seed);
@@ -52,8 +52,9 @@ fn together(mib: f64, kernel: Kernel, models: &[Model], seed: u64) -> (f64, f64,
     (end, stage.sim.switches().len() as f64, misses)
 }
 
+/// A program that uses no cache costs others nothing by the cache.
 #[test]
-fn a_program_that_keeps_nothing_in_the_cache_costs_others_nothing_there() {
+fn a_program_without_cache_use_costs_others_nothing() {
     let hog = Model::parallel(1, 1e9, Mix::computing(1.0));
     for mib in [4.0, 16.0, 64.0] {
         let own = cached(mib, 1.0);
@@ -64,22 +65,23 @@ fn a_program_that_keeps_nothing_in_the_cache_costs_others_nothing_there() {
     }
 }
 
+/// Programs that fit the cache together cost each other nothing by the cache.
 #[test]
-fn programs_that_fit_the_cache_together_cost_each_other_nothing_there() {
+fn programs_that_fit_the_cache_together_cost_nothing() {
     let (both, switches, misses) =
         together(16.0, Kernel::EEVDF, &[cached(8.0, 1.0), cached(7.9, 1.0)], 1);
     assert!(both <= 2.0 + switches * SWITCH && misses == 0.0, "{both}, {misses} misses");
 }
 
 #[test]
-fn programs_get_on_though_their_turns_are_shorter_than_a_refill() {
+fn turns_shorter_than_a_refill_still_make_progress() {
     // A refill of 16 MiB is 26 ms of misses, a turn a few ticks of 4 ms.
     let (both, ..) = together(16.0, Kernel::EEVDF, &[cached(16.0, 1.0), cached(16.0, 1.0)], 1);
     assert!(both > 3.5 && both <= 4.01, "{both}");
 }
 
 #[test]
-fn a_turn_of_others_costs_one_miss_for_each_line_that_they_have_evicted() {
+fn each_line_evicted_in_a_turn_costs_one_miss() {
     let misses_after_a_turn_of = |mib: f64| {
         let models = [cached(12.0, 2.0), cached(mib, 10.0)];
         let mut stage = stage(hardware("core:1"), Kernel::EEVDF, &models, 1);
@@ -99,7 +101,7 @@ fn a_turn_of_others_costs_one_miss_for_each_line_that_they_have_evicted() {
         let sample = stage.read(1, &[Measure::Counters])[0];
         sample.llc_misses.unwrap() as f64
     };
-    // 4 MiB are free. Of what is evicted, its own part is that of the whole cache.
+    // 4 MiB are free. A program loses the same part of its lines as is evicted of the whole cache.
     for (mib, evicted) in [(3.0, 0.0), (8.0, 4.0 / 16.0), (12.0, 8.0 / 16.0), (16.0, 12.0 / 16.0)] {
         let expected = evicted * 12.0 * MIB / LINE;
         let found = misses_after_a_turn_of(mib);
@@ -107,8 +109,9 @@ fn a_turn_of_others_costs_one_miss_for_each_line_that_they_have_evicted() {
     }
 }
 
+/// A streaming program evicts others at every turn.
 #[test]
-fn a_program_that_streams_evicts_others_at_every_turn_and_loses_nothing_itself() {
+fn streaming_evicts_others_and_loses_nothing() {
     let mix = Mix {
         misses: 0.05,
         misses_without_cache: 0.05,
@@ -129,7 +132,7 @@ fn a_program_that_streams_evicts_others_at_every_turn_and_loses_nothing_itself()
 }
 
 #[test]
-fn a_thread_that_goes_to_another_cache_finds_nothing_there() {
+fn a_thread_finds_no_lines_in_another_cache() {
     let on = |cpu: usize| Settings { cpus: Some(CpuSet::from_iter([cpu])), ..Settings::default() };
     let programs = [(0, cached(12.0, 1.0), on(0))];
     let mut stage = Stage::with(hardware("l3:2 core:1"), Kernel::EEVDF, programs, 1);
@@ -158,8 +161,9 @@ fn programs() -> impl Strategy<Value = Vec<Model>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
+    /// Programs together take at most their sum of times alone, and what switches cost.
     #[test]
-    fn together_programs_take_as_long_as_alone_and_what_switches_cost_at_most(
+    fn together_costs_at_most_what_switches_cost(
         models in programs(),
         kernel in 0usize..4,
         cache in 1.0f64..64.0,

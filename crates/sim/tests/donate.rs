@@ -1,8 +1,7 @@
-//! The time donating barrier against traces worked out by hand, and equations 4 to 6 of its paper.
+//! The time donating barrier compared with traces by hand, and with equations 4 to 6 of its paper.
 //!
 //! CPUs of 1 GHz, on which switches cost nothing, with a clock that ticks at whole milliseconds.
-//! Times are microseconds; v is a virtual runtime in milliseconds. Looking around takes 0.5
-//! microseconds.
+//! Times are microseconds; v is a virtual runtime in milliseconds. A check takes 0.5 microseconds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -33,13 +32,13 @@ fn balance() -> Kernel {
     Kernel { apart: true, ..cfs() }
 }
 
-/// Threads that wait at barriers like this, and spin for ever if they spin.
+/// Threads that wait at barriers in this way, and spin for ever if they spin.
 fn meeting(barrier: AtBarrier, threads: u16, script: Vec<Op>) -> Model {
     let spin = Nanos::NEVER;
     Model { barrier: Some(barrier), spin, barriers: 1, ..program(threads, script) }
 }
 
-/// Two threads that compute so long before a barrier, and as long after it.
+/// Two threads that compute this long before a barrier, and as long after it.
 fn pair(barrier: AtBarrier, time: u64) -> Model {
     meeting(barrier, 2, vec![micros(time), Op::Barrier(0), micros(time)])
 }
@@ -54,12 +53,12 @@ fn played(hardware: Hardware, kernel: Kernel, programs: Vec<(u64, Model)>, seed:
     stage
 }
 
-/// What one CPU does with programs that come at these times.
+/// The trace of one CPU with programs that arrive at these times.
 fn trace(kernel: Kernel, programs: Vec<(u64, Model)>) -> String {
     played(ideal("core:1"), kernel, programs, 1).table(0)
 }
 
-/// What waiting cost the first program.
+/// The first program's waits.
 fn waits(stage: &Stage) -> Waits {
     let ended = stage.events.iter().find_map(|event| match event.what {
         Happening::Exited(id, _, usage) if id.slot == 0 => usage.waits,
@@ -74,9 +73,9 @@ fn near(found: f64, expected: f64) {
 }
 
 #[test]
-fn a_thread_that_waits_gives_its_turn_to_a_sibling_that_is_late() {
+fn a_waiting_thread_donates_its_turn_to_a_late_sibling() {
     //  0      A is at v 6, A1 a slice behind, at 9.
-    //  1      A is at the barrier, at v 7, and looks around.
+    //  1      A is at the barrier, at v 7, and checks.
     //  1.0005 They exchange: A 9, A1 7.0005. A1 runs.
     //  2.0005 A1 opens the barrier, and goes on. A waits for a CPU.
     //  3.0005 A1 ends. A finds the barrier open.
@@ -85,24 +84,26 @@ fn a_thread_that_waits_gives_its_turn_to_a_sibling_that_is_late() {
     // With deadlines: at 2 A1 (v 2) is past A's (1.5), and gets its own place back (v 0, deadline
     // 1.5), which comes first again.
     assert_eq!(trace(eevdf(), donating), "A 0-1000.5, A1 1000.5-3000.5, A 3000.5-4000.5");
-    // Who spins keeps the CPU until its turn is over.
+    // A thread that spins keeps the CPU until its turn is over.
     let spinning = vec![(0, pair(AtBarrier::Spin, 1000))];
     assert_eq!(trace(cfs(), spinning), "A 0-4000, A1 4000-6000, A 6000-7000");
 }
 
 #[test]
-fn what_was_given_is_charged_to_the_giver_when_the_turn_is_over() {
+fn donated_time_is_charged_to_the_donor() {
     let rounds = vec![micros(2000), Op::Barrier(0), Op::Repeat { from: 0, times: 2, counter: 0 }];
     let programs = vec![(0, meeting(AtBarrier::Donate, 2, rounds)), (1000, computes(10))];
     //  0      A is at v 6, A1 at 9.
     //  1      B comes a slice of three behind A (7): at 9.
     //  2      A is at the barrier, at v 8.
     //  2.0005 A 9, A1 8.0005. A1 runs; at 4.0005 it opens the barrier, and goes on.
-    //  5      tick: A1 has had 2.9995 of 2 ms, and is at v 11. They exchange again: A 11, A1 9. B (9) came first.
+    //  5      tick: A1 has had 2.9995 of 2 ms, and is at v 11. They exchange again: A 11, A1 9.
+    //         B (9) came first.
     //  8      tick: B has had 3 of 2 ms, and is at v 12: A1 (9).
     //  9.0005 A1 is at the barrier, at v 10.0005. A is late.
     //  9.001  A1 11, A 10.001. A finds the first barrier open, and computes.
-    // 11.001  A opens the second, and ends. A1 is charged: v 12.001. B (12) runs, for a turn of 3 ms of two.
+    // 11.001  A opens the second, and ends. A1 is charged: v 12.001. B (12) runs, for a turn of 3 ms
+    //         of two.
     // 15      tick: A1 runs, finds the barrier open and ends.
     assert_eq!(
         trace(cfs(), programs),
@@ -110,8 +111,9 @@ fn what_was_given_is_charged_to_the_giver_when_the_turn_is_over() {
     );
 }
 
+/// The thread checks again when its turn comes.
 #[test]
-fn a_thread_that_can_help_nobody_lets_others_run_and_looks_again_when_its_turn_comes() {
+fn a_thread_that_can_help_no_sibling_yields() {
     let script = vec![
         Op::Only { threads: (0, 1), next: 1 },
         micros(1000),
@@ -121,20 +123,23 @@ fn a_thread_that_can_help_nobody_lets_others_run_and_looks_again_when_its_turn_c
     ];
     let programs = vec![(0, meeting(AtBarrier::Donate, 2, script)), (500, computes(10))];
     //  0      A is at v 6, A1 at 9. 0.5: B comes at 6.5 + 2.
-    //  1.0005 A has come to the barrier and gives A1 its turn, which sleeps, so A has it again: v 7.0005.
+    //  1.0005 A has come to the barrier and gives its turn to A1, which sleeps, so A has it again:
+    //         v 7.0005.
     //  1.001  No thread is late and waits for a CPU. B (8.5) is more than 1 ms ahead of A (7.001):
     //         A keeps the CPU until it is not.
     //  1.5    A is at v 7.5, and lets B run.
-    //  4      tick: B is at v 11, 3.5 ahead of A, more than a turn of 3. A looks, and keeps the CPU; it would until v 10.
-    //  6.2005 A1 wakes up, at v 9. A looks, and lets it run. A1 opens the barrier, and ends. So does A.
+    //  4      tick: B is at v 11, 3.5 ahead of A, more than a turn of 3. A checks, and keeps the CPU;
+    //         it would until v 10.
+    //  6.2005 A1 wakes up, at v 9. A checks, and lets it run. A1 opens the barrier. Both end.
     assert_eq!(
         trace(cfs(), programs),
         "A 0-1000.5, A1 1000.5-1000.5, A 1000.5-1500, B 1500-4000, A 4000-6201, A1 6201-6201, B 6201-13701"
     );
 }
 
+/// A thread that spins alone takes over when its sibling loses its CPU.
 #[test]
-fn a_thread_that_spins_alone_takes_over_a_sibling_that_loses_its_cpu() {
+fn a_lone_spinner_takes_over_a_preempted_sibling() {
     // A is done after 1 ms, A1 after 20. A thread that shared its CPU with B would have half of it.
     let script = vec![
         Op::Only { threads: (0, 1), next: 1 },
@@ -158,8 +163,9 @@ fn a_thread_that_spins_alone_takes_over_a_sibling_that_loses_its_cpu() {
     }
 }
 
+/// Without virtual runtimes there is nothing to donate.
 #[test]
-fn without_virtual_runtimes_there_is_nothing_to_give_and_threads_spin() {
+fn without_virtual_runtimes_threads_spin() {
     let rr = kernel(Order::RoundRobin { quantum: Nanos::from_millis(3) });
     for kernel in [rr, Kernel::SOLARIS_TS, Kernel::SOLARIS_FX] {
         let of = |barrier| trace(kernel, vec![(0, pair(barrier, 1000)), (500, computes(10))]);
@@ -168,7 +174,7 @@ fn without_virtual_runtimes_there_is_nothing_to_give_and_threads_spin() {
 }
 
 #[test]
-fn time_is_useful_or_spun_and_lag_is_what_is_missing_of_the_share() {
+fn time_is_useful_or_spun_and_lag_is_the_missing_share() {
     let both = |barrier| played(ideal("core:1"), cfs(), vec![(0, pair(barrier, 1000))], 1);
     let (spinning, donating) = (waits(&both(AtBarrier::Spin)), waits(&both(AtBarrier::Donate)));
     for waits in [spinning, donating] {
@@ -183,8 +189,9 @@ fn time_is_useful_or_spun_and_lag_is_what_is_missing_of_the_share() {
     assert_eq!((spinning.donations, donating.donations), (0, 1));
 }
 
+/// A program's model says whether it requests its waiting times.
 #[test]
-fn a_program_whose_model_does_not_ask_is_told_nothing_of_its_waiting() {
+fn a_program_that_does_not_ask_gets_no_waiting_times() {
     let silent = Model { barrier: None, ..pair(AtBarrier::Spin, 1000) };
     let stage = played(ideal("core:1"), cfs(), vec![(0, silent)], 1);
     let told = stage
@@ -194,22 +201,23 @@ fn a_program_whose_model_does_not_ask_is_told_nothing_of_its_waiting() {
     assert!(!told);
 }
 
-/// T_cpt of a laggard, counted from the first arrival at the barrier on: how long it waits to be
-/// scheduled (0 where it runs), the switch, how long it computes then until it comes to the
-/// barrier, and the barrier's own latency. Equations 4 and 6.
+/// T_cpt of a laggard, counted from the first arrival at the barrier: how long it waits to be
+/// scheduled (0 where it runs), the switch, how long it computes until it arrives at the barrier,
+/// and the barrier's own latency. Equations 4 and 6.
 fn completion(scheduled: f64, switch: f64, reaches: f64, own: f64) -> f64 {
     scheduled + switch + reaches + own
 }
 
+/// Equations 4 to 6.
 #[test]
-fn a_barrier_takes_what_its_latest_thread_does_as_in_equations_4_to_6() {
-    // A comes to the barrier after 1 ms; A1 has its millisecond of computing before it, and no CPU.
-    // A switch takes 10 us.
+fn a_barrier_takes_as_long_as_its_latest_thread() {
+    // A arrives at the barrier after 1 ms; A1 has its millisecond of computing before it, and no
+    // CPU. A switch takes 10 us.
     let hardware = || Hardware { switch_nanos: 10_000.0, ..ideal("core:1") };
     let latency = |barrier| {
         waits(&played(hardware(), cfs(), vec![(0, pair(barrier, 1000))], 1)).latency_seconds
     };
-    // A's first millisecond begins after a switch, too: it comes at 1.01, and its turn ends with
+    // A's first millisecond begins after a switch, too: it arrives at 1.01, and its turn ends with
     // the tick at 4.
     let first = 1.01e-3;
     let spinning = completion(4e-3 - first, 10e-6, 1e-3, 0.0);
@@ -217,8 +225,8 @@ fn a_barrier_takes_what_its_latest_thread_does_as_in_equations_4_to_6() {
     let donating = completion(0.5e-6, 10e-6, 1e-3, 0.0);
     near(latency(AtBarrier::Donate), donating);
     assert!(donating < spinning);
-    // Equation 4, second line: on a CPU of its own A1 is as late as it computes longer, and nothing
-    // is given.
+    // Equation 4, second line: on a CPU of its own A1 is late by its longer computation, and
+    // nothing is donated.
     let uneven = Model { imbalance: 0.5, ..pair(AtBarrier::Donate, 1000) };
     let alone = waits(&played(ideal("core:2"), cfs(), vec![(0, uneven)], 1));
     near(alone.latency_seconds, completion(0.0, 0.0, 1e-3, 0.0));
@@ -226,8 +234,8 @@ fn a_barrier_takes_what_its_latest_thread_does_as_in_equations_4_to_6() {
 }
 
 #[test]
-fn the_more_threads_wait_the_sooner_the_late_ones_are_there() {
-    // 2, 4 and 8 threads on four CPUs, beside three that compute.
+fn more_waiting_threads_bring_late_ones_sooner() {
+    // 2, 4 and 8 threads on four CPUs, with three that compute.
     let rounds = vec![micros(500), Op::Barrier(0), Op::Repeat { from: 0, times: 50, counter: 0 }];
     let latency = |barrier, threads| {
         let programs = vec![

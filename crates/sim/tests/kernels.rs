@@ -1,4 +1,4 @@
-//! Kernels against traces worked out by hand: who runs when, to the microsecond.
+//! Kernels compared with traces by hand: which thread runs when, to the microsecond.
 //!
 //! One CPU of 1 GHz, on which switches cost nothing, with a clock that ticks at whole milliseconds.
 //! Times are microseconds; v is a virtual runtime and d a virtual deadline in milliseconds, V the
@@ -13,7 +13,7 @@ use cosched_sim::model::Op;
 use cosched_sim::{Kernel, Order};
 use stage::{Stage, computes, ideal, micros, program};
 
-/// A clock of 1 ms, and every slice, latency and quantum short enough to be counted out.
+/// A clock of 1 ms, and every slice, latency and quantum short enough to be counted by hand.
 fn kernel(order: Order) -> Kernel {
     Kernel { order, tick: Nanos::from_millis(1), skew_tick: false, ..Kernel::EEVDF }
 }
@@ -30,7 +30,7 @@ fn cfs() -> Kernel {
     })
 }
 
-/// What one CPU does, with a program from 0 on and another from 1 ms on.
+/// The trace of one CPU, with a program from 0 on and another from 1 ms on.
 fn trace(kernel: Kernel, first: cosched_sim::Model, second: cosched_sim::Model) -> String {
     let mut stage = Stage::new(ideal("core:1"), kernel, vec![(0, first), (1000, second)]);
     stage.until(Nanos::from_millis(60));
@@ -42,7 +42,8 @@ fn trace(kernel: Kernel, first: cosched_sim::Model, second: cosched_sim::Model) 
 fn eevdf_gives_turns_of_a_slice_in_order_of_deadlines() {
     // A newcomer's first slice is half as long (PLACE_DEADLINE_INITIAL).
     //  0  A comes: v 0, d 1.5.
-    //  1  B comes at V: v 1, d 2.5. A is eligible (v = V) and has begun its slice, which it ends (RUN_TO_PARITY).
+    //  1  B comes at V: v 1, d 2.5. A is eligible (v = V) and has begun its slice, which it ends
+    //     (RUN_TO_PARITY).
     //  2  tick: A at v 2 is past d: d 5. V 1.5: A is not eligible, B is.
     //  4  tick: B at v 3 is past 2.5: d 6. V 2.5: only A (2) is eligible.
     //  7  tick: A at v 5: d 8. V 4: B (3, d 6).
@@ -58,12 +59,13 @@ fn eevdf_gives_turns_of_a_slice_in_order_of_deadlines() {
 }
 
 #[test]
-fn eevdf_lets_a_sleeper_that_was_owed_time_interrupt() {
+fn eevdf_lets_a_sleeper_with_lag_preempt() {
     let sleeper = vec![micros(500), Op::Sleep(Nanos::from_micros(1900)), micros(500)];
     //  2    A at v 2: B (v 1, d 2.5) runs, as before.
     //  2.5  B sleeps at v 1.5; V 1.75: it is owed 0.25. A (d 5) goes on.
-    //  4.4  B wakes up. A is at v 3.9. With B in it, V moves by half of what B is owed, so B gets twice of it
-    //       (place_entity): v 3.9 - 0.5 = 3.4, d 6.4. V 3.65: A is not eligible, nothing protects it: B runs.
+    //  4.4  B wakes up. A is at v 3.9. With B in it, V moves by half of what B is owed, so B gets
+    //       twice of it (place_entity): v 3.9 - 0.5 = 3.4, d 6.4. V 3.65: A is not eligible, nothing
+    //       protects it: B runs.
     //  4.9  B ends.
     assert_eq!(
         trace(eevdf(), computes(10), program(1, sleeper)),
@@ -71,13 +73,15 @@ fn eevdf_lets_a_sleeper_that_was_owed_time_interrupt() {
     );
 }
 
+/// A sleeper that is ahead stays in its queue until it is no longer ahead.
 #[test]
-fn eevdf_keeps_a_sleeper_that_is_ahead_in_its_queue_until_it_is_not() {
+fn eevdf_keeps_a_sleeper_that_is_ahead_queued() {
     let sleeper = vec![micros(1800), Op::Sleep(Nanos::from_millis(1)), micros(1800)];
     //  2    B (v 1, d 2.5) runs.
-    //  3.8  B sleeps at v 2.8; A is at 2, V 2.4: B is ahead, and stays in the queue (DELAY_DEQUEUE). A (d 5) runs.
-    //  4.8  B wakes up where it is. A is at v 3, V 2.9: B has been behind, and is put at the V of the others, 3
-    //       (DELAY_ZERO), d 6. A is eligible (V 3) and in its slice: it goes on.
+    //  3.8  B sleeps at v 2.8; A is at 2, V 2.4: B is ahead, and stays in the queue (DELAY_DEQUEUE).
+    //       A (d 5) runs.
+    //  4.8  B wakes up where it is. A is at v 3, V 2.9: B has been behind, and is put at the V of the
+    //       others, 3 (DELAY_ZERO), d 6. A is eligible (V 3) and in its slice: it goes on.
     //  7    tick: A at v 5.2 is past 5: d 8.2. V 4.1: B (3, d 6).
     //  8.8  B ends at v 4.8. A has had 2 + 3.2 of its 10 ms.
     assert_eq!(
@@ -86,13 +90,14 @@ fn eevdf_keeps_a_sleeper_that_is_ahead_in_its_queue_until_it_is_not() {
     );
 }
 
+/// The next thread is the one that has run least.
 #[test]
-fn cfs_gives_a_thread_its_part_of_the_latency_and_goes_on_with_who_has_run_least() {
+fn cfs_divides_its_latency_and_picks_the_least_run() {
     // A newcomer begins a slice behind (START_DEBIT). Two threads: a period of 6 ms, 3 ms each; the
     // tick after that ends a turn.
     //  0  A comes: v 6.
     //  1  B comes: A is at 7, B at 7 + 3 = 10.
-    //  4  tick: A has had 4 > 3 ms, and is at v 10, as B is: B, who came first to the queue, runs.
+    //  4  tick: A has had 4 > 3 ms, and is at v 10, as B is: B, which was in the queue first, runs.
     //  8  tick: B has had 4 ms, v 14: A (10) runs.
     // 12  A is at 14, as B is: B.
     // 16  B is at 18: A (14), which has 2 ms left.
@@ -102,11 +107,13 @@ fn cfs_gives_a_thread_its_part_of_the_latency_and_goes_on_with_who_has_run_least
     );
 }
 
+/// A sleeper preempts a thread whose lead is more than the wake-up granularity.
 #[test]
-fn cfs_lets_a_sleeper_interrupt_who_is_ahead_by_more_than_the_wakeup_granularity() {
+fn cfs_lets_sleepers_preempt_threads_that_are_ahead() {
     let sleeper = vec![micros(500), Op::Sleep(Nanos::from_millis(5)), micros(500)];
     //  4    B runs from v 10 to 10.5, and sleeps. A (10) goes on.
-    //  9.5  A is at v 15. B wakes up half a latency behind the least (15): at 12; its own 10.5 is less. 15 - 12 > 1: B runs.
+    //  9.5  A is at v 15. B wakes up half a latency behind the least (15): at 12; its own 10.5 is
+    //       less. 15 - 12 > 1: B runs.
     // 10    B ends.
     assert_eq!(
         trace(cfs(), computes(10), program(1, sleeper)),
@@ -115,7 +122,8 @@ fn cfs_lets_a_sleeper_interrupt_who_is_ahead_by_more_than_the_wakeup_granularity
     let short = vec![micros(500), Op::Sleep(Nanos::from_micros(1200)), micros(500)];
     //  4.5  B sleeps at v 10.5; A goes on from 10.
     //  5.7  A is at v 11.2. B wakes up at max(10.5, 11.2 - 3) = 10.5. 11.2 - 10.5 < 1: A goes on.
-    //  7    tick: A has had 2.5 ms since 4.5, of 3; it is at v 12.5, 2 ahead: it goes on. 8: 3.5 > 3: B runs.
+    //  7    tick: A has had 2.5 ms since 4.5, of 3; it is at v 12.5, 2 ahead: it goes on.
+    //  8    3.5 > 3: B runs.
     assert_eq!(
         trace(cfs(), computes(10), program(1, short)),
         "A 0-4000, B 4000-4500, A 4500-8000, B 8000-8500, A 8500-11000"
@@ -123,7 +131,7 @@ fn cfs_lets_a_sleeper_interrupt_who_is_ahead_by_more_than_the_wakeup_granularity
 }
 
 #[test]
-fn round_robin_goes_round_and_nobody_interrupts() {
+fn round_robin_takes_turns_without_preemption() {
     let rr = kernel(Order::RoundRobin { quantum: Nanos::from_millis(3) });
     // The first tick at or after the end of a quantum ends it: the ticks of a CPU begin when a
     // thread waits.
@@ -131,7 +139,7 @@ fn round_robin_goes_round_and_nobody_interrupts() {
         trace(rr, computes(7), computes(5)),
         "A 0-3000, B 3000-6000, A 6000-9000, B 9000-11000, A 11000-12000"
     );
-    // Who wakes up goes to the end: B sleeps from 4 to 5, while A has the CPU from 4 on.
+    // A thread that wakes up goes to the end: B sleeps from 4 to 5, while A has the CPU from 4 on.
     let sleeper = vec![micros(1000), Op::Sleep(Nanos::from_millis(1)), micros(1000)];
     assert_eq!(
         trace(rr, computes(7), program(1, sleeper)),
@@ -139,9 +147,9 @@ fn round_robin_goes_round_and_nobody_interrupts() {
     );
 }
 
+/// Each CPU has one thread of each program, and these take turns as under CFS.
 #[test]
-fn balance_scheduling_gives_every_cpu_one_thread_of_each_program_which_then_take_turns_as_under_cfs()
- {
+fn balance_scheduling_gives_each_cpu_one_thread_of_each() {
     // Two CPUs double the times of CFS (1 + log2), so half of them make the turns of the trace for
     // one CPU.
     let order = Order::Cfs {
@@ -162,8 +170,9 @@ fn balance_scheduling_gives_every_cpu_one_thread_of_each_program_which_then_take
     }
 }
 
+/// The smaller program may go onto loaded CPUs, as in figure 3 of the TiDon paper.
 #[test]
-fn balance_scheduling_puts_the_smaller_program_on_loaded_cpus_as_in_figure_3_of_the_tidon_paper() {
+fn balance_scheduling_may_load_the_busier_cpus() {
     // Four threads and two on four CPUs: every CPU has one of the four, so each of the two shares
     // its CPU with one of them.
     let spinning = |threads| program(threads, vec![micros(10_000_000)]);
@@ -187,15 +196,15 @@ fn balance_scheduling_puts_the_smaller_program_on_loaded_cpus_as_in_figure_3_of_
                 threads.dedup();
                 threads.len()
             };
-            // The four have no other place; the two may change places, but not to where the other
-            // one is.
+            // The four threads have no other place; the two may swap places, but not go to the same
+            // one.
             assert!(of('A') <= 1, "CPU {cpu}: {table}");
         }
     }
 }
 
-/// The shares of programs (the number of threads and the nice value of each) on two CPUs, once work
-/// has been evened out.
+/// The shares of programs (the number of threads and the nice value of each) on two CPUs, after
+/// load balancing.
 fn settled(kernel: Kernel, programs: &[(u16, i8)], seed: u64) -> Vec<f64> {
     let starting = programs.iter().map(|(threads, nice)| {
         let nice = Some(*nice).filter(|nice| *nice != 0);
@@ -206,7 +215,7 @@ fn settled(kernel: Kernel, programs: &[(u16, i8)], seed: u64) -> Vec<f64> {
 }
 
 #[test]
-fn work_is_evened_out_by_weight_and_not_by_heads() {
+fn load_is_balanced_by_weight_and_not_by_threads() {
     // Nice -5 weighs 3121, nice 0 weighs 1024. Two and two: 4145 and 2048 differ by 2097, half of
     // which is more than 1024, so one goes. One and three: 3121 and 3072 differ by less than 17 %,
     // and stay. By heads, two and two would:
@@ -221,12 +230,13 @@ fn work_is_evened_out_by_weight_and_not_by_heads() {
     }
 }
 
+/// Programs with a share each weigh the same, however many threads they have.
 #[test]
-fn programs_with_a_share_each_weigh_the_same_however_many_threads_they_have() {
-    // Four threads have a quarter of their program's weight each: with one of them beside the other
-    // program, 5/4 and 3/4 differ by 1/2, half of which is what a quarter weighs, so it goes. By
-    // heads it would stay: 0.8 and 1.2. (With three threads, turns can be in step with the looks at
-    // queues, which then always meet the same thread.)
+fn programs_with_a_share_each_weigh_the_same() {
+    // Four threads have a quarter of their program's weight each: with one of them on the CPU of
+    // the other program, 5/4 and 3/4 differ by 1/2. Half of that is what a quarter weighs, so the
+    // thread moves. By the number of threads it would stay: 0.8 and 1.2. (With three threads, turns
+    // can be in step with the checks of queues, which then always find the same thread.)
     for order in [Kernel::EEVDF, Kernel::CFS] {
         let kernel = Kernel { groups: true, ..order };
         for seed in 1..9 {

@@ -1,5 +1,5 @@
-//! Malleable programs: they ask at the beginning of each region, run it with what they get, and do
-//! the same work with any number.
+//! Malleable programs: they request threads at the beginning of each region, run it with the
+//! threads that they get, and do the same work with any number.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ fn model(text: &str, threads: u16) -> Model {
     Model::read(&text.parse().unwrap(), threads).unwrap()
 }
 
-/// Regions of so many milliseconds of work each, of which a share is serial.
+/// Regions of this many milliseconds of work each, with a serial share.
 fn regions(count: u32, millis: f64, serial: f64) -> String {
     let instructions = millis * 1e6;
     format!(
@@ -30,7 +30,7 @@ fn granted(threads: u16) -> Settings {
     Settings { grant: Some(threads), ..Settings::default() }
 }
 
-/// What was asked for: the time in microseconds, the threads, and whether the answer is waited for.
+/// The requests: the time in microseconds, the threads, and whether the answer is waited for.
 fn requests(events: &[Event]) -> Vec<(u64, u16, bool)> {
     let asked = |event: &Event| match event.what {
         Happening::Requested { threads, blocked, .. } => {
@@ -42,7 +42,7 @@ fn requests(events: &[Event]) -> Vec<(u64, u16, bool)> {
 }
 
 #[test]
-fn without_a_grant_a_region_has_at_once_what_it_asks_for() {
+fn without_a_limit_a_region_has_what_it_requests_at_once() {
     let two_kinds = "malleable = true\n[[phase]]\nrepeat = 3\ninstructions = 4e6\n\
         [[phase]]\nthreads = 2\ninstructions = 4e6";
     let mut stage = Stage::new(ideal("core:4"), Kernel::EEVDF, vec![(0, model(two_kinds, 4))]);
@@ -51,8 +51,9 @@ fn without_a_grant_a_region_has_at_once_what_it_asks_for() {
     assert_eq!(stage.ends(), [(0, 5000)], "three regions on four CPUs, one on two");
 }
 
+/// Regions after an answered request use the present limit.
 #[test]
-fn a_request_waits_for_its_answer_and_regions_after_it_take_what_stands() {
+fn a_request_waits_for_its_answer() {
     let program = model(&regions(4, 8.0, 0.0), 4);
     let programs = [(0, program, granted(4))];
     let mut stage = Stage::with(ideal("core:4"), Kernel::EEVDF, programs, 1);
@@ -63,12 +64,13 @@ fn a_request_waits_for_its_answer_and_regions_after_it_take_what_stands() {
     stage.until(Nanos::from_millis(11));
     stage.submit(&[Step::Apply(FIRST, granted(4), 2)]);
     stage.until(Nanos::from_millis(30));
-    assert_eq!(requests(&stage.events).len(), 1, "it asks for the same again");
+    assert_eq!(requests(&stage.events).len(), 1, "it requests the same number again");
     assert_eq!(stage.ends(), [(0, 17_000)]);
 }
 
+/// A limit above the request gives no more, and a limit of zero gives one thread.
 #[test]
-fn a_grant_above_what_is_asked_for_gives_no_more_and_one_of_nothing_gives_one() {
+fn a_limit_above_the_request_gives_no_more() {
     for (threads, end) in [(9, 2000), (0, 8000)] {
         let program = model(&regions(1, 8.0, 0.0), 4);
         let programs = [(0, program, granted(threads))];
@@ -99,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_granted_when_every_instruction_is_done_once(
+    fn every_instruction_is_done_once_under_any_limits(
         grants in prop::collection::vec((0u64..30, 1u16..7), 0..10),
         threads in 1u16..6,
         asked in 1u16..6,
@@ -142,13 +144,13 @@ proptest! {
     }
 }
 
-/// Through the engine, on CPUs of 1 GHz with the costs of cosched's own steps; how long it took,
-/// seconds. `alone` tells how long programs take alone, where that is known.
+/// The duration through the engine, on CPUs of 1 GHz with the costs of cosched's own steps,
+/// seconds. `alone` has the times alone of programs, where they are known.
 fn seconds(kind: Kind, cpus: usize, models: &[Model], alone: &[Option<Speedup>]) -> f64 {
     seconds_asking(kind, cpus, models, alone, None)
 }
 
-/// The same, of programs whose workload says how many threads they ask for.
+/// Like [`seconds`], for programs whose workload says how many threads they request.
 fn seconds_asking(
     kind: Kind,
     cpus: usize,
@@ -201,8 +203,10 @@ fn best_fixed(cpus: u16, texts: &[String]) -> f64 {
 const BOTH: [(Kind, Kind); 2] =
     [(Kind::AdaptiveGreedy, Kind::Greedy), (Kind::AdaptiveMinwait, Kind::Minwait)];
 
+/// Programs that hardly scale take at most a twentieth longer than with the best fixed thread
+/// counts.
 #[test]
-fn programs_that_hardly_scale_take_at_most_a_twentieth_longer_than_with_the_best_fixed_counts() {
+fn programs_that_hardly_scale_come_near_the_best_counts() {
     // Four that are 1.57 times as fast on both CPUs, as four numpy scripts were.
     let texts = vec![regions(100, 13.75, 0.274); 4];
     let best = best_fixed(2, &texts);
@@ -215,8 +219,9 @@ fn programs_that_hardly_scale_take_at_most_a_twentieth_longer_than_with_the_best
     }
 }
 
+/// With known times alone, programs of unequal scaling come near the best fixed thread counts.
 #[test]
-fn programs_of_unequal_scaling_whose_times_alone_are_known_come_near_the_best_fixed_counts() {
+fn unequal_scaling_with_known_times_comes_near_the_best() {
     let serial = [0.0, 0.6, 0.3];
     let texts: Vec<String> = serial.map(|serial| regions(100, 20.0, serial)).to_vec();
     let best = best_fixed(4, &texts);
@@ -247,9 +252,9 @@ fn programs_that_gain_nothing_lose_less_than_a_hundredth() {
 }
 
 #[test]
-fn narrow_regions_of_one_program_leave_their_cpus_to_the_others() {
-    // Half a second alone on four CPUs, a second and a half on one, and so on, against a program
-    // that uses all.
+fn small_regions_leave_cpus_to_other_programs() {
+    // Half a second alone on four CPUs, a second and a half on one, and so on, with a program that
+    // uses all.
     let changing = "malleable = true\nrepeat = 3\n[[phase]]\nrepeat = 50\ninstructions = 40e6\n\
         [[phase]]\nthreads = 1\nrepeat = 150\ninstructions = 10e6";
     let models = [model(changing, 4), model(&regions(300, 40.0, 0.0), 4)];
@@ -261,7 +266,7 @@ fn narrow_regions_of_one_program_leave_their_cpus_to_the_others() {
 }
 
 #[test]
-fn a_program_may_ask_for_more_threads_than_its_workload_says() {
+fn a_program_may_request_more_threads_than_its_entry() {
     let changing = "malleable = true\nrepeat = 30\n[[phase]]\nrepeat = 5\ninstructions = 8e6\n\
         [[phase]]\nthreads = 1\nrepeat = 3\ninstructions = 5e6";
     let models = vec![model(changing, 8); 3];
@@ -271,8 +276,9 @@ fn a_program_may_ask_for_more_threads_than_its_workload_says() {
     }
 }
 
+/// A policy without thread limits runs malleable programs like other programs.
 #[test]
-fn a_policy_that_knows_nothing_of_threads_runs_malleable_programs_as_others() {
+fn malleable_programs_run_under_any_policy() {
     let (text, rigid) =
         (regions(20, 50.0, 0.1), regions(20, 50.0, 0.1).replace("malleable = true", ""));
     for kind in [Kind::Linux, Kind::Fcfs, Kind::Gang, Kind::Greedy, Kind::Minwait] {

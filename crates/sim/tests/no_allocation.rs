@@ -16,11 +16,11 @@ struct Counting;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call is handed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same.
+        // SAFETY: the caller keeps the contract, which is that of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 #[test]
-fn no_event_allocates_once_everything_has_its_size() {
+fn no_event_allocates_after_the_first_events() {
     let streaming = Mix {
         misses: 0.02,
         misses_without_cache: 0.03,
@@ -73,7 +73,7 @@ fn no_event_allocates_once_everything_has_its_size() {
             }
             (sim.events(), COUNT.load(Ordering::Relaxed))
         };
-        // By then every queue has had its longest.
+        // By this time every queue has had its largest size.
         let before = until(Nanos::from_millis(300));
         let after = until(Nanos::from_millis(500));
         assert!(after.0 > before.0 + 20_000, "{} events", after.0 - before.0);

@@ -1,4 +1,4 @@
-//! What a plan asks of programs and threads comes true, or is told to be refused.
+//! A plan's settings for programs and threads take effect, or are reported as refused.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn stage(shape: &str, kernel: Kernel, programs: &[(Model, Settings)]) -> Stage {
     Stage::with(ideal(shape), kernel, programs, 1)
 }
 
-/// What was refused, by program.
+/// The refusals, by program.
 fn refused(stage: &Stage) -> Vec<(u16, Aspect)> {
     let refused = |event: &cosched_core::Event| match event.what {
         Happening::Refused(id, aspect, Refusal::NotSupported) => Some((id.slot, aspect)),
@@ -33,7 +33,7 @@ fn refused(stage: &Stage) -> Vec<(u16, Aspect)> {
     stage.events.iter().filter_map(refused).collect()
 }
 
-/// The shares of two threads on one CPU, of which the first has these settings.
+/// The shares of two threads on one CPU; the first has these settings.
 fn beside_a_plain_one(kernel: Kernel, settings: Settings) -> (Vec<f64>, Vec<(u16, Aspect)>) {
     let mut stage = stage("core:1", kernel, &[(long(1), settings), (long(1), Settings::default())]);
     let shares = stage.shares(2, 1000, 11_000);
@@ -55,8 +55,9 @@ fn nice_values_share_a_cpu_as_their_weights_do() {
     assert_eq!(beside_a_plain_one(Kernel::ROUND_ROBIN, wanted).1, [(0, Aspect::Nice)]);
 }
 
+/// A slice sets the length of turns, and what the kernel clamps is reported.
 #[test]
-fn a_slice_is_how_long_turns_are_and_what_the_kernel_clamps_is_told() {
+fn a_slice_sets_the_length_of_turns() {
     let switches = |slice: u64| {
         let wanted = Settings { slice: Some(Nanos::from_millis(slice)), ..Settings::default() };
         let mut stage = stage("core:1", Kernel::EEVDF, &[(long(1), wanted), (long(1), wanted)]);
@@ -75,8 +76,8 @@ fn a_slice_is_how_long_turns_are_and_what_the_kernel_clamps_is_told() {
 }
 
 #[test]
-fn batch_threads_interrupt_nobody() {
-    // A short burst now and then, beside a program that computes.
+fn batch_threads_preempt_no_thread() {
+    // A short burst now and then, with a program that computes.
     let bursts = program(
         1,
         vec![
@@ -102,7 +103,7 @@ fn batch_threads_interrupt_nobody() {
 }
 
 #[test]
-fn real_time_threads_come_before_all_others_and_take_turns_among_themselves() {
+fn real_time_threads_come_first_and_take_turns() {
     let real_time =
         |priority| Settings { class: Some(Class::RoundRobin(priority)), ..Settings::default() };
     let (shares, refused) = beside_a_plain_one(Kernel::EEVDF, real_time(1));
@@ -115,7 +116,7 @@ fn real_time_threads_come_before_all_others_and_take_turns_among_themselves() {
     stage.until(Nanos::from_millis(100));
     assert!(stage.table(0).ends_with("") && stage.ends().is_empty());
     stage.until(Nanos::from_millis(3000));
-    // The highest first, alone; then turns of 100 ms.
+    // The highest priority first, alone; then turns of 100 ms.
     assert_eq!(stage.ends(), [(1, 500_000)]);
     let rows = stage.table(0);
     let turns: Vec<f64> = rows
@@ -128,7 +129,7 @@ fn real_time_threads_come_before_all_others_and_take_turns_among_themselves() {
         .collect();
     assert!(turns.len() > 20, "{rows}");
     assert!(turns.iter().all(|turn| (99_999.0..=104_000.0).contains(turn)), "{turns:?}");
-    // A class of Solaris is none of Linux.
+    // Linux does not have the class of Solaris.
     let fixed = Settings { class: Some(Class::FixedPriority(3)), ..Settings::default() };
     assert_eq!(beside_a_plain_one(Kernel::EEVDF, fixed).1, [(0, Aspect::Class)]);
     let (shares, refused) = beside_a_plain_one(Kernel::ROUND_ROBIN, fixed);
@@ -136,7 +137,7 @@ fn real_time_threads_come_before_all_others_and_take_turns_among_themselves() {
 }
 
 #[test]
-fn a_real_time_thread_takes_the_cpu_of_who_matters_least() {
+fn a_real_time_thread_takes_the_least_important_cpu() {
     let real_time = Settings { class: Some(Class::RoundRobin(1)), ..Settings::default() };
     let mut stage =
         stage("core:2", Kernel::EEVDF, &[(long(2), Settings::default()), (long(2), real_time)]);
@@ -160,7 +161,7 @@ fn programs_with_a_cpu_group_share_by_program() {
 }
 
 #[test]
-fn settings_that_change_on_the_way_are_obeyed_from_then_on() {
+fn changed_settings_take_effect_at_once() {
     let mut stage = stage(
         "core:4",
         Kernel::EEVDF,
@@ -168,11 +169,11 @@ fn settings_that_change_on_the_way_are_obeyed_from_then_on() {
     );
     stage.until(Nanos::from_millis(100));
     stage.submit(&[Step::Apply(FIRST, Settings::on(CpuSet::first(1)), 7)]);
-    // A busy CPU looks every 128 ms at four CPUs, so it takes some of those until the queues are
+    // A busy CPU checks every 128 ms on four CPUs, so it takes some of those until the queues are
     // even again.
     let shares = stage.shares(2, 600, 1200);
     assert!(stage.events.iter().any(|event| event.what == Happening::Applied(FIRST, 7)));
-    // Its four threads share the one CPU; the others find their way out of it.
+    // Its four threads share the one CPU; the others leave it.
     assert_eq!(shares, [1.0, 3.0]);
     let one = Settings::on(CpuSet::first(1));
     let nice = Settings { nice: Some(19), ..one };
@@ -186,7 +187,7 @@ fn settings_that_change_on_the_way_are_obeyed_from_then_on() {
 }
 
 #[test]
-fn a_thread_s_own_rule_stays_within_its_program_s_cpus() {
+fn a_threads_rule_stays_within_its_programs_cpus() {
     let on = Settings::on(CpuSet::first(2));
     let mut stage = stage("core:4", Kernel::EEVDF, &[(long(2), on)]);
     stage.until(Nanos::from_millis(10));
@@ -196,8 +197,8 @@ fn a_thread_s_own_rule_stays_within_its_program_s_cpus() {
     assert_eq!(stage.shares(1, 20, 1020), [1.0]);
     // CPU 3 is not the program's: the rule is refused, and the thread goes where its program may.
     stage.submit(&[Step::ApplyThread(thread(1), only(3))]);
-    // A busy CPU looks every 120 ms at four CPUs, and finds a thread that may go if it is not the
-    // other one that waits.
+    // A busy CPU checks every 120 ms on four CPUs, and finds a thread that may move if it is not
+    // the other one that waits.
     assert_eq!(stage.shares(1, 1800, 2100), [2.0]);
     let refused = |event: &cosched_core::Event| {
         event.what == Happening::Refused(FIRST, Aspect::Cpus, Refusal::NoCpuLeft)
@@ -206,7 +207,7 @@ fn a_thread_s_own_rule_stays_within_its_program_s_cpus() {
     // A rule of another run of the program does nothing.
     stage.submit(&[Step::ApplyThread(ThreadId { slot: 1, generation: 5 }, only(1))]);
     assert_eq!(stage.shares(1, 2200, 3200), [2.0]);
-    // An empty one takes the earlier back.
+    // An empty rule revokes the earlier one.
     stage.submit(&[Step::ApplyThread(thread(0), ThreadRule::default())]);
     assert_eq!(stage.shares(1, 3300, 4300), [2.0]);
     assert!(stage.table(2).is_empty() && stage.table(3).is_empty());
@@ -271,8 +272,8 @@ fn samples_tell_what_threads_did_in_the_interval() {
     let (instructions, misses) = (all.instructions.unwrap() as f64, all.llc_misses.unwrap() as f64);
     assert!((misses / instructions - 0.02).abs() < 1e-6);
     assert_eq!(all.llc_references.unwrap(), 2 * all.llc_misses.unwrap());
-    // Two threads of which always one is in the lock for half of its time: each waits a part of it,
-    // asleep.
+    // Two threads; one of them is always in the lock, each for half of the time. Each waits for a
+    // part of the time, asleep.
     let lock = of(SECOND, false).next().unwrap();
     assert_eq!(of(SECOND, true).count(), 2);
     let waits: u64 = of(SECOND, true).map(|sample| sample.lock_wait.unwrap().0).sum();
@@ -282,7 +283,7 @@ fn samples_tell_what_threads_did_in_the_interval() {
 }
 
 #[test]
-fn a_run_of_a_program_that_is_killed_leaves_nothing_behind() {
+fn a_killed_run_leaves_nothing_behind() {
     let sleeper = program(2, vec![micros(10), Op::Sleep(Nanos::from_secs(9)), micros(10)]);
     let mut stage = stage(
         "core:1",

@@ -1,4 +1,4 @@
-//! Pipelines of any shape come to their end, with every item through every stage.
+//! Pipelines of any shape end, with every item through every stage.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use cosched_sim::{Hardware, Kernel, Model};
 use proptest::prelude::*;
 use stage::Stage;
 
-/// A program with so many threads in each stage, instructions for each item there, and items.
+/// A program with this many threads in each stage, instructions for each item there, and items.
 fn pipeline(stages: &[(u16, u32)], items: u32, capacity: u32, spin: &str) -> Model {
     let stage =
         |(threads, work): &(u16, u32)| format!("{{ threads = {threads}, instructions = {work} }}");
@@ -28,7 +28,7 @@ fn done(cpus: usize, kernel: Kernel, models: Vec<Model>, seed: u64) -> Vec<f64> 
     let programs = models.into_iter().map(|model| (0, model, Settings::default()));
     let hardware = Hardware::words(&format!("core:{cpus}")).unwrap();
     let mut stage = Stage::with(hardware, kernel, programs, seed);
-    // Threads that spin for ever on one CPU get on by an item in a turn.
+    // Threads that spin for ever on one CPU make progress by an item in a turn.
     let mut end = Nanos::ZERO;
     while stage.ends().len() < count && end < Nanos::from_secs(10_000) {
         end += Nanos::from_secs(1);
@@ -43,8 +43,9 @@ fn done(cpus: usize, kernel: Kernel, models: Vec<Model>, seed: u64) -> Vec<f64> 
     done
 }
 
+/// A producer that waits for room is not woken for an item in place of a consumer.
 #[test]
-fn a_producer_that_waits_for_room_is_not_told_of_an_item_in_place_of_a_consumer() {
+fn a_producer_does_not_take_a_consumers_wake_up() {
     // Two producers and a consumer, and room for one: both kinds wait at once.
     for seed in 0..50 {
         let model = pipeline(&[(2, 100), (1, 100)], 100, 1, "0s");

@@ -1,4 +1,4 @@
-//! What holds whatever programs do and whatever is asked of them, under every kernel.
+//! Properties that hold for any programs and plans, under every kernel.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use stage::Stage;
 
 const CPUS: usize = 6;
 
-/// A program in the making: what a thread does in each round.
+/// The work of a thread in each round.
 #[derive(Clone, Debug)]
 struct Work {
     at: u64,
@@ -33,7 +33,7 @@ enum Part {
     Sleeps(u32),
 }
 
-/// Something asked of a program, microseconds after the last.
+/// A request to a program, microseconds after the last.
 #[derive(Clone, Debug)]
 enum Asked {
     Freezes(u16),
@@ -117,7 +117,7 @@ impl Work {
         }
     }
 
-    /// What all threads compute together.
+    /// The instructions of all threads together.
     fn instructions(&self) -> f64 {
         let of = |part: &Part| match *part {
             Part::Computes(time, _) | Part::Locks(time) => f64::from(time) * 1e3,
@@ -132,7 +132,7 @@ fn set(mask: u8) -> CpuSet {
     (0..CPUS).filter(|cpu| mask >> cpu & 1 == 1).collect()
 }
 
-/// At every instant, who is where, after all that happens in it.
+/// Checks the CPU of each thread at every instant, after all events of it.
 fn check_places(switches: &[Switch], limits: &[(Nanos, Limit)]) -> Result<(), TestCaseError> {
     let mut on: BTreeMap<u16, (ProgramId, u16)> = BTreeMap::new();
     let mut frozen: Vec<ProgramId> = Vec::new();
@@ -169,7 +169,7 @@ fn check_places(switches: &[Switch], limits: &[(Nanos, Limit)]) -> Result<(), Te
     Ok(())
 }
 
-/// What a program may do from a time on.
+/// A limit for a program from a time on.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     Frozen(ProgramId),
@@ -185,8 +185,9 @@ fn hardware() -> Hardware {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
+    /// Time advances, work is done once, and each thread runs on CPUs that it may use.
     #[test]
-    fn time_goes_on_work_is_done_once_and_everybody_is_where_he_may_be(
+    fn time_advances_work_is_done_once_and_masks_hold(
         works in proptest::collection::vec(work(), 1..5),
         steps in proptest::collection::vec(asked(), 0..12),
         kernel in 0usize..6,
@@ -223,7 +224,7 @@ proptest! {
                     (slot, Step::Apply(ProgramId::first(slot), *of, 1))
                 }
             };
-            // Only what has started can be told anything.
+            // Only a program that has started can be changed.
             let id = ProgramId::first(slot);
             if stage.events.iter().any(|event| event.what == Happening::Started(id)) {
                 stage.submit(&[step]);

@@ -1,5 +1,5 @@
-//! The model of Linux beside recordings of the real one (`traces/`): shares, switches per second,
-//! time in queues, and how long a thread takes from waking to running (median and 95 %).
+//! The model of Linux compared with recordings of the real one (`traces/`): shares, switches per
+//! second, time in queues, and the time from waking to running (median and 95 %).
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ struct Case {
     thread: Vec<Recorded>,
 }
 
-/// As record.py tells it.
+/// The values of record.py.
 #[derive(Deserialize)]
 struct Recorded {
     does: String,
@@ -32,13 +32,12 @@ struct Recorded {
     voluntary: f64,
     involuntary: f64,
     queued: f64,
-    /// From waking to running, microseconds: the median, and what 95 % stay below; zeros where it
+    /// From waking to running, microseconds: the median, and the 95th percentile; zeros where it
     /// hardly slept.
     latency: [f64; 2],
 }
 
-/// No real thread takes always the same time, and here that would hold threads in step with the
-/// clock.
+/// No real thread has constant times, and here that would keep threads in step with the clock.
 const PARTS: [f64; 7] = [0.94, 1.05, 0.98, 1.07, 0.96, 1.03, 0.97];
 
 impl Recorded {
@@ -51,10 +50,10 @@ impl Recorded {
     fn turn(&self) -> (f64, u64) {
         let (run, sleep) = self.does.split(',').next().unwrap().split_once('/').unwrap();
         let (run, sleep): (f64, u64) = (run.parse().unwrap(), sleep.parse().unwrap());
-        // How long it really computed each time is in the recording; the calibration of the loop
-        // was off by a factor.
+        // The recording has the real time of each computation; the calibration of the loop was off
+        // by a factor.
         let run = if self.voluntary > 0.0 { self.share / self.voluntary * 1e6 } else { run };
-        // A sleep is up to 50 us longer than asked (timer slack), and mostly is.
+        // A sleep is up to 50 us longer than requested (timer slack), and mostly is.
         (run, if sleep > 0 { sleep + 50 } else { 0 })
     }
 
@@ -85,7 +84,7 @@ impl Recorded {
     }
 }
 
-/// The same in the model.
+/// This case in the model.
 fn simulated(case: &Case, cpus: u16, seed: u64) -> Stage {
     let words = "gigahertz=1 smt_share=1 switch_nanos=1500 wake_nanos=3000 signal_nanos=0,0,0";
     let hardware = Hardware::words(&format!("core:{cpus} {words}")).unwrap();
@@ -113,8 +112,8 @@ fn figures(stage: &mut Stage, case: &Case) -> Vec<[f64; 4]> {
     samples.iter().map(of).collect()
 }
 
-/// How long a program took from each waking to running, microseconds. It sleeps when it has
-/// computed its part, and wakes when it has slept.
+/// The time of a program from each waking to running, microseconds. It sleeps after its
+/// computation, and wakes after its sleep.
 fn latencies(stage: &Stage, case: &Case, slot: u16) -> Vec<f64> {
     let (run, sleep) = case.thread[usize::from(slot)].turn();
     let micros = |at: Nanos| at.0 as f64 / 1e3;
@@ -140,21 +139,20 @@ fn latencies(stage: &Stage, case: &Case, slot: u16) -> Vec<f64> {
     found
 }
 
-/// How far the model may be from a recording: shares of a CPU, voluntary switches, involuntary
-/// switches, and share of the time in queues, as parts of what was recorded.
+/// The allowed difference of the model from a recording: shares of a CPU, voluntary switches,
+/// involuntary switches, and share of the time in queues, as parts of the recorded values.
 type Within = [f64; 4];
 
-/// However small a figure is, so much may be missing: switches that other threads of the machine
-/// cause are among the recorded.
+/// The least allowed difference, for small figures: switches that other threads of the machine
+/// cause are among the recorded ones.
 const AT_LEAST: Within = [0.02, 5.0, 15.0, 0.04];
 
-/// How far the least and the greatest share of a CPU among equal threads may be from those of a
-/// recording.
+/// The allowed difference from a recording of the smallest and the largest share of a CPU among
+/// equal threads.
 const SPREAD: f64 = 0.08;
 
-/// Means over equal threads (which of them had the better place is chance) and five seeds, beside
-/// those of a recording, and how far their shares are apart. `but` names cases with bounds of their
-/// own.
+/// Compares means over equal threads (their places are random) and five seeds with those of a
+/// recording, and the spread of their shares. `but` names cases with limits of their own.
 fn is_near(recording: &str, within: Within, but: &[(&str, Within)]) {
     let recording: Recording = toml::from_str(recording).unwrap();
     assert!(but.iter().all(|(name, _)| recording.case.iter().any(|case| case.name == *name)));
@@ -204,9 +202,10 @@ const ON_TWO_CPUS: &str = include_str!("traces/linux-6.18-2cpus.toml");
 const NEAR: Within = [0.1, 0.1, 0.2, 0.2];
 
 #[test]
-fn shares_switches_and_waiting_on_two_cpus_are_those_of_linux() {
-    // In these, threads keep in step with the clock, in another one here than there: threads that
-    // compute interrupt each other more often in the model, and nothing else differs.
+fn shares_switches_and_waits_match_linux_on_two_cpus() {
+    // In these cases, threads keep in step with the clock, with another phase in the model than on
+    // Linux: threads that compute preempt each other more often in the model, and nothing else
+    // differs.
     let other_step = [0.1, 0.1, 0.5, 0.2];
     let but = [
         ("two spin, one sleeps, on one CPU", other_step),
@@ -215,29 +214,30 @@ fn shares_switches_and_waiting_on_two_cpus_are_those_of_linux() {
     is_near(ON_TWO_CPUS, NEAR, &but);
 }
 
-// The CPUs of the emulated machine take turns, so that its clock's interrupts come up to 1.5 ms
-// early or late. A turn that is too short by then goes on until the next one, and threads are
-// interrupted less often than in the model.
+// The CPUs of the emulated machine alternate, so its clock's interrupts come up to 1.5 ms early or
+// late. A turn that is too short at that time goes on until the next one, and threads are preempted
+// less often than in the model.
 
 #[test]
-fn shares_switches_and_waiting_on_four_cpus_are_those_of_linux() {
+fn shares_switches_and_waits_match_linux_on_four_cpus() {
     is_near(include_str!("traces/linux-6.12-4cpus.toml"), NEAR, &[]);
 }
 
 #[test]
-fn shares_switches_and_waiting_on_eight_cpus_are_those_of_linux() {
+fn shares_switches_and_waits_match_linux_on_eight_cpus() {
     is_near(include_str!("traces/linux-6.12-8cpus.toml"), NEAR, &[]);
 }
 
-/// In these, the slowest in twenty wake-ups take nearly twice as long on Linux as in the model; why
-/// is not known.
+/// In these cases, the slowest in twenty wake-ups take nearly twice as long on Linux as in the
+/// model; the cause is not known.
 const LONGER_TAIL: [(&str, &str); 2] = [
     ("two spin, one sleeps, on one CPU", "1000/4000"),
     ("three spin, three sleep, on two CPUs", "2000/9000"),
 ];
 
+/// The median and the slow end of wake-ups are compared.
 #[test]
-fn wake_ups_take_as_long_as_on_linux_in_the_middle_and_at_the_slow_end() {
+fn wake_ups_take_as_long_as_on_linux() {
     let recording: Recording = toml::from_str(ON_TWO_CPUS).unwrap();
     let mut wrong = Vec::new();
     for case in &recording.case {
@@ -258,7 +258,7 @@ fn wake_ups_take_as_long_as_on_linux_in_the_middle_and_at_the_slow_end() {
                 let recorded = thread.latency[i];
                 (found[i] - recorded).abs() <= (part * recorded).max(least)
             };
-            // A median is nothing or half a turn of another thread; in between it is chance.
+            // A median is nothing or half a turn of another thread; values in between are random.
             if !(near(0, 0.1, 400.0) && near(1, tail, 0.0)) {
                 wrong.push(line);
             }

@@ -1,4 +1,5 @@
-//! The model against closed forms of queueing theory, and relations that must hold of any machine.
+//! The model compared with closed forms of queueing theory, and with relations that hold for any
+//! machine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -53,7 +54,7 @@ fn mean_time(cpus: u32, kernel: Kernel, customers: &[(u64, u64)]) -> f64 {
 }
 
 #[test]
-fn customers_at_random_wait_as_long_as_erlang_says() {
+fn random_customers_wait_as_long_as_erlangs_formula_says() {
     // With exponential services, any order of service that lets no server idle has the same mean.
     const SERVICE: f64 = 2000.0;
     for (cpus, load) in [(1, 0.5), (2, 0.6), (4, 0.7)] {
@@ -68,7 +69,7 @@ fn customers_at_random_wait_as_long_as_erlang_says() {
         let expected = SERVICE * erlang_c(cpus, load);
         for kernel in [Kernel::EEVDF, Kernel::ROUND_ROBIN] {
             let found = mean_time(cpus, kernel, &customers);
-            // Of 12,000 customers the mean is known to some per cent.
+            // With 12,000 customers the mean is known within some per cent.
             assert!(
                 (found / expected - 1.0).abs() < 0.08,
                 "{cpus} {load}: {found}, not {expected}"
@@ -78,7 +79,7 @@ fn customers_at_random_wait_as_long_as_erlang_says() {
 }
 
 #[test]
-fn customers_at_even_times_never_wait_while_there_are_servers() {
+fn regular_customers_do_not_wait_with_enough_servers() {
     let customers: Vec<(u64, u64)> = (0..500).map(|i| (i * 1000, 2900)).collect();
     assert_eq!(mean_time(3, Kernel::EEVDF, &customers), 2900.0);
     // With one server fewer, the queue grows by what cannot be served.
@@ -108,8 +109,8 @@ fn programs(stretch: f64) -> Vec<Model> {
     ]
 }
 
-/// When the last program ends, seconds: the mean over seeds, since ties decide much where threads
-/// spin. The mean of so many is known to about 3 %.
+/// The end of the last program, seconds: the mean over seeds, since ties decide much where threads
+/// spin. It is known within about 3 %.
 fn total(hardware: &Hardware, kernel: Kernel, programs: &[Model]) -> f64 {
     const SEEDS: u64 = 24;
     let of = |seed| {
@@ -130,7 +131,7 @@ fn kernels() -> impl Iterator<Item = Kernel> {
 }
 
 #[test]
-fn numbering_cpus_otherwise_changes_nothing_but_ties() {
+fn the_numbering_of_cpus_changes_only_ties() {
     let text = |alternate: bool| {
         format!(
             "name = 'two'\ntopology = 'package:2 core:2'\npackages_alternate = {alternate}\ngigahertz = 2.5\n\
@@ -148,7 +149,7 @@ fn numbering_cpus_otherwise_changes_nothing_but_ties() {
     }
 }
 
-/// The same kernel with all its times doubled.
+/// This kernel with all its times doubled.
 fn slower(kernel: Kernel) -> Kernel {
     let twice = |time: Nanos| Nanos(2 * time.0);
     let order = match kernel.order {
@@ -175,13 +176,13 @@ fn everything_twice_as_slow_takes_twice_as_long() {
         let whole = total(&Hardware::words(MACHINE).unwrap(), kernel, &programs(1.0));
         let half = format!("{} {slow}", MACHINE.replace("package:6", "package:3"));
         let half = total(&Hardware::words(&half).unwrap(), slower, &programs(2.0));
-        // Ties are decided by the time, which is another.
+        // The time decides on ties, and it is different here.
         assert!((half / whole / 2.0 - 1.0).abs() < 0.1, "{kernel:?}: {half} and {whole}");
     }
 }
 
 #[test]
-fn a_program_that_sleeps_all_the_time_changes_nothing_but_ties() {
+fn a_sleeping_program_changes_only_ties() {
     let idle = program(3, vec![Op::Sleep(Nanos::from_millis(1))]);
     for kernel in kernels() {
         let machine = || Hardware::words(MACHINE).unwrap();
@@ -191,8 +192,8 @@ fn a_program_that_sleeps_all_the_time_changes_nothing_but_ties() {
     }
 }
 
-/// When three programs on one CPU end, nanoseconds: they come at odd times, so that no two things
-/// fall together, and a fourth that only sleeps may be there.
+/// The ends of three programs on one CPU, nanoseconds. They arrive at odd times, so that no two
+/// events fall together. A fourth program that only sleeps may be there.
 fn ends_on_one_cpu(kernel: Kernel, hardware: Hardware, stretch: u64, idle: bool) -> Vec<u64> {
     let compute = |micros: u64| Op::Compute { instructions: 1e3 * micros as f64, mix: 0 };
     let sleeper = vec![
@@ -222,7 +223,7 @@ fn ends_on_one_cpu(kernel: Kernel, hardware: Hardware, stretch: u64, idle: bool)
 }
 
 #[test]
-fn where_nothing_falls_together_the_relations_hold_to_the_nanosecond() {
+fn without_ties_the_relations_hold_to_the_nanosecond() {
     for kernel in kernels() {
         let kernel = Kernel { skew_tick: false, ..kernel };
         let ends = ends_on_one_cpu(kernel, ideal("core:1"), 1, false);

@@ -1,5 +1,5 @@
-//! A large machine with a thousand programs, through the engine: what a decision and a switch cost
-//! follows from what changes, or these take minutes, unoptimised.
+//! A large machine with a thousand programs, through the engine. The cost of decisions and switches
+//! must depend on what changes, or these tests take minutes, unoptimised.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use cosched_policy::{Kind, Options};
 use cosched_sim::model::Mix;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
-/// With so many instructions for each thread.
+/// Runs a thousand programs with this many instructions for each thread.
 fn a_thousand_programs_share_1024_cpus(policy: Kind, instructions: f64) {
     let hardware =
         Hardware::words("package:16 l3:8 core:8 cache_mib=32 bus=llc:40 bus=package:200").unwrap();
@@ -29,7 +29,7 @@ fn a_thousand_programs_share_1024_cpus(policy: Kind, instructions: f64) {
         cpus: hardware.topology.all(),
         topology: hardware.topology.clone(),
         programs: models.iter().map(entry).collect(),
-        // In a round of a thousand turns everybody waits for more than a second.
+        // In a round of a thousand turns every program waits for more than a second.
         limits: Limits { max_frozen: Nanos::from_secs(10), ..Limits::default() },
     };
     let jobs = models.into_iter().map(|model| Job { model, weight: 1.0 }).collect();
@@ -48,16 +48,16 @@ fn a_thousand_programs_share_1024_cpus(policy: Kind, instructions: f64) {
 }
 
 #[test]
-fn a_thousand_programs_share_1024_cpus_side_by_side() {
+fn a_thousand_programs_share_1024_cpus_together() {
     a_thousand_programs_share_1024_cpus(Kind::Linux, 20e6);
 }
 
 #[test]
-fn a_thousand_programs_share_1024_cpus_in_turn() {
+fn a_thousand_programs_take_turns_on_1024_cpus() {
     a_thousand_programs_share_1024_cpus(Kind::Gang, 4e6);
 }
 
 #[test]
-fn a_thousand_programs_share_1024_cpus_as_they_have_waited() {
+fn a_thousand_programs_share_1024_cpus_by_their_waits() {
     a_thousand_programs_share_1024_cpus(Kind::Minwait, 20e6);
 }

@@ -1,5 +1,4 @@
-//! What a policy that tells phases apart can read, and what it makes of it: `fair-progress` on the
-//! paper's machine.
+//! The samples of a policy with phases, and its decisions: `fair-progress` on the paper's machine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +16,7 @@ fn streams(misses: f64) -> Mix {
     Mix { misses, misses_without_cache: misses, parallelism: 8.0, ..Mix::computing(1.0) }
 }
 
-/// One thread, so many instructions of each mix in turn.
+/// One thread with this many instructions of each mix in turn.
 fn phases(phases: &[(f64, Mix)]) -> Model {
     let compute = |(mix, (instructions, _)): (usize, &(f64, Mix))| Op::Compute {
         instructions: *instructions,
@@ -29,7 +28,7 @@ fn phases(phases: &[(f64, Mix)]) -> Model {
 }
 
 #[test]
-fn each_mix_is_a_block_and_it_is_told_how_long_work_takes_alone() {
+fn each_mix_is_a_block_with_its_time_alone() {
     let programs = vec![
         (0, phases(&[(30e6, Mix::computing(1.0)), (90e6, Mix::computing(2.0))])),
         (0, phases(&[(1e9, streams(0.05))])),
@@ -57,7 +56,7 @@ fn each_mix_is_a_block_and_it_is_told_how_long_work_takes_alone() {
     let alone = |i: usize| arena.samples[i].alone.unwrap().0 / 1000;
     assert!(alone(0).abs_diff(100_000) <= 1, "{}", alone(0));
     let slowed = alone(1);
-    assert!((50_000..99_000).contains(&slowed), "beside another one: {slowed}");
+    assert!((50_000..99_000).contains(&slowed), "with a co-runner: {slowed}");
 }
 
 /// Times from the start to the end of each program.
@@ -78,8 +77,9 @@ fn times(kind: Kind, fair: FairOptions, models: &[Model]) -> Vec<f64> {
     programs.iter().map(|program| program.done.unwrap().as_secs_f64()).collect()
 }
 
+/// Streaming and computing programs suffer more alike than under the kernel.
 #[test]
-fn programs_that_stream_and_programs_that_compute_suffer_more_alike_than_under_the_kernel() {
+fn streaming_and_computing_suffer_alike() {
     // About four seconds each, alone.
     let streaming = || phases(&[(3.2e9, streams(0.06))]);
     let computing = || phases(&[(9.3e9, Mix::computing(1.0))]);

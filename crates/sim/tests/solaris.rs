@@ -1,4 +1,4 @@
-//! The dispatcher of Solaris against traces worked out by hand, and what follows from its rules.
+//! The dispatcher of Solaris compared with traces by hand, and the effects of its rules.
 //!
 //! One CPU of 1 GHz, on which switches cost nothing, with a clock that ticks every 10 ms. Times are
 //! microseconds.
@@ -17,7 +17,7 @@ fn fixed(priority: u8, slice: u64) -> Settings {
     Settings { class, slice: Some(Nanos::from_millis(slice)), ..Settings::default() }
 }
 
-/// What one CPU does with programs that come at these times.
+/// The trace of one CPU with programs that arrive at these times.
 fn trace(kernel: Kernel, programs: Vec<(u64, Model, Settings)>) -> String {
     let count = programs.len();
     let mut stage = Stage::with(ideal("core:1"), kernel, programs, 1);
@@ -26,8 +26,9 @@ fn trace(kernel: Kernel, programs: Vec<(u64, Model, Settings)>) -> String {
     stage.table(0)
 }
 
+/// A thread is lowered by ten for each turn that it used up, and its turns get longer.
 #[test]
-fn time_sharing_lowers_a_thread_by_ten_for_each_turn_that_it_used_up_and_longer_turns_follow() {
+fn time_sharing_lowers_a_thread_by_ten_per_used_turn() {
     // Both begin at level 59 with 20 ms.
     //   0  A.   20  A at 49, B (59) runs.   40  B at 49, behind A.
     //  40  A has 40 ms, 39.   80  B the same.
@@ -42,9 +43,11 @@ fn time_sharing_lowers_a_thread_by_ten_for_each_turn_that_it_used_up_and_longer_
     );
 }
 
+/// The running thread keeps its CPU against a lower one, because it is raised each second.
 #[test]
-fn time_sharing_raises_a_running_thread_each_second_so_that_it_keeps_its_cpu_against_a_lower_one() {
-    //    0  A alone: 59 until 20, 49 until 60, 39 until 140, 29 until 260, 19 until 420, 9 until 620, 0 from then on.
+fn time_sharing_raises_a_running_thread_each_second() {
+    //    0  A alone: 59 until 20, 49 until 60, 39 until 140, 29 until 260, 19 until 420, 9 until 620,
+    //       0 from then on.
     // 1000  A is raised to 50, with 40 ms; this tick is charged.
     // 1001  B comes at 59 and runs for its 15 ms.
     let two = vec![
@@ -54,8 +57,9 @@ fn time_sharing_raises_a_running_thread_each_second_so_that_it_keeps_its_cpu_aga
     assert_eq!(trace(Kernel::SOLARIS_TS, two), "A 0-1001000, B 1001000-1016000, A 1016000-1115000");
 }
 
+/// Threads of equal fixed priority alternate, and the plan sets the slice.
 #[test]
-fn threads_of_equal_fixed_priority_take_turns_of_the_slice_that_the_plan_gave() {
+fn equal_fixed_priorities_take_turns_of_the_set_slice() {
     let two = vec![(0, computes(60), fixed(0, 30)), (0, computes(60), fixed(0, 30))];
     let table = trace(Kernel::SOLARIS_TS, two);
     let turns =
@@ -64,13 +68,14 @@ fn threads_of_equal_fixed_priority_take_turns_of_the_slice_that_the_plan_gave() 
 }
 
 #[test]
-fn a_slice_that_is_no_whole_number_of_ticks_ends_at_the_next_one() {
+fn a_slice_ends_at_the_next_tick() {
     let two = vec![(0, computes(40), fixed(0, 15)), (1000, computes(20), fixed(0, 15))];
     assert_eq!(trace(Kernel::SOLARIS_FX, two), "A 0-20000, B 20000-40000, A 40000-60000");
 }
 
+/// The thread that a higher priority displaces keeps its turn.
 #[test]
-fn a_higher_fixed_priority_runs_at_once_and_until_its_end_and_who_was_displaced_keeps_its_turn() {
+fn a_higher_fixed_priority_runs_at_once_and_to_its_end() {
     // B takes A's CPU at 5, and leaves it at 35. C waits for a turn of A: 20 ms, of which 5 were
     // before.
     let three = vec![
@@ -85,8 +90,9 @@ fn a_higher_fixed_priority_runs_at_once_and_until_its_end_and_who_was_displaced_
     );
 }
 
+/// Without a plan, the kernel of fixed priorities gives turns of 200 ms.
 #[test]
-fn without_a_plan_the_kernel_of_fixed_priorities_gives_turns_of_200_ms() {
+fn fixed_priorities_have_turns_of_200_ms_by_default() {
     let two =
         vec![(0, computes(300), Settings::default()), (1000, computes(100), Settings::default())];
     assert_eq!(trace(Kernel::SOLARIS_FX, two), "A 0-200000, B 200000-300000, A 300000-400000");
@@ -116,9 +122,9 @@ fn watched(kernel: Kernel, hardware: Hardware, model: Model, seed: u64) -> Stage
     stage
 }
 
+/// A waking thread preempts its sibling under time sharing, and waits under fixed priorities.
 #[test]
-fn a_thread_that_wakes_takes_the_cpu_of_its_sibling_under_time_sharing_and_waits_under_fixed_priorities()
- {
+fn a_waking_thread_preempts_a_sibling_if_time_sharing() {
     // TS: thread 1 has the CPU at 20 ms, sleeps, and wakes at 1025 at 59, its sibling is at 50.
     let mut stage = watched(Kernel::SOLARIS_TS, ideal("core:1"), sibling_that_wakes(), 1);
     stage.until(Nanos::from_secs(2));
@@ -138,7 +144,7 @@ fn a_thread_that_wakes_takes_the_cpu_of_its_sibling_under_time_sharing_and_waits
     assert_eq!(tally(&stage).by_sibling, 0);
 }
 
-/// Twelve threads on four CPUs that fight for a lock.
+/// Twelve threads on four CPUs that contend for a lock.
 fn fighters() -> Model {
     Model {
         adaptive: Some(Nanos::from_micros(20)),
@@ -147,7 +153,7 @@ fn fighters() -> Model {
 }
 
 #[test]
-fn siblings_stab_each_other_under_time_sharing_only() {
+fn siblings_preempt_each_other_under_time_sharing_only() {
     let found = |kernel, seed| {
         let hardware = Hardware::words("package:1 core:4").unwrap();
         let mut stage = watched(kernel, hardware, fighters(), seed);
@@ -163,7 +169,7 @@ fn siblings_stab_each_other_under_time_sharing_only() {
     }
 }
 
-/// Thread 0 takes a lock, computes 1 ms, sleeps 5 ms with it, computes 1 ms; thread 1 comes for it
+/// Thread 0 takes a lock, computes 1 ms, sleeps 5 ms with it, computes 1 ms; thread 1 requests it
 /// after 0.5 ms.
 fn holder_that_sleeps(adaptive: Option<Nanos>) -> Model {
     let script = vec![
@@ -195,20 +201,21 @@ fn used(model: Model) -> (u64, u64) {
     ((usage.user_seconds * 1e6).round() as u64, usage.voluntary_switches)
 }
 
+/// An adaptive mutex sleeps while its holder is not on a CPU.
 #[test]
-fn an_adaptive_mutex_is_spun_for_while_its_holder_runs_and_slept_for_when_it_does_not() {
+fn an_adaptive_mutex_spins_only_while_its_holder_runs() {
     // Thread 0 computes 2 ms. Thread 1 computes 0.5 ms and spins: until 1 ms, when the holder goes
     // to sleep...
     assert_eq!(used(holder_that_sleeps(Some(Nanos::NEVER))), (2000 + 500 + 500, 2));
-    // ... or until 7 ms, when it is given the lock, if it does not look ...
+    // ... or until 7 ms, when it gets the lock, if it does not check the holder ...
     assert_eq!(used(holder_that_sleeps(None)), (2000 + 500 + 6500, 1));
-    // ... or for as long as it may.
+    // ... or for as long as it may spin.
     let briefly = Some(Nanos::from_micros(100));
     assert_eq!(used(holder_that_sleeps(briefly)), (2000 + 500 + 100, 2));
 }
 
 #[test]
-fn nested_locks_are_all_given_back() {
+fn nested_locks_are_all_released() {
     let text = "adaptive = '10us'\n[[phase]]\nrepeat = 50\ninstructions = 8e6\n\
                 critical = { sections = 20, instructions = 20000, nested = 5000 }";
     let model = Model::read(&text.parse().unwrap(), 8).unwrap();

@@ -1,4 +1,4 @@
-//! What it costs that a lock, and the data that it guards, goes from one CPU to another.
+//! The cost of moving a lock, and the data that it guards, from one CPU to another.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,9 +12,9 @@ use stage::{Stage, micros, program};
 
 const TURNS: u32 = 10;
 
-/// Two threads that take turns at a lock, which each holds for 100 us, with ten lines of data.
-/// Tells when they are done (microseconds), how many lines missed the last-level cache, and how
-/// often the lock went inside a package and across.
+/// Two threads that alternate at a lock, which each holds for 100 us, with ten lines of data.
+/// Returns when they are done (microseconds), how many lines missed the last-level cache, and how
+/// often the lock was transferred inside a package and across.
 fn turns(shape: &str) -> (u64, u64, [u64; 2]) {
     let plain = "gigahertz=1 smt_share=1 switch_nanos=0 wake_nanos=0 signal_nanos=0,0,1000";
     let script = vec![
@@ -40,22 +40,24 @@ fn turns(shape: &str) -> (u64, u64, [u64; 2]) {
     (stage.ends()[0].1, misses.unwrap(), sums)
 }
 
+/// A lock from another package is seen late, and its data misses the cache.
 #[test]
-fn a_lock_that_crosses_packages_is_seen_later_and_its_data_misses_the_cache() {
+fn a_lock_from_another_package_is_seen_late() {
     // Of twenty turns the first finds everything there; each other one waits for the lock's line,
     // and for those of its data.
     assert_eq!(turns("package:2 core:1"), (20 * 100 + 19 * (1 + 10), 190, [0, 19]));
 }
 
+/// Inside a package a lock costs the distance, and nothing misses the cache.
 #[test]
-fn inside_a_package_it_costs_what_that_distance_does_and_nothing_misses() {
+fn inside_a_package_a_lock_costs_its_distance() {
     assert_eq!(turns("package:1 core:2"), (20 * 100, 0, [19, 0]));
     // Two caches of one package: as near, but a miss.
     assert_eq!(turns("package:1 l3:2 core:1"), (20 * 100, 190, [19, 0]));
 }
 
 #[test]
-fn on_one_cpu_nothing_has_to_come() {
+fn on_one_cpu_no_data_is_transferred() {
     let (_, misses, sums) = turns("package:1 core:1");
     assert_eq!((misses, sums[1]), (0, 0));
 }

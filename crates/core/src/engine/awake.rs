@@ -1,14 +1,15 @@
-//! Which programs need a look: with many programs nearly all of them wait, and nothing changes for
-//! them.
+//! Which programs need work by the engine. With many programs nearly all of them wait, and nothing
+//! changes for them.
 //!
-//! A program *rests* when it is wanted waiting, does wait, and no step for it is outstanding.
-//! Whatever happens to it, a plan that names it, or the end of its longest freeze wakes it. After
-//! an event, the engine works only on programs that are awake. What an event costs therefore
-//! follows from what changes, not from how many programs there are.
+//! A program is *idle* when its directive is to wait, it does wait, and no step for it is
+//! outstanding. Any event about it, a plan that names it, or the end of its longest freeze wakes
+//! it. After an event, the engine works only on programs that are awake. The cost of an event
+//! therefore depends on what changes, and not on the number of programs.
 //!
-//! A program that has been frozen for the longest time allowed is let run: it *breathes*. It then
-//! rests too, running, until its time is over. The first plan after that takes it back to what is
-//! wanted of it. With a thousand gangs a tenth of all programs breathe at any time.
+//! A program that has been frozen for the longest time allowed is thawed: it has a *grace period*.
+//! It is then idle too, while it runs, until this period is over. The first plan after that returns
+//! it to its directive. With a thousand gangs, a tenth of all programs are in a grace period at any
+//! time.
 
 use std::collections::BTreeSet;
 
@@ -24,9 +25,9 @@ use crate::time::Nanos;
 #[derive(Debug, Default)]
 pub(super) struct Awake {
     ids: BTreeSet<ProgramId>,
-    /// Programs whose freezes are over are taken out at the next look at the first ones.
+    /// Programs whose freezes are over are removed when the first entries are next examined.
     frozen: BTreeSet<(Nanos, ProgramId)>,
-    /// Which programs breathe, and until when.
+    /// The programs in a grace period, and its end.
     breathing: BTreeSet<(Nanos, ProgramId)>,
 }
 
@@ -41,7 +42,7 @@ impl Awake {
         self.frozen.insert((at, id));
     }
 
-    /// A program that was frozen for too long runs until then.
+    /// A program that was frozen for too long runs until this time.
     pub(super) fn breathes(&mut self, id: ProgramId, until: Nanos) {
         self.breathing.insert((until, id));
     }
@@ -62,7 +63,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.awake.ids.iter().filter_map(|id| self.index(*id))
     }
 
-    /// Programs that have been frozen for as long as allowed need a look.
+    /// Wakes the programs that have been frozen for as long as allowed.
     pub(super) fn wake_overlong(&mut self) {
         while let Some((since, id)) = self.awake.frozen.first().copied() {
             let over = self.now >= since + self.setup.limits.max_frozen;
@@ -74,7 +75,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    /// Takes programs that have breathed for long enough back to what is wanted of them.
+    /// Ends the grace periods that are over: their programs return to their directives.
     pub(super) fn end_breaths(&mut self) {
         while let Some((until, id)) = self.awake.breathing.first().copied() {
             if until > self.now {
@@ -95,12 +96,12 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.awake_now().chain(breathing).collect()
     }
 
-    /// Every program needs a look.
+    /// Wakes every program.
     pub(super) fn wake_all(&mut self) {
         self.awake.ids.extend(self.programs.iter().map(|program| program.id));
     }
 
-    /// Who has nothing to wait for but the policy rests from here on.
+    /// Programs that wait for nothing but the policy are idle from here on.
     pub(super) fn let_rest(&mut self) {
         for i in self.awake() {
             let (program, control) = (&mut self.programs[i], &self.controls[i]);
@@ -117,7 +118,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 }
 
-/// A group may begin to run at any time, and its programs with it: these stay awake.
+/// Whether a program is idle. A program in a group never is: its group may begin to run at any
+/// time.
 fn rests(program: &Program, control: &Control) -> bool {
     let waits = control.settled == program.epoch && control.override_freeze.is_none();
     let as_it_is_to_be = match program.state {

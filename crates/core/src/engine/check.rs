@@ -1,4 +1,4 @@
-//! Whether a plan makes sense: a policy's mistake is found here, before any program feels it.
+//! Whether a plan makes sense. A policy's mistake is found here, before it affects any program.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -29,11 +29,11 @@ pub enum BadPlan {
     /// It binds a program to CPUs that may not be used.
     #[error("the plan binds {0} to CPUs {1}, which programs may not use")]
     ForeignCpu(ProgramId, Box<CpuSet>),
-    /// It grants no thread. (One that grants more than a region asks for is lowered.)
-    #[error("the plan grants no thread to {0}")]
+    /// Its thread limit is zero. (A limit above the number that a region requests is lowered.)
+    #[error("the plan gives {0} a thread limit of 0")]
     NoThread(ProgramId),
     /// It asks to be woken in the past.
-    #[error("the plan asks for a wake-up at {0}, which is past")]
+    #[error("the plan requests a wake-up at {0}, which is past")]
     PastWake(Nanos),
 }
 

@@ -22,11 +22,11 @@ const SHORTEST_GRACE: Nanos = Nanos::from_secs(2);
 /// The run is being ended.
 #[derive(Debug)]
 pub(super) struct Closing {
-    /// When the programs that are left are ended by force. Programs that are still on their way to
-    /// their start are ended as soon as they are there.
+    /// When the remaining programs are ended by force. A program that is still starting is ended as
+    /// soon as it has started.
     pub(super) kill_at: Nanos,
-    /// When the engine gives up programs that even that did not end (a right is missing, or the
-    /// kernel holds them).
+    /// When the engine gives up programs that even force did not end (a permission is missing, or
+    /// the kernel holds them).
     pub(super) give_up_at: Nanos,
 }
 
@@ -35,15 +35,14 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.accounts.iter().all(Account::done)
     }
 
-    /// Once every program has done what is asked, ends the programs that run again only as
-    /// co-runners.
+    /// Once every program has done its work, ends the programs that run again only as co-runners.
     pub(super) fn close_if_done(&mut self) {
         if self.closing.is_none() && self.all_done() && !self.programs.is_empty() {
             self.close(Ended::Complete, Signal::Terminate);
         }
     }
 
-    /// Begins the end of the run; a second call loses patience.
+    /// Begins the end of the run. A second call ends the grace period.
     pub(super) fn close(&mut self, ended: Ended, signal: Signal) {
         self.outcome.ended = ended;
         let again = self.closing.is_some();
@@ -75,7 +74,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         attached.into_iter().for_each(|id| self.detach(id));
     }
 
-    /// Has the machine let go of a program, which is none of the engine's concern from here on.
+    /// Has the machine release a program. The engine ignores it from here on.
     pub(super) fn detach(&mut self, id: ProgramId) {
         let Some(i) = self.index(id) else { return };
         self.pending.push(Step::Leave(id));

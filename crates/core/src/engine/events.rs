@@ -1,4 +1,4 @@
-//! Booking what happened: events become states, accounts and causes.
+//! Accounting of what happened: events become states, accounts and causes.
 
 use super::Engine;
 use super::outcome::{Deviation, Ended};
@@ -10,7 +10,7 @@ use crate::program::{ProgramId, ProgramState};
 use crate::time::Nanos;
 
 impl<M: Machine, P: Policy> Engine<M, P> {
-    /// Books one event.
+    /// Takes one event into the accounts.
     pub(super) fn book(&mut self, Event { at, what }: Event) {
         match what {
             Happening::Interrupted(by) => {
@@ -65,7 +65,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.leave_world(i, at);
             }
             Happening::Refused(_, aspect, why) => {
-                // A program that was let run while cosched was stopped can be frozen again.
+                // A program that was thawed while cosched was stopped can be frozen again.
                 if aspect == Aspect::Frozen && why != Refusal::CoschedStopped {
                     control.override_freeze = Some(why);
                 }
@@ -92,7 +92,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    /// Does the engine's part of what the user asks for.
+    /// Does the engine's part of a user's request.
     fn obey(&mut self, command: Command) {
         let (Command::Detach(id) | Command::Weight(id, _)) = command;
         let Some(i) = self.index(id) else { return };
@@ -103,7 +103,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.causes.push(Cause::Commanded(command));
     }
 
-    /// Takes an ended program out of the world; it may come again.
+    /// Removes an ended program from the world. It may arrive again.
     pub(super) fn leave_world(&mut self, i: usize, at: Nanos) {
         let id = self.programs.remove(i).id;
         self.controls.remove(i);
@@ -117,14 +117,14 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    /// Notes that something is not as wanted since then, and tells the policy.
+    /// Records a deviation from the plan with its time, and tells the policy.
     pub(super) fn deviate(&mut self, at: Nanos, program: ProgramId, wanted: Aspect, why: Refusal) {
         self.outcome.deviations.push(Deviation { at, program, wanted, why });
         self.causes.push(Cause::Deviated { program, wanted, why });
     }
 
-    /// Keeps the time that a switch between gangs took. A switch that starts a program, or that
-    /// follows the end of one, has no gap that could be measured.
+    /// Keeps the time that a switch between gangs took. A switch that starts a program or follows
+    /// an end has no gap to measure.
     pub(super) fn switched(&mut self, at: Nanos, thawed: bool) {
         if self.switch_began.is_none() || !self.all_run() {
             return;

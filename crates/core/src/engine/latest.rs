@@ -1,7 +1,7 @@
 //! The latest entries of a list that may grow for weeks.
 //!
-//! A run of a week makes millions of decisions and spans. The latest of them are kept, and it is
-//! counted how many there were. When a list is full, its older half goes at once, so that this
+//! A run of a week makes millions of decisions and spans. The latest of them are kept, and all of
+//! them are counted. When a list is full, its older half is removed at once, so that each removal
 //! costs next to nothing.
 
 use std::ops::{Deref, DerefMut};
@@ -15,12 +15,12 @@ pub struct Latest<T> {
 }
 
 impl<T> Latest<T> {
-    /// An empty list that keeps at most this many entries, two at least.
+    /// An empty list that keeps at most this many entries, and at least two.
     pub fn of(most: usize) -> Latest<T> {
         Latest { kept: Vec::new(), dropped: 0, most: most.max(2) }
     }
 
-    /// Adds an entry. What has to go for it is returned, oldest first.
+    /// Adds an entry. Entries that are removed for it are returned, oldest first.
     pub fn push(&mut self, entry: T) -> Vec<T> {
         let old = match self.kept.len() >= self.most {
             true => self.kept.drain(..self.most / 2).collect(),
@@ -36,7 +36,7 @@ impl<T> Latest<T> {
         self.dropped + self.kept.len() as u64
     }
 
-    /// How many of them are not kept any more: the oldest.
+    /// How many entries, the oldest ones, are no longer kept.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_are_kept_and_all_are_counted() {
+    fn the_latest_entries_are_kept_and_all_are_counted() {
         let mut list = Latest::of(4);
         let dropped: Vec<u32> = (0..10).flat_map(|number| list.push(number)).collect();
         assert_eq!((&list[..], list.count(), list.dropped()), (&[6, 7, 8, 9][..], 10, 6));

@@ -1,8 +1,7 @@
-//! The accounts: who ran when, and who waited how long.
+//! The accounts: which program ran when, and which waited how long.
 //!
-//! Everything is booked from what the machine *confirmed*, at the time that the
-//! machine gave, never from what was asked for: a program counts as running
-//! until its last thread is known to be stopped.
+//! The accounts rest on what the machine *confirmed*, at the time that the machine gave, and never
+//! on what was requested. A program counts as running until its last thread is known to be stopped.
 
 use super::latest::Latest;
 use super::outcome::{Completion, ProgramOutcome, Span, Stretch, Totals};
@@ -13,7 +12,7 @@ use crate::program::{Exit, Program, Usage};
 use crate::time::Nanos;
 use crate::workload::Repeat;
 
-/// So many spans, turns and complete runs each are kept of every program at least.
+/// At least this many spans, turns and complete runs of every program are kept.
 const LEAST_SPANS: usize = 256;
 
 /// The account of one slot of the workload.
@@ -24,16 +23,16 @@ pub(super) struct Account {
     /// Closed spans of the present run of the program, summed up.
     ran: Nanos,
     running_since: Option<(Nanos, Option<CpuSet>)>,
-    /// Where programs take turns by weight: since when it has been its turn, if it is.
+    /// Where programs take turns by weight: the start of its turn, if it is in turn.
     in_turn_since: Option<Nanos>,
     frozen_since: Option<Nanos>,
     detached: bool,
-    /// Of all runs of the program, but for what the present spans add.
+    /// Sums over all runs of the program, without the present spans.
     totals: Totals,
 }
 
 impl Account {
-    /// One that keeps so many spans.
+    /// An account that keeps this many spans.
     pub(super) fn new(entry: &Entry, spans: usize) -> Account {
         let most = spans.max(LEAST_SPANS);
         let outcome = ProgramOutcome {
@@ -55,7 +54,7 @@ impl Account {
         }
     }
 
-    /// What all runs of the program have come to at `now`; `program`: the present one, if there is
+    /// The sums over all runs of the program at `now`. `program` is the present run, if there is
     /// one.
     pub(super) fn totals(&self, program: Option<&Program>, now: Nanos) -> Totals {
         let runs = self.running_since.map_or(Nanos::ZERO, |(from, _)| now - from);
@@ -73,7 +72,7 @@ impl Account {
         self.detached || self.outcome.done.is_some()
     }
 
-    /// Whether the workload wants a further run after the last completion.
+    /// Whether the workload has a further run after the last completion.
     pub(super) fn repeats(&self) -> bool {
         let failed = |last: &Completion| matches!(last.exit, Exit::Failed(_));
         match self.repeat {
@@ -108,7 +107,7 @@ impl Account {
         }
     }
 
-    /// Its waiting, whether for its start or frozen, is over.
+    /// Its waiting is over, whether it was for its start or frozen.
     pub(super) fn stops_waiting(&mut self, program: &mut Program, at: Nanos) {
         let waited = program.waiting_since.take().map(|since| at - since);
         let frozen = self.frozen_since.take().map(|since| at - since);
@@ -120,14 +119,14 @@ impl Account {
         }
     }
 
-    /// All its threads are stopped by us from here on.
+    /// cosched has stopped all its threads from here on.
     pub(super) fn freezes(&mut self, program: &mut Program, at: Nanos) {
         self.rests(at);
         self.frozen_since = Some(at);
         program.waiting_since = Some(at);
     }
 
-    /// It does not run from here on, for a reason that is not ours.
+    /// It does not run from here on, for a reason outside cosched.
     pub(super) fn rests(&mut self, at: Nanos) {
         self.ends_turn(at);
         let Some((from, cpus)) = self.running_since.take() else { return };
@@ -154,18 +153,18 @@ impl Account {
         self.ran + self.running_since.map_or(Nanos::ZERO, |(from, _)| now - from)
     }
 
-    /// The program comes (again).
+    /// The program arrives, perhaps again.
     pub(super) fn arrives(&mut self) {
         self.ran = Nanos::ZERO;
     }
 
-    /// The user let it go: it is not waited for.
+    /// The user detached it: it is not waited for.
     pub(super) fn detaches(&mut self, at: Nanos) {
         self.rests(at);
         self.detached = true;
     }
 
-    /// A run ended that only kept the others company, and was ended by us.
+    /// A run was cut short by cosched: it ran only as a co-runner of the others.
     pub(super) fn is_cut_short(&mut self, program: &mut Program, at: Nanos, usage: Usage) {
         self.stops_waiting(program, at);
         self.rests(at);
@@ -180,7 +179,7 @@ impl Account {
             self.outcome.earlier.take_in(&old, self.outcome.done);
         }
         let enough = match self.repeat {
-            // What cannot be started once is not tried again and again.
+            // A program that cannot be started once is not tried again.
             _ if matches!(exit, Exit::Failed(_)) => true,
             Repeat::Times(n) => self.outcome.completions.count() >= u64::from(n),
             Repeat::UntilAllFinish => true,

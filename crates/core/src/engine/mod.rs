@@ -1,20 +1,20 @@
 //! The engine: one loop that drives any policy on any machine.
 //!
 //! ```text
-//! wait ─▶ book what happened ─▶ due wake-ups ─▶ policy decides ─▶ check ─▶ reconcile ─▶ wait
+//! wait ─▶ account for events ─▶ due wake-ups ─▶ policy decides ─▶ check ─▶ reconcile ─▶ wait
 //! ```
 //!
-//! The engine is *level-triggered*. It keeps, per program, the directive that is
-//! wanted and the state that the machine has confirmed, and after everything
-//! that happens it looks for steps that bring the second closer to the first
-//! (`reconcile`). So it does not matter in which order effects arrive, and a
-//! step that got lost in a race is simply taken again.
+//! The engine is *level-triggered*. It keeps, per program, the directive of the plan and the state
+//! that the machine has confirmed. After every event it looks for steps that bring the second
+//! closer to the first (`reconcile`). The order in which effects arrive therefore does not matter,
+//! and a step that was lost in a race is taken again.
 //!
 //! The engine keeps four promises whatever the policy plans:
 //!
 //! - No program is thawed onto CPUs on which another program is still being frozen.
 //! - No program is frozen longer than [`Limits::max_frozen`].
-//! - A freeze that is not confirmed in time is given up and reported, so that the others go on.
+//! - A freeze that is not confirmed in time is given up and reported, so that the other programs go
+//!   on.
 //! - Programs of one group run together.
 
 mod awake;
@@ -61,7 +61,7 @@ pub enum Error<E> {
     #[error(transparent)]
     Machine(E),
     /// The policy made a plan that makes no sense.
-    #[error("the policy is wrong: {0}")]
+    #[error("the policy made an impossible plan: {0}")]
     Plan(#[from] BadPlan),
 }
 
@@ -90,15 +90,15 @@ pub struct Engine<M: Machine, P: Policy> {
     epochs: u64,
     now: Nanos,
     next_beat: Nanos,
-    /// Everything is being frozen for a measurement, for these wake-ups.
+    /// Everything is being frozen for a measurement, which these wake-ups requested.
     pause: Option<Pause>,
     closing: Option<Closing>,
-    /// A program could be started. It waits until the engine has heard what has happened since the
-    /// last start.
+    /// A program could be started. It waits until the engine has taken in the events since the last
+    /// start.
     starts_wait: bool,
     switch_began: Option<Nanos>,
-    /// The last wait ended so late that cosched itself cannot have been running: what the accounts
-    /// say of that time is not what happened.
+    /// The last wait ended so late that cosched itself cannot have been running. The accounts of
+    /// that time do not show what happened.
     overslept: bool,
     outcome: Outcome,
 }
@@ -158,7 +158,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    /// Runs the workload to its end and gives the machine back with the accounts.
+    /// Runs the workload to its end, and returns the machine with the accounts.
     ///
     /// # Errors
     /// When the machine is lost or the policy's plan makes no sense.
@@ -192,7 +192,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             self.now = self.machine.wait(deadline, &mut events).map_err(Error::Machine)?;
             self.overslept = self.now.since(deadline) > self.setup.limits.max_frozen;
             for event in &mut events {
-                // What comes to light late is told behind what was decided in ignorance of it.
+                // An event that is found late stands after the decisions that were made without it.
                 event.at = event.at.max(decided);
                 watch.happened(event);
                 self.book(*event);
@@ -206,7 +206,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.programs.binary_search_by_key(&id, |p| p.id).ok()
     }
 
-    /// Programs whose time has come arrive.
+    /// Programs arrive whose time has come.
     fn admit_arrivals(&mut self) {
         if self.closing.is_some() || self.expected.is_empty() {
             return;
@@ -261,7 +261,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.causes.push(Cause::Arrived(id));
     }
 
-    /// Wake-ups and deadlines that have come.
+    /// Handles the wake-ups and deadlines that are due.
     fn expire(&mut self) -> Result<(), Error<M::Error>> {
         self.end_overlong_freezes();
         if let Some(pause) = &self.pause {
@@ -286,7 +286,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.read(timers::reads(&due))
     }
 
-    /// Reads what is due, or everything observed, and tells the policy which programs were sampled.
+    /// Reads the measurements that are due, or all observed ones, and tells the policy which
+    /// programs were sampled.
     fn read(&mut self, all: bool) -> Result<(), Error<M::Error>> {
         let reads = self.timers.take_reads(self.now, all);
         if reads.is_empty() {
@@ -302,7 +303,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         Ok(())
     }
 
-    /// Gives every program its range of the list of threads.
+    /// Gives every program its range in the list of threads.
     fn share_out_threads(&mut self) {
         let threads = &self.arena.threads;
         for program in &mut self.programs {
@@ -326,7 +327,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         Ok(())
     }
 
-    /// Takes a plan over as what is wanted from now on.
+    /// Adopts a plan as the state that is wanted from now on.
     fn adopt(&mut self, plan: &Plan) {
         self.end_breaths();
         self.count_switch(plan);
@@ -357,7 +358,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    /// The program has a new directive: gives it a number.
+    /// Numbers the program's new directive.
     fn count_directive(&mut self, i: usize) {
         self.epochs += 1;
         self.programs[i].epoch = self.epochs;
@@ -378,7 +379,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let arrivals =
             self.expected.iter().map(|slot| self.setup.programs[usize::from(*slot)].arrives);
         let pause = self.pause.iter().map(|p| p.deadline);
-        // What falls due during a pause waits for its end.
+        // Wake-ups that are due during a pause wait for its end.
         let timers = if self.pause.is_none() { self.timers.next() } else { Nanos::NEVER };
         let kill = self.closing.iter().flat_map(|c| [c.kill_at, c.give_up_at]);
         let kill = kill.filter(|at| *at > self.now);
@@ -399,7 +400,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 }
 
-/// The world as it is now: borrowed, nothing copied.
+/// The world as it is now. It is borrowed, and nothing is copied.
 fn world<'a>(now: Nanos, setup: &'a Setup, programs: &'a [Program], arena: &'a Arena) -> World<'a> {
     World {
         now,

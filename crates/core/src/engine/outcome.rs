@@ -1,4 +1,4 @@
-//! What a run gave: the accounts that the engine kept, before any metric is computed.
+//! The outcome of a run: the accounts that the engine kept, before any metric is computed.
 
 use super::latest::Latest;
 use crate::cause::{Aspect, Refusal};
@@ -25,15 +25,15 @@ pub struct Outcome {
     pub deviations: Latest<Deviation>,
     /// How late each wake-up of the policy came, nanoseconds after it was due.
     pub wake_lateness: Samples,
-    /// When a decision changed which programs run: see `engine/turns.rs`.
+    /// The times at which a decision changed which programs run: see `engine/turns.rs`.
     pub switches: Latest<Nanos>,
-    /// Of those that froze one program and thawed another: from the first freeze step of a switch
+    /// The gaps of switches that froze one program and thawed another: from the first freeze step
     /// to the last program of the new gang running.
     pub switch_gaps: Samples,
 }
 
 impl Outcome {
-    /// From when on all decisions, spans and runs are kept; `None`: from the beginning.
+    /// The time from which on all decisions, spans and runs are kept; `None`: from the beginning.
     pub fn kept_from(&self) -> Option<Nanos> {
         let of_programs = self.programs.iter().flat_map(|program| {
             [
@@ -49,8 +49,8 @@ impl Outcome {
         own.into_iter().chain(of_programs).flatten().max()
     }
 
-    /// Cuts off what came after the end: programs that run again only to keep the others company
-    /// are still being ended then.
+    /// Removes what came after the end. Programs that run again only as co-runners are still being
+    /// ended then.
     pub(super) fn end_at(&mut self, total: Nanos) {
         self.total = total;
         self.decisions.retain(|decision| decision.at <= total);
@@ -82,15 +82,16 @@ pub enum Ended {
 /// What one program of the workload did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProgramOutcome {
-    /// When it came.
+    /// When it arrived.
     pub arrived: Nanos,
     /// When it was first started.
     pub started: Option<Nanos>,
     /// Its complete runs, in order; programs that repeat have several.
     pub completions: Latest<Completion>,
-    /// Those of them that are not kept.
+    /// Sums over the complete runs that are not kept.
     pub earlier: Earlier,
-    /// What a run used that was no complete one, because it was ended when every program was done.
+    /// What it used in a last run that was not complete, because it was ended when every program
+    /// was done.
     pub unfinished: Usage,
     /// When the program counts as done (see the workload's `repeat`); `None` if it never was.
     pub done: Option<Nanos>,
@@ -104,7 +105,7 @@ pub struct ProgramOutcome {
     pub timeline: Latest<Span>,
     /// Where programs take turns by weight: its turns. It may run outside of them, too.
     pub turns: Latest<Stretch>,
-    /// Processes of it that were still alive when the run ended, and were left running.
+    /// Whether processes of it were still alive when the run ended, and were left running.
     pub left_running: bool,
 }
 
@@ -116,14 +117,15 @@ pub struct Earlier {
     /// How many of them count for the turnaround: they ended before the program was done, or with
     /// it.
     pub counted: u64,
-    /// How the first of these ended that failed.
+    /// How the first run ended that failed, of those that count.
     pub failed: Option<Exit>,
-    /// How the last of these ended.
+    /// How the last run ended, of those that count.
     pub last: Option<Exit>,
 }
 
 impl Earlier {
-    /// Takes in a run that is not kept one by one any more, of a program that was done then or not.
+    /// Adds a run that is no longer kept one by one. `done` is the time at which its program was
+    /// done, if it was.
     pub(super) fn take_in(&mut self, run: &Completion, done: Option<Nanos>) {
         self.usage = self.usage.and(&run.usage);
         if done.is_none_or(|done| run.at <= done) {
@@ -135,19 +137,19 @@ impl Earlier {
     }
 }
 
-/// Spans of time, summed up.
+/// A sum of spans of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// How many.
+    /// How many spans.
     pub count: u64,
-    /// All together.
+    /// The sum of their lengths.
     pub total: Nanos,
-    /// The longest.
+    /// The longest span.
     pub longest: Nanos,
 }
 
 impl Gaps {
-    /// Adds one.
+    /// Adds a span.
     pub fn add(&mut self, gap: Nanos) {
         self.count += 1;
         self.total += gap;
@@ -163,22 +165,22 @@ impl FromIterator<Nanos> for Gaps {
     }
 }
 
-/// Times of which the latest are kept, and the longest of all.
+/// Measured times: the latest ones, and the longest of all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// The latest.
+    /// The latest times.
     pub latest: Latest<Nanos>,
     /// The longest of all.
     pub longest: Nanos,
 }
 
 impl Samples {
-    /// None yet, of which at most this many are kept.
+    /// No times yet; at most this many will be kept.
     pub(super) fn of(most: usize) -> Samples {
         Samples { latest: Latest::of(most), longest: Nanos::ZERO }
     }
 
-    /// Adds one.
+    /// Adds a time.
     pub(super) fn add(&mut self, time: Nanos) {
         self.latest.push(time);
         self.longest = self.longest.max(time);
@@ -192,7 +194,7 @@ impl From<Vec<Nanos>> for Samples {
     }
 }
 
-/// What all runs of one program have come to so far, also those after it was done.
+/// Sums over all runs of one program so far, also those after it was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// How long it was allowed to run.
@@ -208,7 +210,7 @@ pub struct Totals {
 pub struct Completion {
     /// When it ended.
     pub at: Nanos,
-    /// How.
+    /// How it ended.
     pub exit: Exit,
     /// What it used.
     pub usage: Usage,
@@ -217,20 +219,20 @@ pub struct Completion {
 /// A span in which a program was allowed to run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// From here.
+    /// Its start.
     pub from: Nanos,
-    /// To here.
+    /// Its end.
     pub to: Nanos,
-    /// On these CPUs; `None`: as found.
+    /// The CPUs; `None`: the original ones.
     pub cpus: Option<CpuSet>,
 }
 
 /// A stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// From here.
+    /// Its start.
     pub from: Nanos,
-    /// To here.
+    /// Its end.
     pub to: Nanos,
 }
 
@@ -239,19 +241,19 @@ pub struct Stretch {
 pub struct Decision {
     /// When it was made.
     pub at: Nanos,
-    /// Why.
+    /// The reasons for it.
     pub reasons: Vec<Reason>,
 }
 
-/// Something that was wanted and is not so.
+/// A part of a plan that is not in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deviation {
     /// Since when, as far as that is known.
     pub at: Nanos,
-    /// Whose directive.
+    /// The program of the directive.
     pub program: ProgramId,
-    /// What was wanted.
+    /// The part of the directive.
     pub wanted: Aspect,
-    /// Why it is not so.
+    /// Why it is not in effect.
     pub why: Refusal,
 }

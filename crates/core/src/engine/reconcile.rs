@@ -1,4 +1,4 @@
-//! From what is wanted to steps: the difference between directives and confirmed states.
+//! From plan to steps: the difference between directives and confirmed states.
 //!
 //! For every program there is a *goal*: its directive, unless a promise of the
 //! engine overrides it (a measurement pause, a freeze that was given up, a group
@@ -10,12 +10,12 @@
 //! | run | start\* | wait | apply | apply, thaw | apply, thaw\* |
 //! | leave | – | wait | leave | leave | leave |
 //!
-//! \* only once no program that is to be frozen may still run on its CPUs. That keeps gangs apart,
-//! and is the whole of the switching protocol.
+//! \* only once no program that is to be frozen may still run on its CPUs. This rule keeps gangs
+//! apart, and it is the whole switching protocol.
 //!
-//! Programs start one at a time. Between two starts the engine hears what has happened, because
+//! Programs start one at a time. Between two starts the engine takes in what has happened, because
 //! making a process takes long where the running programs leave no CPU free. The end of a program
-//! does not wait for that, and neither does the user's wish to end the run.
+//! does not wait for that, and neither does the user's request to end the run.
 
 use std::collections::BTreeSet;
 
@@ -28,36 +28,37 @@ use crate::policy::Policy;
 use crate::program::{GroupId, ProgramState};
 use crate::time::Nanos;
 
-/// What the engine keeps of one program beside what policies see.
+/// What the engine keeps of one program in addition to what policies see.
 #[derive(Debug)]
 pub(super) struct Control {
     /// The last directive.
     pub(super) wanted: Directive,
     /// The number of the last directive that was in full effect.
     pub(super) settled: u64,
-    /// The number under which the machine was told new settings that it has not confirmed.
+    /// The number of the settings that were last sent to the machine and are not confirmed yet.
     pub(super) applying: Option<u64>,
-    /// The next settings are to be applied even if they are the old ones: the program waits for the
+    /// The next settings are to be sent even if they are the old ones: the program waits for the
     /// answer.
     pub(super) apply_anyway: bool,
-    /// The settings that the machine was last told.
+    /// The settings that were last sent to the machine.
     pub(super) told: Settings,
     /// A thaw is under way.
     pub(super) thawing: bool,
-    /// When an unconfirmed freeze, or a start that one has to wait for, is given up.
+    /// When an unconfirmed freeze is given up, or a start that other programs wait for.
     pub(super) patience_ends: Nanos,
-    /// The directive says freeze, but the program runs until the next plan that names it, and why.
+    /// Why the program runs although its directive says freeze. This ends with the next plan that
+    /// names it.
     pub(super) override_freeze: Option<Refusal>,
-    /// Until when that holds against plans that insist, where it was frozen for too long; then it
-    /// ends by itself.
+    /// A program that was frozen for too long runs until this time, even if plans name it again.
+    /// Then this ends by itself.
     pub(super) override_until: Nanos,
-    /// Its last freeze was not confirmed in time: no program waits for its next one.
+    /// Its last freeze was not confirmed in time. No program waits for its next one.
     pub(super) unreliable: bool,
-    /// The machine was told to let go of it.
+    /// The machine was told to release it.
     pub(super) left: bool,
     /// It was ended by force.
     pub(super) killed: bool,
-    /// A signal to send, once it is let go.
+    /// A signal to send once it is released.
     pub(super) signal: Option<Signal>,
 }
 
@@ -83,7 +84,7 @@ impl Default for Control {
 }
 
 impl Control {
-    /// Whether the program was let run because it had been frozen for too long.
+    /// Whether the program was thawed because it had been frozen for too long.
     pub(super) fn breathes(&self) -> bool {
         matches!(self.override_freeze, Some(Refusal::FrozenTooLong | Refusal::CoschedStopped))
     }
@@ -116,7 +117,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         steps
     }
 
-    /// What is wanted of a program, after the engine's promises.
+    /// The directive of a program after the engine's promises.
     fn goal(&self, i: usize, running_groups: &BTreeSet<GroupId>) -> Directive {
         let (program, control) = (&self.programs[i], &self.controls[i]);
         let started = program.state != ProgramState::New;
@@ -140,7 +141,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         control.wanted
     }
 
-    /// Groups of which a program is wanted running.
+    /// Groups with a program whose directive is to run.
     fn running_groups(&self, awake: &[usize]) -> BTreeSet<GroupId> {
         let wanted = |i: &&usize| matches!(self.controls[**i].wanted, Directive::Run(_));
         awake.iter().filter(wanted).filter_map(|i| self.programs[*i].group).collect()
@@ -153,8 +154,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         steps.push(Step::Freeze(self.programs[i].id));
     }
 
-    /// Who is to be frozen and is still on the way to its start (its file system may hang) is
-    /// waited for as long as a freeze is.
+    /// A program that is to be frozen and is still starting (its file system may hang) is waited
+    /// for as long as a freeze is.
     fn await_start(&mut self, i: usize, goal: Directive) {
         let control = &mut self.controls[i];
         match goal {
@@ -169,7 +170,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     fn let_run(&mut self, i: usize, settings: Settings, held: &CpuSet, steps: &mut Vec<Step>) {
         let blocked = settings.cpus.as_ref().unwrap_or(&self.setup.cpus).intersects(held);
         let (id, state) = (self.programs[i].id, self.programs[i].state);
-        // A grant stands until the next one; what a region asks for may be less.
+        // A thread limit stands until the next one. A region may request less.
         let grant = settings.grant.map(|grant| grant.min(self.programs[i].requested));
         let settings = Settings { grant, ..settings };
         self.controls[i].left = false;
@@ -198,7 +199,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    /// Tells the machine new settings, if they are new.
+    /// Sends new settings to the machine, if they differ from the last ones.
     fn apply(&mut self, i: usize, settings: Settings, steps: &mut Vec<Step>) {
         let anyway = std::mem::take(&mut self.controls[i].apply_anyway);
         if anyway || self.controls[i].told != settings {
@@ -217,8 +218,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         program.granted = settings.grant.unwrap_or(program.requested);
     }
 
-    /// The CPUs on which a program that is to be frozen may still be. No other program takes its
-    /// place there before it is frozen.
+    /// The CPUs on which a program that is to be frozen may still be. No other program runs there
+    /// before it is frozen.
     fn held(&self, goals: &[(usize, Directive)]) -> CpuSet {
         let may_be_there = |(i, goal): &&(usize, Directive)| {
             *goal == Directive::Freeze
@@ -293,7 +294,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             && self.now >= control.patience_ends
     }
 
-    /// When the next of those promises falls due.
+    /// When the next of these deadlines is due.
     pub(super) fn next_freeze_deadline(&self) -> Nanos {
         let deadline = |i: usize| {
             let control = &self.controls[i];
@@ -323,7 +324,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         })
     }
 
-    /// Whether every program that is wanted running runs.
+    /// Whether every program whose directive is to run does run.
     pub(super) fn all_run(&self) -> bool {
         use ProgramState::{Frozen, New, Starting};
         self.awake_now().all(|i| {

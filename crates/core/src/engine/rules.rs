@@ -1,4 +1,4 @@
-//! Exceptions for single threads: kept, compared, and told to the machine when they change.
+//! Exceptions for single threads: kept, compared, and sent to the machine when they change.
 
 use crate::machine::Step;
 use crate::plan::{Plan, ThreadRule};
@@ -10,13 +10,13 @@ use crate::program::{ProgramId, ThreadId};
 pub(super) struct Rules(Vec<(ThreadId, ThreadRule)>);
 
 impl Rules {
-    /// The threads were read anew: one that is gone takes its rule along.
+    /// The threads were read again. A thread that is gone takes its rule along.
     pub(super) fn forget_the_gone(&mut self, world: &World<'_>) {
         self.0.retain(|(id, _)| world.thread(*id).is_some());
     }
 
-    /// Takes over a plan's rules, adds a step for each that is new, and returns the programs that
-    /// they concern: an `Apply` of those follows, and confirms the rules as well.
+    /// Adopts a plan's rules, adds a step for each that is new, and returns their programs. An
+    /// `Apply` of these programs follows, and confirms the rules as well.
     pub(super) fn adopt(
         &mut self,
         plan: &Plan,

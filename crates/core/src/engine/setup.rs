@@ -1,4 +1,4 @@
-//! What the engine is told before a run.
+//! The input of the engine for a run.
 
 use crate::cpuset::CpuSet;
 use crate::program::{GroupId, Profile};
@@ -6,27 +6,27 @@ use crate::time::Nanos;
 use crate::topology::Topology;
 use crate::workload::Repeat;
 
-/// The machine's shape, the programs, and the promises to keep.
+/// The machine's shape, the programs, and the limits.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// What the machine is made of.
+    /// Which CPUs share a core, a cache, a package and a memory node.
     pub topology: Topology,
     /// The CPUs that programs may use.
     pub cpus: CpuSet,
     /// The programs; the position is the slot of their ids.
     pub programs: Vec<Entry>,
-    /// The promises.
+    /// The limits.
     pub limits: Limits,
 }
 
 /// One program of the workload, as far as scheduling is concerned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// When it comes.
+    /// When it arrives.
     pub arrives: Nanos,
-    /// How many threads it wants to have on CPUs at once.
+    /// How many threads it is to have on CPUs at once.
     pub asked: u16,
-    /// Its share relative to the others.
+    /// Its weight relative to the others.
     pub weight: f64,
     /// How often it runs.
     pub repeat: Repeat,
@@ -34,16 +34,16 @@ pub struct Entry {
     pub freezable: bool,
     /// Whether its thread count may be changed from outside.
     pub malleable: bool,
-    /// Whether it runs already when it comes (it is attached), instead of waiting for its start.
+    /// Whether it runs already when it arrives (it is attached), instead of waiting for its start.
     pub runs_already: bool,
-    /// Programs to freeze and run together with.
+    /// The group of programs that it freezes and runs together with.
     pub group: Option<GroupId>,
-    /// What is known of it from runs alone.
+    /// What is known of it from solo runs.
     pub profile: Profile,
 }
 
 impl Entry {
-    /// A program of `asked` threads that comes at once and runs once.
+    /// A program of `asked` threads that arrives at the start and runs once.
     pub fn new(asked: u16) -> Entry {
         Entry {
             arrives: Nanos::ZERO,
@@ -59,19 +59,21 @@ impl Entry {
     }
 }
 
-/// What the engine promises whatever a policy plans.
+/// What the engine guarantees whatever a policy plans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// No program is frozen longer than this at a stretch.
     pub max_frozen: Nanos,
-    /// How long a freeze may stay unconfirmed before the program is let go and co-runs.
+    /// How long a freeze may stay unconfirmed before the program is released and runs with the
+    /// others.
     pub freeze_patience: Nanos,
-    /// At the end: how long programs that were asked to end may take before they are ended.
+    /// At the end: how long programs that were requested to end may take before they are ended by
+    /// force.
     pub grace: Nanos,
-    /// How often an observer is told the state of things; while no observer looks, at least half as
-    /// often. [`Nanos::NEVER`] for never.
+    /// How often an observer gets the state of the run; without a viewer, at least half as often.
+    /// [`Nanos::NEVER`] for never.
     pub heartbeat: Nanos,
-    /// How many decisions are kept, and half as many spans of all programs together.
+    /// How many decisions are kept. Half as many spans are kept, of all programs together.
     pub history: usize,
 }
 

@@ -76,7 +76,7 @@ fn programs_take_turns_and_the_accounts_add_up() {
 }
 
 #[test]
-fn nobody_is_thawed_before_the_others_are_known_to_be_frozen() {
+fn a_program_is_thawed_only_once_the_others_are_frozen() {
     let mut fake = Fake::new([MS(250), MS(250)]);
     fake.freeze_latency = MS(3);
     fake.thaw_latency = MS(1);
@@ -148,8 +148,9 @@ fn a_freeze_that_is_never_confirmed_is_given_up_and_reported() {
     assert_eq!(outcome.programs[0].done, Some(MS(500)), "once started it is never off its CPUs");
 }
 
+/// A program that does not get as far as its start keeps no other program from running.
 #[test]
-fn a_program_that_does_not_get_to_its_start_keeps_nobody_from_running() {
+fn a_program_that_never_starts_blocks_no_other() {
     let mut fake = Fake::new([MS(100), MS(300)]);
     fake.start_latency = MS(2000);
     let mut asked = 0;
@@ -175,8 +176,9 @@ fn a_program_that_does_not_get_to_its_start_keeps_nobody_from_running() {
     assert_eq!(outcome.deviations.len(), 1);
 }
 
+/// The limit holds whatever the policy plans.
 #[test]
-fn nobody_is_frozen_longer_than_allowed_whatever_the_policy_says() {
+fn no_program_is_frozen_longer_than_the_limit() {
     let fake = Fake::new([MS(4000), MS(100)]);
     let mut asked = 0;
     let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
@@ -199,8 +201,10 @@ fn nobody_is_frozen_longer_than_allowed_whatever_the_policy_says() {
     assert_eq!(outcome.deviations[0].why, Refusal::FrozenTooLong);
 }
 
+/// A program that was frozen for too long runs for a while, even if the policy keeps planning to
+/// freeze it.
 #[test]
-fn a_program_that_was_frozen_too_long_runs_for_a_while_even_if_the_policy_insists() {
+fn a_program_frozen_too_long_runs_despite_the_policy() {
     let fake = Fake::new([MS(2500), MS(150)]);
     let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
@@ -254,8 +258,10 @@ fn programs_of_one_group_run_together() {
     assert!(fake.steps().contains(&Step::Freeze(p(2))));
 }
 
+/// Each repetition has the next generation number. Repetitions end when every program has finished
+/// at least once.
 #[test]
-fn a_repeated_program_comes_again_with_the_next_generation_until_all_have_finished() {
+fn a_repeated_program_runs_until_all_have_finished() {
     let fake = Fake::new([MS(100), MS(350)]);
     let mut entries = vec![Entry::new(1), Entry::new(1)];
     entries[0].repeat = Repeat::UntilAllFinish;
@@ -275,7 +281,7 @@ fn a_repeated_program_comes_again_with_the_next_generation_until_all_have_finish
 }
 
 #[test]
-fn nothing_in_the_accounts_lies_after_the_end() {
+fn nothing_in_the_accounts_is_after_the_end() {
     let mut fake = Fake::new([MS(100), MS(350)]);
     fake.stubborn.insert(ProgramId { slot: 0, generation: 3 });
     let mut entries = vec![Entry::new(1), Entry::new(1)];
@@ -292,7 +298,7 @@ fn nothing_in_the_accounts_lies_after_the_end() {
 }
 
 #[test]
-fn between_two_starts_it_is_heard_what_has_happened() {
+fn events_are_handled_between_two_starts() {
     let mut fake = Fake::new([MS(100), MS(100), MS(100)]);
     fake.script(MS(0), Happening::Interrupted(Interruption::Interrupt));
     let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
@@ -305,8 +311,10 @@ fn between_two_starts_it_is_heard_what_has_happened() {
     assert_eq!(outcome.total, MS(0));
 }
 
+/// Where nothing else happens, all programs start at once, except those whose CPUs are not free
+/// yet.
 #[test]
-fn where_nothing_happens_all_start_at_once_but_those_whose_cpus_are_not_free() {
+fn programs_whose_cpus_are_free_start_at_once() {
     let mut fake = Fake::new([MS(100), MS(100), MS(100), MS(100)]);
     fake.freeze_latency = MS(5);
     let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
@@ -333,7 +341,7 @@ fn where_nothing_happens_all_start_at_once_but_those_whose_cpus_are_not_free() {
 }
 
 #[test]
-fn an_interruption_lets_everybody_go_and_ends_them() {
+fn an_interruption_thaws_and_ends_every_program() {
     let mut fake = Fake::new([MS(40_000), MS(40_000), MS(40_000)]);
     fake.stubborn.insert(p(1));
     fake.script(MS(150), Happening::Interrupted(Interruption::Interrupt));
@@ -345,7 +353,7 @@ fn an_interruption_lets_everybody_go_and_ends_them() {
     for slot in [0, 1] {
         let left = steps.iter().position(|s| *s == Step::Leave(p(slot)));
         let signalled = steps.iter().position(|s| *s == Step::Signal(p(slot), Signal::Interrupt));
-        assert!(left.is_some() && left < signalled, "let go before it is asked to end");
+        assert!(left.is_some() && left < signalled, "released before it is requested to end");
     }
     assert!(
         steps.contains(&Step::Signal(p(1), Signal::Kill)),
@@ -355,8 +363,9 @@ fn an_interruption_lets_everybody_go_and_ends_them() {
     assert_eq!(outcome.programs[2].started, None);
 }
 
+/// What ended the run is reported as it came, and the programs are asked to end.
 #[test]
-fn what_ended_the_run_is_told_as_it_came_and_programs_are_asked_to_end() {
+fn the_cause_of_an_end_is_reported_unchanged() {
     let mut fake = Fake::new([MS(40_000)]);
     fake.script(MS(150), Happening::Interrupted(Interruption::Hangup));
     let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2)]));
@@ -365,7 +374,7 @@ fn what_ended_the_run_is_told_as_it_came_and_programs_are_asked_to_end() {
 }
 
 #[test]
-fn who_is_on_the_way_to_its_start_is_ended_too() {
+fn a_program_that_is_still_starting_is_ended_too() {
     let mut fake = Fake::new([MS(40_000)]);
     fake.start_latency = MS(10);
     fake.stubborn.insert(p(0));
@@ -377,7 +386,7 @@ fn who_is_on_the_way_to_its_start_is_ended_too() {
 }
 
 #[test]
-fn a_measurement_pause_freezes_everybody_before_it_reads() {
+fn a_measurement_pause_freezes_all_before_it_reads() {
     let mut fake = Fake::new([MS(150), MS(150)]);
     fake.freeze_latency = MS(2);
     let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
@@ -406,7 +415,7 @@ fn a_measurement_pause_freezes_everybody_before_it_reads() {
 }
 
 #[test]
-fn a_plan_that_makes_no_sense_ends_the_run_before_any_program_feels_it() {
+fn an_impossible_plan_ends_the_run_before_it_takes_effect() {
     let policy =
         Ask(|_: &[Cause], _: &World<'_>, plan: &mut Plan| plan.run(p(9), Settings::default()));
     let (fake, outcome) =
@@ -415,8 +424,9 @@ fn a_plan_that_makes_no_sense_ends_the_run_before_any_program_feels_it() {
     assert!(fake.submitted.is_empty());
 }
 
+/// A program that another process stopped is managed again once it goes on.
 #[test]
-fn a_program_that_somebody_else_stopped_is_left_alone_until_it_goes_on() {
+fn a_program_stopped_from_outside_is_left_alone() {
     let mut fake = Fake::new([MS(500), MS(200)]);
     fake.script(MS(30), Happening::StoppedByOther(p(1)));
     fake.script(MS(330), Happening::ContinuedByOther(p(1)));
@@ -424,13 +434,13 @@ fn a_program_that_somebody_else_stopped_is_left_alone_until_it_goes_on() {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
     });
     let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
-    assert!(!fake.steps().contains(&Step::Thaw(p(1))), "never continued by us");
+    assert!(!fake.steps().contains(&Step::Thaw(p(1))), "cosched never continues it");
     assert_eq!(outcome.programs[1].ran, MS(200));
     assert_eq!(outcome.programs[1].waited, Nanos::ZERO, "its stop is not our waiting time");
 }
 
 #[test]
-fn each_directive_is_reported_settled_once_when_it_is_in_effect() {
+fn each_directive_is_reported_once_when_it_is_in_effect() {
     let mut fake = Fake::new([MS(250), MS(250)]);
     fake.freeze_latency = MS(3);
     let mut turns = in_turn();

@@ -1,4 +1,4 @@
-//! The wake-ups and measurements that a policy has asked for.
+//! The wake-ups and measurements that a policy has requested.
 
 use crate::plan::{AtExpiry, Observe, Plan, Wake};
 use crate::program::ProgramId;
@@ -13,7 +13,7 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Takes over what a plan asks for.
+    /// Adopts what a plan requests.
     pub(super) fn adopt(&mut self, plan: &Plan, now: Nanos) {
         for wake in &plan.wake {
             self.wakes.retain(|w| w.token != wake.token);
@@ -37,7 +37,7 @@ impl Timers {
         wakes.chain(reads).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// Takes out the wake-ups that are due, earliest first.
+    /// Removes and returns the wake-ups that are due, earliest first.
     pub(super) fn due(&mut self, now: Nanos) -> Vec<Wake> {
         let (mut due, later): (Vec<Wake>, Vec<Wake>) =
             self.wakes.drain(..).partition(|wake| wake.at <= now);
@@ -46,8 +46,8 @@ impl Timers {
         due
     }
 
-    /// The measurements to make now: those whose period is over and everything else that is
-    /// observed of the same program, or all of them at a wake-up that reads.
+    /// The measurements to make now: those whose period is over, with everything else that is
+    /// observed of the same program; or all of them at a wake-up that reads.
     pub(super) fn take_reads(&mut self, now: Nanos, all: bool) -> Vec<Observe> {
         let due_now = self.observed.iter().filter(|(_, due)| all || *due <= now);
         let of: Vec<Option<ProgramId>> = due_now.map(|(observe, _)| observe.program).collect();
@@ -76,12 +76,12 @@ impl Timers {
     }
 }
 
-/// Whether a due wake-up wants measurements first.
+/// Whether a due wake-up reads measurements first.
 pub(super) fn reads(wakes: &[Wake]) -> bool {
     wakes.iter().any(|w| w.first != AtExpiry::Nothing)
 }
 
-/// Whether a due wake-up wants everything frozen first.
+/// Whether a due wake-up freezes everything first.
 pub(super) fn freezes(wakes: &[Wake]) -> bool {
     wakes.iter().any(|w| w.first == AtExpiry::FreezeAndRead)
 }

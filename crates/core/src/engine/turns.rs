@@ -1,4 +1,4 @@
-//! Which programs have CPUs by decision: what a switch between gangs is counted by.
+//! Which programs have CPUs by decision. Switches between gangs are counted by this.
 //!
 //! A switch is a decision that changes which programs have CPUs. It stops a program, starts one,
 //! lets one go on, or changes by weight which program's turn it is. The first set of programs
@@ -7,7 +7,7 @@
 //!
 //! - the same gang goes on for another quantum;
 //! - a program ends;
-//! - a program begins anew in the gang in which it has just ended;
+//! - a program starts again in the gang in which it has just ended;
 //! - the engine keeps a promise against the policy's plan.
 //!
 //! The count therefore depends on decisions alone. It does not depend on how long a switch took, or
@@ -24,10 +24,10 @@ use super::Engine;
 #[derive(Debug)]
 pub(super) struct Turns {
     chosen: Vec<bool>,
-    /// The chosen programs that have ended since the last switch. Each keeps its place until others
-    /// are let run.
+    /// The chosen programs that have ended since the last switch. Each keeps its place until other
+    /// programs are run.
     ended: Vec<u16>,
-    /// A program was let run.
+    /// A program was started or thawed.
     begun: bool,
 }
 
@@ -36,7 +36,7 @@ impl Turns {
         Turns { chosen: vec![false; slots], ended: Vec::new(), begun: false }
     }
 
-    /// A program that runs already came with the run.
+    /// A program that runs already arrived with the run.
     pub(super) fn finds(&mut self, id: ProgramId) {
         (self.chosen[usize::from(id.slot)], self.begun) = (true, true);
     }

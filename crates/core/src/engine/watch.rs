@@ -1,12 +1,12 @@
-//! What an observer of a run is told, for progress displays, live views and logs.
+//! What an observer of a run gets, for progress displays, live views and logs.
 //!
 //! Observers run on the scheduling thread, between two waits: they must be quick and never block.
 //!
 //! Heartbeats are for observers that show figures. While an observer looks, they come on time.
 //! Otherwise they come when the engine is awake anyway. The engine wakes up for one only where
 //! nothing else happens, since waking takes a CPU from a program. (An observer that looked only
-//! when the engine is awake anyway would always show the same gang where rounds and heartbeats
-//! fit.)
+//! when the engine is awake anyway would always show the same gang where rounds and heartbeats have
+//! the same length.)
 
 use super::Engine;
 use super::ledger::Account;
@@ -37,10 +37,10 @@ pub trait Watch {
     }
 }
 
-/// An observer that looks away.
+/// An observer that ignores everything.
 impl Watch for () {}
 
-/// Two observers, told one after the other.
+/// Two observers that are called one after the other.
 impl<A: Watch + ?Sized, B: Watch + ?Sized> Watch for (&mut A, &mut B) {
     fn decided(&mut self, world: &World<'_>, plan: &Plan) {
         self.0.decided(world, plan);
@@ -67,7 +67,7 @@ impl<A: Watch + ?Sized, B: Watch + ?Sized> Watch for (&mut A, &mut B) {
 pub struct Beat<'a> {
     /// What policies see; running times are up to date.
     pub world: World<'a>,
-    /// What has become of the run so far, but for the programs.
+    /// The outcome of the run so far, without the programs.
     pub outcome: &'a Outcome,
     accounts: &'a [Account],
 }
@@ -79,20 +79,20 @@ impl Beat<'_> {
         programs.binary_search_by_key(&slot, |program| program.id.slot).ok().map(|i| &programs[i])
     }
 
-    /// What all runs of the program at this position of the workload have come to.
+    /// Sums over all runs of the program at this position of the workload.
     pub fn totals(&self, slot: u16) -> Totals {
         self.accounts[usize::from(slot)].totals(self.program(slot), self.world.now)
     }
 
-    /// The account of the program at this position of the workload; spans that have not ended are
-    /// not in it.
+    /// The account of the program at this position of the workload, without spans that have not
+    /// ended.
     pub fn account(&self, slot: u16) -> &ProgramOutcome {
         &self.accounts[usize::from(slot)].outcome
     }
 }
 
 impl<M: Machine, P: Policy> Engine<M, P> {
-    /// Tells the observer the state of things, if it is time.
+    /// Sends the state of the run to the observer, if a heartbeat is due.
     pub(super) fn beat_if_due(&mut self, watch: &mut dyn Watch) {
         if self.now < self.next_beat {
             return;

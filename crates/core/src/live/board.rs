@@ -1,8 +1,8 @@
-//! Makes snapshots: what the engine tells at a heartbeat, with the reasons that the policy gave
+//! Makes snapshots from what the engine sends at a heartbeat, and the reasons that the policy gave
 //! before.
 //!
 //! Policies give reasons for what *changes*, so the last reason about each program is kept until
-//! the next one. That is all that a board does between two snapshots: some words are copied per
+//! the next one. This is a board's only work between two snapshots: it copies some words per
 //! decision.
 
 use super::{ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
@@ -22,7 +22,7 @@ pub struct About {
     pub policy: String,
     /// How threads are placed, where the policy places them.
     pub placement: Option<String>,
-    /// The quantum that was asked for, where the policy has one.
+    /// The quantum that the user requested, where the policy has one.
     pub quantum: Option<Nanos>,
     /// The wall-clock time at which the run began, RFC 3339.
     pub started_at: String,
@@ -34,7 +34,7 @@ pub struct About {
 #[derive(Debug)]
 pub struct Board {
     about: About,
-    /// One per program, in the workload's order: what it is as long as it is not in the world.
+    /// One per program, in the workload's order: its state while it is not in the world.
     entries: Vec<Entry>,
     whys: Vec<Option<Why>>,
     treatments: Vec<Treatment>,
@@ -60,7 +60,7 @@ impl Board {
         });
         for reason in &plan.reasons {
             match (reason.program, reason.why) {
-                // Why it runs or waits stays what it was.
+                // The reason why it runs or waits stays the same.
                 (Some(_), why) if why.is_of_threads() => {}
                 (Some(id), why) => {
                     let slot = usize::from(id.slot);
@@ -80,7 +80,7 @@ impl Board {
         }
     }
 
-    /// How the run stands.
+    /// The state of the run.
     pub fn snapshot(&self, beat: &Beat<'_>, own_cpu_seconds: f64) -> Snapshot {
         let slots = 0..self.entries.len() as u16;
         Snapshot {

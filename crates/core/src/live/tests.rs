@@ -70,7 +70,7 @@ fn about(names: &[&str]) -> About {
     }
 }
 
-/// Every snapshot of a run of programs that need this long each.
+/// Every snapshot of a run of programs that each need this long.
 fn looked_at(work: &[Nanos], entries: Vec<Entry>, heartbeat: Nanos) -> Vec<Snapshot> {
     seen(work, entries, InTurn::default(), heartbeat, true)
 }
@@ -103,8 +103,9 @@ fn two(work: u64) -> Vec<Snapshot> {
     looked_at(&[MS(work); 2], vec![Entry::new(2); 2], MS(50))
 }
 
+/// At every moment of a program's life, its times of running and waiting since its arrival add up.
 #[test]
-fn a_program_has_run_and_waited_since_it_came_at_every_moment_of_its_life() {
+fn run_and_waiting_times_are_right_at_every_moment() {
     let seen = two(600);
     assert!(seen.len() > 8);
     for snapshot in &seen {
@@ -116,7 +117,7 @@ fn a_program_has_run_and_waited_since_it_came_at_every_moment_of_its_life() {
 }
 
 #[test]
-fn what_is_counted_never_falls() {
+fn counters_never_fall() {
     let mut twice = Entry::new(2);
     twice.repeat = Repeat::Times(3);
     let seen = looked_at(&[MS(150), MS(700)], vec![twice, Entry::new(2)], MS(20));
@@ -133,7 +134,7 @@ fn what_is_counted_never_falls() {
 }
 
 #[test]
-fn the_policys_reasons_stand_beside_whom_they_are_about() {
+fn reasons_stand_with_the_programs_that_they_are_about() {
     for snapshot in &two(600) {
         let quantum = snapshot.quantum.unwrap();
         assert_eq!(quantum.length_seconds, Some(0.1));
@@ -149,8 +150,9 @@ fn the_policys_reasons_stand_beside_whom_they_are_about() {
     }
 }
 
+/// Programs that have not arrived and programs that have ended are in the snapshot.
 #[test]
-fn programs_that_have_not_come_or_have_ended_are_told_too() {
+fn waiting_and_ended_programs_are_listed_too() {
     let late = Entry { arrives: MS(150), ..Entry::new(1) };
     let seen = looked_at(&[MS(50), MS(600)], vec![late, Entry::new(2)], MS(50));
     let states = |at: usize| seen[at].programs.iter().map(|p| p.state).collect::<Vec<_>>();
@@ -162,26 +164,28 @@ fn programs_that_have_not_come_or_have_ended_are_told_too() {
 }
 
 #[test]
-fn while_somebody_looks_every_heartbeat_comes_on_time() {
+fn heartbeats_are_on_time_while_a_viewer_is_connected() {
     let beside_quanta = looked_at(&[MS(1000); 2], vec![Entry::new(2); 2], MS(70));
     assert_eq!(gaps(&beside_quanta), vec![70.0; beside_quanta.len() - 1]);
     assert!(beside_quanta.len() > 20);
 }
 
+/// While no viewer is connected, a heartbeat waits until the engine is awake anyway, but not for
+/// ever.
 #[test]
-fn while_nobody_looks_a_heartbeat_waits_for_the_engine_to_be_awake_but_not_for_ever() {
-    // Each quantum is followed by a beat, and there is no waking between them.
+fn without_a_viewer_heartbeats_wait_for_the_engine() {
+    // Each quantum is followed by a beat, and the engine does not wake between them.
     let entries = vec![Entry::new(2); 2];
     let beside_quanta = seen(&[MS(1000); 2], entries, InTurn::default(), MS(90), false);
     assert!(gaps(&beside_quanta).iter().all(|gap| (90.0..110.0).contains(gap)));
-    // Nothing happens but the one program's end: the engine wakes for every second beat.
+    // Only the program's end happens: the engine wakes for every second beat.
     let quiet = gaps(&seen(&[MS(1000)], vec![Entry::new(2)], Once, MS(30), false));
     assert!(quiet.iter().filter(|gap| **gap == 60.0).count() > 10, "{quiet:?}");
 }
 
 #[test]
-fn a_chosen_slice_and_what_is_tried_stay_until_the_next_choice() {
-    /// Chooses a slice and tries a way at the start, and says something else later.
+fn a_slice_and_a_trial_stay_until_the_next_choice() {
+    /// Chooses a slice and tries an actuator at the start, and gives another reason later.
     struct Tries(u32);
     impl Policy for Tries {
         fn decide(&mut self, _: &[Cause], world: &World<'_>, plan: &mut Plan) {
@@ -211,8 +215,10 @@ fn a_chosen_slice_and_what_is_tried_stay_until_the_next_choice() {
     assert!(json.contains(r#""actuator":"none","tried":"batch""#), "{json}");
 }
 
+/// A program's progress is taken from the last reason that gives it. The times of training are
+/// added up.
 #[test]
-fn how_far_a_program_has_come_is_told_as_of_the_last_reason_and_trainings_are_added_up() {
+fn progress_is_that_of_the_last_reason_and_training_adds_up() {
     let least = Why::LeastProgress { progress: MS(700), coverage: 0.5, slowdown: Some(2.0) };
     let more = Why::MoreProgress { progress: MS(900), slowdown: None };
     let trained = Why::Trained { sequential: false, idle: 2 };
@@ -244,7 +250,7 @@ impl Policy for Once {
 }
 
 #[test]
-fn a_snapshot_is_one_line_that_can_be_read_again() {
+fn a_snapshot_is_one_line_and_can_be_read_again() {
     let snapshot = two(300).pop().unwrap();
     let line = snapshot.to_json();
     assert!(!line.contains('\n') && line.starts_with("{\"schema\":\"cosched-live/1\","), "{line}");
@@ -255,7 +261,7 @@ fn a_snapshot_is_one_line_that_can_be_read_again() {
 }
 
 #[test]
-fn states_are_called_as_they_are_written() {
+fn states_have_their_json_names() {
     for state in State::ALL {
         assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{}\"", state.name()));
     }

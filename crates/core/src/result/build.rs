@@ -20,19 +20,19 @@ pub struct Context {
     pub policy: String,
     /// How threads were placed, where the policy places them.
     pub placement: Option<String>,
-    /// The quantum that was asked for, where the policy has one.
+    /// The quantum that the user requested, where the policy has one.
     pub quantum: Option<Nanos>,
-    /// No program is frozen longer than this at a time, where the policy freezes.
+    /// The longest time that a program may be frozen at a stretch, where the policy freezes.
     pub max_frozen: Option<Nanos>,
-    /// Whether idle CPUs of a gang are given away, where the policy can do that.
+    /// Whether idle CPUs of a gang are backfilled, where the policy can do that.
     pub fill: Option<bool>,
     /// The wall-clock time at which the run began, RFC 3339.
     pub started_at: String,
-    /// What it ran on.
+    /// The machine.
     pub machine: MachineDescription,
-    /// What it depends on, where it is simulated.
+    /// What a simulation needs to be repeated.
     pub simulation: Option<Simulation>,
-    /// How programs were frozen and pinned.
+    /// The backends: how programs were frozen and bound.
     pub rungs: Rungs,
     /// CPU time that cosched itself used, seconds.
     pub own_cpu_seconds: f64,
@@ -47,20 +47,20 @@ pub struct ProgramContext {
     pub name: String,
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// How many threads it asked for; fewer, if it was started with fewer.
+    /// How many threads it requested; fewer, if it was started with fewer.
     pub threads: u16,
-    /// That it was started with fewer than it would have asked for.
+    /// Set if it was started with fewer threads than it would have requested.
     pub molded: Option<Molding>,
-    /// The time that *one* run of it takes alone, with all threads that it asks for and the same
+    /// The time that *one* run of it takes alone, with all threads that it requests and the same
     /// placement.
     pub solo: Option<Nanos>,
-    /// What else the policy is told of it.
+    /// Its other terms for the policy.
     pub terms: Option<Terms>,
-    /// Variables that it was given beside what it inherited, where it was run.
+    /// Variables that it got in addition to what it inherited, where it was run.
     pub environment: Option<BTreeMap<String, String>>,
-    /// How its threads waited at barriers, if not in its own way.
+    /// How its threads waited at barriers, if not by its own barrier.
     pub barrier: Option<BarrierResult>,
-    /// What stood in for its progress, which it was to tell and did not.
+    /// What replaced its progress, which it was to report and did not.
     pub instead_of_progress: Option<Instead>,
 }
 
@@ -117,7 +117,7 @@ impl RunResult {
     }
 }
 
-/// Runs that count for the turnaround; a program that is repeated for others' sake runs on after it
+/// Runs that count for the turnaround. A program that is repeated as a co-runner runs on after it
 /// is done.
 fn counted(outcome: &ProgramOutcome) -> impl Iterator<Item = &Completion> {
     outcome.completions.iter().filter(|c| outcome.done.is_none_or(|done| c.at <= done))
@@ -125,8 +125,8 @@ fn counted(outcome: &ProgramOutcome) -> impl Iterator<Item = &Completion> {
 
 fn times(outcome: &ProgramOutcome, context: &ProgramContext) -> ProgramTimes {
     let complete = usage(outcome);
-    // Who was never started has taken no time, and who failed has not done what takes so long
-    // alone.
+    // A program that was never started has taken no time. A program that failed has not done the
+    // work of its time alone.
     let done = outcome.done.filter(|_| outcome.started.is_some());
     let succeeded = outcome.earlier.failed.is_none()
         && counted(outcome).all(|completion| completion.exit == Exit::Code(0));
@@ -197,7 +197,7 @@ fn program(
     }
 }
 
-/// The metrics that are times are written like every other time.
+/// Metrics that are times are rounded like every other time.
 fn rounded(metrics: Metrics) -> Metrics {
     Metrics {
         responsiveness_max_seconds: to_microseconds(metrics.responsiveness_max_seconds),
@@ -215,7 +215,7 @@ fn usage(outcome: &ProgramOutcome) -> Usage {
     outcome.completions.iter().fold(earlier, |sum, completion| sum.and(&completion.usage))
 }
 
-/// What is a time is written like every other time.
+/// Fields that are times are rounded like every other time.
 fn to_the_microsecond(waits: Waits) -> Waits {
     Waits {
         useful_seconds: to_microseconds(waits.useful_seconds),

@@ -1,13 +1,13 @@
 //! Whether a result can be true.
 //!
 //! *Problem.* A file that was written by hand, cut and glued, or damaged on a disk may be
-//! well-formed and still say what no run can be. Examples are a time before its beginning, a CPU
-//! beyond all that there are, and an end before a start. Code that draws or explains such a run
-//! would fail on it, each part in another place.
+//! well-formed and still have values that no run can have. Examples are a time before its
+//! beginning, a CPU that the machine does not have, and an end before a start. Code that draws or
+//! explains such a run would fail on it, each part in another place.
 //!
-//! *Idea.* [`RunResult::load`](super::RunResult::load) looks once at everything that others rely
-//! on, and names the first field that cannot be. Sums are not checked: whether a file was forged is
-//! not the question.
+//! *Idea.* [`RunResult::load`](super::RunResult::load) checks once all that other code relies on,
+//! and names the first impossible field. Sums are not checked: this check does not look for forged
+//! files.
 
 use std::collections::HashSet;
 
@@ -15,17 +15,17 @@ use super::{DecisionResult, ProgramResult, RunResult};
 use crate::cpuset::MAX_CPUS;
 use crate::plan::{Reason, Why};
 
-/// The longest time that is believed: thirty years. Nanoseconds of it fit into 64 bits many times.
+/// The longest time that is accepted: thirty years. Nanoseconds of it fit into 64 bits many times.
 const LONGEST_SECONDS: f64 = 1e9;
-/// The shortest time that can be told.
+/// The shortest time that the format can express.
 const SHORTEST_SECONDS: f64 = 1e-6;
 const RANGE: &str = "but can be 0 to 1e9 s";
-/// More than any weight that can be asked for.
+/// More than any weight that can be requested.
 const HEAVIEST: f64 = 1e6;
 /// Times are rounded to microseconds, so a span may begin that much before the one before it ends.
 const ROUNDING: f64 = 2e-6;
 
-/// The field that cannot be, and why.
+/// The impossible field, and why it is impossible.
 pub(super) type Fault = (String, String);
 
 /// The first fault of a result.
@@ -81,7 +81,7 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
         ("longest_frozen_seconds", Some(program.longest_frozen_seconds)),
         ("usage.user_seconds", Some(program.usage.user_seconds)),
         ("usage.system_seconds", Some(program.usage.system_seconds)),
-        // It is negative where the run alone was the slower one.
+        // Interference is negative where the run alone was the slower one.
         ("interference_seconds", program.interference_seconds.map(f64::abs)),
     ];
     for (name, seconds) in given {
@@ -166,7 +166,7 @@ fn ascending(list: &str, field: &str, times: impl Iterator<Item = f64>) -> Resul
 fn time(field: &str, seconds: f64) -> Result<(), Fault> {
     match (0.0..=LONGEST_SECONDS).contains(&seconds) {
         true => Ok(()),
-        // Three hundred digits cannot be read.
+        // A number of three hundred digits cannot be read.
         false if seconds.abs() > 1e12 => fault(field, format!("is {seconds:e} s, {RANGE}")),
         false => fault(field, format!("is {seconds} s, {RANGE}")),
     }

@@ -26,7 +26,7 @@ fn completion(at: Nanos, exit: Exit) -> Completion {
     Completion { at, exit, usage }
 }
 
-/// One program that came at 1 s, ran from 2 s on CPUs 0 and 1, was frozen from 3 s to 5 s, and
+/// One program that arrived at 1 s, ran from 2 s on CPUs 0 and 1, was frozen from 3 s to 5 s, and
 /// ended at 6 s.
 fn outcome() -> Outcome {
     let (seconds, cpus) = (Nanos::from_secs, Some(CpuSet::first(2)));
@@ -137,8 +137,9 @@ fn the_file_has_the_fields_that_scripts_rely_on() {
     assert_eq!(file["metrics"]["responsiveness_max_seconds"], json!(2.0));
 }
 
+/// The sum is left out where no program reported its waiting.
 #[test]
-fn what_waiting_cost_is_summed_over_runs_and_left_out_where_nobody_told() {
+fn waiting_costs_are_summed_over_runs_where_known() {
     let mut told = outcome();
     let mut completion = told.programs[0].completions[0];
     completion.usage.waits = Some(Waits {
@@ -157,7 +158,7 @@ fn what_waiting_cost_is_summed_over_runs_and_left_out_where_nobody_told() {
 }
 
 #[test]
-fn work_that_was_not_done_is_held_against_no_time_alone() {
+fn unfinished_work_is_not_compared_with_a_time_alone() {
     let mut failed = outcome();
     failed.programs[0].completions[0].exit = Exit::Code(1);
     let file = written(&failed);
@@ -167,8 +168,9 @@ fn work_that_was_not_done_is_held_against_no_time_alone() {
     assert_eq!(file["metrics"]["weighted_speedup"], json!(null));
 }
 
+/// A program that could not be started has no complete run either.
 #[test]
-fn a_program_that_could_not_be_started_took_no_time_and_has_no_complete_run() {
+fn a_program_that_did_not_start_took_no_time() {
     let mut unstarted = outcome();
     unstarted.programs[0].started = None;
     unstarted.programs[0].completions[0].exit = Exit::Failed(28);
@@ -181,8 +183,9 @@ fn a_program_that_could_not_be_started_took_no_time_and_has_no_complete_run() {
     assert_eq!(program["exit"], json!({"failed": 28}));
 }
 
+/// The own costs are what cosched itself used.
 #[test]
-fn the_file_tells_decisions_deviations_and_what_cosched_itself_cost() {
+fn the_file_has_decisions_deviations_and_own_costs() {
     let file = written(&outcome());
     let quantum =
         json!({"why": "quantum", "round": 1, "gang": 0, "gangs": 2, "length": 100_000_000});
@@ -206,7 +209,7 @@ fn the_file_tells_decisions_deviations_and_what_cosched_itself_cost() {
 }
 
 #[test]
-fn an_interrupted_run_has_no_turnaround_for_what_did_not_end() {
+fn an_interrupted_program_has_no_turnaround() {
     let mut outcome = outcome();
     outcome.ended = Ended::Interrupted(Interruption::Interrupt);
     outcome.programs[0].completions.clear();
@@ -220,7 +223,7 @@ fn an_interrupted_run_has_no_turnaround_for_what_did_not_end() {
 }
 
 #[test]
-fn a_program_that_runs_twice_is_held_against_two_runs_alone() {
+fn two_runs_are_compared_with_two_runs_alone() {
     let mut outcome = outcome();
     let first = completion(Nanos::from_secs(3), Exit::Code(0));
     outcome.programs[0].completions.insert(0, first);
@@ -230,7 +233,7 @@ fn a_program_that_runs_twice_is_held_against_two_runs_alone() {
 }
 
 #[test]
-fn runs_after_a_program_was_done_count_for_its_usage_only() {
+fn runs_after_the_last_counted_one_only_add_usage() {
     let mut outcome = outcome();
     outcome.programs[0].completions.push(completion(Nanos::from_secs(8), Exit::Code(1)));
     let program = &RunResult::new(&outcome, &context()).programs[0];
@@ -239,7 +242,7 @@ fn runs_after_a_program_was_done_count_for_its_usage_only() {
 }
 
 #[test]
-fn a_run_that_was_cut_short_keeps_cpus_busy_all_the_same() {
+fn runs_that_were_cut_short_count_as_cpu_use() {
     let mut outcome = outcome();
     outcome.programs[0].unfinished = completion(Nanos::from_secs(6), Exit::Signal(15)).usage;
     let result = RunResult::new(&outcome, &context());
@@ -248,7 +251,7 @@ fn a_run_that_was_cut_short_keeps_cpus_busy_all_the_same() {
 }
 
 #[test]
-fn what_is_saved_is_what_is_loaded() {
+fn a_saved_result_is_loaded_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
     let result = RunResult::new(&outcome(), &context());
@@ -286,7 +289,7 @@ fn every_time_is_rounded_to_microseconds() {
 }
 
 #[test]
-fn a_full_disk_is_told_as_such() {
+fn a_full_disk_is_reported_as_such() {
     let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
     let refusal = ResultError::Unwritable { file: "run.json".into(), source }.to_string();
     assert!(
@@ -313,7 +316,7 @@ fn files_of_another_schema_and_damaged_files_are_refused() {
 }
 
 #[test]
-fn what_is_no_result_at_all_is_not_called_damaged() {
+fn other_files_are_not_called_damaged() {
     let path = "jobs.toml".as_ref();
     let refusal = |text: &str| RunResult::read(text.as_bytes(), path).unwrap_err().to_string();
     for (text, what) in [
@@ -328,12 +331,12 @@ fn what_is_no_result_at_all_is_not_called_damaged() {
         );
         assert_eq!(refusal(text), expected);
     }
-    // What a full disk leaves.
+    // An empty file, as a full disk leaves it.
     assert!(refusal("").contains("is damaged"));
 }
 
 #[test]
-fn a_result_without_permission_is_told_as_such() {
+fn a_result_without_permission_is_reported_as_such() {
     let denied = io::Error::from(io::ErrorKind::PermissionDenied);
     let refusal = ResultError::Unreadable { file: "run.json".into(), source: denied }.to_string();
     assert!(
@@ -343,7 +346,7 @@ fn a_result_without_permission_is_told_as_such() {
 }
 
 #[test]
-fn what_no_run_can_be_is_refused_with_the_file_and_the_field() {
+fn impossible_values_are_refused_with_file_and_field() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
     let refusal = |place: &str, value: Value| {
@@ -410,7 +413,7 @@ fn every_field_is_described_in_the_documentation() {
 }
 
 #[test]
-fn sums_have_the_runs_that_are_not_kept_one_by_one() {
+fn sums_include_runs_that_are_not_kept_one_by_one() {
     let mut outcome = outcome();
     let program = &mut outcome.programs[0];
     let usage = Usage { user_seconds: 5.0, max_rss_kib: 9999, ..Usage::default() };

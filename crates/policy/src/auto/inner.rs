@@ -1,7 +1,8 @@
-//! The policy in force inside `auto`: it sees the programs as `auto` knows them.
+//! The policy in force inside `auto`. It sees the programs with what `auto` has found out about
+//! them.
 //!
-//! `auto` copies no other policy. It hands the causes on to one of them, and takes over its plan.
-//! That policy sees a program that hardly uses CPUs as one that may not be frozen.
+//! `auto` copies no other policy. It passes the causes to one of them, and adopts its plan. That
+//! policy sees a program that hardly uses CPUs as one that may not be frozen.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +11,16 @@ use cosched_core::{Cause, Directive, Nanos, Plan, Policy, Program, ProgramId, To
 /// The only wake-up of each policy that can be in force.
 const ITS_WAKE: Token = Token(0);
 
-/// A policy, and what `auto` knows of the programs.
+/// A policy, and what `auto` has found out about the programs.
 pub(super) struct Inner {
     policy: Box<dyn Policy + Send>,
-    /// The policy has not been told yet which programs there are.
+    /// The policy does not have the list of programs yet.
     is_new: bool,
     /// It runs solo probes: every program has equal time, and none is bound to CPUs.
     probes: bool,
     /// The programs that hardly use CPUs, by position in the workload.
     idle: BTreeSet<u16>,
-    /// The programs that ran on CPUs left over by a gang since this was last taken.
+    /// The programs that have backfilled a gang's free CPUs since this was last taken.
     lent: BTreeSet<ProgramId>,
 }
 
@@ -29,7 +30,7 @@ impl Inner {
         Inner { policy, is_new: true, probes: false, idle, lent }
     }
 
-    /// From now on another policy is in force, and these programs hardly use CPUs.
+    /// Puts another policy into force, with the programs that hardly use CPUs.
     pub(super) fn change(
         &mut self,
         policy: Box<dyn Policy + Send>,
@@ -44,7 +45,7 @@ impl Inner {
         &self.idle
     }
 
-    /// The programs that ran on CPUs left over by a gang since this was last asked.
+    /// The programs that have backfilled a gang's free CPUs since the last call.
     pub(super) fn take_lent(&mut self) -> BTreeSet<ProgramId> {
         std::mem::take(&mut self.lent)
     }
@@ -62,7 +63,7 @@ impl Inner {
             self.amend(directives, reasons, plan);
         }
         if is_new && !plan.wake.iter().any(|wake| wake.token == ITS_WAKE) {
-            // The policy before this one may have asked for a wake-up.
+            // The policy before this one may have requested a wake-up.
             plan.wake_at(Nanos::NEVER, ITS_WAKE);
         }
     }
@@ -75,7 +76,8 @@ impl Inner {
         }
     }
 
-    /// Leaves programs unbound in solo probes: afterwards they would all begin on the first CPUs.
+    /// Leaves programs unbound in solo probes: otherwise they would all start on the first CPUs
+    /// afterwards.
     fn amend(&mut self, directives: usize, reasons: usize, plan: &mut Plan) {
         for (_, directive) in &mut plan.programs[directives..] {
             match directive {
@@ -95,7 +97,7 @@ impl Inner {
     }
 }
 
-/// Whether the policy in force is told: it measures nothing, and knows only its own wake-up.
+/// Whether the policy in force gets a cause: it measures nothing, and knows only its own wake-up.
 fn concerns(cause: &Cause) -> bool {
     match *cause {
         Cause::Woke(token) => token == ITS_WAKE,

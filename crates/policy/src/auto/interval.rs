@@ -1,14 +1,14 @@
 //! What programs did between two samples.
 //!
 //! CPU time, the part of it outside the kernel, and the time that threads waited for a CPU can be
-//! read without any right. A thread that spins looks as busy as one that computes. A thread that
-//! yields or sleeps does not.
+//! read without any permission. A thread that spins looks as busy as one that computes. A thread
+//! that yields or sleeps does not.
 //!
-//! *Processes of other users* take CPUs away, and more of them while few of our threads run. So
-//! where the time in the queue for a CPU is known, a program counts with all threads that it had at
-//! work, with a CPU or without: with what it would have done on CPUs of its own.
+//! *Processes of other users* take CPUs away, and they take more while few of our threads run.
+//! Where the time in the queue for a CPU is known, a program therefore counts with all its active
+//! threads, with a CPU or without. This is what it would have done on CPUs of its own.
 //!
-//! The policy in force may have programs read too, so an interval can consist of several samples.
+//! The policy in force may also have programs read, so an interval can consist of several samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Add as _;
@@ -26,14 +26,14 @@ pub(super) struct Did {
     pub(super) on_cpu: f64,
     /// The part of the CPU time outside the kernel, seconds.
     outside: f64,
-    /// How long its threads waited for a CPU, seconds of all threads together; `None`: unknown.
+    /// How long its threads waited for a CPU, seconds, summed over the threads; `None`: unknown.
     queued: Option<f64>,
 }
 
 impl Did {
     fn of(sample: &Sample) -> Did {
         let length = sample.to.since(sample.from);
-        // A program that did nothing waited for nothing, whatever is known.
+        // A program that did nothing waited for nothing, even where this is unknown.
         let nothing = (sample.on_cpu == Nanos::ZERO).then_some(Nanos::ZERO);
         Did {
             seconds: length.as_secs_f64(),
@@ -44,7 +44,7 @@ impl Did {
         }
     }
 
-    /// Together with what the program did afterwards.
+    /// Adds what the program did afterwards.
     fn plus(self, then: Did) -> Did {
         Did {
             seconds: self.seconds + then.seconds,
@@ -55,13 +55,13 @@ impl Did {
         }
     }
 
-    /// How many threads it had at work while it might run; where the queue is unknown, how many
-    /// had a CPU.
+    /// How many threads it had active while it might run. Where the queue is unknown, how many had
+    /// a CPU.
     pub(super) fn width(&self) -> f64 {
         (self.on_cpu + self.queued.unwrap_or_default()) / self.running
     }
 
-    /// How many of so many CPUs it would have kept busy outside the kernel.
+    /// How many of this number of CPUs it would have kept busy outside the kernel.
     pub(super) fn rate(&self, cpus: usize) -> f64 {
         self.width().min(cpus as f64) * ratio(self.outside, self.on_cpu)
     }
@@ -71,7 +71,7 @@ impl Did {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Interval(pub(super) BTreeMap<ProgramId, Did>);
 
-/// An interval that is not over.
+/// An interval that has not ended.
 #[derive(Debug, Default)]
 pub(super) struct Going {
     so_far: Interval,
@@ -80,7 +80,7 @@ pub(super) struct Going {
 }
 
 impl Going {
-    /// Takes in what was read just now.
+    /// Adds the samples that were just read.
     pub(super) fn add(&mut self, causes: &[Cause], samples: &[Sample]) {
         let read: BTreeSet<ProgramId> = causes
             .iter()
@@ -102,7 +102,7 @@ impl Going {
         }
     }
 
-    /// Ends it, and begins another one.
+    /// Ends this interval, and begins another one.
     pub(super) fn end(&mut self) -> Interval {
         let mut did = std::mem::take(&mut self.so_far);
         // A kernel without this account says that no thread ever waits.
@@ -114,13 +114,13 @@ impl Going {
 }
 
 impl Interval {
-    /// That of these programs only.
+    /// The interval of the programs that the condition selects.
     pub(super) fn of_those(&self, is_one: impl Fn(ProgramId) -> bool) -> Interval {
         let those = self.0.iter().filter(|(id, _)| is_one(**id));
         Interval(those.map(|(id, did)| (*id, *did)).collect())
     }
 
-    /// As if it was unknown how long these waited for a CPU: threads that share fewer CPUs than
+    /// The interval with the queues of these programs unknown: threads that share fewer CPUs than
     /// they are wait for each other.
     pub(super) fn without_queues_of(mut self, ids: &BTreeSet<ProgramId>) -> Interval {
         let those = self.0.iter_mut().filter(|(id, _)| ids.contains(id));
@@ -128,7 +128,7 @@ impl Interval {
         self
     }
 
-    /// How long it was, seconds.
+    /// Its length, seconds.
     pub(super) fn seconds(&self) -> f64 {
         self.0.values().map(|did| did.seconds).fold(0.0, f64::max)
     }
@@ -138,12 +138,12 @@ impl Interval {
         self.0.values().map(|did| did.on_cpu / did.seconds).sum()
     }
 
-    /// How many threads waited for a CPU, where that is known of all programs.
+    /// How many threads waited for a CPU, if that is known for all programs.
     pub(super) fn waiting(&self) -> Option<f64> {
         self.0.values().map(|did| Some(did.queued? / did.seconds)).sum()
     }
 
-    /// How many of so many CPUs the programs would have kept busy outside the kernel.
+    /// How many of this number of CPUs the programs would have kept busy outside the kernel.
     pub(super) fn busy(&self, cpus: usize) -> f64 {
         // `sum` of no program would be -0.
         let sum = |of: fn(&Did) -> f64| self.0.values().map(of).fold(0.0, f64::add);
@@ -154,7 +154,7 @@ impl Interval {
     }
 }
 
-/// A part of a whole; of nothing it is nothing.
+/// The part divided by the whole; zero if the whole is zero.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
@@ -163,7 +163,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// A second in which so many of two threads at work have had a CPU, this part of it outside
+    /// A second in which two threads were active, with this CPU time, and this part of it outside
     /// the kernel.
     fn interval(programs: u16, on_cpu: f64, outside: f64) -> Interval {
         let queued = Some(2.0 - on_cpu);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_users_take_makes_no_difference() {
+    fn cpu_time_of_other_users_makes_no_difference() {
         let alone = |on_cpu| interval(1, on_cpu, 0.8 * on_cpu).busy(2);
         assert!((alone(2.0) - 1.6).abs() < 1e-9 && (alone(0.5) - 1.6).abs() < 1e-9);
         let together = interval(4, 0.5, 0.4);
@@ -181,15 +181,16 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_share_leftover_cpus_are_no_more_than_these() {
+    fn threads_on_backfilled_cpus_count_as_these_cpus() {
         let (lent, id) = (interval(2, 0.5, 0.5), ProgramId::first(1));
         assert!((lent.busy(8) - 4.0).abs() < 1e-9);
         let lent = lent.without_queues_of(&[id].into());
         assert!((lent.busy(8) - 2.5).abs() < 1e-9, "two threads at work, and half a CPU");
     }
 
+    /// With several samples in an interval, none counts twice.
     #[test]
-    fn an_interval_may_consist_of_several_samples_and_no_sample_counts_twice() {
+    fn an_interval_may_have_several_samples() {
         let (id, second) = (ProgramId::first(0), Nanos::from_secs(1));
         let sample = |from| {
             let empty = Sample::empty(id, second * from, second * (from + 1));
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_was_not_there_yet_waited_for_no_cpu_then() {
+    fn a_program_waits_for_no_cpu_before_it_arrives() {
         let second = Nanos::from_secs(1);
         let sample = |slot, from, on_cpu, run_delay| {
             let empty = Sample::empty(ProgramId::first(slot), second * from, second * (from + 1));

@@ -1,40 +1,40 @@
-//! Running together or taking turns: what follows from what each program does alone.
+//! Running together or taking turns: the decision by solo probes.
 //!
 //! *Where turns lose.* While one gang runs, all other programs do nothing. If the gang's threads
-//! sleep, wait for files or yield, CPUs do nothing useful that another program would have used.
-//! That can be measured: what the programs keep busy outside the kernel alone, weighted with their
-//! shares of the turns, against what they keep busy together.
+//! sleep, wait for files or yield, CPUs are idle that another program would have used. That can be
+//! measured. It compares two figures: the CPUs that the programs keep busy outside the kernel
+//! alone, weighted with their shares of the turns, and those that they keep busy together.
 //!
 //! *Where turns win.* A thread that spins for a sibling without a CPU is as busy as one that
 //! computes. Neither CPU time nor instructions show the difference. It happens only to programs
-//! with several threads at work at once, and never in turns.
+//! with several active threads, and never when taking turns.
 //!
-//! *So* programs with several threads take turns where no loss can be measured. If their threads
+//! *Therefore* multi-threaded programs take turns where no loss can be measured. If their threads
 //! wait for each other, that saves a multiple; if not, it costs some per cent.
 //!
-//! *How much may be lost* depends on whether anything can be won. A program whose threads sleep
-//! alone waits by sleeping, and wastes little. One whose threads yield wastes little too: alone it
-//! is in the kernel more than together with others. A program whose threads do neither never waits,
-//! or spins. Where two such programs meet, each may take CPUs from threads for which the other one
-//! spins, so more may be lost to avoid that.
+//! *How much may be lost* depends on whether anything can be gained. A program whose threads sleep
+//! alone waits by sleeping, and wastes little. A program whose threads yield wastes little too:
+//! alone, it spends more time in the kernel than together with others. A program whose threads do
+//! neither never waits, or spins. Where two such programs run together, each may take CPUs from
+//! threads for which the other one spins, so more may be lost to avoid that.
 
 use cosched_core::Ground;
 
 use crate::minwait::Share;
 
-/// The part of what is done together that may be lost where programs may spin. In
-/// experiments/policies, such programs take 1.3 to 10 times as long together; this is 1.33 times.
+/// The part of the joint work that may be lost where programs may spin. In experiments/policies,
+/// such programs take 1.3 to 10 times as long together; this is 1.33 times.
 const MOST_LOST_AGAINST_SPINNING: f64 = 0.25;
-/// A program with this part of its threads at work alone waits without sleeping, or never.
+/// A program with this part of its threads active alone waits without sleeping, or never waits.
 const AWAKE: f64 = 0.93;
-/// A program that is outside the kernel for less than this part of what all are together yields
-/// its CPUs when it waits.
+/// A program that is outside the kernel for less than this part of what all are when running
+/// together yields its CPUs when it waits.
 const YIELDS: f64 = 0.85;
 
 /// What a program does alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Alone {
-    /// How many threads it has at work.
+    /// How many active threads it has.
     pub(super) width: f64,
     /// How many CPUs it keeps busy outside the kernel.
     pub(super) rate: f64,
@@ -43,9 +43,9 @@ pub(super) struct Alone {
 /// A program that competes for CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rival {
-    /// How many threads it asks for: 1 to all CPUs.
+    /// How many threads it requests: 1 to all CPUs.
     pub(super) threads: usize,
-    /// What it does alone; `None`: not measured, and taken to be all that it asks for.
+    /// What it does alone; `None`: not measured, and assumed to be all that it requests.
     pub(super) alone: Option<Alone>,
 }
 
@@ -54,8 +54,8 @@ impl Rival {
         self.alone.map_or(self.threads as f64, |alone| alone.rate)
     }
 
-    /// Whether its threads may spin for each other, where all programs together keep this part of
-    /// the CPUs busy outside the kernel.
+    /// Whether its threads may spin for each other, if all programs running together keep this part
+    /// of the CPUs busy outside the kernel.
     fn may_spin(&self, together: f64) -> bool {
         let threads = self.threads as f64;
         let spins = |alone: Alone| {
@@ -65,18 +65,18 @@ impl Rival {
     }
 }
 
-/// What is expected of turns.
+/// The prediction for taking turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Expected {
-    /// How many CPUs the programs keep busy outside the kernel in turns.
+    /// How many CPUs the programs keep busy outside the kernel when taking turns.
     pub(super) in_turns: f64,
-    /// The part of what they do together that may be lost.
+    /// The part of their joint work that may be lost.
     pub(super) most_lost: f64,
     /// Whether they should take turns.
     pub(super) is_enough: bool,
 }
 
-/// Why there is nothing to decide, by the thread counts of the programs alone.
+/// The reason for no decision, by the thread counts of the programs alone.
 pub(super) fn is_settled(threads: &[usize], cpus: usize) -> Option<Ground> {
     match () {
         () if threads.len() < 2 => Some(Ground::OneCompetes),
@@ -86,10 +86,10 @@ pub(super) fn is_settled(threads: &[usize], cpus: usize) -> Option<Ground> {
     }
 }
 
-/// What is expected of turns on so many CPUs, where these are the rivals' shares of them, and so
-/// many CPUs are busy outside the kernel together.
+/// The prediction for turns on this number of CPUs. `turns` has the rivals' shares of the CPUs, and
+/// `together` how many CPUs are busy outside the kernel when running together.
 pub(super) fn expected(rivals: &[Rival], turns: &[Share], cpus: usize, together: f64) -> Expected {
-    // Threads share the CPUs that are left over.
+    // Threads share the CPUs that are backfilled.
     let share = |rival: &Rival, share: &Share| share.seated + share.lent / rival.threads as f64;
     let in_turns: f64 =
         rivals.iter().zip(turns).map(|(rival, turns)| rival.rate() * share(rival, turns)).sum();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn leftover_cpus_that_are_given_away_are_not_idle() {
+    fn backfilled_cpus_are_not_idle() {
         let some = rivals(&[(1, 1.0, 1.0), (2, 2.0, 2.0), (2, 2.0, 2.0)]);
         let lending = shares(&[1, 2, 2], 2, 1);
         let none: Vec<Share> = lending.iter().map(|share| Share { lent: 0.0, ..*share }).collect();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_counts_alone_may_settle_it() {
+    fn thread_counts_alone_may_decide() {
         assert_eq!(is_settled(&[2], 2), Some(Ground::OneCompetes));
         assert_eq!(is_settled(&[3, 5], 8), Some(Ground::EnoughCpus));
         assert_eq!(is_settled(&[1; 5], 2), Some(Ground::NobodyWide));

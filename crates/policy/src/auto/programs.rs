@@ -1,6 +1,6 @@
 //! What is known of the programs, and which of them compete for CPUs.
 //!
-//! It is kept by position in the workload: a program that is repeated is the same one again.
+//! Programs are kept by position in the workload: a repeated program is the same one again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use cosched_core::{Nanos, Program, ProgramId, ProgramState, World};
 use super::interval::Interval;
 use super::judgement::{Alone, Rival};
 
-/// A program that uses less of a CPU competes with no other one; together with others, less than
-/// this part of what a thread has if all compete.
+/// A program that uses less of a CPU does not compete. When running together, the limit is this
+/// part of what a thread has if all compete.
 const IDLES: (f64, f64) = (0.2, 0.25);
-/// A program that counts as idle while others take turns competes when it uses so many times as
+/// A program that counts as idle while others take turns competes when it uses this many times as
 /// much.
 const WAKES: f64 = 1.4;
-/// A program that has had less CPU time is still being loaded.
+/// A program that has used less CPU time than this is still being loaded.
 const LOADED: Nanos = Nanos::from_millis(10);
 
 /// How programs ran in an interval.
@@ -30,7 +30,7 @@ pub(super) enum Ran {
 struct Known {
     /// It hardly uses CPUs.
     idles: bool,
-    /// The CPU time that it has had, seconds.
+    /// The CPU time that it has used, seconds.
     cpu_time: f64,
     alone: Option<Alone>,
 }
@@ -44,8 +44,7 @@ impl Programs {
         self.0.get(&program.id.slot).copied().unwrap_or_default()
     }
 
-    /// Takes in what programs did in an interval; a program that ran for less than `least` of it
-    /// shows too little.
+    /// Learns from an interval. A program that ran for less than `least` of it shows too little.
     pub(super) fn learn(&mut self, did: &Interval, ran: Ran, least: Nanos, world: &World<'_>) {
         let cpus = world.cpus.len();
         let threads: usize = present(world).map(|program| asked(program, world)).sum();
@@ -98,8 +97,8 @@ impl Programs {
         present(world).any(|program| self.known(program).alone.is_some())
     }
 
-    /// Whether two that compete have done more than to start. Where many programs want few CPUs,
-    /// one that is going to sleep is ready to run for long before it gets there.
+    /// Whether two competing programs have done more than start. Where many programs request few
+    /// CPUs, one that is going to sleep is ready to run for long before it sleeps.
     pub(super) fn are_loaded(&self, world: &World<'_>) -> bool {
         let loaded = |program: &&Program| self.known(program).cpu_time >= LOADED.as_secs_f64();
         self.competing(world).filter(loaded).count() > 1
@@ -114,7 +113,7 @@ pub(super) fn present<'a>(world: &World<'a>) -> impl Iterator<Item = &'a Program
     world.programs.iter().filter(move |program| !is_away(program))
 }
 
-/// How many CPUs a program asks for, 1 to all.
+/// How many CPUs a program requests, 1 to all.
 pub(super) fn asked(program: &Program, world: &World<'_>) -> usize {
     usize::from(program.asked).clamp(1, world.cpus.len().max(1))
 }

@@ -15,12 +15,12 @@ fn of_two_threads(n: u16) -> Vec<Program> {
     (0..n).map(|slot| program(slot, 2)).collect()
 }
 
-/// When something was measured last.
+/// The time of the last measurement.
 fn sampled_at(lab: &Lab<Auto>) -> Nanos {
     lab.scene.samples.iter().map(|sample| sample.to).max().unwrap_or_default()
 }
 
-/// Goes on until programs that came have settled, if that is what is waited for.
+/// Goes on until new programs have settled, if the policy waits for that.
 fn settled(lab: &mut Lab<Auto>) -> Option<Nanos> {
     let at = lab.wake_of(SAMPLES).filter(|at| *at == lab.scene.now + SETTLE)?;
     while lab.next_wake() < Some(at) {
@@ -31,7 +31,7 @@ fn settled(lab: &mut Lab<Auto>) -> Option<Nanos> {
     Some(at)
 }
 
-/// Goes on to the next sample, in which each program did this.
+/// Goes on to the next sample, in which each program did what `did` returns.
 fn sample_by(lab: &mut Lab<Auto>, did: impl Fn(&Program, Sample) -> Option<Sample>) {
     let from = settled(lab).unwrap_or_else(|| sampled_at(lab));
     let at = lab.wake_of(SAMPLES).unwrap();
@@ -47,13 +47,13 @@ fn part(sample: &Sample, part: f64) -> Nanos {
     Nanos(((sample.to - sample.from).0 as f64 * part) as u64)
 }
 
-/// A program that used so many CPUs while it might run, which was this part of the time.
+/// A sample of a program that used this many CPUs while it might run, for this part of the time.
 fn used(empty: Sample, cpus: f64, running: f64) -> Sample {
     let on_cpu = part(&empty, cpus * running);
     Sample { on_cpu, user_time: Some(on_cpu), frozen: part(&empty, 1.0 - running), ..empty }
 }
 
-/// Goes on to the next sample, in which these programs used so many CPUs, for this part of the
+/// Goes on to the next sample, in which these programs used this many CPUs, for this part of the
 /// time.
 fn sample(lab: &mut Lab<Auto>, did: &[(u16, f64, f64)]) {
     sample_by(lab, |p, empty| {
@@ -62,12 +62,12 @@ fn sample(lab: &mut Lab<Auto>, did: &[(u16, f64, f64)]) {
     });
 }
 
-/// The same where all programs did the same.
+/// Goes on to the next sample, in which all programs did this.
 fn sample_alike(lab: &mut Lab<Auto>, cpus: f64, running: f64) {
     sample_by(lab, |_, empty| Some(used(empty, cpus, running)));
 }
 
-/// The same where so many threads of each program waited for a CPU.
+/// Goes on to the next sample, in which this many threads of each program waited for a CPU.
 fn sample_with_queues(lab: &mut Lab<Auto>, cpus: f64, waiting: f64) {
     sample_by(lab, |_, empty| {
         let run_delay = Some(part(&empty, waiting));
@@ -99,8 +99,9 @@ fn in_turns(programs: Vec<Program>) -> Lab<Auto> {
     lab
 }
 
+/// Samples are taken only where taking turns could win something.
 #[test]
-fn it_begins_as_linux_does_and_samples_only_where_something_can_be_won() {
+fn auto_starts_like_linux_and_samples_where_it_can_help() {
     let mut four = lab(2, of_two_threads(4));
     assert_eq!(four.running(), [0, 1, 2, 3]);
     assert_eq!(chosen(&four), Some((Manner::SideBySide, Ground::Begins)));
@@ -119,7 +120,7 @@ fn it_begins_as_linux_does_and_samples_only_where_something_can_be_won() {
 }
 
 #[test]
-fn programs_that_may_not_be_frozen_count_and_take_no_turns() {
+fn unfreezable_programs_count_and_take_no_turns() {
     let unfreezable = |slot, threads| Program { freezable: false, ..program(slot, threads) };
     let ground = |programs| chosen(&lab(2, programs)).unwrap().1;
     assert_eq!(ground(vec![unfreezable(0, 2), program(1, 2)]), Ground::FewFreezable);
@@ -132,8 +133,9 @@ fn programs_that_may_not_be_frozen_count_and_take_no_turns() {
     assert_eq!(ground(single.to_vec()), Ground::NobodyWide);
 }
 
+/// Each program has a solo probe; if all of them fill the CPUs, they take turns.
 #[test]
-fn each_runs_alone_for_a_moment_and_if_all_fill_the_cpus_they_take_turns() {
+fn programs_that_fill_all_cpus_alone_take_turns() {
     let mut lab = lab(2, of_two_threads(4));
     sample_alike(&mut lab, 0.5, 1.0);
     assert!(probes(&lab));
@@ -144,8 +146,9 @@ fn each_runs_alone_for_a_moment_and_if_all_fill_the_cpus_they_take_turns() {
     assert_eq!(lab.quantum().map(|quantum| quantum.3), Some(QUANTUM));
 }
 
+/// Programs that use one CPU each run together, whatever number of threads they request.
 #[test]
-fn programs_that_use_one_cpu_each_run_together_whatever_they_ask_for() {
+fn programs_that_use_one_cpu_each_run_together() {
     let mut lab = lab(2, of_two_threads(4));
     sample_alike(&mut lab, 0.5, 1.0);
     sample_alike(&mut lab, 1.0, 0.25);
@@ -154,7 +157,7 @@ fn programs_that_use_one_cpu_each_run_together_whatever_they_ask_for() {
 }
 
 #[test]
-fn programs_of_one_thread_share_a_solo_probe_with_a_cpu_each() {
+fn single_threaded_programs_share_a_solo_probe() {
     let mut lab = lab(2, (0..5).map(|slot| program(slot, 1 + slot % 2)).collect());
     sample_alike(&mut lab, 0.4, 1.0);
     assert!(probes(&lab));
@@ -194,8 +197,9 @@ fn more_may_be_lost_where_two_programs_never_sleep_alone() {
     }
 }
 
+/// After turns have ended, the pause before the next solo probes doubles.
 #[test]
-fn turns_that_do_less_end_and_the_pause_before_other_solo_probes_doubles() {
+fn turns_that_do_less_work_end() {
     let mut lab = in_turns(of_two_threads(4));
     let began = lab.scene.now;
     sample_alike(&mut lab, 1.98, 0.25);
@@ -207,7 +211,7 @@ fn turns_that_do_less_end_and_the_pause_before_other_solo_probes_doubles() {
         Why::Chosen { explored, .. } => Some(explored),
         _ => None,
     });
-    // Of a second, two fifths.
+    // Two fifths of a second.
     let cost = explored.unwrap();
     assert!((Nanos::from_millis(390)..Nanos::from_millis(420)).contains(&cost), "{cost}");
     for pause in [500, 1000, 2000, 4000] {
@@ -221,8 +225,9 @@ fn turns_that_do_less_end_and_the_pause_before_other_solo_probes_doubles() {
     }
 }
 
+/// A program that arrives while others take turns waits for its turn.
 #[test]
-fn turns_end_when_only_one_program_is_left_and_a_newcomer_waits_for_its_turn() {
+fn turns_end_when_one_program_is_left() {
     let mut lab = in_turns(of_two_threads(3));
     lab.arrive(program(7, 2));
     assert!(!lab.running().contains(&7));
@@ -234,8 +239,9 @@ fn turns_end_when_only_one_program_is_left_and_a_newcomer_waits_for_its_turn() {
     assert_eq!((lab.running(), lab.next_wake()), (vec![7], None));
 }
 
+/// CPUs count as short by waiting threads, whatever CPU time other users take.
 #[test]
-fn threads_that_wait_tell_that_cpus_are_short_whatever_other_users_take() {
+fn waiting_threads_show_that_cpus_are_short() {
     let mut short = lab(2, of_two_threads(4));
     sample_with_queues(&mut short, 0.2, 1.6);
     assert!(probes(&short));
@@ -276,7 +282,7 @@ fn repeats(lab: &mut Lab<Auto>, slot: u16) {
 }
 
 #[test]
-fn turns_that_lose_end_although_a_program_is_repeated_all_the_time() {
+fn losing_turns_end_even_if_a_program_is_repeated() {
     let mut lab = in_turns(of_two_threads(4));
     for _ in 0..20 {
         repeats(&mut lab, 3);
@@ -291,7 +297,7 @@ fn turns_that_lose_end_although_a_program_is_repeated_all_the_time() {
 }
 
 #[test]
-fn a_program_that_is_repeated_brings_no_more_solo_probes() {
+fn a_repeated_program_causes_no_more_solo_probes() {
     let mut lab = lab(2, of_two_threads(3));
     let mut count = 0;
     for _ in 0..120 {
@@ -340,8 +346,10 @@ fn happens() -> impl Strategy<Value = Happens> {
 proptest! {
     #![proptest_config(cases(300))]
 
+    /// Programs come and go at random. At each moment one runs, and each that waits waits for
+    /// something that will come.
     #[test]
-    fn whatever_comes_and_goes_a_program_runs_and_each_that_waits_waits_for_something(
+    fn some_program_always_runs_and_every_wait_has_a_reason(
         story in prop::collection::vec(happens(), 1..80),
     ) {
         let mut lab = lab(6, vec![]);
@@ -372,7 +380,7 @@ proptest! {
 }
 
 #[test]
-fn programs_that_come_and_go_all_the_time_do_not_keep_it_from_sampling() {
+fn frequent_arrivals_and_ends_do_not_prevent_sampling() {
     let mut lab = lab(2, of_two_threads(2));
     for slot in 2..2000 {
         lab.arrive(program(slot, 1));

@@ -1,6 +1,6 @@
-//! How much programs slow each other down, by their traffic with memory: a table per machine.
+//! Predicted slowdowns, from programs' traffic with memory: a table per machine.
 //!
-//! The table holds what variants of STREAM did to each other, each with the same number of threads:
+//! The table holds measured slowdowns of variants of STREAM, each with the same number of threads:
 //! the traffic of each variant alone, and the slowdowns in every pair and triple. Between the
 //! variants we interpolate linearly. Below the variant with the least traffic lies a program
 //! without any traffic, which slows no program and is not slowed. Above the variant with the most
@@ -9,14 +9,14 @@
 //! ```toml
 //! machine = "dunnington-24"                 # for people
 //! gigabytes_per_second = [2.0, 10.0]        # of each variant alone, rising
-//! pairs = [[1.1, 1.5],                      # [a][b]: of variant a beside variant b
+//! pairs = [[1.1, 1.5],                      # [a][b]: of variant a with variant b
 //!          [1.2, 2.0]]
-//! triples = [[[1.2, 1.6], [1.6, 2.0]],      # [a][b][c]: of variant a beside b and c; the same for [a][c][b]
+//! triples = [[[1.2, 1.6], [1.6, 2.0]],      # [a][b][c]: of a with b and c, equal to [a][c][b]
 //!            [[1.4, 2.2], [2.2, 3.0]]]
 //! ```
 //!
-//! *Source.* Section 3.3 and figure 3.6 of the thesis for what is measured, chapter 6 for what it
-//! is meant for.
+//! *Source.* Section 3.3 and figure 3.6 of the thesis for the measurements, chapter 6 for their
+//! use.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ const LEAST: f64 = 0.9;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slowdowns {
-    /// On which machine they were measured, and how.
+    /// The machine of the measurements, and how they were made.
     machine: String,
     gigabytes_per_second: Vec<f64>,
     pairs: Vec<Vec<f64>>,
@@ -48,7 +48,7 @@ pub enum SlowdownsError {
     Value {
         /// The key.
         key: &'static str,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with it, and the remedy.
         problem: String,
     },
 }
@@ -94,7 +94,7 @@ impl Slowdowns {
         Ok(read)
     }
 
-    /// On which machine it was measured, and how.
+    /// The machine of the measurements, and how they were made.
     pub fn machine(&self) -> &str {
         &self.machine
     }
@@ -104,9 +104,9 @@ impl Slowdowns {
         self.gigabytes_per_second.last().copied().unwrap_or(0.0)
     }
 
-    /// By how much a program is slowed down beside others, from the traffic that each has alone,
-    /// GB/s. Of more than two co-runners, the two with the least traffic count as one with the
-    /// traffic of both, until two are left.
+    /// The slowdown of a program with co-runners, from the traffic that each has alone, GB/s. Of
+    /// more than two co-runners, the two with the least traffic count as one with the traffic of
+    /// both, until two are left.
     pub fn of(&self, own: f64, others: &[f64]) -> f64 {
         let mut others = others.to_vec();
         others.sort_by(|a, b| b.total_cmp(a));
@@ -117,7 +117,8 @@ impl Slowdowns {
         }
         let other = |position: usize| others.get(position).copied().unwrap_or(0.0);
         let spans = [own, other(0), other(1)].map(|traffic| self.between(traffic));
-        // Linear in each of the three: the corners of the cell, each by its weight.
+        // Interpolation is linear in each of the three: over the corners of the cell, each by its
+        // weight.
         let corner = |number: usize| -> f64 {
             let ends = [0, 1, 2].map(|axis| number >> axis & 1);
             let weight: f64 = spans
@@ -132,8 +133,8 @@ impl Slowdowns {
         (0..8).map(corner).sum()
     }
 
-    /// Between which variants a traffic lies, by their numbers from 1 (0: no traffic), and how far
-    /// from the first.
+    /// The two variants that a traffic lies between, by their numbers from 1 (0: no traffic), and
+    /// the distance from the first.
     fn between(&self, traffic: f64) -> (Range<usize>, f64) {
         let levels = &self.gigabytes_per_second;
         let above = levels.partition_point(|level| *level < traffic).min(levels.len() - 1);
@@ -142,7 +143,7 @@ impl Slowdowns {
         (above..above + 1, at.clamp(0.0, 1.0))
     }
 
-    /// What was measured of a variant beside two others; 0 stands for none.
+    /// The measured slowdown of a variant with two others; 0 stands for none.
     fn measured(&self, own: usize, first: usize, second: usize) -> f64 {
         match (own, first, second) {
             (0, _, _) | (_, 0, 0) => 1.0,
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_given_back() {
+    fn measured_points_are_returned_unchanged() {
         let table = Slowdowns::parse(TEXT).unwrap();
         near(table.of(2.0, &[10.0]), 1.5);
         near(table.of(10.0, &[2.0]), 1.2);
@@ -173,8 +174,9 @@ mod tests {
         near(table.of(10.0, &[10.0, 2.0]), 2.2);
     }
 
+    /// Beyond the last measured point, the last value holds.
     #[test]
-    fn between_what_was_measured_lies_the_mean_and_beyond_it_nothing_more() {
+    fn between_measured_points_the_table_is_interpolated() {
         let table = Slowdowns::parse(TEXT).unwrap();
         near(table.of(6.0, &[10.0]), 1.75);
         near(table.of(2.0, &[6.0]), 1.3);
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_many_co_runners_count_as_one() {
+    fn co_runners_with_the_least_traffic_count_as_one() {
         let table = Slowdowns::parse(TEXT).unwrap();
         near(table.of(10.0, &[1.0, 10.0, 1.0]), 2.2);
         near(table.of(10.0, &[0.0, 0.0, 0.0, 2.0]), 1.2);
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_traffic_is_not_slowed_and_slows_nobody() {
+    fn a_program_without_traffic_is_not_slowed_and_slows_none() {
         let table = Slowdowns::parse(TEXT).unwrap();
         near(table.of(0.0, &[10.0, 10.0]), 1.0);
         near(table.of(10.0, &[]), 1.0);
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_key() {
+    fn errors_name_the_key() {
         let told = |from: &str, to: &str| {
             Slowdowns::parse(&TEXT.replace(from, to)).unwrap_err().to_string()
         };

@@ -1,23 +1,22 @@
-//! How far a program has come: the seconds alone that its work was worth.
+//! A program's progress: the seconds alone that its work was worth.
 //!
-//! Instructions tell a phase's speed alone from a single quantum in which it suffered little. So
-//! what a quantum was worth is booked at its end, and stays. Work in lumps, such as ticks, tells it
-//! only after many quanta, and what was booked meanwhile would stay wrong: in a run of some seconds
-//! that is most of it. So such work is kept open, by phase, and is always worth what is known *now*
-//! of its phase's speed alone.
+//! Instructions show a phase's speed alone from a single quantum with little interference. The
+//! worth of a quantum is therefore accounted at its end, and stays. Work in lumps, such as ticks,
+//! shows the speed only after many quanta. What was accounted until then would stay wrong, which is
+//! most of a run of some seconds. Such work is therefore kept open, by phase. It is always worth
+//! what is known *now* of its phase's speed alone.
 //!
-//! *Source.* The FPS paper: progress, eq. 3 of section 3.2; weights and concurrent regions, section 5. Ours: work that is
-//! kept open.
+//! *Source.* The FPS paper: progress, eq. 3 of section 3.2; weights and concurrent regions, section
+//! 5. Ours: work that is kept open.
 
 use std::collections::BTreeMap;
 
-/// Seconds alone, or work that is still to be turned into such.
+/// Seconds alone, or work that is still to be converted to seconds alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Amount {
-    /// All since the program came.
+    /// The sum since the program arrived.
     pub(super) whole: f64,
-    /// What came since the concurrent region began, divided by the weight that the program had at
-    /// the time.
+    /// The sum since the concurrent region began, divided by the program's weight at the time.
     pub(super) weighted: f64,
 }
 
@@ -38,17 +37,17 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Books seconds alone of a program of this weight.
+    /// Adds seconds alone of a program of this weight.
     pub(super) fn book(&mut self, seconds: f64, weight: f64) {
         self.booked.add(seconds, weight);
     }
 
-    /// Notes so much work per CPU, done in a phase.
+    /// Adds work per CPU, done in a phase.
     pub(super) fn leave_open(&mut self, phase: usize, work: f64, weight: f64) {
         self.open.entry(phase).or_default().add(work, weight);
     }
 
-    /// Seconds alone, where `speed` tells how fast each phase is alone.
+    /// Seconds alone. `speed` returns the speed of each phase alone.
     pub(super) fn total(&self, speed: impl Fn(usize) -> f64) -> Amount {
         let known = self.open.iter().map(|(phase, work)| (work, speed(*phase)));
         known.filter(|(_, speed)| *speed > 0.0).fold(self.booked, |sum, (work, speed)| Amount {
@@ -57,19 +56,19 @@ impl Account {
         })
     }
 
-    /// The program begins once more: what it did before is no work of this run, but stays its
+    /// The program runs once more. What it did before is no work of this run, but stays its
     /// progress in this region.
     pub(super) fn begin_run(&mut self) {
         self.booked.whole = 0.0;
         self.open.values_mut().for_each(|work| work.whole = 0.0);
     }
 
-    /// Lets it be so much further ahead in this region, for nothing that it did.
+    /// Adds to its lead in this region, without work.
     pub(super) fn advance(&mut self, weighted: f64) {
         self.booked.weighted += weighted;
     }
 
-    /// A concurrent region begins, in which this much weighted progress is left of what was before.
+    /// A concurrent region begins, in which this much of the weighted progress is left.
     pub(super) fn begin_region(&mut self, left: f64) {
         self.booked.weighted = left;
         self.open.values_mut().for_each(|work| work.weighted = 0.0);
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_work_is_worth_what_is_known_now_and_booked_seconds_stay() {
+    fn open_work_is_valued_now_and_counted_seconds_stay() {
         let mut account = Account::default();
         account.book(3.0, 2.0);
         account.leave_open(0, 40.0, 2.0);
@@ -91,8 +90,9 @@ mod tests {
         assert_eq!(at(20.0).whole, 3.0 + 2.0 + 1.0, "it was slowed to a half");
     }
 
+    /// A lead that a program had before the region began is kept, and is not valued again.
     #[test]
-    fn what_was_ahead_at_the_beginning_of_a_region_is_kept_and_valued_no_more() {
+    fn a_lead_at_the_start_of_a_region_is_kept_at_its_value() {
         let mut account = Account::default();
         account.leave_open(0, 40.0, 1.0);
         account.begin_region(0.5);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn another_run_of_a_program_begins_with_the_progress_of_the_one_before() {
+    fn a_programs_next_run_starts_with_its_last_progress() {
         let mut account = Account::default();
         account.book(1.0, 2.0);
         account.leave_open(0, 40.0, 1.0);

@@ -1,10 +1,10 @@
-//! How fast a phase is with which co-runners: an estimate for phases that never suffered little.
+//! The speed of a phase by co-runners: an estimate for phases without a quantum of little
+//! interference.
 //!
 //! A program that runs with several others in turn is disturbed by some of them and hardly by
 //! others. The highest of the mean speeds with each set of co-runners is therefore nearer to the
-//! speed alone than the mean of all, and it costs no training. The estimate needs to know of no
-//! program how much traffic it has. It covers contention of every kind alike: for memory, for a
-//! cache, for a core's parts.
+//! speed alone than the mean of all, and it costs no training. The estimate does not need programs'
+//! traffic. It covers contention of every kind: for memory, for a cache, for a core's parts.
 //!
 //! *Source.* Ours. The FPS paper leaves contention for caches to later work (sections 4.6 and 8).
 
@@ -12,12 +12,13 @@ use std::collections::BTreeMap;
 
 use cosched_core::ProgramId;
 
-/// A company counts from so many segments on: the highest of means of few would be the luckiest.
+/// A set of co-runners counts from this many segments on. With fewer, the highest mean would be
+/// high by chance.
 const SEGMENTS: u32 = 4;
-/// No more companies are kept for a phase.
+/// The most sets of co-runners that are kept for a phase.
 const MOST: usize = 64;
 
-/// What was done beside one company.
+/// What was done with one set of co-runners.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Done {
     segments: u32,
@@ -25,12 +26,12 @@ struct Done {
     cpu_seconds: f64,
 }
 
-/// A phase beside each company.
+/// A phase with each set of co-runners.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Beside(BTreeMap<Vec<ProgramId>, Done>);
 
 impl Beside {
-    /// Takes in a segment beside these.
+    /// Adds a segment with these co-runners.
     pub(super) fn take_in(&mut self, company: &[ProgramId], work: f64, cpu_seconds: f64) {
         if self.0.len() == MOST && !self.0.contains_key(company) {
             return;
@@ -41,8 +42,8 @@ impl Beside {
         done.cpu_seconds += cpu_seconds;
     }
 
-    /// The mean speed in company that this program was part of; `None` if that was not often enough
-    /// to tell.
+    /// The mean speed with co-runners that include this program; `None` if there are too few
+    /// segments.
     pub(super) fn with(&self, other: ProgramId) -> Option<f64> {
         let shared = self.0.iter().filter(|(company, _)| company.contains(&other));
         let all = shared.fold(Done::default(), |all, (_, done)| Done {
@@ -53,8 +54,7 @@ impl Beside {
         (all.segments >= SEGMENTS).then(|| all.work / all.cpu_seconds)
     }
 
-    /// The speed with the co-runners that disturb it least, if as much work with them is known as a
-    /// policy has to know.
+    /// The speed with the co-runners that disturb it least, if enough work with them is known.
     pub(super) fn best(&self, least_work: f64) -> Option<f64> {
         let counts = |done: &&Done| done.segments >= SEGMENTS && done.work >= least_work;
         let speeds = self.0.values().filter(counts).map(|done| done.work / done.cpu_seconds);
@@ -66,8 +66,9 @@ impl Beside {
 mod tests {
     use super::*;
 
+    /// Co-runners count after they were measured often enough.
     #[test]
-    fn the_company_that_disturbs_least_counts_once_it_was_met_often_enough() {
+    fn the_least_disturbing_co_runners_count_once_known() {
         let (loud, quiet) = ([ProgramId::first(1)], [ProgramId::first(2)]);
         let mut beside = Beside::default();
         for _ in 0..SEGMENTS {
@@ -84,8 +85,9 @@ mod tests {
         assert_eq!(beside.best(40.0), None, "36 and 20");
     }
 
+    /// The speed with one co-runner is the mean over all sets of co-runners that it was part of.
     #[test]
-    fn the_speed_beside_one_program_is_the_mean_of_all_company_that_it_was_part_of() {
+    fn speed_with_one_co_runner_is_the_mean_of_its_sets() {
         let [one, other, third] = [1, 2, 3].map(ProgramId::first);
         let mut beside = Beside::default();
         for _ in 0..2 {

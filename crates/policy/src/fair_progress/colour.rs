@@ -1,13 +1,13 @@
-//! Task colours: who may run beside a program that is trained.
+//! Task colours: which programs may run during the training of another.
 //!
-//! If the same programs were the fitting co-runners again and again, they would get ahead. A
-//! program that has made the most progress, or would have made it after a training quantum, is
-//! therefore black. Black programs stay out, unless the others could not fill the CPUs.
+//! If the same programs were the best co-runners again and again, they would get ahead. A program
+//! is therefore black if it has made the most progress, or would have after a training quantum.
+//! Black programs stay out, unless the others could not fill the CPUs.
 //!
 //! *Source.* The FPS paper, section 4.3. Ours: where programs have several CPUs, "fewer than the
-//! CPUs" counts the CPUs that the others want against those that the trained program leaves.
+//! CPUs" compares the CPUs that the others request with those that the trained program leaves.
 
-/// Who is black: by the progress of each, and what it would gain in the next quantum.
+/// The black programs, from the progress of each, and what it would gain in the next quantum.
 pub(super) fn black(progress_and_gain: &[(f64, f64)]) -> Vec<bool> {
     let most = progress_and_gain.iter().map(|(progress, _)| *progress).fold(f64::MIN, f64::max);
     let is_black = |(progress, gain): &(f64, f64)| *progress >= most || progress + gain > most;
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_the_lead_or_would_take_it_is_black() {
+    fn the_leader_and_a_program_that_would_lead_are_black() {
         let found = black(&[(5.0, 0.1), (4.0, 0.5), (4.6, 0.5), (1.0, 1.0)]);
         assert_eq!(found, [true, false, true, false]);
     }

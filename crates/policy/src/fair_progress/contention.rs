@@ -1,69 +1,69 @@
 //! When co-runners hardly matter: the three low-contention criteria.
 //!
-//! A segment that suffers little was about as fast as it would have been alone, so that its speed
-//! may stand for that. What is looked at is traffic on the memory bus, in cache lines per
-//! microsecond (the paper's bus transaction rate, BTR), against the realistic peak of the machine.
+//! A segment with little interference was about as fast as it would have been alone, so its speed
+//! may stand for that. The criteria compare traffic on the memory bus, in cache lines per
+//! microsecond (the paper's bus transaction rate, BTR), with the realistic peak of the machine.
 //!
-//! *Source.* The FPS paper, section 4.1; the thresholds are its own. A program that runs alone is
-//! the only one with much traffic, if it has much. Running alone therefore needs no criterion of
+//! *Source.* The FPS paper, section 4.1, which also gives the thresholds. A program that runs alone
+//! is the only one with much traffic, if it has much. Running alone therefore needs no criterion of
 //! its own.
 
-/// A segment with less than this part of the peak has little traffic itself (`SelfLow`).
+/// Below this part of the peak, a segment has little traffic itself (`SelfLow`).
 const OWN: f64 = 0.04;
-/// All together have little traffic below this part of the peak (`SyswideLow`).
+/// Below this part of the peak, all programs together have little traffic (`SyswideLow`).
 const SYSTEM: f64 = 1.0 / 3.0;
 
-/// What a machine's peak makes of traffic; all in lines per microsecond.
+/// The thresholds for a machine's peak, in lines per microsecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Thresholds {
     peak: f64,
 }
 
-/// Why a segment suffered little.
+/// Why a segment had little interference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Criterion {
     /// Criterion 1: it has little traffic itself.
     OwnLow,
-    /// Criterion 2: all together have little.
+    /// Criterion 2: all programs together have little.
     SystemLow,
     /// Criterion 3: it is the only one with much.
     OnlyOne,
 }
 
-/// What ran in a quantum.
+/// The programs that ran in a quantum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Company {
-    /// Traffic of all together.
+    /// Traffic of all programs together.
     pub(super) system: f64,
-    /// How many segments have much of it.
+    /// How many segments have much traffic.
     pub(super) intensive: usize,
-    /// A program came or went within the quantum, so `system` and `intensive` did not hold for all
-    /// of it.
+    /// A program arrived or ended within the quantum, so `system` and `intensive` did not hold for
+    /// all of it.
     pub(super) disturbed: bool,
 }
 
 impl Thresholds {
-    /// Of a machine with this peak.
+    /// The thresholds of a machine with this peak.
     pub(super) fn of_peak(peak: f64) -> Thresholds {
         Thresholds { peak }
     }
 
-    /// What is assumed of a program of which nothing is known.
+    /// The traffic that is assumed of a program of which nothing is known.
     pub(super) fn unknown(&self) -> f64 {
         self.peak
     }
 
-    /// Below this, all together have little traffic.
+    /// Below this, all programs together have little traffic.
     pub(super) fn system(&self) -> f64 {
         SYSTEM * self.peak
     }
 
-    /// Whether a program with so much traffic is memory-intensive.
+    /// Whether a program with this traffic is memory-intensive.
     pub(super) fn is_intensive(&self, traffic: f64) -> bool {
         traffic > OWN * self.peak
     }
 
-    /// The first criterion that a segment with so much traffic meets.
+    /// The first criterion that a segment with this traffic meets.
     pub(super) fn criterion(&self, own: f64, company: Company) -> Option<Criterion> {
         match company {
             _ if !self.is_intensive(own) => Some(Criterion::OwnLow),
@@ -79,7 +79,7 @@ impl Thresholds {
 mod tests {
     use super::*;
 
-    /// On the paper's memory bus: 120 lines per microsecond.
+    /// The first criterion on the paper's memory bus: 120 lines per microsecond.
     fn criterion(own: f64, others: &[f64]) -> Option<Criterion> {
         let thresholds = Thresholds::of_peak(120.0);
         let all = || others.iter().copied().chain([own]);
@@ -87,14 +87,15 @@ mod tests {
         thresholds.criterion(own, Company { system: all().sum(), intensive, disturbed: false })
     }
 
+    /// Segments below 4 percent of the peak suffer little whatever runs with them.
     #[test]
-    fn a_segment_below_4_percent_of_the_peak_suffers_little_whatever_runs_beside_it() {
+    fn segments_below_4_percent_of_the_peak_suffer_little() {
         assert_eq!(criterion(4.7, &[50.0, 50.0, 50.0]), Some(Criterion::OwnLow));
         assert_eq!(criterion(4.9, &[50.0, 50.0, 50.0]), None);
     }
 
     #[test]
-    fn below_a_third_of_the_peak_nobody_suffers_much() {
+    fn below_a_third_of_the_peak_no_program_suffers_much() {
         assert_eq!(criterion(20.0, &[19.0]), Some(Criterion::SystemLow));
         assert_eq!(criterion(20.0, &[21.0]), None);
     }
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn where_somebody_came_or_went_only_ones_own_traffic_counts() {
+    fn when_a_program_came_or_went_only_own_traffic_counts() {
         let thresholds = Thresholds::of_peak(120.0);
         let company = Company { system: 10.0, intensive: 1, disturbed: true };
         assert_eq!(thresholds.criterion(10.0, company), None);

@@ -1,13 +1,13 @@
-//! What is known of all programs together, and what follows for the next quantum.
+//! What is known of all programs together, and the decisions on the next quantum.
 //!
-//! *Source.* The FPS paper: what a quantum tells, sections 4.1 and 4.2; which program is trained
-//! next, sections 4.3 to 4.5; how much training there may be, section 5. Ours: programs that belong
-//! together are one, alone when only they run. The least progress and the least coverage of any of
-//! them count, and the traffic of all. While programs that may not be frozen run, no program is
-//! trained that would suffer from them. Without the machine's peak no traffic is little or much, so
-//! only a program that runs alone suffers little. For a program whose work is not counted, a table
-//! of slowdowns predicts the speed with co-runners, if there is a table and the program's traffic
-//! is known.
+//! *Source.* The FPS paper: what a quantum shows, sections 4.1 and 4.2; which program is trained
+//! next, sections 4.3 to 4.5; how much training there may be, section 5. Ours: programs of one
+//! group are one unit, and it is alone when only they run. The least progress and the least
+//! coverage of any of them count, and the traffic of all. While programs that may not be frozen
+//! run, no program is trained that would suffer from them. Without the machine's peak no traffic is
+//! little or much, so only a program that runs alone has little interference. For a program whose
+//! work is not counted, a table of slowdowns predicts the speed with co-runners, if there is a
+//! table and the program's traffic is known.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,22 +27,21 @@ use crate::bandwidth::Slowdowns;
 use crate::kind::Options;
 use crate::unit::Unit;
 
-/// What counts as the peak where it is not known: anything does, since no traffic is compared with
-/// it then.
+/// The peak where it is not known. Any value will do, since no traffic is compared with it then.
 const ANY_PEAK: f64 = 1.0;
 
-/// Which unit to train.
+/// The unit to train.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Target {
     /// The position of its unit.
     pub(super) unit: usize,
-    /// It is one of several quanta in sequence.
+    /// Whether it is trained for several quanta in sequence.
     pub(super) sequential: bool,
     /// Seconds until a phase of it is known; 0: a segment of any length is enough.
     pub(super) lacks: f64,
 }
 
-/// All that was learnt.
+/// All that was learned.
 #[derive(Debug)]
 pub(super) struct Knowledge {
     options: FairOptions,
@@ -50,13 +49,13 @@ pub(super) struct Knowledge {
     thresholds: Thresholds,
     tracked: BTreeMap<ProgramId, Tracked>,
     stopped: Stopped,
-    /// How many quanta two programs have shared, in all their runs; the earlier one first.
+    /// How many quanta two programs have shared, in all their runs; the lower id is first.
     met: BTreeMap<(ProgramId, ProgramId), u32>,
     overhead: Overhead,
 }
 
 impl Knowledge {
-    /// Begins without knowledge of any program.
+    /// Knowledge of no program.
     pub(super) fn new(options: &Options) -> Knowledge {
         Knowledge {
             options: options.fair.clone(),
@@ -69,42 +68,42 @@ impl Knowledge {
         }
     }
 
-    /// Whether nothing is estimated, since the machine tells how long work takes alone.
+    /// Whether nothing is estimated, because the machine tells how long work takes alone.
     pub(super) fn is_told(&self) -> bool {
         self.options.optimal
     }
 
-    /// Whether it is looked at where in their code programs are.
+    /// Whether programs' positions in their code are sampled.
     pub(super) fn tells_phases_apart(&self) -> bool {
         self.options.phases
     }
 
-    /// A program came: a concurrent region begins.
+    /// Adds a program that arrived: a concurrent region begins.
     pub(super) fn meet(&mut self, id: ProgramId) {
         let least = self.least(&[]);
         begin_region(self.tracked.values_mut(), least);
         self.tracked.insert(id, Tracked::default());
     }
 
-    /// A program ended, and begins once more; so many seconds before its end were in no quantum
-    /// that was measured. It is the same program: it goes on with what it has and what is known of
-    /// it, and nothing changes for the others.
+    /// Handles a program that ended and runs once more. The last `seconds` before its end were in
+    /// no measured quantum. It is the same program: it keeps its progress and what is known of it,
+    /// and nothing changes for the others.
     pub(super) fn repeat(&mut self, id: ProgramId, seconds: f64, world: &World<'_>) {
         let Some(mut tracked) = self.tracked.remove(&id) else { return };
         tracked.begins_again(seconds, world.program(id.next()).map_or(1.0, weight));
         self.tracked.insert(id.next(), tracked);
     }
 
-    /// The least progress of all programs but these and those that are stopped; infinite if none is
-    /// left.
+    /// The least progress of all programs except `but` and those that are stopped; infinite if none
+    /// is left.
     fn least(&self, but: &[ProgramId]) -> f64 {
         let counts = |id: &ProgramId| !but.contains(id) && !self.stopped.is_stopped(*id);
         let counted = self.tracked.iter().filter(|(id, _)| counts(id));
         counted.map(|(_, tracked)| tracked.progress()).fold(f64::INFINITY, f64::min)
     }
 
-    /// Notes which programs another process has stopped, and which go on again; tells whether there
-    /// is any.
+    /// Records which programs another process has stopped, and which go on again; returns whether
+    /// there is any.
     pub(super) fn notice_stops(&mut self, world: &World<'_>) -> bool {
         let change = self.stopped.update(world.programs);
         let Change { stopped, continued } = &change;
@@ -121,25 +120,25 @@ impl Knowledge {
         change != Change::default()
     }
 
-    /// What is measured from now on is of another quantum.
+    /// Measurements from now on belong to another quantum.
     pub(super) fn begin_quantum(&mut self) {
         self.stopped.begin_quantum();
     }
 
-    /// A program is gone; nothing changes for the others.
+    /// Removes a program; nothing changes for the others.
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.tracked.remove(&id);
         let id = first_run(id);
         self.met.retain(|(one, other), _| *one != id && *other != id);
     }
 
-    /// A training quantum of so many seconds left so many CPUs idle.
+    /// Accounts for a training quantum with this length and idle CPUs.
     pub(super) fn pay(&mut self, idle: usize, seconds: f64) {
         self.overhead.trained(idle, seconds);
     }
 
-    /// Learns from the quantum that is over, in which these were trained. `disturbed`: a program
-    /// came or went within it.
+    /// Learns from the quantum that is over, in which `trained` were trained. `disturbed`: a
+    /// program arrived or ended within it.
     pub(super) fn learn(
         &mut self,
         units: &[Unit],
@@ -212,7 +211,7 @@ impl Knowledge {
         }
     }
 
-    /// How fast a program is beside these others, relative to alone, as the table of slowdowns
+    /// The speed of a program with these co-runners, relative to alone, as the table of slowdowns
     /// predicts.
     fn predicted(&self, program: &Program, all: &[(&Program, Segment)]) -> Option<f64> {
         let table = self.slowdowns.as_ref()?;
@@ -224,7 +223,7 @@ impl Knowledge {
         Some(1.0 / table.of(own, &others))
     }
 
-    /// What the programs of a unit tell together.
+    /// Combines a figure over the programs of a unit.
     fn of<T>(
         &self,
         unit: &Unit,
@@ -234,13 +233,13 @@ impl Knowledge {
         unit.ids().filter_map(|id| self.tracked.get(&id)).map(tell).reduce(join)
     }
 
-    /// Weighted progress: that of the program that is furthest behind.
+    /// Weighted progress: the least of the unit's programs.
     pub(super) fn progress(&self, unit: &Unit) -> f64 {
         self.of(unit, Tracked::progress, f64::min).unwrap_or(0.0)
     }
 
-    /// By how much it was slowed since it came: time over time alone. Of several programs, the one
-    /// that was slowed most counts. `None` as long as nothing was done.
+    /// Its slowdown since it arrived: time over time alone. Of several programs, the largest
+    /// slowdown counts. `None` as long as no work was done.
     pub(super) fn slowdown(&self, unit: &Unit, world: &World<'_>) -> Option<f64> {
         let of = |id: ProgramId| {
             let here = world.now.since(world.program(id)?.arrived).as_secs_f64();
@@ -250,7 +249,7 @@ impl Knowledge {
         unit.ids().filter_map(of).reduce(f64::max)
     }
 
-    /// Who runs in the next quantum, of these.
+    /// The units that run in the next quantum.
     pub(super) fn select(
         &self,
         all: &[Waits<'_>],
@@ -264,7 +263,7 @@ impl Knowledge {
         select_mixed(all, cpus, length, limit, |a, b| self.pair(all[a].unit, all[b].unit))
     }
 
-    /// What is known of two units side by side.
+    /// What is known of two units running together.
     fn pair(&self, one: &Unit, other: &Unit) -> Pair {
         let met = |one: ProgramId, other: ProgramId| {
             let (one, other) = (first_run(one.min(other)), first_run(one.max(other)));
@@ -297,7 +296,7 @@ impl Knowledge {
         self.of(unit, Tracked::coverage, f64::min).unwrap_or(0.0)
     }
 
-    /// The traffic that it would have alone; where nothing is known, all that there is.
+    /// The traffic that it would have alone; where nothing is known, all of the peak.
     fn required(&self, unit: &Unit) -> f64 {
         let each = unit.members.iter();
         let required = each.map(|member| self.tracked.get(&member.id)?.required(member.threads));
@@ -321,9 +320,9 @@ impl Knowledge {
         }
     }
 
-    /// The unit to be trained next, of all on so many CPUs, while the programs of `always` run all
-    /// the time. A unit whose training would exceed the limit before a phase is known is not
-    /// chosen: all of the training would be wasted. A unit that would suffer even if only the
+    /// The unit to be trained next, of all on this number of CPUs, while the programs of `always`
+    /// run all the time. A unit whose training would exceed the limit before a phase is known is
+    /// not chosen: all of the training would be wasted. A unit that would suffer even if only the
     /// programs of `always` run with it is not chosen either.
     pub(super) fn target(&self, units: &[Unit], cpus: usize, always: Company) -> Option<Target> {
         let any = |unit: &Unit, is: fn(&Tracked) -> bool| {
@@ -368,8 +367,8 @@ impl Knowledge {
         least.map(target)
     }
 
-    /// The units that run for so long with the trained unit, and with the programs that always run.
-    /// The target comes first.
+    /// The units that run for this long with the trained unit, and with the programs that always
+    /// run. The target comes first.
     pub(super) fn around(
         &self,
         target: usize,
@@ -402,12 +401,12 @@ impl Knowledge {
     }
 }
 
-/// All runs of a program are company alike.
+/// All runs of a program are the same co-runner.
 fn first_run(id: ProgramId) -> ProgramId {
     ProgramId::first(id.slot)
 }
 
-/// What progress of a program is divided by.
+/// The divisor of a program's progress.
 fn weight(program: &Program) -> f64 {
     program.weight.max(f64::MIN_POSITIVE)
 }

@@ -1,13 +1,13 @@
-//! Who gets which CPUs: traffic spread evenly over the caches.
+//! Assigns CPUs: traffic is spread evenly over the caches.
 //!
-//! Contention for a shared cache cannot be told from simple counters, so it is kept small: programs
+//! Contention for a shared cache cannot be read from simple counters, so it is kept small: programs
 //! of much traffic go to different caches (DIO, distributed intensity online). In training, the
 //! CPUs that share a last-level cache with the trained program stay idle, as far as there are
 //! enough others.
 //!
 //! *Source.* The FPS paper, section 4.6. Ours: of equally loaded caches, the one in the less loaded
-//! package counts, and then the CPU that the program had last; programs of several CPUs are placed
-//! first, as their [placement](mod@crate::placement) has it.
+//! package counts, and then the CPU that the program had last. Programs of several CPUs are placed
+//! first, by their [placement](mod@crate::placement).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,16 +19,16 @@ use crate::placement::{Placement, place};
 /// A program to be placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Guest {
-    /// How many CPUs it wants.
+    /// How many CPUs it requests.
     pub(super) cpus: usize,
     /// Its traffic, of all its CPUs.
     pub(super) traffic: f64,
-    /// What it had last.
+    /// The CPUs that it had last.
     pub(super) last: CpuSet,
 }
 
-/// The CPUs of each, in the order of `guests`, out of those that are `free`; `None` where there are
-/// not enough. `trained` is the position of the one that is to have a cache for itself.
+/// The CPUs of each program, in the order of `guests`, from those that are `free`; `None` where
+/// there are not enough. `trained` is the position of the one that is to have a cache for itself.
 pub(super) fn places(
     guests: &[Guest],
     free: CpuSet,
@@ -71,7 +71,7 @@ fn neighbours(topology: &Topology, cpus: &CpuSet) -> CpuSet {
     topology.cpus().iter().filter(is_near).map(|cpu| cpu.id).collect()
 }
 
-/// Who was placed so far.
+/// The programs that were placed so far.
 struct Board<'a> {
     topology: &'a Topology,
     free: CpuSet,
@@ -128,7 +128,8 @@ mod tests {
     fn programs_of_much_traffic_go_to_different_caches() {
         let guests = [9.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0].map(guest);
         let caches: Vec<usize> = placed(&guests, None).iter().map(|cpus| cpus[0] / 2).collect();
-        // The four with most are apart, and the one with least sits beside the one with most.
+        // The four programs with most traffic are apart, and the one with least shares a cache with
+        // the one with most.
         let mut loud: Vec<usize> = [0, 2, 4, 6].map(|i| caches[i]).into();
         loud.sort_unstable();
         assert_eq!(loud, [0, 1, 2, 3]);
@@ -136,13 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn two_go_to_different_packages() {
+    fn two_programs_go_to_different_packages() {
         let placed = placed(&[guest(5.0), guest(4.0)], None);
         assert_eq!((placed[0][0] / 4, placed[1][0] / 4), (0, 1));
     }
 
+    /// The other CPU of a trained program's cache stays idle while there are other CPUs.
     #[test]
-    fn beside_a_trained_program_the_other_cpu_of_its_cache_stays_idle_while_there_are_others() {
+    fn the_cpu_next_to_a_trained_program_stays_idle() {
         let guests = [1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0].map(guest);
         let of_trained = |n: usize| {
             let placed = placed(&guests[..n], Some(0));
@@ -156,13 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_cpus_the_one_of_last_time_is_kept() {
+    fn of_equal_cpus_the_last_one_is_kept() {
         let last = Guest { last: CpuSet::from_iter([5]), ..guest(1.0) };
         assert_eq!(placed(&[last], None), [[5]]);
     }
 
+    /// Programs of several CPUs get CPUs next to each other, and the other programs are placed
+    /// around them.
     #[test]
-    fn programs_of_several_cpus_are_placed_together_and_the_others_around_them() {
+    fn programs_of_several_cpus_are_placed_first() {
         let wide = Guest { cpus: 4, ..guest(4.0) };
         let placed = placed(&[guest(3.0), wide], None);
         assert_eq!(placed[1].len(), 4);
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_does_not_fit_gets_nothing() {
+    fn a_program_that_does_not_fit_gets_no_cpus() {
         let wide = Guest { cpus: 9, ..guest(4.0) };
         assert_eq!(placed(&[wide], None), [Vec::<usize>::new()]);
     }

@@ -1,10 +1,10 @@
-//! What the user can say about fair progress.
+//! The user's options for fair progress.
 
-/// How `fair-progress` is to work.
+/// Options of `fair-progress`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FairOptions {
     /// The realistic peak of the machine's memory, cache lines of 64 bytes per microsecond. `None`:
-    /// it is not known, and only a program that runs alone suffers little.
+    /// it is not known, and only a program that runs alone has little interference.
     pub peak: Option<f64>,
     /// How much CPU time training may leave idle, as a share of what programs use; 0: no training;
     /// `None`: no limit.
@@ -13,13 +13,13 @@ pub struct FairOptions {
     pub distribution: bool,
     /// Whether programs whose phases fluctuate are trained in sequence (section 4.4).
     pub sequential: bool,
-    /// Whether the speed of phases that never suffered little is taken from quanta with the
+    /// Whether the speed of phases that never had little interference is taken from quanta with the
     /// co-runners that disturb them least.
     pub by_company: bool,
-    /// Whether phases are told apart, by samples of where in their code programs are; else all of a
-    /// program is of one phase.
+    /// Whether phases are distinguished, by samples of programs' positions in their code. Otherwise
+    /// a program has one phase.
     pub phases: bool,
-    /// Nothing is estimated, but read: how long work takes alone, as only a simulator can tell (the
+    /// Whether nothing is estimated: only a simulator can tell how long work takes alone (the
     /// paper's optimal policy).
     pub optimal: bool,
 }

@@ -1,25 +1,25 @@
-//! What is known of a program's phases: the phase table.
+//! The phase table: what is known of a program's phases.
 //!
 //! A phase is a set of segments with [similar vectors](super::vector). Its speed alone is estimated
-//! from those of its segments that suffered little (*valid* ones); as long as there are none, from
-//! all of them, which is better than nothing. No segment is faster beside others than alone, so the
-//! estimate for a segment is never below what was measured of it.
+//! from its segments with little interference (*valid* ones). As long as there are none, all its
+//! segments count, which is better than nothing. No segment is faster with co-runners than alone,
+//! so the estimate for a segment is never below its measured speed.
 //!
 //! *Source.* The FPS paper, section 4.2 and table 1; valid data coverage: section 4.5; programs
 //! whose phases do not repeat (their 483.xalancbmk): section 6, where they are future work. Ours:
 //!
-//! - training of a phase that goes wrong again and again is given up;
+//! - training of a phase is given up after several failures;
 //! - a phase is known by the vector of its first segment, and a segment belongs to the nearest
 //!   phase that is near enough;
 //! - where work comes in lumps, a phase is known only from many of them. Its speed alone is that of
-//!   all its valid segments together, or until then of all its segments. What its work was worth is
-//!   computed anew at each request ([account](super::account));
-//! - where it is asked for, a phase without a valid segment has its speed [beside](super::beside)
+//!   all its valid segments together, or until then of all its segments. The worth of its work is
+//!   computed again at each request ([account](super::account));
+//! - optionally, a phase without a valid segment gets its speed from segments [with](super::beside)
 //!   the co-runners that disturb it least;
 //! - speeds are work per CPU second, which at a constant clock is IPC;
-//! - of a phase, traffic and speed with co-runners are kept as well, to tell what its next segment
-//!   will need and gain. The need is told by its fastest segment: the mean of those that suffered
-//!   would promise too little.
+//! - traffic and speed with co-runners are kept per phase as well, to predict the need and gain of
+//!   its next segment. Its fastest segment gives the need: the mean of disturbed segments would be
+//!   too low.
 
 use cosched_core::ProgramId;
 
@@ -27,17 +27,17 @@ use super::beside::Beside;
 use super::segment::Segment;
 use super::vector::BlockVector;
 
-/// More phases are not kept; what comes after is a segment of no phase.
+/// The most phases that are kept. Later segments belong to no phase.
 const MOST: usize = 512;
-/// A phase has to have been there so often to be trained.
+/// A phase must have occurred this often to be trained.
 const SEEN: u32 = 2;
-/// Training of a phase is given up after so many times in vain: each time a co-runner disturbs it
-/// more than was foreseen.
+/// Training of a phase is given up after this many failures. In each, a co-runner disturbs it more
+/// than was predicted.
 const GIVEN_UP: u32 = 6;
-/// Where work comes in lumps, so many have to have been counted in valid segments before a phase is
-/// known: one more or less is then 5 %.
+/// Where work comes in lumps, a phase is known after this many in valid segments: one more or less
+/// is then 5 %.
 pub(super) const LUMPS: f64 = 20.0;
-/// After so many segments it can be told whether phases repeat.
+/// After this many segments it is known whether phases repeat.
 const ENOUGH: u32 = 20;
 
 /// A phase; speeds are work per CPU second.
@@ -46,16 +46,16 @@ pub(super) struct Phase {
     vector: BlockVector,
     /// How many segments it had.
     executions: u32,
-    /// How many of them were valid.
+    /// How many of its segments were valid.
     valid: u32,
-    /// Work and CPU seconds of these.
+    /// Work and CPU seconds of its valid segments.
     valid_work: (f64, f64),
-    /// The same of all.
+    /// Work and CPU seconds of all its segments.
     all_work: (f64, f64),
     /// Whether its work comes in lumps.
     in_lumps: bool,
     beside: Beside,
-    /// How many were trained in vain.
+    /// How many segments were trained in vain.
     failed: u32,
     /// Its speed alone, as far as that is known (table 1).
     alone: f64,
@@ -63,12 +63,12 @@ pub(super) struct Phase {
     shared: f64,
     /// The highest speed of any of its segments.
     fastest: f64,
-    /// Cache lines per work, the mean of those segments of which they were counted.
+    /// Cache lines per work, the mean over the segments in which they were counted.
     lines: Option<(f64, u32)>,
 }
 
 impl Phase {
-    /// Whether its speed alone is known from a segment that suffered little.
+    /// Whether its speed alone is known from a segment with little interference.
     pub(super) fn is_known(&self) -> bool {
         self.valid > 0 && (!self.in_lumps || self.valid_work.0 >= LUMPS)
     }
@@ -82,27 +82,26 @@ impl Phase {
         }
     }
 
-    /// How fast it is beside this program, relative to alone; `None` until it was there often
-    /// enough.
+    /// Its speed with this program, relative to alone; `None` until there are enough segments.
     pub(super) fn relative_speed_beside(&self, other: ProgramId) -> Option<f64> {
         let alone = self.speed_alone();
         self.beside.with(other).filter(|_| alone > 0.0).map(|speed| speed / alone)
     }
 
-    /// CPU seconds that it would have to be trained for; nothing where a single segment tells all.
+    /// CPU seconds of training that it still needs; zero where a single segment is enough.
     pub(super) fn lacks(&self) -> f64 {
         let lumps = if self.in_lumps { LUMPS - self.valid_work.0 } else { 0.0 };
         let speed = self.speed_alone();
         if speed > 0.0 { lumps.max(0.0) / speed } else { 0.0 }
     }
 
-    /// A segment of it was trained in vain.
+    /// Counts a segment that was trained in vain.
     pub(super) fn fails(&mut self) {
         self.failed += 1;
     }
 
-    /// Whether training may bring a valid segment: it comes again, has none, and was not tried
-    /// often in vain. Where no lump was ever told, none will be in training.
+    /// Whether training may bring a valid segment: the phase repeats, has no valid segment, and has
+    /// not failed often. Where no lump was ever counted, training will not count any.
     pub(super) fn is_trainable(&self) -> bool {
         let is_mute = self.in_lumps && self.all_work.0 == 0.0;
         !self.is_known() && self.executions >= SEEN && self.failed < GIVEN_UP && !is_mute
@@ -119,13 +118,13 @@ impl Phase {
         self.lines.map(|(lines, _)| lines * self.alone.max(self.fastest) / 1e6)
     }
 
-    /// How fast it is beside others, relative to alone: 0 to 1.
+    /// Its speed with co-runners, relative to alone: 0 to 1.
     pub(super) fn relative_speed(&self) -> f64 {
         let alone = self.alone.max(self.shared);
         if alone > 0.0 { self.shared / alone } else { 1.0 }
     }
 
-    /// Table 1, with the means beside it.
+    /// Table 1, and the means in addition to it.
     fn update(&mut self, segment: &Segment, speed: f64, valid: bool) {
         self.in_lumps = segment.in_lumps;
         let work = speed * segment.on_cpu;
@@ -201,14 +200,13 @@ impl PhaseTable {
         self.phases.get(position)
     }
 
-    /// The same, to be changed.
+    /// A phase, by its position, to be changed.
     pub(super) fn phase_mut(&mut self, position: usize) -> Option<&mut Phase> {
         self.phases.get_mut(position)
     }
 
-    /// Takes in a segment of a phase, and tells how fast that would have been alone. Of work in
-    /// lumps nothing can be said of one segment: that it seems faster than alone is as likely as
-    /// that it seems slower than it was.
+    /// Adds a segment of a phase, and returns its time alone. One segment of work in lumps shows
+    /// nothing: it is as likely to seem faster than alone as to seem slower than it was.
     pub(super) fn take_in(&mut self, position: usize, segment: &Segment, valid: bool) -> f64 {
         let speed = segment.speed().unwrap_or_default();
         let Some(phase) = self.phases.get_mut(position) else { return speed };
@@ -216,10 +214,10 @@ impl PhaseTable {
         if segment.in_lumps { phase.alone } else { phase.alone.max(speed) }
     }
 
-    /// Takes in a segment with its co-runners, and tells how fast it would have been alone.
-    /// [`PhaseTable::take_in`] has told `alone`. The phase's speed with the co-runners that disturb
-    /// it least counts instead as long as the phase is not known, and afterwards if it is the
-    /// higher one. On average no program is faster with co-runners than alone.
+    /// Adds a segment with its co-runners, and returns its time alone. `alone` is the result of
+    /// [`PhaseTable::take_in`]. As long as the phase is not known, its speed with the co-runners
+    /// that disturb it least counts instead; afterwards, the higher one counts. On average no
+    /// program is faster with co-runners than alone.
     pub(super) fn take_in_beside(
         &mut self,
         position: usize,
@@ -248,8 +246,8 @@ impl PhaseTable {
         f64::from(known) / f64::from(self.segments().max(1))
     }
 
-    /// Whether phases come again. If most segments are of a phase that never did, nothing can be
-    /// learnt.
+    /// Whether phases repeat. If most segments are of a phase that never did, nothing can be
+    /// learned.
     pub(super) fn repeats(&self) -> bool {
         let once = self.phases.iter().filter(|phase| phase.executions == 1).count() as u32;
         self.segments() < ENOUGH || 2 * (once + self.unknown) <= self.segments()
@@ -266,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    /// A CPU second of this much work and so many cache lines per work.
+    /// A segment of one CPU second with this much work and this many cache lines per work.
     fn work(speed: f64, lines: f64) -> Segment {
         Segment::of_work(speed, lines)
     }
@@ -275,7 +273,7 @@ mod tests {
         BlockVector::new(&[IpBin { program: ProgramId::first(0), block, count: 9 }])
     }
 
-    /// Segments of one phase: speed, and whether it is valid. What is estimated for each.
+    /// The estimates for segments of one phase, each with its speed and whether it is valid.
     fn estimates(segments: &[(f64, bool)]) -> Vec<f64> {
         let mut table = PhaseTable::default();
         let mut take_in = |(speed, valid): &(f64, bool)| {
@@ -286,13 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_segment_of_a_phase_is_taken_as_it_is() {
+    fn the_first_segment_of_a_phase_gives_its_speed() {
         assert_eq!(estimates(&[(4.0, false)]), [4.0]);
         assert_eq!(estimates(&[(4.0, true)]), [4.0]);
     }
 
+    /// Before the first valid segment, the mean of all segments counts.
     #[test]
-    fn before_the_first_valid_segment_the_mean_of_all_counts_and_then_that_of_the_valid_ones() {
+    fn valid_segments_replace_the_mean_of_all_segments() {
         let segments = [(4.0, false), (2.0, false), (8.0, true), (1.0, false), (6.0, true)];
         // Means: 4; (4 + 2) / 2; replaced by 8; unchanged; (8 + 6) / 2.
         assert_eq!(estimates(&segments), [4.0, 3.0, 8.0, 8.0, 7.0]);
@@ -304,8 +303,9 @@ mod tests {
         assert_eq!(estimates(&[(2.0, false), (4.0, false)]), [2.0, 4.0]);
     }
 
+    /// Where work comes in lumps, one segment says little.
     #[test]
-    fn where_work_comes_in_lumps_a_phase_is_known_from_many_and_one_segment_says_little() {
+    fn phases_of_lumpy_work_need_many_segments() {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
         let ticks = |count| {
@@ -323,8 +323,9 @@ mod tests {
         assert_eq!(table.take_in(phase, &ticks(3.0), false), 7.0);
     }
 
+    /// Training of lumpy work is in vain where there are no lumps.
     #[test]
-    fn training_in_lumps_takes_as_long_as_many_of_them_and_is_in_vain_where_there_are_none() {
+    fn training_of_lumpy_work_needs_many_lumps() {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
         for (count, trainable, lacks) in [(0.0, false, 0.0), (0.0, false, 0.0), (15.0, true, 4.0)] {
@@ -347,8 +348,9 @@ mod tests {
         assert_eq!(table.identify(&between), Some(1));
     }
 
+    /// Training of a phase is given up after six attempts in vain.
     #[test]
-    fn a_phase_is_trained_when_it_was_there_twice_and_given_up_after_six_times_in_vain() {
+    fn a_phase_is_trained_at_its_second_visit() {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
         let trainable = [false, false].map(|valid| {
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn coverage_counts_all_segments_of_phases_that_have_a_valid_one() {
+    fn coverage_counts_segments_of_phases_with_a_valid_one() {
         let mut table = PhaseTable::default();
         for (block, valid) in [(1, false), (2, false), (1, true), (3, false)] {
             let phase = table.identify(&at(block)).unwrap();
@@ -377,8 +379,8 @@ mod tests {
     fn a_phase_needs_the_traffic_that_it_would_have_alone() {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
-        // 20 lines per 1000 units of work, at 1e9 units per second alone and half of that beside
-        // others.
+        // 20 lines per 1000 units of work, at 1e9 units per second alone and half of that with
+        // co-runners.
         table.take_in(phase, &work(1e9, 0.02), true);
         table.take_in(phase, &work(0.5e9, 0.02), false);
         let known = table.phase(phase).unwrap();
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_that_never_come_again_are_noticed_after_some_segments() {
+    fn phases_that_never_repeat_are_noticed() {
         let mut table = PhaseTable::default();
         for block in 0..19 {
             let phase = table.identify(&at(block)).unwrap();

@@ -1,19 +1,18 @@
-//! Which phase comes next: a Markov predictor.
+//! A Markov predictor of the next phase.
 //!
-//! From all that a program has done so far it is known which phase followed which how often. Of the
-//! phases that have followed the present one, the likeliest few are predicted: one guess would be
-//! wrong too often.
+//! The predictor counts how often each phase followed each other one. Of the phases that have
+//! followed the present one, the likeliest few are predicted: one guess would be wrong too often.
 //!
 //! *Source.* The FPS paper, section 4.3 ("based on its full histories", "several phases that are
-//! most likely"). It does not say how many; ours is [`SEVERAL`].
+//! most likely"). It does not say how many; [`SEVERAL`] is ours.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many phases are predicted at most.
+/// The most phases that are predicted.
 const SEVERAL: usize = 3;
 
-/// What followed what.
+/// Counts of phases and their successors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Predictor {
     /// How often one phase was followed by another.
@@ -22,7 +21,7 @@ pub(super) struct Predictor {
 }
 
 impl Predictor {
-    /// The program went through a segment of this phase; `None`: of no phase that is known.
+    /// Adds a segment of this phase; `None`: of no known phase.
     pub(super) fn passed(&mut self, phase: Option<usize>) {
         if let (Some(before), Some(now)) = (self.present, phase) {
             *self.followed.entry((before, now)).or_default() += 1;
@@ -30,7 +29,7 @@ impl Predictor {
         self.present = phase;
     }
 
-    /// The phases that the next segment is most likely of, the likeliest first.
+    /// The most likely phases of the next segment, the likeliest first.
     pub(super) fn predicted(&self) -> Vec<usize> {
         let Some(present) = self.present else { return Vec::new() };
         let from = self.followed.range((present, 0)..=(present, usize::MAX));
@@ -39,7 +38,7 @@ impl Predictor {
         next.into_iter().take(SEVERAL).map(|(_, phase)| phase).collect()
     }
 
-    /// The likeliest one; the present one if nothing has followed it yet.
+    /// The likeliest phase; the present one if nothing has followed it yet.
     pub(super) fn likeliest(&self) -> Option<usize> {
         self.predicted().first().copied().or(self.present)
     }
@@ -55,8 +54,9 @@ mod tests {
         predictor
     }
 
+    /// Of a phase's successors, only a few are predicted.
     #[test]
-    fn what_has_followed_most_often_is_predicted_first_and_only_a_few_are() {
+    fn the_most_frequent_successor_is_predicted_first() {
         let mut history = Vec::new();
         for (phase, times) in [(1, 1), (2, 4), (3, 2), (4, 3)] {
             history.extend([0, phase].repeat(times));
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_predicted_of_what_never_happened_before() {
+    fn nothing_is_predicted_for_a_new_phase() {
         assert_eq!(after(&[]).predicted(), [0usize; 0]);
         assert_eq!(after(&[5]).predicted(), [0usize; 0]);
         assert_eq!(after(&[5]).likeliest(), Some(5));
@@ -84,6 +84,6 @@ mod tests {
         predictor.passed(None);
         predictor.passed(Some(1));
         predictor.passed(Some(0));
-        assert_eq!(predictor.predicted(), [0usize; 0], "nobody saw what follows 0");
+        assert_eq!(predictor.predicted(), [0usize; 0], "nothing has followed 0");
     }
 }

@@ -1,15 +1,15 @@
-//! The present quantum: since when, until when, who runs, and who is trained.
+//! The present quantum: its start and end, the programs that run, and the one that is trained.
 
 use cosched_core::{CpuSet, Nanos, ProgramId};
 
-/// Programs that run together, and where.
+/// Programs that run together, and their CPUs.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) members: Vec<ProgramId>,
     pub(super) cpus: CpuSet,
-    /// How many CPUs they wanted.
+    /// How many CPUs they requested.
     pub(super) wanted: usize,
-    /// When they got it.
+    /// When they got them.
     pub(super) since: Nanos,
 }
 
@@ -17,16 +17,16 @@ pub(super) struct Seat {
 #[derive(Debug)]
 pub(super) struct Present {
     pub(super) began: Nanos,
-    /// Never, while there is room for everybody.
+    /// Never, while there is room for every program.
     pub(super) ends: Nanos,
     pub(super) trained: Option<Trained>,
-    /// A program came or went within it.
+    /// A program arrived or ended within it.
     pub(super) disturbed: bool,
-    /// It is no quantum, but the pause before the first: what is measured is of other times.
+    /// It is the pause before the first quantum: its measurements are of earlier times.
     pub(super) opens: bool,
 }
 
-/// Who is trained.
+/// The program that is trained.
 #[derive(Debug)]
 pub(super) struct Trained {
     pub(super) members: Vec<ProgramId>,

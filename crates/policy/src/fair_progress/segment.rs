@@ -1,15 +1,15 @@
-//! What a program did in a quantum: a segment.
+//! A segment: what a program did in a quantum.
 //!
 //! *Source.* The FPS paper, sections 4.1 and 4.2. Ours: speed is work per CPU second, so that
 //! waiting for a disk or a lock is no slowdown by others. Work is instructions where they are
 //! counted, else the progress reported by the program: its ticks. These come in *lumps*: a segment
-//! of three or four is not a quarter faster than another for it. Where traffic is not told in
-//! bytes, every last-level miss is a cache line. Where nothing is counted, traffic is taken to be
-//! what the user says that the program has alone.
+//! with four ticks is not a third faster than one with three. Where traffic is not given in bytes,
+//! every last-level miss is a cache line. Where nothing is counted, traffic is what the user says
+//! that the program has alone.
 //!
-//! By the accounts, a program may have used more than all CPUs had to give in the time in which it
-//! was let run. Such a program was let run for as long as it used or wanted its own CPUs: another
-//! process has let it run, and this was not reported.
+//! By the accounts, a program may have used more CPU time than all CPUs had in the time in which it
+//! was allowed to run. Another process has then thawed it, and this was not reported. Such a
+//! program counts as running for as long as it used or requested its own CPUs.
 
 use cosched_core::{Nanos, Program, World};
 
@@ -19,13 +19,13 @@ use super::vector::BlockVector;
 const LINE: f64 = 64.0;
 /// Cache lines per second of one GB/s.
 const LINES_PER_GIGABYTE: f64 = 1e9 / LINE;
-/// A program with less CPU time than this did nothing from which a speed could be told.
+/// A program with less CPU time than this has no speed.
 const LEAST: f64 = 0.5e-3;
 
 /// What a program did in a quantum.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Segment {
-    /// Seconds that it was let run.
+    /// Seconds that it was allowed to run.
     running: f64,
     /// CPU seconds, of all its threads.
     pub(super) on_cpu: f64,
@@ -39,13 +39,13 @@ pub(super) struct Segment {
     told: Option<f64>,
     /// Cache lines over the memory bus.
     lines: Option<f64>,
-    /// Where in its code it was.
+    /// Its positions in its code.
     pub(super) vector: BlockVector,
 }
 
 impl Segment {
-    /// From what was read of a program; `None` if it was not let run. Traffic is of no use where
-    /// the peak is not known.
+    /// The segment from a program's samples; `None` if it was not allowed to run. Traffic is of no
+    /// use where the peak is not known.
     pub(super) fn of(program: &Program, world: &World<'_>, has_peak: bool) -> Option<Segment> {
         let own = |sample: &&cosched_core::Sample| {
             sample.program == program.id && sample.thread.is_none()
@@ -55,7 +55,8 @@ impl Segment {
         let delayed = sample.run_delay.map_or(0.0, Nanos::as_secs_f64);
         let let_run = (sample.to - sample.from).since(sample.frozen).as_secs_f64();
         let running = match on_cpu > let_run * world.cpus.len() as f64 {
-            // It may be told in the next quantum only, and then be longer than that.
+            // A wait for a CPU may be reported in the next quantum only, and then be longer than
+            // that.
             true => wanted(on_cpu, delayed, program.asked.into()),
             false => let_run,
         };
@@ -77,14 +78,14 @@ impl Segment {
         })
     }
 
-    /// The same, of a program that was stopped for an unknown part of the time: only that time
-    /// counts in which it used or wanted so many CPUs. `None` if it did neither.
+    /// The segment of a program that was stopped for an unknown part of the time: only the time
+    /// counts in which it used or requested this many CPUs. `None` if it did neither.
     pub(super) fn without_rest(self, cpus: usize) -> Option<Segment> {
         let running = self.running.min(wanted(self.on_cpu, self.delayed, cpus));
         (running > 0.0).then_some(Segment { running, ..self })
     }
 
-    /// A CPU second of this much work, with so many cache lines per work.
+    /// A segment of one CPU second with this much work and this many cache lines per work.
     #[cfg(test)]
     pub(super) fn of_work(work: f64, lines: f64) -> Segment {
         let lines = Some(lines * work).filter(|lines| *lines > 0.0);
@@ -96,13 +97,13 @@ impl Segment {
         self.work.filter(|work| *work > 0.0 || self.in_lumps)
     }
 
-    /// Work per CPU second; `None` if it hardly ran, or nothing of it was counted.
+    /// Work per CPU second; `None` if it hardly ran, or nothing was counted.
     pub(super) fn speed(&self) -> Option<f64> {
         let work = self.work()?;
         (!self.is_idle()).then(|| work / self.on_cpu)
     }
 
-    /// Cache lines per microsecond while it was let run; `None` if nothing was counted.
+    /// Cache lines per microsecond while it was allowed to run; `None` if nothing was counted.
     pub(super) fn traffic(&self) -> Option<f64> {
         self.lines.map(|lines| lines / self.running / 1e6)
     }
@@ -113,16 +114,16 @@ impl Segment {
         self.lines.map(|lines| lines / work)
     }
 
-    /// Seconds that what it did on so many CPUs would have taken alone, where its speed now was
-    /// such a part of that alone.
+    /// Seconds that this work would have taken alone on this number of CPUs, if `relative_speed` is
+    /// its present speed over that alone.
     ///
-    /// Equation 3: with one CPU that it uses all the time, work over speed alone. What it spent
-    /// waiting for anything but a CPU it would have waited alone, too.
+    /// Equation 3: with one CPU that it uses all the time, work over speed alone. Time that it
+    /// waited for anything but a CPU it would have waited alone, too.
     pub(super) fn alone(&self, relative_speed: f64, cpus: usize) -> f64 {
         self.used(cpus) * relative_speed + self.waited(cpus)
     }
 
-    /// Seconds that it waited for anything but so many CPUs.
+    /// Seconds that it waited for anything but its CPUs.
     pub(super) fn waited(&self, cpus: usize) -> f64 {
         (self.running - self.used(cpus) - self.delayed / cpus.max(1) as f64).max(0.0)
     }
@@ -132,19 +133,19 @@ impl Segment {
         self.on_cpu < LEAST
     }
 
-    /// Seconds that it used so many CPUs.
+    /// Seconds that it used its CPUs.
     pub(super) fn used(&self, cpus: usize) -> f64 {
         (self.on_cpu / cpus.max(1) as f64).min(self.running)
     }
 
-    /// The same, as the machine tells it.
+    /// Seconds alone, as the machine tells.
     pub(super) fn alone_as_told(&self, cpus: usize) -> f64 {
         self.told.map_or_else(|| self.alone(1.0, cpus), |told| self.waited(cpus) + told)
     }
 }
 
-/// Seconds in which a program used or wanted so many CPUs, from the CPU seconds and the delays of
-/// all its threads.
+/// Seconds in which a program used or requested this number of CPUs, from the CPU seconds and the
+/// delays of all its threads.
 fn wanted(on_cpu: f64, delayed: f64, cpus: usize) -> f64 {
     (on_cpu + delayed) / cpus.max(1) as f64
 }
@@ -175,8 +176,9 @@ mod tests {
         Segment::of(&scene.programs[0], &scene.world(), true)
     }
 
+    /// Speed is in instructions per CPU second, and traffic in cache lines per microsecond.
     #[test]
-    fn speed_is_instructions_per_cpu_second_and_traffic_cache_lines_per_microsecond() {
+    fn speed_and_traffic_have_their_units() {
         let segment = segment(sample()).unwrap();
         assert_eq!(segment.speed(), Some(2e9));
         assert_eq!(segment.traffic(), Some(20.0));
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn without_bytes_misses_count_and_without_instructions_ticks() {
+    fn misses_replace_bytes_and_ticks_replace_instructions() {
         let coarse = Sample {
             instructions: None,
             progress: Some(50),
@@ -197,16 +199,18 @@ mod tests {
         assert!(segment.in_lumps);
     }
 
+    /// A segment without ticks was slow. A segment without instructions was not counted.
     #[test]
-    fn a_segment_without_a_tick_was_slow_and_one_without_instructions_was_not_counted() {
+    fn a_segment_without_ticks_was_slow() {
         let told = Sample { instructions: None, progress: Some(0), ..sample() };
         assert_eq!(segment(told).unwrap().speed(), Some(0.0));
         let counted = Sample { instructions: Some(0), progress: None, ..sample() };
         assert_eq!(segment(counted).unwrap().speed(), None);
     }
 
+    /// A user's figure for traffic is of no use without the machine's peak.
     #[test]
-    fn traffic_that_nobody_counts_is_what_the_user_says_and_of_no_use_without_the_peak() {
+    fn uncounted_traffic_is_what_the_user_says() {
         let mut scene = Scene::new(2, vec![program(0, 1)]);
         scene.programs[0].profile.memory_gigabytes_per_second = Some(0.64);
         scene.samples = vec![Sample { memory_bytes: None, ..sample() }];
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_the_time_that_the_same_work_takes_alone() {
+    fn progress_is_the_time_alone_of_the_work() {
         let segment = segment(sample()).unwrap();
         // Slowed down to a half: 50 ms alone.
         assert!((segment.alone(0.5, 1) - 0.05).abs() < 1e-12);
@@ -232,21 +236,23 @@ mod tests {
     }
 
     #[test]
-    fn a_program_on_several_cpus_makes_the_progress_of_the_time_and_not_of_the_cpus() {
+    fn progress_on_several_cpus_is_per_time_not_per_cpu() {
         let wide = Sample { on_cpu: MS(400), ..sample() };
         assert!((segment(wide).unwrap().alone(0.5, 4) - 0.05).abs() < 1e-12);
     }
 
+    /// A program that was frozen for the whole quantum has no segment.
     #[test]
-    fn time_frozen_does_not_count_and_who_was_frozen_all_the_time_has_no_segment() {
+    fn frozen_time_does_not_count() {
         let late = Sample { frozen: MS(60), on_cpu: MS(40), ..sample() };
         assert!((segment(late).unwrap().alone(1.0, 1) - 0.04).abs() < 1e-12);
         assert_eq!(segment(Sample { frozen: MS(100), on_cpu: Nanos::ZERO, ..sample() }), None);
     }
 
+    /// Of a program that was stopped for a part of the segment, only the time counts in which it
+    /// used or requested a CPU.
     #[test]
-    fn of_a_program_that_was_stopped_meanwhile_only_the_time_counts_in_which_it_used_or_wanted_a_cpu()
-     {
+    fn only_time_with_work_counts_if_stopped_meanwhile() {
         let stopped = Sample { on_cpu: MS(30), run_delay: Some(MS(20)), ..sample() };
         let segment_then = segment(stopped).unwrap().without_rest(1).unwrap();
         assert!((segment_then.alone(0.5, 1) - 0.015).abs() < 1e-12);
@@ -255,8 +261,10 @@ mod tests {
         assert_eq!(segment(idle).unwrap().without_rest(1), None);
     }
 
+    /// A program that used more CPU time than there was, although it counted as frozen, was thawed
+    /// from outside.
     #[test]
-    fn who_used_more_than_there_is_while_it_was_thought_frozen_was_let_run() {
+    fn using_more_than_there_is_shows_an_unseen_thaw() {
         // On four CPUs no program uses 40 ms in 5 ms.
         let freed = Sample { frozen: MS(95), on_cpu: MS(40), run_delay: Some(MS(20)), ..sample() };
         assert!((segment(freed).unwrap().alone(1.0, 1) - 0.04).abs() < 1e-12);
@@ -264,20 +272,21 @@ mod tests {
         assert!((traffic - 2.0 / 0.06).abs() < 1e-9, "within 60 ms");
         let told_late = Sample { frozen: MS(95), on_cpu: MS(400), ..sample() };
         assert!((segment(told_late).unwrap().alone(1.0, 1) - 0.4).abs() < 1e-12);
-        // On four CPUs, 15 ms of the 20 may be what it used.
+        // On four CPUs, the program may have used 15 ms of the 20.
         let may_be = Sample { frozen: MS(95), on_cpu: MS(15), ..sample() };
         assert!((segment(may_be).unwrap().alone(1.0, 1) - 0.005).abs() < 1e-12);
     }
 
     #[test]
-    fn of_hardly_any_cpu_time_no_speed_is_told() {
+    fn hardly_any_cpu_time_gives_no_speed() {
         let idle = Sample { on_cpu: Nanos::from_micros(10), ..sample() };
         assert_eq!(segment(idle).unwrap().speed(), None);
         assert_eq!(segment(Sample { instructions: Some(0), ..sample() }).unwrap().speed(), None);
     }
 
+    /// Where the machine tells how long the work takes alone, this is the progress.
     #[test]
-    fn where_the_machine_tells_how_long_work_takes_alone_that_is_the_progress() {
+    fn times_alone_from_the_machine_count_as_progress() {
         let known = Sample { alone: Some(MS(30)), ..sample() };
         assert!((segment(known).unwrap().alone_as_told(1) - 0.03).abs() < 1e-12);
     }

@@ -1,16 +1,15 @@
-//! Algorithm 1: the programs that have made least progress run.
+//! Algorithm 1: the programs with the least progress run.
 //!
 //! *Source.* The FPS paper, section 3.2, algorithm 1: the program with the smallest progress, again
 //! and again until no CPU is left. Ours: a program may have several CPUs. The walk goes on past a
 //! program that does not fit, so that the machine is filled. A program that is passed over falls
 //! behind until it is the first. No program is frozen for too long, however far ahead it is.
 //!
-//! Where speeds are compared by co-runners, there is a choice among the programs that are hardly
-//! less behind than the first, by no more than a quantum. At first it is not known how fast some of
-//! them are with the first, and how fast the first is with them. Until then, the one that has met
-//! the first least is chosen. Afterwards the one for which these speeds are the highest is chosen.
-//! Programs that slow each other down are thus kept apart, as far as equal progress allows. That
-//! makes slowdowns small and thereby more equal.
+//! Where speeds are known by co-runners, there is a choice among the programs that have almost as
+//! little progress as the first, within a quantum. While the speeds of some of them with the first
+//! are not known, the one that has run with the first least often is chosen. Afterwards the one
+//! with the highest of these speeds is chosen. Programs that slow each other down are thus kept
+//! apart, as far as equal progress allows. That makes slowdowns small and thereby more equal.
 
 use std::cmp::Ordering::Equal;
 use std::cmp::Reverse;
@@ -30,28 +29,28 @@ pub(super) struct Waits<'a> {
     pub(super) waited: Nanos,
 }
 
-/// After so many quanta together it is not waited any longer for what is not known of two programs:
-/// one of them tells nothing.
+/// After this many quanta together, unknown speeds of two programs are not waited for any longer:
+/// one of them reports nothing.
 const MET_ENOUGH: u32 = 8;
 
-/// What is known of two side by side.
+/// What is known of two units running together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pair {
     /// How many quanta they have shared.
     pub(super) met: u32,
-    /// How fast each is beside the other, relative to alone, added up; `None`: not known.
+    /// The sum of their speeds with each other, relative to alone; `None`: not known.
     pub(super) speed: Option<f64>,
 }
 
 impl Pair {
-    /// Whether to find out comes first.
+    /// Whether their speeds have to be measured first.
     fn is_strange(&self) -> bool {
         self.speed.is_none() && self.met < MET_ENOUGH
     }
 }
 
-/// Positions of those that run in a quantum of this length on so many CPUs; no unit is to wait
-/// longer than `limit`.
+/// Positions of the units that run in a quantum of this length on this number of CPUs; no unit is
+/// to wait longer than `limit`.
 pub(super) fn select(all: &[Waits<'_>], cpus: usize, length: Nanos, limit: Nanos) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     // First the units that have no time for this quantum and another one, longest waits first.
@@ -66,7 +65,8 @@ pub(super) fn select(all: &[Waits<'_>], cpus: usize, length: Nanos, limit: Nanos
     first_fit(order.into_iter().map(|i| (i, all[i].unit)), cpus)
 }
 
-/// The same, with a choice of those that are hardly less behind; `pair` tells what is known of two.
+/// Like [`select`], with a choice among units of almost equal progress; `pair` returns what is
+/// known of two.
 pub(super) fn select_mixed(
     all: &[Waits<'_>],
     cpus: usize,
@@ -78,7 +78,7 @@ pub(super) fn select_mixed(
     let mut rest: Vec<Waits<'_>> = all.to_vec();
     let mut positions: Vec<usize> = (0..all.len()).collect();
     let mut chosen: Vec<usize> = Vec::new();
-    // The unit that `select` would take first sets the measure for the others.
+    // The unit that `select` would take first is the reference for the others.
     while let Some(&first) = select(&rest, left, length, limit).first() {
         let bound = rest[first].progress + length.as_secs_f64();
         let presses = rest[first].waited + length * 2 > limit;
@@ -116,7 +116,7 @@ mod tests {
     const QUANTUM: Nanos = Nanos::from_millis(100);
     const LIMIT: Nanos = Nanos::from_millis(900);
 
-    /// On four CPUs: CPUs, progress, and milliseconds of waiting.
+    /// The selection on four CPUs, from CPUs, progress, and milliseconds of waiting.
     fn selected(all: &[(usize, f64, u64)]) -> Vec<usize> {
         let units: Vec<Unit> = all.iter().map(|(cpus, ..)| unit(0, *cpus, None)).collect();
         let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| Waits {
@@ -133,14 +133,16 @@ mod tests {
         assert_eq!(selected(&all), [1, 3, 4, 2]);
     }
 
+    /// CPUs that programs of several CPUs leave are filled with other programs.
     #[test]
-    fn programs_of_several_cpus_run_when_they_are_behind_and_the_machine_is_filled_around_them() {
+    fn programs_of_several_cpus_run_when_they_are_behind() {
         assert_eq!(selected(&[(1, 2.0, 0), (3, 1.0, 0), (4, 1.5, 0), (1, 9.0, 0)]), [1, 0]);
         assert_eq!(selected(&[(1, 2.0, 0), (3, 2.0, 0), (4, 1.5, 0)]), [2]);
     }
 
+    /// A co-runner is chosen from programs with almost as little progress as the first.
     #[test]
-    fn of_those_that_are_hardly_less_behind_whoever_was_met_least_runs_beside_the_first() {
+    fn the_least_measured_co_runner_runs_with_the_first() {
         let mixed = |all: &[(usize, f64, u64)], met: &dyn Fn(usize, usize) -> u32| {
             mixed(all, &|a, b| Pair { met: met(a, b), speed: None })
         };
@@ -154,7 +156,7 @@ mod tests {
         assert_eq!(mixed(&[(2, 5.0, 0), (1, 4.0, 0)], &|_, _| 0), [1]);
     }
 
-    /// On two CPUs.
+    /// The selection on two CPUs.
     fn mixed(all: &[(usize, f64, u64)], pair: &dyn Fn(usize, usize) -> Pair) -> Vec<usize> {
         let units: Vec<Unit> = all.iter().map(|(cpus, ..)| unit(0, *cpus, None)).collect();
         let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| Waits {
@@ -165,9 +167,9 @@ mod tests {
         select_mixed(&waits.collect::<Vec<_>>(), 2, QUANTUM, LIMIT, pair)
     }
 
+    /// Which programs run together is chosen once their speeds with each other are known.
     #[test]
-    fn once_it_is_known_who_is_how_fast_beside_whom_those_that_disturb_each_other_least_run_together()
-     {
+    fn the_least_disturbing_run_together_once_speeds_are_known() {
         let all = [(1, 5.0, 0), (1, 5.02, 0), (1, 5.09, 0), (1, 5.2, 0)];
         let known = |b: usize| Some([0.0, 1.2, 1.9, 2.0][b]);
         let pair = |_: usize, b: usize| Pair { met: 20, speed: known(b) };
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_frozen_too_long_however_far_ahead_he_is() {
+    fn no_program_is_frozen_too_long_however_far_ahead() {
         let mut all = [1.0, 1.0, 1.0, 1.0, 50.0].map(|progress| (1, progress, 0));
         all[4].2 = 700;
         assert_eq!(selected(&all), [0, 1, 2, 3]);

@@ -1,21 +1,21 @@
 //! Programs whose phases fluctuate: training in sequence.
 //!
-//! A training quantum that is made for a predicted phase is wasted if another one comes. For a
-//! program of which that happens too often, prediction is given up for a while: it is trained for
-//! several whole quanta one after the other, which are likely to meet most of its phases.
+//! A training quantum for a predicted phase is wasted if another phase comes. For a program with
+//! too many such failures, prediction is given up for a while. The program is then trained for
+//! several whole quanta in sequence, which are likely to contain most of its phases.
 //!
 //! *Source.* The FPS paper, section 4.4; trigger and length from there and from table 3. Ours:
 //! training *failed* if no phase got its first valid segment by it; after a sequence the count
-//! begins anew.
+//! begins again.
 
-/// So many training quanta must have failed before ("#failed training > 5").
+/// A sequence begins after more failures than this ("#failed training > 5").
 const FAILED: u32 = 5;
-/// And more than this share ("failure ratio > 60 %").
+/// A sequence begins above this share of failures ("failure ratio > 60 %").
 const RATIO: f64 = 0.60;
 /// How many quanta a sequence has ("N = 6 in our studies").
 const LENGTH: u32 = 6;
 
-/// How training of a program went.
+/// The results of a program's training.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sequence {
     trained: u32,
@@ -29,7 +29,8 @@ impl Sequence {
         self.left > 0
     }
 
-    /// A training quantum is over; a quantum of a sequence is neither a success nor a failure.
+    /// Counts a training quantum that is over. A quantum of a sequence is neither a success nor a
+    /// failure.
     pub(super) fn trained(&mut self, useful: bool) {
         if self.left > 0 {
             self.left -= 1;
@@ -54,8 +55,9 @@ mod tests {
         sequence
     }
 
+    /// For a sequence to begin, the failures must also be more than 60 percent.
     #[test]
-    fn a_sequence_begins_after_more_than_5_failures_in_more_than_60_percent() {
+    fn a_sequence_begins_after_more_than_5_failures() {
         assert!(!after(&[false; 5]).is_on());
         assert!(after(&[false; 6]).is_on());
         let four_useful = [[true; 4].as_slice(), &[false; 6]].concat();
@@ -64,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_six_quanta_and_then_the_count_begins_anew() {
+    fn a_sequence_has_six_quanta_and_then_counting_restarts() {
         let mut sequence = after(&[false; 6]);
         for quantum in 0..6 {
             assert!(sequence.is_on(), "{quantum}");

@@ -1,28 +1,28 @@
 //! Programs that another process, such as a shell or a debugger, stops for a while.
 //!
-//! Such programs are not behind for what they could not do, nor ahead by it. While a program is
-//! stopped, it makes no progress. In the quantum in which it was stopped or went on, only the time
-//! counts in which it used or wanted a CPU: how long it was stopped in that quantum is not known. A
-//! stop is noticed late. What the program is thought to have waited since it last used a CPU is
-//! taken back then. When a program goes on, it has the progress that it had, but no less than the
-//! least of those that are there. It therefore takes its turns as a newcomer does, and does not
-//! catch up what others did meanwhile.
+//! A stop makes a program neither fall behind nor get ahead. While a program is stopped, it makes
+//! no progress. In the quantum in which it was stopped or went on, only the time counts in which it
+//! used or requested a CPU: how long it was stopped in that quantum is not known. A stop is noticed
+//! late. Waiting time that was assumed since it last used a CPU is taken back then. When a program
+//! goes on, it has its former progress, but no less than the least of the programs that are
+//! present. It therefore takes its turns as a newcomer does, and does not catch up with what others
+//! did meanwhile.
 //!
-//! *Source.* Ours, after what the FPS paper says of programs that come and go (section 5).
+//! *Source.* Ours, after what the FPS paper says of programs that arrive and end (section 5).
 
 use std::collections::BTreeSet;
 
 use cosched_core::{Program, ProgramId, ProgramState};
 
-/// Who is stopped, and who was.
+/// The programs that are stopped, and those that were.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
     now: BTreeSet<ProgramId>,
-    /// At any time since the present quantum began.
+    /// Programs that were stopped at any time since the present quantum began.
     meanwhile: BTreeSet<ProgramId>,
 }
 
-/// What has changed.
+/// The changes since the last update.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Change {
     pub(super) stopped: Vec<ProgramId>,
@@ -30,7 +30,7 @@ pub(super) struct Change {
 }
 
 impl Stopped {
-    /// Looks who is stopped now, of all programs.
+    /// Checks which of all programs are stopped now.
     pub(super) fn update(&mut self, programs: &[Program]) -> Change {
         let is_stopped = |program: &&Program| program.state == ProgramState::StoppedByOther;
         let now: BTreeSet<ProgramId> =
@@ -65,7 +65,7 @@ mod tests {
     use crate::testkit::program;
 
     #[test]
-    fn whoever_goes_on_was_stopped_until_the_next_quantum_begins() {
+    fn a_continued_program_stays_out_until_the_next_quantum() {
         let mut programs = vec![program(0, 1), program(1, 1)];
         let (id, other) = (programs[0].id, programs[1].id);
         let mut stopped = Stopped::default();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_ended_while_stopped_does_not_go_on() {
+    fn a_program_that_ended_while_stopped_does_not_go_on() {
         let mut programs = vec![program(0, 1)];
         programs[0].state = ProgramState::StoppedByOther;
         let mut stopped = Stopped::default();

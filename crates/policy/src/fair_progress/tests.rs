@@ -1,4 +1,4 @@
-//! The whole policy, on a machine of two formulas.
+//! The whole policy, on a machine that has two formulas.
 
 use cosched_core::{GroupId, ProgramState};
 
@@ -8,8 +8,9 @@ use super::*;
 use crate::testkit::{Lab, options, program, unit};
 use bench::*;
 
+/// Equal weights give equal progress. Without training, progress is less equal.
 #[test]
-fn programs_of_equal_weight_come_equally_far_and_without_training_less_so() {
+fn equal_weights_give_equal_progress() {
     let mut trained = Bench::new(fair(None), 4, singles(8), &MIXED);
     trained.quanta(600);
     assert!(trained.unfairness() < 1.05, "{:?}", trained.done);
@@ -29,8 +30,9 @@ fn twice_the_weight_is_twice_the_progress() {
     assert!((3.7..4.3).contains(&ratio), "{ratio}: {:?}", bench.done);
 }
 
+/// Training quanta leave CPUs idle.
 #[test]
-fn training_quanta_are_short_and_leave_cpus_idle_and_the_limit_holds() {
+fn training_quanta_are_short_and_keep_the_limit() {
     let loud = [60.0, 55.0, 50.0, 45.0, 60.0, 55.0, 50.0, 45.0];
     let mut bench = Bench::new(fair(Some(0.02)), 4, singles(8), &loud);
     let (mut idle, mut used, mut trained) = (0.0, 0.0, 0);
@@ -40,7 +42,10 @@ fn training_quanta_are_short_and_leave_cpus_idle_and_the_limit_holds() {
         let running = bench.lab.running().len();
         if bench.is_training() {
             assert!((length - 0.025).abs() < 1e-9, "{length}");
-            assert!(running <= 2, "hardly anybody fits beside a loud program: {running}");
+            assert!(
+                running <= 2,
+                "hardly any program fits together with a high-traffic one: {running}"
+            );
             idle += length * (4 - running) as f64;
             trained += 1;
         }
@@ -52,7 +57,7 @@ fn training_quanta_are_short_and_leave_cpus_idle_and_the_limit_holds() {
 }
 
 #[test]
-fn with_a_limit_of_nothing_nobody_is_trained() {
+fn with_a_limit_of_zero_no_program_is_trained() {
     let mut bench = Bench::new(fair(Some(0.0)), 4, singles(8), &[60.0; 8]);
     for _ in 0..100 {
         assert!(!bench.is_training());
@@ -82,8 +87,9 @@ fn quanta_end_with_a_pause_in_which_everything_is_read() {
     assert_eq!(bench.lab.plan.wake[0].first, AtExpiry::FreezeAndRead);
 }
 
+/// Where phases are not distinguished, no program is sampled for the phase that it is in.
 #[test]
-fn where_phases_are_not_told_apart_nobody_is_looked_at_for_where_he_is() {
+fn without_phase_detection_positions_are_not_sampled() {
     let looks = |phases| {
         let bench = Bench::new(FairOptions { phases, ..fair(None) }, 2, singles(3), &[0.0; 3]);
         let observed = bench.lab.plan.observe.iter();
@@ -92,8 +98,8 @@ fn where_phases_are_not_told_apart_nobody_is_looked_at_for_where_he_is() {
     assert_eq!((looks(true), looks(false)), (3, 0));
 }
 
-/// What both have in common beside what they are asked for: six seconds of programs that tick 80
-/// times a second alone, two of which are in each other's way, and nothing known of traffic.
+/// The common part of two tests: six seconds of programs that tick 80 times a second alone. Two of
+/// them disturb each other, and nothing is known of traffic.
 fn six_seconds(by_company: bool, training_limit: Option<f64>) -> Bench {
     let blind = FairOptions { peak: None, by_company, ..fair(training_limit) };
     let bench = Bench::new(blind, 2, singles(4), &[60.0, 50.0, 2.0, 0.0]);
@@ -104,9 +110,10 @@ fn six_seconds(by_company: bool, training_limit: Option<f64>) -> Bench {
     bench
 }
 
+/// With few ticks, programs that slow each other are kept apart, and progress gets equal within
+/// some seconds.
 #[test]
-fn in_some_seconds_of_few_ticks_programs_come_equally_far_as_those_are_kept_apart_that_slow_each_other()
- {
+fn progress_by_ticks_is_equal_after_some_seconds() {
     let (plain, ours) = (six_seconds(false, Some(0.0)), six_seconds(true, Some(0.02)));
     assert!(plain.unfairness() > 1.15, "{:?}", plain.done);
     assert!(ours.unfairness() < 1.06, "{:?}", ours.done);
@@ -115,15 +122,17 @@ fn in_some_seconds_of_few_ticks_programs_come_equally_far_as_those_are_kept_apar
 }
 
 #[test]
-fn training_is_not_begun_that_cannot_tell_anything_within_the_limit() {
+fn training_that_cannot_finish_in_the_limit_is_not_begun() {
     let trained = |limit| six_seconds(true, limit).ran.iter().filter(|ran| ran.len() == 1).count();
     // Twenty ticks take a quarter of a second, and 2 % of twelve CPU seconds are less.
     assert_eq!(trained(Some(0.02)), 0);
     assert!(trained(None) >= 4 * 3, "{}", trained(None));
 }
 
+/// While every program has CPUs there are no quanta. The first quantum begins with a measurement
+/// pause.
 #[test]
-fn while_there_is_room_for_everybody_there_are_no_quanta_and_the_first_begins_with_a_pause() {
+fn without_contention_there_are_no_quanta() {
     let mut bench = Bench::new(fair(None), 4, singles(3), &[0.0; 5]);
     assert_eq!((bench.lab.running(), bench.lab.next_wake()), (vec![0, 1, 2], None));
     bench.lab.pass(MS(500));
@@ -136,12 +145,12 @@ fn while_there_is_room_for_everybody_there_are_no_quanta_and_the_first_begins_wi
     assert!(bench.lab.running().contains(&4) || bench.lab.running().len() == 4);
     assert_eq!(bench.lab.quantum().map(|(.., length)| length), Some(MS(100)));
     bench.lab.exit(0);
-    assert_eq!(bench.lab.next_wake(), None, "there is room for everybody again");
+    assert_eq!(bench.lab.next_wake(), None, "there is room for every program again");
     assert_eq!(bench.lab.running(), [1, 2, 3, 4]);
 }
 
 #[test]
-fn cpus_that_become_free_within_a_quantum_go_to_those_that_are_behind() {
+fn cpus_freed_in_a_quantum_go_to_programs_behind() {
     let mut bench = Bench::new(fair(None), 2, singles(5), &[0.0; 5]);
     bench.quantum();
     let before = bench.lab.running();
@@ -154,7 +163,7 @@ fn cpus_that_become_free_within_a_quantum_go_to_those_that_are_behind() {
 }
 
 #[test]
-fn a_newcomer_begins_at_nothing_and_the_others_are_not_held_up_for_long() {
+fn a_newcomer_starts_at_zero_and_delays_others_little() {
     let mut bench = Bench::new(fair(None), 2, singles(4), &[0.0; 5]);
     bench.quanta(100);
     bench.lab.arrive(program(4, 1));
@@ -166,8 +175,9 @@ fn a_newcomer_begins_at_nothing_and_the_others_are_not_held_up_for_long() {
     }
 }
 
+/// Programs of several CPUs make equal progress, and small programs that fill gaps make more.
 #[test]
-fn programs_of_several_cpus_come_equally_far_and_small_ones_that_fill_gaps_further() {
+fn programs_of_several_cpus_make_equal_progress() {
     let programs = [2, 1, 4, 1, 3].iter().zip(0..).map(|(cpus, slot)| program(slot, *cpus));
     let mut bench = Bench::new(fair(None), 4, programs.collect(), &[10.0, 30.0, 5.0, 1.0, 8.0]);
     for _ in 0..600 {
@@ -183,7 +193,7 @@ fn programs_of_several_cpus_come_equally_far_and_small_ones_that_fill_gaps_furth
 }
 
 #[test]
-fn nobody_is_frozen_for_longer_than_allowed_however_far_ahead() {
+fn no_program_is_frozen_beyond_the_limit_however_far_ahead() {
     let mut programs = singles(6);
     programs[0].weight = 0.001;
     let mut bench = Bench::new(fair(None), 2, programs, &[0.0; 6]);
@@ -197,7 +207,7 @@ fn nobody_is_frozen_for_longer_than_allowed_however_far_ahead() {
 }
 
 #[test]
-fn where_the_machine_tells_the_time_alone_nothing_is_trained() {
+fn nothing_is_trained_where_times_alone_are_known() {
     let optimal = FairOptions { optimal: true, ..fair(None) };
     let mut bench = Bench::new(optimal, 4, singles(8), &[60.0; 8]);
     for _ in 0..50 {
@@ -206,8 +216,9 @@ fn where_the_machine_tells_the_time_alone_nothing_is_trained() {
     }
 }
 
+/// A program that is trained by its ticks runs alone.
 #[test]
-fn ticks_are_enough_to_come_equally_far_and_whoever_is_trained_by_them_is_alone() {
+fn ticks_are_enough_for_equal_progress() {
     let blind = FairOptions { peak: None, ..fair(None) };
     let untrained = FairOptions { training_limit: Some(0.0), ..blind.clone() };
     let of = |fair| {
@@ -225,8 +236,9 @@ fn ticks_are_enough_to_come_equally_far_and_whoever_is_trained_by_them_is_alone(
     assert!(untrained.unfairness() > 1.15, "{:?}", untrained.done);
 }
 
+/// Where nothing is measured, the table tells which program is behind.
 #[test]
-fn where_nothing_is_measured_a_table_of_slowdowns_tells_who_is_behind() {
+fn a_table_of_slowdowns_replaces_measurement() {
     let mut programs = singles(4);
     for (program, traffic) in programs.iter_mut().zip([10.0, 10.0, 0.0, 0.0]) {
         program.profile.memory_gigabytes_per_second = Some(traffic);
@@ -244,8 +256,10 @@ fn where_nothing_is_measured_a_table_of_slowdowns_tells_who_is_behind() {
     assert!(plain.iter().all(|turns| turns.abs_diff(150) <= 2), "{plain:?}");
 }
 
+/// Without training, the speed with co-runners that disturb little is closer to the speed alone
+/// than the mean over all of them.
 #[test]
-fn without_any_training_company_that_disturbs_little_tells_more_than_the_mean_of_all() {
+fn quiet_co_runners_tell_more_than_the_mean_of_all() {
     let of = |by_company| {
         let blind = FairOptions { peak: None, by_company, ..fair(Some(0.0)) };
         let bench = Bench::new(blind, 2, singles(4), &[60.0, 50.0, 2.0, 0.0]);
@@ -257,8 +271,10 @@ fn without_any_training_company_that_disturbs_little_tells_more_than_the_mean_of
     assert!(by_company - 1.0 < 0.4 * (by_mean - 1.0), "{by_company} {by_mean}");
 }
 
+/// A program that was stopped from outside makes no progress, and takes turns with the others
+/// afterwards.
 #[test]
-fn whoever_somebody_else_stops_comes_no_further_by_it_and_takes_turns_with_the_others_afterwards() {
+fn a_stop_from_outside_brings_no_progress() {
     let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
     bench.quanta(10);
     let before = bench.progress(0);
@@ -277,8 +293,9 @@ fn whoever_somebody_else_stops_comes_no_further_by_it_and_takes_turns_with_the_o
     }
 }
 
+/// A program's lead does not grow while it is stopped.
 #[test]
-fn whoever_is_ahead_when_somebody_else_stops_it_stays_ahead_by_no_more() {
+fn a_program_stopped_while_ahead_keeps_its_lead() {
     let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
     bench.quanta(1);
     let [first, ..] = bench.ran[0][..] else { panic!("two ran") };
@@ -288,7 +305,7 @@ fn whoever_is_ahead_when_somebody_else_stops_it_stays_ahead_by_no_more() {
 }
 
 #[test]
-fn a_newcomer_need_not_catch_up_with_those_that_are_stopped() {
+fn a_newcomer_does_not_catch_up_with_stopped_programs() {
     let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 5]);
     bench.quanta(4);
     bench.lab.set_state(0, ProgramState::StoppedByOther);
@@ -299,12 +316,13 @@ fn a_newcomer_need_not_catch_up_with_those_that_are_stopped() {
     assert!((4..=6).contains(&bench.turns(4)), "{:?}", bench.ran);
 }
 
+/// While a program is repeated, the other programs keep their progress.
 #[test]
-fn a_program_that_is_repeated_gets_no_more_than_its_share_and_the_others_keep_what_they_have() {
+fn a_repeated_program_gets_no_more_than_its_share() {
     let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
     let others = |bench: &Bench| [1, 2, 3].map(|slot| bench.progress(slot));
     while bench.lab.scene.now < Nanos::from_secs(10) {
-        // It takes 45 ms more than any whole quanta.
+        // Its run takes 45 ms more than a number of whole quanta.
         if bench.lab.running().contains(&0) && bench.turns(0) % 2 == 1 {
             bench.pass(MS(45));
             let (before, own) = (others(&bench), bench.progress(0));
@@ -319,8 +337,9 @@ fn a_program_that_is_repeated_gets_no_more_than_its_share_and_the_others_keep_wh
     assert!(bench.unfairness() < 1.05, "{:?}", bench.done);
 }
 
+/// The programs of a group are trained until their speed without others is known.
 #[test]
-fn programs_of_a_group_are_trained_together_until_it_is_known_how_fast_they_are_without_others() {
+fn a_group_is_trained_together() {
     let mut programs = singles(4);
     for program in &mut programs[..2] {
         program.group = Some(GroupId(0));
@@ -339,7 +358,7 @@ fn programs_of_a_group_are_trained_together_until_it_is_known_how_fast_they_are_
 }
 
 #[test]
-fn nobody_is_trained_where_somebody_is_always_there_who_disturbs_it() {
+fn no_training_where_a_disturbing_program_always_runs() {
     let trained = |peak, traffic: f64| {
         let mut programs = singles(4);
         programs[3].freezable = false;
@@ -367,7 +386,7 @@ fn waits(bench: &Bench) -> Vec<(u16, Why)> {
 }
 
 #[test]
-fn before_anybody_has_come_anywhere_they_wait_in_a_queue() {
+fn programs_without_progress_wait_in_a_queue() {
     let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
     assert_eq!(waits(&bench), [(2, Why::Queued { ahead: 2 }), (3, Why::Queued { ahead: 3 })]);
     bench.quantum();
@@ -376,8 +395,9 @@ fn before_anybody_has_come_anywhere_they_wait_in_a_queue() {
     assert_eq!(later.len(), 2);
 }
 
+/// A program that waits on after training is told why, and is not frozen again.
 #[test]
-fn whoever_waits_on_after_training_is_told_why_and_not_frozen_again() {
+fn waiting_on_after_training_is_explained() {
     let blind = FairOptions { peak: None, ..fair(None) };
     let mut bench = Bench::new(blind, 2, singles(5), &[60.0, 50.0, 40.0, 30.0, 20.0]);
     let mut last: BTreeMap<u16, Why> = waits(&bench).into_iter().collect();

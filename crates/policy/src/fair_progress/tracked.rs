@@ -1,9 +1,9 @@
-//! All that is known of one program: how far it has come, and what its phases are.
+//! What is known of one program: its progress and its phases.
 //!
 //! *Source.* The FPS paper: progress, eq. 3 of section 3.2, in seconds alone; concurrent regions
-//! and weights, section 5; candidates for training, section 4.3. A program whose phases never
-//! repeat is taken as it is: its progress is its time, so that it gets the quanta that it would get
-//! without us, and it is never trained (section 6).
+//! and weights, section 5; candidates for training, section 4.3. The progress of a program whose
+//! phases never repeat is its time. It gets the quanta that it would get without cosched, and is
+//! never trained (section 6).
 
 use super::account::{Account, Amount};
 use super::phases::{Phase, PhaseTable};
@@ -23,20 +23,20 @@ pub(super) struct Tracked {
     pub(super) traffic: Option<f64>,
     /// How often it was trained.
     pub(super) trained: u32,
-    /// Seconds that it is thought to have waited since it was last seen on a CPU.
+    /// Seconds that it is assumed to have waited since it was last seen on a CPU.
     rested: f64,
 }
 
-/// In what way a segment ran.
+/// How a segment ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct How<'a> {
-    /// It suffered little.
+    /// With little interference.
     pub(super) valid: bool,
-    /// It was meant to: the program was trained.
+    /// In training, so that there was to be little interference.
     pub(super) trained: bool,
-    /// Who else ran, where speeds are to be compared by that.
+    /// The co-runners, where speeds are compared by them.
     pub(super) company: Option<&'a [ProgramId]>,
-    /// What the program weighed.
+    /// The program's weight.
     pub(super) weight: f64,
 }
 
@@ -46,17 +46,17 @@ impl Default for How<'_> {
     }
 }
 
-/// What a segment has told.
+/// What a segment has shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Learnt {
-    /// Seconds that it would have taken alone, but for work whose worth stays open.
+    /// Seconds that it would have taken alone, without work whose worth stays open.
     pub(super) alone: f64,
     /// Whether a phase got its first valid segment by it.
     pub(super) useful: bool,
 }
 
 impl Tracked {
-    /// Takes in a segment on so many CPUs.
+    /// Learns from a segment on this number of CPUs.
     pub(super) fn learn(&mut self, segment: &Segment, how: How<'_>, cpus: usize) -> Learnt {
         let How { valid, trained, company, weight } = how;
         self.trained += u32::from(trained);
@@ -82,42 +82,41 @@ impl Tracked {
             self.account.leave_open(phase, speed * segment.used(cpus), weight);
             return Learnt { alone: segment.alone(0.0, cpus), useful };
         }
-        // As long as not one tick was told, nothing is known.
+        // As long as there is no tick, nothing is known.
         let relative = if alone > 0.0 { speed / alone } else { 1.0 };
         Learnt { alone: segment.alone(relative, cpus), useful }
     }
 
-    /// Books seconds alone of a program of this weight.
+    /// Adds seconds alone of a program of this weight.
     pub(super) fn book(&mut self, seconds: f64, weight: f64) {
         self.account.book(seconds, weight);
     }
 
-    /// Notes what it waited in a segment on so many CPUs, which has been booked.
+    /// Records the waiting in a segment on this number of CPUs, which was counted as progress.
     pub(super) fn rests(&mut self, segment: &Segment, cpus: usize) {
         let before = if segment.is_idle() { self.rested } else { 0.0 };
         self.rested = before + segment.waited(cpus);
     }
 
-    /// It is found stopped: it has not waited for anything, as was thought.
+    /// It was found stopped: it has not waited for anything, as was assumed.
     pub(super) fn is_stopped(&mut self, weight: f64) {
         let rested = std::mem::take(&mut self.rested);
         self.book(-rested, weight);
     }
 
-    /// It is there again, and no further behind than this.
+    /// It is present again, and has no less progress than this.
     pub(super) fn comes_back(&mut self, least: f64) {
         self.account.advance((least - self.progress()).max(0.0));
     }
 
-    /// It begins once more, after it ran for so many seconds at the end of which nothing was
-    /// measured.
+    /// It runs once more, after `seconds` before its end in which nothing was measured.
     pub(super) fn begins_again(&mut self, seconds: f64, weight: f64) {
         self.book(self.gain(seconds), weight);
         self.account.begin_run();
         self.rested = 0.0;
     }
 
-    /// Seconds alone of all that it did.
+    /// Seconds alone of all its work.
     fn total(&self) -> Amount {
         self.account.total(|phase| self.phases.phase(phase).map_or(0.0, Phase::speed_alone))
     }
@@ -128,7 +127,7 @@ impl Tracked {
         self.total().weighted
     }
 
-    /// Seconds alone since it came.
+    /// Seconds alone since it arrived.
     pub(super) fn alone(&self) -> f64 {
         self.total().whole
     }
@@ -138,14 +137,14 @@ impl Tracked {
         self.expected().any(Phase::is_trainable)
     }
 
-    /// CPU seconds of training until one of the phases that may come next is known; nothing where a
+    /// CPU seconds of training until one of the phases that may come next is known; zero where a
     /// single segment is enough.
     pub(super) fn lacks(&self) -> f64 {
         let trainable = self.expected().filter(|phase| phase.is_trainable());
         trainable.map(Phase::lacks).reduce(f64::min).unwrap_or(0.0)
     }
 
-    /// The phases that may come next, where phases come again.
+    /// The phases that may come next, where phases repeat.
     fn expected(&self) -> impl Iterator<Item = &Phase> {
         let predicted = self.predictor.predicted().into_iter();
         let repeats = self.phases.repeats();
@@ -157,18 +156,18 @@ impl Tracked {
         self.phases.coverage()
     }
 
-    /// The traffic that it would have alone in its next segment, on so many CPUs; `None` if that is
-    /// not known.
+    /// The traffic that it would have alone in its next segment, on this number of CPUs; `None` if
+    /// that is not known.
     pub(super) fn required(&self, cpus: usize) -> Option<f64> {
         Some(self.next()?.required()? * cpus as f64)
     }
 
-    /// Seconds alone that so many seconds would bring.
+    /// Seconds alone that it would gain in these seconds.
     pub(super) fn gain(&self, seconds: f64) -> f64 {
         seconds * self.next().map_or(1.0, Phase::relative_speed)
     }
 
-    /// How fast it will be beside this program, relative to alone; `None` if that is not known.
+    /// Its speed with this program, relative to alone; `None` if that is not known.
     pub(super) fn relative_speed_beside(&self, other: ProgramId) -> Option<f64> {
         self.next()?.relative_speed_beside(other)
     }
@@ -178,8 +177,8 @@ impl Tracked {
     }
 }
 
-/// A newcomer begins a concurrent region: it starts at 0, and the old ones keep only what they are
-/// ahead of the least.
+/// A newcomer begins a concurrent region and starts at 0. The old programs keep only their lead
+/// over the least progress.
 pub(super) fn begin_region<'a>(old: impl Iterator<Item = &'a mut Tracked>, least: f64) {
     for tracked in old {
         let ahead = tracked.progress() - least;
@@ -194,8 +193,8 @@ mod tests {
     use super::*;
     use crate::testkit::{Scene, program};
 
-    /// 100 ms in this block at a speed of so many instructions per nanosecond, 10 lines per 1000 of
-    /// them.
+    /// 100 ms in this block at a speed of this many instructions per nanosecond, 10 lines per 1000
+    /// of them.
     fn segment(block: u64, speed: u64) -> Segment {
         let mut scene = Scene::new(1, vec![program(0, 1)]);
         let time = Nanos::from_millis(100);
@@ -235,8 +234,9 @@ mod tests {
         assert!((alone - 0.1).abs() < 1e-12, "not slowed: one unit, {alone}");
     }
 
+    /// A candidate's phase was seen twice and has no valid segment yet.
     #[test]
-    fn a_candidate_expects_a_phase_that_was_there_twice_without_a_valid_segment() {
+    fn a_phase_seen_twice_untrained_makes_a_candidate() {
         let (no, yes) = (false, true);
         assert!(!learnt(&[(1, 1, no), (2, 1, no), (1, 1, no)]).is_candidate(), "2 was there once");
         let twice = [(1, 1, no), (2, 1, no), (1, 1, no), (2, 1, no), (1, 1, no)];
@@ -245,8 +245,9 @@ mod tests {
         assert!(!learnt(&known).is_candidate(), "2 is known");
     }
 
+    /// A phase whose training failed several times makes no candidate.
     #[test]
-    fn a_phase_that_was_trained_in_vain_again_and_again_makes_no_candidate() {
+    fn a_phase_trained_in_vain_makes_no_candidate() {
         let mut tracked = learnt(&[(1, 1, false), (1, 1, false)]);
         for _ in 0..6 {
             assert!(tracked.is_candidate());
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn it_tells_when_a_phase_is_known_at_last() {
+    fn a_phase_that_becomes_known_is_reported() {
         let mut tracked = Tracked::default();
         let learns =
             [false, true, true].map(|valid| tracked.learn(&segment(1, 1), beside(valid), 1).useful);
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_and_gain_are_those_of_the_phase_that_is_likeliest_to_come() {
+    fn traffic_and_gain_are_those_of_the_likeliest_phase() {
         let tracked = learnt(&[(1, 2, true), (2, 1, true), (1, 1, false)]);
         // Phase 2 follows 1: 10 lines per 1000 of 1e9 instructions per second.
         assert_eq!(tracked.required(1), Some(10.0));
@@ -273,8 +274,9 @@ mod tests {
         assert_eq!((back.required(2), back.gain(0.1)), (Some(40.0), 0.1 * 0.75));
     }
 
+    /// The progress of a program without repeating phases is its time.
     #[test]
-    fn a_program_whose_phases_never_repeat_makes_the_progress_of_its_time_and_is_not_trained() {
+    fn a_program_without_repeating_phases_is_not_trained() {
         let mut tracked = Tracked::default();
         let segments = (0..30).map(|block| segment(block, 1 + block % 3));
         let alone: f64 =
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_work_in_lumps_was_worth_is_told_anew_when_its_speed_alone_gets_known() {
+    fn lumpy_work_is_valued_again_once_its_solo_speed_is_known() {
         let lumps = |ticks| {
             let mut segment = Segment::of_work(ticks, 0.0);
             segment.in_lumps = true;
@@ -300,8 +302,10 @@ mod tests {
         assert_eq!((tracked.progress(), tracked.alone()), (3.25, 3.25), "130 at 40 a second");
     }
 
+    /// A newcomer starts at 0. The least progress of the old programs is subtracted from each of
+    /// them.
     #[test]
-    fn a_newcomer_takes_the_least_progress_of_the_old_ones_from_all_of_them() {
+    fn a_newcomer_lowers_all_by_the_least_progress() {
         let mut old = [5.0, 3.0, 4.5].map(|progress| {
             let mut tracked = Tracked::default();
             tracked.book(progress, 1.0);
@@ -311,8 +315,9 @@ mod tests {
         assert_eq!(old.map(|tracked| tracked.progress()), [2.0, 0.0, 1.5]);
     }
 
+    /// The program is assumed to have waited since it last ran, until it is found stopped.
     #[test]
-    fn what_a_stopped_program_is_thought_to_have_waited_since_it_last_ran_is_taken_back() {
+    fn waiting_assumed_for_a_stopped_program_is_taken_back() {
         let rest = |on_cpu| {
             let sample = Sample {
                 on_cpu: Nanos::from_millis(on_cpu),

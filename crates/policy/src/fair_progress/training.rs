@@ -1,4 +1,4 @@
-//! Training: a quantum in which a program is made to suffer little, so that its speed alone can be
+//! Training: a quantum with little interference for one program, so that its speed alone can be
 //! measured.
 //!
 //! The program runs with as many co-runners as keep all traffic together below the threshold of
@@ -6,22 +6,22 @@
 //! memory-intensive run as well (criterion 3). CPUs that are left stay idle.
 //!
 //! *Source.* The FPS paper, section 4.3, algorithm 2. As printed it contradicts the text and
-//! itself; this is what is meant here:
+//! itself. We read it like this:
 //!
 //! - `SyswideWeak` and `self` are the two thresholds `SyswideLow` and `SelfLow`;
-//! - fitness looks at the traffic that is left *per CPU that is left*, as the text says;
-//! - the first loop ends also when no CPU or no program is left;
-//! - a program that does not fit ends it, as printed, and is not taken from what is left.
+//! - fitness uses the traffic that is left *per CPU that is left*, as the text says;
+//! - the first loop also ends when no CPU or no program is left;
+//! - a program that does not fit ends it, as printed, and its traffic is not subtracted.
 //!
-//! Ours: a program has as many CPUs as it asks for, and its traffic is compared per CPU; what needs
-//! more CPUs than are left is passed over.
+//! Ours: a program has as many CPUs as it requests, and its traffic is compared per CPU. A program
+//! that needs more CPUs than are left is skipped.
 
 use super::contention::Thresholds;
 
 /// A program that may run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Runner {
-    /// How many CPUs it wants.
+    /// How many CPUs it requests.
     pub(super) cpus: usize,
     /// The traffic that it would have alone, lines per microsecond.
     pub(super) required: f64,
@@ -29,8 +29,8 @@ pub(super) struct Runner {
     pub(super) black: bool,
 }
 
-/// Who runs beside `target` on so many CPUs: positions in `others`, of which of equally fitting
-/// ones the first counts.
+/// The co-runners of `target` on this number of CPUs, as positions in `others`. Of equally fitting
+/// ones, the first counts.
 pub(super) fn company(
     target: Runner,
     others: &[Runner],
@@ -80,32 +80,37 @@ mod tests {
         Runner { cpus: 1, required, black: false }
     }
 
-    /// On four CPUs of the paper's machine: all together may have 40, and 4.8 is little.
+    /// The co-runners on four CPUs of the paper's machine: all together may have 40, and 4.8 is
+    /// little.
     fn beside(target: f64, others: &[f64]) -> Vec<usize> {
         let others: Vec<Runner> = others.iter().copied().map(runner).collect();
         company(runner(target), &others, 4, Thresholds::of_peak(120.0))
     }
 
+    /// Co-runners come close to the limit of criterion 2 and do not reach it.
     #[test]
-    fn company_comes_close_to_the_limit_of_criterion_2_without_reaching_it() {
+    fn co_runners_approach_the_limit_of_criterion_2() {
         // 30 left for 3 CPUs: 10 each. 9 fits best; 21 for 2: 11 fits best; 10 for 1: 8 fits best.
         assert_eq!(beside(10.0, &[1.0, 9.0, 25.0, 11.0, 8.0]), [1, 3, 4]);
     }
 
     #[test]
-    fn fitness_is_per_remaining_cpu_and_not_of_all_that_remains() {
-        // By all that remains, 30, the program of 28 would come first and leave no room.
+    fn fitness_is_per_remaining_cpu() {
+        // By the whole remainder, 30, the program of 28 would come first and leave no room.
         assert_eq!(beside(10.0, &[28.0, 10.0, 9.0, 8.0]), [1, 2, 3]);
     }
 
+    /// A program with too much traffic for criterion 2 gets co-runners without much.
     #[test]
-    fn a_program_of_too_much_traffic_for_criterion_2_gets_those_without_much() {
+    fn high_traffic_gets_low_traffic_co_runners() {
         assert_eq!(beside(50.0, &[30.0, 4.0, 20.0, 1.0, 0.0, 2.0]), [1, 3, 4]);
     }
 
+    /// Programs beyond the limit of criterion 2 are not taken. Criterion 3 adds no program with
+    /// much traffic either.
     #[test]
-    fn whoever_would_exceed_the_limit_is_not_taken_and_criterion_3_adds_nobody_with_much_traffic() {
-        // 6 and 6 come nearest to 10 and 12; 25 would be too much, and ends it.
+    fn programs_beyond_the_limit_are_not_taken() {
+        // 6 and 6 come nearest to 10 and 12; 25 would be too much, and ends the loop.
         assert_eq!(beside(10.0, &[25.0, 6.0, 6.0]), [1, 2]);
         // 2 are left, and neither 6 nor 7 fits; both have much traffic.
         assert_eq!(beside(38.0, &[6.0, 7.0]), [0usize; 0]);
@@ -118,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn black_programs_are_left_out_unless_the_others_are_too_few_to_fill_the_cpus() {
+    fn black_programs_are_left_out_while_others_fill_the_cpus() {
         let black = Runner { black: true, ..runner(1.0) };
         let thresholds = Thresholds::of_peak(120.0);
         let enough = [black, runner(1.0), runner(1.0), runner(1.0)];
@@ -130,8 +135,9 @@ mod tests {
         assert_eq!(chosen, [0, 1, 2]);
     }
 
+    /// Traffic is compared per CPU, and programs of several CPUs also have to fit.
     #[test]
-    fn programs_of_several_cpus_are_compared_by_traffic_per_cpu_and_have_to_fit() {
+    fn traffic_is_compared_per_cpu() {
         let wide = |cpus, required| Runner { cpus, ..runner(required) };
         let others = [wide(4, 1.0), wide(2, 20.0), runner(2.0)];
         assert_eq!(company(runner(10.0), &others, 4, Thresholds::of_peak(120.0)), [1, 2]);

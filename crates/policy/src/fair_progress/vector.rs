@@ -1,7 +1,8 @@
-//! Where in its code a program was: the basic-block vector of a segment.
+//! The basic-block vector of a segment: where in its code a program was.
 //!
 //! Each element stands for a basic block and counts how often the instruction pointer was seen
-//! there. Two segments that spent their time in the same places behave alike, and are of one phase.
+//! there. Two segments that spent their time in the same places behave alike, and belong to one
+//! phase.
 //!
 //! *Source.* The FPS paper, section 4.2: normalised vectors, Manhattan distance (eq. 4), threshold
 //! 0.7 (table 3).
@@ -10,8 +11,8 @@ use std::cmp::Ordering;
 
 use cosched_core::IpBin;
 
-/// Two segments less far apart than this are of one phase (table 3). Vectors without a block in
-/// common are 2 apart.
+/// Two segments with a smaller distance belong to one phase (table 3). Vectors without a common
+/// block have the distance 2.
 const SIMILAR: f64 = 0.7;
 
 /// Shares of samples by block, which add up to 1; empty where no sample was taken.
@@ -19,7 +20,7 @@ const SIMILAR: f64 = 0.7;
 pub(super) struct BlockVector(Vec<(u64, f64)>);
 
 impl BlockVector {
-    /// Of the bins of one program, in any order.
+    /// The vector of one program's bins, in any order.
     pub(super) fn new<'a>(bins: impl IntoIterator<Item = &'a IpBin>) -> BlockVector {
         let mut counts: Vec<(u64, f64)> =
             bins.into_iter().map(|bin| (bin.block, f64::from(bin.count))).collect();
@@ -29,7 +30,7 @@ impl BlockVector {
         BlockVector(shares.map(|(block, count)| (block, count / total)).collect())
     }
 
-    /// Equation 4: 0 for equal vectors, 2 for those without a block in common.
+    /// Equation 4: 0 for equal vectors, 2 for vectors without a common block.
     pub(super) fn distance(&self, other: &BlockVector) -> f64 {
         let (mut ours, mut theirs) = (&self.0[..], &other.0[..]);
         let mut sum = 0.0;
@@ -43,7 +44,7 @@ impl BlockVector {
         sum + ours.iter().chain(theirs).map(|(_, share)| share).sum::<f64>()
     }
 
-    /// Whether both are of one phase.
+    /// Whether both belong to one phase.
     pub(super) fn is_similar(&self, other: &BlockVector) -> bool {
         self.distance(other) < SIMILAR
     }
@@ -64,26 +65,27 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_is_the_sum_of_differences_of_normalised_elements() {
+    fn distance_is_the_sum_of_normalised_differences() {
         let (one, other) = (vector(&[(1, 50), (2, 50)]), vector(&[(2, 25), (9, 75)]));
         assert_eq!(one.distance(&other), 0.5 + 0.25 + 0.75);
         assert_eq!(one.distance(&other), other.distance(&one));
     }
 
     #[test]
-    fn how_many_samples_there_are_does_not_matter() {
+    fn the_number_of_samples_does_not_matter() {
         assert_eq!(vector(&[(1, 3), (2, 1)]).distance(&vector(&[(2, 100), (1, 300)])), 0.0);
     }
 
+    /// Vectors without a common block belong to different phases.
     #[test]
-    fn vectors_without_a_block_in_common_are_2_apart_and_of_different_phases() {
+    fn vectors_without_a_common_block_are_2_apart() {
         let (one, other) = (vector(&[(1, 7)]), vector(&[(2, 7)]));
         assert_eq!(one.distance(&other), 2.0);
         assert!(!one.is_similar(&other) && one.is_similar(&one));
     }
 
     #[test]
-    fn segments_of_one_phase_are_less_than_0_7_apart() {
+    fn segments_of_one_phase_have_a_distance_below_0_7() {
         let one = vector(&[(1, 100)]);
         assert!(one.is_similar(&vector(&[(1, 66), (2, 34)])));
         assert!(!one.is_similar(&vector(&[(1, 64), (2, 36)])));

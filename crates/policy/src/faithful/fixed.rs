@@ -1,8 +1,9 @@
-//! One slice for all threads of a program from its start to its end, and what each interval shows:
-//! how training programs are run, from whose times a [table](super::training) is derived.
+//! One slice for all threads of a program from its start to its end, and the results of each
+//! interval. Training programs run like this, and a [table](super::training) is derived from their
+//! times.
 //!
-//! Nothing is decided by what is seen; it is only told. So all runs of a program, with whatever
-//! slice and with the kernel's own, are watched alike.
+//! The results are only reported, and nothing is decided by them. All runs of a program, with any
+//! slice and with the kernel's own, are therefore observed alike.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
@@ -11,19 +12,19 @@ use cosched_core::{Cause, Measure, Nanos, Observe, Plan, Policy, ProgramId, Sett
 
 use super::Found;
 
-/// Everything at once, with one slice.
+/// The policy that runs everything at once, with one slice.
 #[derive(Debug)]
 pub struct Fixed {
     slice: Option<Nanos>,
     interval: Nanos,
     told: Sender<Found>,
-    /// Programs whose first interval, in which they prepare themselves, is over.
+    /// Programs whose first interval is over, in which they prepare themselves.
     prepared: BTreeSet<ProgramId>,
 }
 
 impl Fixed {
-    /// With this slice (`None`: the kernel's own), and so long intervals; `told` hears of each but
-    /// a program's first.
+    /// A policy with this slice (`None`: the kernel's own) and interval. `told` gets each interval
+    /// of a program except its first.
     pub fn new(slice: Option<Nanos>, interval: Nanos, told: Sender<Found>) -> Fixed {
         Fixed { slice, interval, told, prepared: BTreeSet::new() }
     }
@@ -62,8 +63,9 @@ mod tests {
     use super::*;
     use crate::testkit::{Lab, program};
 
+    /// Each interval except the first is reported.
     #[test]
-    fn the_slice_is_there_from_the_start_and_every_interval_but_the_first_is_told() {
+    fn the_slice_is_set_at_the_start() {
         let (told, heard) = channel();
         let slice = Some(Nanos::from_millis(7));
         let mut lab =

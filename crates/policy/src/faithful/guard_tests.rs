@@ -1,4 +1,4 @@
-//! The guard with a program whose speed follows from what it is given.
+//! The guard with a program whose speed depends on its settings.
 
 use cosched_core::{Class, Program, Quality, Reason};
 
@@ -16,14 +16,14 @@ fn lab(programs: Vec<Program>) -> Lab<Faithful> {
     lab
 }
 
-/// As long as three trials take, with the peace between them, of [`tried_for`], from as the program
-/// was found.
+/// Runs for the time of three trials, with the pauses between them, of [`tried_for`], starting with
+/// the original settings.
 fn tried(lab: &mut Lab<Faithful>, speed: impl Fn(Settings) -> f64) -> (Vec<Why>, Settings) {
     tried_for(Nanos::from_secs(24), Settings::default(), lab, speed)
 }
 
-/// Lets trials go on for a while, with a program that makes `speed` of what it is given; returns
-/// what became of each and what the program has at the end.
+/// Runs trials for a while, with a program that has the speed `speed` of its settings. Returns the
+/// result of each trial, and the program's settings at the end.
 fn tried_for(
     span: Nanos,
     mut given: Settings,
@@ -73,7 +73,7 @@ fn outcomes(found: &[Why]) -> Vec<(Actuator, bool)> {
 }
 
 #[test]
-fn what_makes_a_program_faster_is_kept_and_the_rest_put_back() {
+fn faster_actuators_are_kept_and_others_put_back() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     let (found, given) = tried(&mut lab, |given| match (is_batch(given), given.slice) {
@@ -88,7 +88,7 @@ fn what_makes_a_program_faster_is_kept_and_the_rest_put_back() {
 }
 
 #[test]
-fn where_nothing_helps_the_program_is_as_it_was_found() {
+fn if_nothing_helps_original_settings_are_restored() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     let (found, given) =
@@ -97,15 +97,16 @@ fn where_nothing_helps_the_program_is_as_it_was_found() {
     assert_eq!(given, Settings::default());
 }
 
+/// A slice that turns slow is noticed and undone, and tried less and less often.
 #[test]
-fn what_turns_slow_later_is_noticed_and_undone_and_tried_more_and_more_rarely() {
+fn a_slice_that_turns_slow_is_undone() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     let (_, given) = tried(&mut lab, |given| if is_batch(given) { 1.3 } else { 1.0 });
     assert!(is_batch(given));
     let slow = |given| if is_batch(given) { 0.8 } else { 1.0 };
     let (found, given) = tried_for(Nanos::from_secs(250), given, &mut lab, slow);
-    // The last trial of before comes to its end first.
+    // The trial that was under way ends first.
     assert_eq!(outcomes(&found)[1], (Actuator::Batch, false), "{found:?}");
     assert_eq!(given, Settings::default());
     let pauses: Vec<u64> = found
@@ -118,8 +119,9 @@ fn what_turns_slow_later_is_noticed_and_undone_and_tried_more_and_more_rarely() 
     assert_eq!(pauses, [20, 40, 80, 160]);
 }
 
+/// Trials take at most a tenth of a program's time, however often another slice is chosen.
 #[test]
-fn trials_take_a_tenth_of_a_programs_time_at_most_however_often_another_slice_is_chosen() {
+fn trials_take_at_most_a_tenth_of_a_programs_time() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     let (begin, mut trying, mut began) = (lab.scene.now, Nanos::ZERO, Some(lab.scene.now));
@@ -154,7 +156,7 @@ fn a_program_that_hardly_waits_is_left_alone() {
 }
 
 #[test]
-fn no_quantum_is_decided_by_what_the_moments_of_a_trial_show() {
+fn samples_of_a_trial_decide_no_slice() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     assert!(matches!(
@@ -171,11 +173,11 @@ fn a_program_that_ends_in_its_trial_makes_room_for_the_next() {
     interval(&mut lab, &[0.5, 0.5], None);
     assert!(lab.next_wake().is_some_and(|at| at <= lab.scene.now + Nanos::from_millis(100)));
     lab.exit(0);
-    assert_eq!(lab.next_wake(), None, "nobody else is to be tried");
+    assert_eq!(lab.next_wake(), None, "no other program is to be tried");
 }
 
 #[test]
-fn what_has_become_better_than_what_is_in_force_takes_its_place() {
+fn a_better_actuator_replaces_the_one_in_force() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     let (_, given) = tried(&mut lab, |given| if is_batch(given) { 1.3 } else { 1.0 });
@@ -190,7 +192,7 @@ fn what_has_become_better_than_what_is_in_force_takes_its_place() {
 }
 
 #[test]
-fn what_is_measured_in_the_middle_of_a_moment_counts_as_a_part_of_it() {
+fn a_sample_within_a_moment_counts_as_a_part_of_it() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     let (mut given, mut found) = (Settings::default(), Vec::new());
@@ -206,7 +208,7 @@ fn what_is_measured_in_the_middle_of_a_moment_counts_as_a_part_of_it() {
         found.extend(lab.plan.reasons.iter().map(|reason| reason.why));
         let (from, to) = (lab.scene.now, lab.next_wake().unwrap());
         let middle = from + Nanos((to - from).0 / 2);
-        // All that differs happens in the first half.
+        // The whole difference is in the first half.
         let speed = if is_batch(given) { 1.2 } else { 1.0 };
         lab.pass(middle - from);
         lab.scene.samples = vec![part(from, middle, speed * (middle - from).as_secs_f64())];
@@ -217,8 +219,8 @@ fn what_is_measured_in_the_middle_of_a_moment_counts_as_a_part_of_it() {
     assert_eq!(outcomes(&found)[..2], [(Actuator::Slice, false), (Actuator::Batch, true)]);
 }
 
-/// A program of which earlier runs have tried this, and found that to be best, at its first choice
-/// of a slice.
+/// A program at its first choice of a slice, with learned settings: earlier runs have tried
+/// `tried`, and found `in_force` to be best.
 fn known(in_force: Actuator, tried: &[Actuator]) -> Lab<Faithful> {
     let mut program = program(0, 4);
     program.profile.experience = Experience::new(in_force, tried);
@@ -231,8 +233,9 @@ fn first_trial(found: &[Why]) -> Option<Why> {
     found.iter().copied().find(|why| matches!(why, Why::Tried { .. }))
 }
 
+/// A learned setting is applied at once, and compared with the original settings only later.
 #[test]
-fn what_earlier_runs_have_shown_is_taken_at_once_and_held_against_nothing_only_later() {
+fn a_learned_setting_is_applied_at_once() {
     use Actuator::{Batch, BatchSlice, None, Slice};
     let mut lab = known(Batch, &[Slice, Batch, BatchSlice]);
     assert_eq!(lab.plan.reasons[0].why, Why::Recalled { actuator: Batch });
@@ -246,8 +249,9 @@ fn what_earlier_runs_have_shown_is_taken_at_once_and_held_against_nothing_only_l
     assert!(!is_batch(given), "it was true of another time");
 }
 
+/// An actuator that earlier runs have not tried is compared with the one that they learned.
 #[test]
-fn what_earlier_runs_have_not_tried_is_tried_against_what_they_found() {
+fn an_untried_slice_is_compared_with_the_learned_one() {
     use Actuator::{Batch, BatchSlice, Slice};
     let lab = known(Batch, &[Slice, Batch]);
     let reasons: Vec<Why> = lab.plan.reasons.iter().map(|reason| reason.why).collect();
@@ -255,7 +259,7 @@ fn what_earlier_runs_have_not_tried_is_tried_against_what_they_found() {
 }
 
 #[test]
-fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
+fn relearn_ignores_earlier_runs() {
     let mut program = program(0, 4);
     program.profile.experience = Experience::new(Actuator::Batch, &[Actuator::Batch]);
     let options = FaithfulOptions { afresh: true, ..FaithfulOptions::default() };
@@ -268,8 +272,9 @@ fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
     assert_eq!(first_trial(&reasons), Some(first), "{reasons:?}");
 }
 
+/// Earlier runs were allowed to use the actuator, and this one is not.
 #[test]
-fn what_may_not_be_done_now_is_not_recalled_though_earlier_runs_were_allowed_to() {
+fn a_learned_setting_that_is_not_allowed_now_is_not_used() {
     use Actuator::{None, RoundRobin, Slice};
     let lab = known(RoundRobin, &[RoundRobin]);
     let reasons: Vec<Why> = lab.plan.reasons.iter().map(|reason| reason.why).collect();

@@ -1,11 +1,11 @@
-//! How often a program is measured: as fast as its phases change.
+//! How often a program is measured, by the pace of its phases.
 //!
-//! The paper looks once a second, since its programs keep a phase for much longer (section III-D).
-//! A program whose phases are shorter is always a second behind; one that never changes is sampled
-//! for nothing. The interval therefore halves with every quantum decision, and doubles after some
-//! intervals without one. Until the first decision it is shorter still: what a short program could
-//! gain is lost while nothing is known of it, and a guard will look more closely anyway. Ours
-//! (section E leaves it open).
+//! The paper measures once a second, since its programs keep a phase for much longer (section
+//! III-D). A program whose phases are shorter is always a second behind, and one that never changes
+//! is sampled for nothing. The interval therefore halves with every quantum decision, and doubles
+//! after some intervals without one. Until the first decision it is shorter still: until then a
+//! short program gains nothing, and a guard will sample more often anyway. Ours (section E leaves
+//! it open).
 
 use cosched_core::Nanos;
 
@@ -15,7 +15,7 @@ pub(super) const USUAL: Nanos = Nanos::from_secs(1);
 const RANGE: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
 /// The interval until the first decision.
 const FIRST: Nanos = Nanos::from_millis(100);
-/// So many intervals in a row without a decision, and the next one is longer.
+/// After this many intervals in a row without a decision, the next one is longer.
 const PATIENCE: u32 = 4;
 
 /// The interval of one program.
@@ -23,17 +23,17 @@ const PATIENCE: u32 = 4;
 pub(super) struct Pace {
     interval: Nanos,
     follows: bool,
-    /// Intervals since the last decision, or since it was changed last.
+    /// Intervals since the last decision, or since the interval was changed last.
     quiet: u32,
 }
 
 impl Pace {
-    /// One that stays as it is.
+    /// A fixed interval.
     pub(super) fn fixed(interval: Nanos) -> Pace {
         Pace { interval, follows: false, quiet: 0 }
     }
 
-    /// One that begins short and follows the program.
+    /// An interval that begins short and follows the program.
     pub(super) fn following() -> Pace {
         Pace { interval: FIRST, follows: true, quiet: 0 }
     }
@@ -61,8 +61,9 @@ impl Pace {
 mod tests {
     use super::*;
 
+    /// The interval doubles after some intervals without a decision.
     #[test]
-    fn it_halves_with_each_decision_and_doubles_after_some_intervals_without() {
+    fn the_pace_halves_per_decision_and_doubles_without() {
         let mut pace = Pace { interval: USUAL, ..Pace::following() };
         assert!(pace.passed(true) && pace.passed(true));
         assert_eq!(pace.interval(), Nanos::from_millis(250));
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fixed_stays() {
+    fn a_fixed_interval_stays() {
         let mut pace = Pace::fixed(USUAL);
         assert!((0..20).all(|number| !pace.passed(number % 7 == 0)));
     }

@@ -1,8 +1,8 @@
-//! Which slice for which scaling factor: table I of the paper, and tables of the same kind.
+//! The slice for each scaling factor: table I of the paper, and tables of this kind.
 //!
-//! *Scaling factor* = 1 - max(miss ratio, lock contention) (eq. 1): near 1 for programs that
-//! compute and rarely wait for each other, near 0 for those that wait for memory or locks. The
-//! larger, the shorter the slice.
+//! *Scaling factor* = 1 - max(miss ratio, lock contention) (eq. 1). It is near 1 for programs that
+//! compute and rarely wait for each other, and near 0 for programs that wait for memory or locks.
+//! The larger it is, the shorter is the slice.
 //!
 //! The printed rows, (0.01 to 0.10), (0.11 to 0.20), ..., leave gaps between them and say nothing
 //! of 0. Here a row reaches up to its printed end and begins where the one before ends, so 0.104
@@ -39,17 +39,17 @@ pub enum QuantaError {
         "schema is {found:?}, not {known:?}: make the table anew with `cosched calibrate quanta`"
     )]
     Schema {
-        /// What stands there.
+        /// The schema in the file.
         found: String,
-        /// What is understood.
+        /// The schema that can be read.
         known: &'static str,
     },
     /// A slice makes no sense.
     #[error("row {row}: slice_milliseconds is {found}, but must be more than 0 and at most 10000")]
     Milliseconds {
-        /// Which one, from 1 on.
+        /// The number of the row, from 1 on.
         row: usize,
-        /// What stands there.
+        /// The value in the file.
         found: f64,
     },
 }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_printed_rows_leave_out_belongs_to_the_row_that_begins_there() {
+    fn gaps_between_printed_rows_belong_to_the_row_before() {
         let table = Quanta::of_the_paper();
         assert_eq!(table.slice(0.0), MS(250));
         assert_eq!(table.slice(0.1001), MS(200));

@@ -16,7 +16,7 @@ fn lab() -> Lab<Faithful> {
     Lab::new(pure(), 4, vec![program(0, 4)])
 }
 
-/// So many threads of program 0 are there.
+/// Adds this many threads to program 0.
 pub(super) fn born(lab: &mut Lab<Faithful>, threads: u32) {
     lab.scene.threads = (0..threads)
         .map(|slot| Thread {
@@ -31,8 +31,8 @@ pub(super) fn born(lab: &mut Lab<Faithful>, threads: u32) {
     lab.tell(&[Cause::ThreadsChanged(A)]);
 }
 
-/// An interval in which each thread waited for locks for this share of the time, and the program
-/// missed the cache in this share of its references.
+/// An interval in which each thread waited for locks for this share of the time, and this share of
+/// the program's references missed the cache.
 pub(super) fn interval(lab: &mut Lab<Faithful>, waits: &[f64], misses: Option<f64>) {
     let from = lab.scene.now;
     lab.pass(SECOND);
@@ -71,7 +71,7 @@ fn slice(lab: &Lab<Faithful>) -> Option<u64> {
     settings.slice.map(|slice| slice.0 / 1_000_000)
 }
 
-/// A program whose threads are there, and whose time to prepare itself is over.
+/// A program that has its threads, and whose time to prepare itself is over.
 fn prepared() -> Lab<Faithful> {
     let mut lab = lab();
     born(&mut lab, 2);
@@ -79,8 +79,9 @@ fn prepared() -> Lab<Faithful> {
     lab
 }
 
+/// A program is measured once it has several threads.
 #[test]
-fn a_program_starts_as_it_would_without_us_and_is_measured_once_it_has_threads() {
+fn a_program_starts_unchanged_and_is_sampled_with_threads() {
     let mut lab = lab();
     assert_eq!(lab.plan.directive(A), Some(&Directive::Run(Settings::default())));
     assert!(lab.plan.observe.iter().all(|observe| observe.measure == Measure::Threads));
@@ -129,15 +130,16 @@ fn a_slow_drift_is_followed_once_it_has_left_the_range() {
     assert_eq!(slice(&lab), None, "0.61 is what is compared with now");
 }
 
+/// Threads that never run are idle, and do not count as contention.
 #[test]
-fn threads_that_never_run_are_idle_and_do_not_count_as_contention() {
+fn threads_that_never_run_are_no_contention() {
     let mut lab = prepared();
     interval(&mut lab, &[0.05, 0.05, 1.0, 1.0], None);
     assert_eq!(slice(&lab), Some(10));
 }
 
 #[test]
-fn several_programs_each_get_their_own() {
+fn each_program_gets_its_own_slice() {
     let mut lab = Lab::new(pure(), 4, vec![program(0, 2), program(1, 2)]);
     assert_eq!(lab.running(), [0, 1]);
     born(&mut lab, 2);
@@ -149,7 +151,7 @@ fn several_programs_each_get_their_own() {
     assert!(lab.plan.programs.is_empty());
 }
 
-/// As [`lab`], with a program whose misses are known from runs alone.
+/// A lab with a program whose misses are known from solo runs.
 fn profiled() -> Lab<Faithful> {
     let mut known = program(0, 4);
     known.profile.miss_ratio = Some(0.45);
@@ -166,8 +168,9 @@ fn why(lab: &Lab<Faithful>) -> (Option<f64>, bool) {
     }
 }
 
+/// Where misses cannot be counted, the profile's misses count, and the reason says so.
 #[test]
-fn where_misses_cannot_be_counted_those_of_the_profile_count_and_the_reason_says_so() {
+fn without_miss_counters_the_profiles_misses_count() {
     let mut lab = profiled();
     interval(&mut lab, &[0.1, 0.1], None);
     assert_eq!((slice(&lab), why(&lab)), (Some(80), (Some(0.45), true)));
@@ -177,21 +180,23 @@ fn where_misses_cannot_be_counted_those_of_the_profile_count_and_the_reason_says
 }
 
 #[test]
-fn what_is_counted_comes_before_what_was_known() {
+fn counted_misses_replace_those_of_the_profile() {
     let mut lab = profiled();
     interval(&mut lab, &[0.1, 0.1], Some(0.05));
     assert_eq!((slice(&lab), why(&lab)), (Some(20), (Some(0.05), false)));
 }
 
+/// Without counters and profile, only locks decide, and the reason says so.
 #[test]
-fn without_counters_and_profile_locks_decide_alone_and_the_reason_says_so() {
+fn without_counters_and_profile_only_locks_decide() {
     let mut lab = prepared();
     interval(&mut lab, &[0.1, 0.1], None);
     assert_eq!((slice(&lab), why(&lab)), (Some(20), (None, false)));
 }
 
+/// Values within the range change nothing.
 #[test]
-fn the_range_itself_changes_nothing_and_only_a_decision_moves_what_is_compared_with() {
+fn only_a_decision_moves_the_reference_range() {
     let mut lab = prepared();
     interval(&mut lab, &[0.25, 0.25], None);
     assert_eq!(slice(&lab), Some(30));
@@ -208,7 +213,7 @@ fn the_range_itself_changes_nothing_and_only_a_decision_moves_what_is_compared_w
 }
 
 #[test]
-fn each_of_several_programs_has_its_own_factor_and_its_own_hysteresis() {
+fn each_program_has_its_own_factor_and_hysteresis() {
     let mut lab = Lab::new(pure(), 4, vec![program(0, 2), program(1, 2)]);
     let b = ProgramId::first(1);
     let thread = |program: ProgramId, slot: u32| Thread {
@@ -251,7 +256,7 @@ fn each_of_several_programs_has_its_own_factor_and_its_own_hysteresis() {
 }
 
 #[test]
-fn without_the_guard_the_first_actuator_is_given_always() {
+fn without_the_guard_the_first_actuator_is_always_used() {
     let options = FaithfulOptions {
         guard: false,
         actuators: vec![Actuator::Batch, Actuator::Slice],
@@ -266,11 +271,11 @@ fn without_the_guard_the_first_actuator_is_given_always() {
 }
 
 #[test]
-fn a_program_that_waits_for_input_and_output_gets_no_long_slice_for_it() {
+fn waiting_for_input_and_output_gives_no_long_slice() {
     let mut at_locks = prepared();
     interval(&mut at_locks, &[0.75, 0.75], None);
     assert_eq!(slice(&at_locks), Some(150));
-    // As long asleep, for something that is no lock.
+    // The thread sleeps as long, but not for a lock.
     let mut at_a_disk = prepared();
     at_a_disk.scene.samples = at_locks.scene.samples.clone();
     for sample in &mut at_a_disk.scene.samples {
@@ -281,7 +286,7 @@ fn a_program_that_waits_for_input_and_output_gets_no_long_slice_for_it() {
 }
 
 #[test]
-fn programs_with_weights_are_nicer_and_go_on_being_so_with_a_slice() {
+fn weights_become_nice_values_and_stay_with_a_slice() {
     let light = Program { weight: 0.5, ..program(1, 4) };
     let mut lab = Lab::new(pure(), 4, vec![program(0, 4), light]);
     let light = ProgramId::first(1);
@@ -294,5 +299,5 @@ fn programs_with_weights_are_nicer_and_go_on_being_so_with_a_slice() {
     assert_eq!(settings.nice, Some(0));
     lab.exit(0);
     let as_found = Some(&Directive::Run(Settings::default()));
-    assert_eq!(lab.plan.directive(light), as_found, "alone, it has nobody to be nice to");
+    assert_eq!(lab.plan.directive(light), as_found, "alone, it needs no nice value");
 }

@@ -1,19 +1,19 @@
-//! From the times of training programs to a table of slices, as the paper made table I. Pure.
+//! Derives a table of slices from the times of training programs, as the paper made table I.
 //!
 //! *Source.* Section III-A: a few programs of each category (memory, CPU, high and low contention),
-//! others than those of the evaluation, were run "with varying time-quantum ranging from 10 ms to
-//! 400 ms"; each range of the scaling factor got the slice that suited its programs. How the best
-//! was told from the others, the paper does not say. Ours:
+//! different from those of the evaluation, were run "with varying time-quantum ranging from 10 ms
+//! to 400 ms". Each range of the scaling factor got the slice that suited its programs. The paper
+//! does not say how the best slice was found. Ours:
 //!
 //! - A program belongs to the row in which its scaling factor lies under plain Linux.
 //! - Everything is compared with the kernel's own slice, within rounds: in each, the geometric mean
-//!   over the row's programs of the time with a slice, against that without.
-//! - The slice with the least of these is *the best*. It counts if it is faster than the kernel's
-//!   own also by the upper end of an interval that allows for having been chosen among so many
+//!   over the row's programs of the time with a slice, relative to that without.
+//! - The slice with the smallest mean is *the best*. It counts if it is faster than the kernel's
+//!   own also by the upper end of an interval that allows for the choice among several slices
 //!   ([`comparison_of_best`]).
-//! - If not, nothing could be told apart, and the row keeps the kernel's own slice.
-//! - A row without a program takes the slice of the nearest row that has one; of two equally near
-//!   ones the shorter slice, with which others wait less.
+//! - If not, there is no significant difference, and the row keeps the kernel's own slice.
+//! - A row without a program takes the slice of the nearest row that has one. Of two equally near
+//!   ones it takes the shorter slice, with which other programs wait less.
 //!
 //! Slices need not fall from row to row, as those of table I do.
 
@@ -23,7 +23,7 @@ use cosched_core::statistics::{Estimate, Verdict, comparison_of_best, ratio_esti
 /// Rows: tenths of the scaling factor, as in table I.
 const ROWS: usize = 10;
 
-/// What was measured of one training program.
+/// The measurements of one training program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trained {
     /// Its name.
@@ -32,7 +32,8 @@ pub struct Trained {
     pub factor: f64,
     /// Seconds in each round with the kernel's own slice.
     pub kernel: Vec<f64>,
-    /// Seconds in each round with each slice, in the order of the slices; as many rounds as above.
+    /// Seconds in each round with each slice, in the order of the slices; as many rounds as in
+    /// `kernel`.
     pub with: Vec<Vec<f64>>,
 }
 
@@ -54,19 +55,19 @@ pub struct Row {
 pub enum Basis {
     /// It was the best, and faster than the kernel's own.
     Measured {
-        /// How much of the time with the kernel's own it takes.
+        /// Its time relative to the kernel's own.
         time: Estimate,
-        /// The other slices that cannot be told from it.
+        /// Other slices without a significant difference to it.
         as_good: Vec<Nanos>,
     },
-    /// Not even the best could be told from the kernel's own, which is kept.
+    /// Not even the best was significantly different from the kernel's own, which is kept.
     Undecided {
-        /// The best.
+        /// The best slice.
         best: Nanos,
-        /// How much of the time with the kernel's own that takes.
+        /// Its time relative to the kernel's own.
         time: Estimate,
     },
-    /// There was no training program: it is the slice of the row that ends here.
+    /// There was no training program. The slice is that of the row that ends here.
     Neighbour {
         /// That row's end.
         end: f64,
@@ -74,7 +75,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// In one word.
+    /// Its name in one word.
     pub fn name(&self) -> &'static str {
         match self {
             Basis::Measured { .. } => "measured",
@@ -84,7 +85,7 @@ impl Basis {
     }
 }
 
-/// The table that follows; `kernel` is the kernel's own slice. `None` without programs, slices or
+/// Derives the table; `kernel` is the kernel's own slice. `None` without programs, slices or
 /// rounds, or if a time is not positive.
 pub fn derive(programs: &[Trained], slices: &[Nanos], kernel: Nanos) -> Option<Vec<Row>> {
     let members = |row: usize| programs.iter().filter(move |program| row_of(program.factor) == row);
@@ -108,7 +109,8 @@ pub fn derive(programs: &[Trained], slices: &[Nanos], kernel: Nanos) -> Option<V
     rows.into_iter().enumerate().map(|(row, found)| found.or_else(|| nearest(row))).collect()
 }
 
-/// A row is left open at its beginning, as in [`Quanta`](super::Quanta); 0 belongs to the first.
+/// The row of a factor. A row does not include its beginning, as in [`Quanta`](super::Quanta); 0
+/// belongs to the first.
 fn row_of(factor: f64) -> usize {
     (0..ROWS - 1).find(|row| factor <= end(*row)).unwrap_or(ROWS - 1)
 }
@@ -141,8 +143,8 @@ fn measured(row: usize, own: &[&Trained], slices: &[Nanos], kernel: Nanos) -> Op
     Some(Row { end: end(row), slice, programs, basis })
 }
 
-/// The geometric mean over programs of the times in each round; `None` unless all have the same
-/// rounds, one at least.
+/// The geometric mean over programs of the times in each round. `None` unless all have equally many
+/// rounds, and at least one.
 fn means<'a>(
     own: &[&'a Trained],
     times: impl Fn(&'a Trained) -> Option<&'a Vec<f64>>,
@@ -213,8 +215,9 @@ mod tests {
         assert_eq!(table(&[trained(1.0, [1.0; 3])])[9].programs.len(), 1);
     }
 
+    /// Without a significant difference, the kernel's own slice is kept, and the row says so.
     #[test]
-    fn where_nothing_can_be_told_apart_the_kernel_s_own_slice_is_kept_and_the_row_says_so() {
+    fn without_a_significant_difference_the_slice_is_kept() {
         let mut program = trained(0.55, [1.0, 1.0, 1.0]);
         // Faster in the median, but not in every round.
         program.with[2] = [0.8, 0.9, 1.3, 0.8, 1.2, 0.9, 0.9, 1.1, 0.8, 0.95].to_vec();
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_rounds_decide_nothing_however_clear_they_look() {
+    fn too_few_rounds_decide_nothing() {
         let mut program = trained(0.55, [0.5, 1.0, 1.0]);
         program.kernel.truncate(5);
         program.with.iter_mut().for_each(|times| times.truncate(5));
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_that_cannot_be_told_from_the_best_are_named() {
+    fn slices_as_good_as_the_best_are_named() {
         let mut program = trained(0.55, [1.0, 0.8, 0.5]);
         program.with[1] = [0.4, 0.6, 0.5, 0.61, 0.39, 0.52, 0.48, 0.5, 0.55, 0.45].to_vec();
         program.with[2] = [0.5; 10].to_vec();
@@ -245,8 +248,9 @@ mod tests {
         assert!(!as_good.contains(&Nanos::from_millis(1)) && !as_good.contains(&row.slice));
     }
 
+    /// Of two rows that are equally near, the one with the shorter slice is taken.
     #[test]
-    fn a_row_without_programs_takes_from_the_nearest_and_of_two_equally_near_the_shorter_slice() {
+    fn a_row_without_programs_takes_from_the_nearest() {
         let rows = table(&[trained(0.15, [1.2, 1.0, 0.8]), trained(0.55, [0.7, 0.9, 1.1])]);
         let from = |row: usize| match rows[row].basis {
             Basis::Neighbour { end } => Some((end, rows[row].slice.as_secs_f64() * 1e3)),
@@ -258,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_that_only_seems_best_of_many_by_chance_is_hardly_ever_chosen() {
+    fn a_slice_that_is_best_by_chance_is_hardly_ever_chosen() {
         let mut random = fastrand::Rng::with_seed(5);
         let slices: Vec<Nanos> = (1..=11).map(Nanos::from_millis).collect();
         let mut noisy = || (0..10).map(|_| 0.9 + 0.2 * random.f64()).collect::<Vec<f64>>();
@@ -267,13 +271,14 @@ mod tests {
             let program = Trained { name: "p".into(), factor: 0.5, kernel: noisy(), with };
             derive(&[program], &slices, KERNEL).unwrap()[4].basis.name() == "measured"
         });
-        // 2.5 of 100 tables of one row are allowed to; without the allowance for eleven slices it is several times as many.
+        // 2.5 of 100 tables of one row are allowed to; without the allowance for eleven slices
+        // there are several times as many.
         let chosen = chosen.count();
         assert!(chosen <= 16, "{chosen} of 400");
     }
 
     #[test]
-    fn nothing_comes_of_nothing() {
+    fn without_programs_there_is_no_table() {
         assert_eq!(derive(&[], &slices(), KERNEL), None);
         assert_eq!(derive(&[trained(0.5, [1.0; 3])], &[], KERNEL), None);
         let none = Trained { kernel: vec![], with: vec![vec![]; 3], ..trained(0.5, [1.0; 3]) };

@@ -1,19 +1,19 @@
 //! How programs of different weights share CPUs: by nice values.
 //!
 //! The kernel shares CPUs by thread, and gives a thread 1.25 times as much for each step of its
-//! nice value. A program's threads together are to get what its weight says, so each of them weighs
-//! the program's weight over the number of its threads. The heaviest stays as found, and the others
-//! become nicer: that is allowed to everybody. (To take it back is not; where it could not be taken
-//! back, the machine refuses it.)
+//! nice value. A program's threads together are to get its weight, so each of them weighs the
+//! program's weight over the number of its threads. The heaviest threads keep their nice value, and
+//! the others get a higher one, which every user may do. (Lowering it again needs a permission;
+//! where it could not be lowered again, the machine refuses the change.)
 //!
-//! Without weights, nothing: then all threads of all programs are equals, as under the plain
+//! Without weights nothing changes: all threads of all programs are equals, as under the plain
 //! kernel.
 
 use cosched_core::Program;
 
-/// What a step of the nice value is worth.
+/// The factor of a step of the nice value.
 const STEP: f64 = 1.25;
-/// The nicest.
+/// The highest nice value.
 const NICEST: f64 = 19.0;
 
 /// For each program the nice value to add, where weights differ.
@@ -34,13 +34,13 @@ mod tests {
     use crate::testkit::program;
 
     #[test]
-    fn a_program_of_half_the_weight_is_three_steps_nicer() {
+    fn half_the_weight_is_three_nice_steps() {
         let light = Program { weight: 0.5, ..program(1, 4) };
         assert_eq!(nice_values(&[program(0, 4), light]), [Some(0), Some(3)]);
     }
 
     #[test]
-    fn threads_share_what_their_program_has() {
+    fn threads_share_the_weight_of_their_program() {
         let many = Program { weight: 2.0, ..program(1, 8) };
         // 2 over 8 threads is half of 1 over 2.
         assert_eq!(nice_values(&[program(0, 2), many]), [Some(0), Some(3)]);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_nicer_than_the_nicest() {
+    fn no_nice_value_is_above_the_highest() {
         let light = Program { weight: 0.01, ..program(1, 1000) };
         assert_eq!(nice_values(&[program(0, 1), light])[1], Some(19));
     }

@@ -1,45 +1,46 @@
-//! The thread counts with which all programs together get most done, and none at another's expense.
+//! The thread counts with which all programs together make most progress, and none at another's
+//! expense.
 //!
-//! *Problem.* A thread more makes its program faster, and may cost another program its place beside
-//! it: the round is a quantum longer for everybody.
+//! *Problem.* One more thread makes its program faster, and may leave no room for another program:
+//! the round is then a quantum longer for every program.
 //!
 //! *Idea.* A program that is `s` times as fast as with one thread and has one quantum in a round of
 //! `t` makes progress at the rate `s / t`. The best counts are those whose rates have the largest
-//! product. A product asks for all of them: twice as fast for one weighs as much as half as fast
-//! for another (the solution of Nash's bargaining problem). Its logarithm is `sum of ln s -
-//! programs * ln t`, where `t` is what the policy makes of these counts.
+//! product. A product takes all of them into account: twice as fast for one weighs as much as half
+//! as fast for another (the solution of Nash's bargaining problem). Its logarithm is `sum of ln s -
+//! programs * ln t`, where the policy gives `t` for these counts.
 //!
 //! *Algorithm.* Every common limit (1, 2, 4, ..., all CPUs, and an even share of them) is tried on
-//! all programs, from the lowest; what is not better than a lower one by more than a tie is not
-//! taken, since threads that bring nothing cost synchronisation. From the best of these, and from
-//! the counts in force, single programs' counts are changed as long as that helps, where there are
-//! few programs. At last, what is in force stays unless the new counts are better by more than
+//! all programs, from the lowest. A limit has to be better than a lower one by more than a tie,
+//! since threads that gain nothing cost synchronisation. Starting with the best limit, and with the
+//! counts in force, single programs' counts are changed as long as that helps, where there are few
+//! programs. At last, the counts in force stay unless the new ones are better by more than
 //! [`WORTHWHILE`].
 //!
 //! Ours: the thesis names no algorithm (section 4.2).
 
-/// A product that is larger by less is as large: the logarithm of it.
+/// The logarithm of products differs by less than this where they are equal.
 const TIE: f64 = 0.005;
-/// What a change has to bring: the logarithm of the product.
+/// The least gain of a change, in the logarithm of the product.
 const WORTHWHILE: f64 = 0.02;
-/// With more programs than this, single counts are not looked at.
+/// With more programs than this, single counts are not tried.
 const FEW: usize = 16;
-/// With more threads than this, not every count is looked at.
+/// With more threads than this, not every count is tried.
 const MANY_THREADS: u16 = 32;
-/// More often than this, nothing is gone through.
+/// The largest number of passes.
 const SWEEPS: usize = 4;
 
-/// What there is to choose from.
+/// The input of a choice.
 pub(super) struct Choice<'a> {
     /// The most threads of each program, from 1.
     pub(super) most: &'a [u16],
     pub(super) cpus: usize,
-    /// How fast a program is with a count.
+    /// The speed of a program with a count.
     pub(super) speed: &'a dyn Fn(usize, u16) -> f64,
-    /// How many quanta a round has, or how many it would take to serve everybody once, with these
-    /// counts.
+    /// How many quanta a round has with these counts, or how many it would take to serve every
+    /// program once.
     pub(super) turns: &'a dyn Fn(&[u16]) -> f64,
-    /// How many programs wait for a round, those included whose counts cannot be chosen.
+    /// How many programs wait for a round, including those whose counts cannot be chosen.
     pub(super) programs: usize,
 }
 
@@ -49,7 +50,7 @@ impl Choice<'_> {
         speeds.sum::<f64>() - self.programs as f64 * (self.turns)(counts).ln()
     }
 
-    /// The best counts; `now` are those in force, where that is known of all.
+    /// The best counts; `now` are those in force, if they are known for all.
     pub(super) fn best(&self, now: Option<&[u16]>) -> Vec<u16> {
         let mut found = self.limited(1);
         let mut worth = self.worth(&found);
@@ -62,7 +63,7 @@ impl Choice<'_> {
         }
         self.refine(&mut found, &mut worth);
         let Some(now) = now else { return found };
-        // What is in force may be more than is asked for now.
+        // Counts in force may be above the present requests.
         let now: Vec<u16> =
             now.iter().zip(self.most).map(|(n, most)| (*n).clamp(1, *most)).collect();
         let (mut kept, mut others) = (now.clone(), self.worth(&now));
@@ -73,12 +74,12 @@ impl Choice<'_> {
         if others >= worth { kept } else { found }
     }
 
-    /// Each as many as it asks for, up to a limit.
+    /// The request of each program, up to a limit.
     fn limited(&self, limit: u16) -> Vec<u16> {
         self.most.iter().map(|most| limit.clamp(1, *most)).collect()
     }
 
-    /// Ascending, from 2.
+    /// The limits, ascending, from 2.
     fn limits(&self) -> Vec<u16> {
         let cpus = u16::try_from(self.cpus).unwrap_or(u16::MAX).max(1);
         let even = cpus / u16::try_from(self.programs.max(1)).unwrap_or(u16::MAX);
@@ -89,8 +90,8 @@ impl Choice<'_> {
         limits
     }
 
-    /// Takes threads from a program for another one, if that helps: where all CPUs are taken, no
-    /// count alone can rise.
+    /// Moves threads from one program to another, if that helps: where all CPUs are taken, no
+    /// single count can rise.
     fn give(&self, counts: &mut [u16], from: usize, worth: &mut f64) {
         for to in (0..counts.len()).filter(|to| *to != from) {
             for threads in [counts[from] / 2, 1] {
@@ -136,7 +137,7 @@ impl Choice<'_> {
     }
 }
 
-/// Counts to look at, ascending.
+/// Counts to try, ascending.
 fn candidates(now: u16, most: u16) -> Vec<u16> {
     if most <= MANY_THREADS {
         return (1..=most).filter(|count| *count != now).collect();
@@ -149,8 +150,8 @@ fn candidates(now: u16, most: u16) -> Vec<u16> {
 mod tests {
     use super::*;
 
-    /// The best counts for programs that ask for `most` each, with a share of work that only one
-    /// thread can do, where all that fits beside each other runs at once.
+    /// The best counts for programs that request `most` each, with a share of work that only one
+    /// thread can do. Programs run at once if they fit together.
     fn best(most: &[u16], serial: &[f64], cpus: usize) -> Vec<u16> {
         let amdahl = |i: usize, n: u16| 1.0 / (serial[i] + (1.0 - serial[i]) / f64::from(n));
         let turns = |counts: &[u16]| {
@@ -161,26 +162,27 @@ mod tests {
     }
 
     #[test]
-    fn a_program_alone_gets_what_it_asks_for_and_no_more_than_helps() {
+    fn a_program_alone_gets_its_request_as_far_as_it_helps() {
         assert_eq!(best(&[4], &[0.1], 4), [4]);
         assert_eq!(best(&[4], &[1.0], 4), [1]);
     }
 
+    /// Threads that gain less than they cost are not given.
     #[test]
-    fn where_threads_bring_less_than_they_cost_everybody_gets_one() {
+    fn every_program_gets_one_thread_where_more_cost_more() {
         assert_eq!(best(&[2; 4], &[0.3; 4], 2), [1; 4]);
         assert_eq!(best(&[2; 4], &[0.0; 4], 2), [1; 4], "no worse, and less to synchronise");
     }
 
     #[test]
-    fn cpus_that_are_there_for_everybody_are_used() {
+    fn cpus_are_not_left_idle_where_there_are_enough() {
         assert_eq!(best(&[8; 2], &[0.0; 2], 8), [4; 2]);
         let unequal = best(&[8; 2], &[0.0, 0.9], 8);
         assert!(unequal[0] > 4 && unequal[1] < 4, "{unequal:?}");
     }
 
     #[test]
-    fn what_is_in_force_stays_unless_it_is_clearly_worse() {
+    fn counts_in_force_stay_unless_they_are_clearly_worse() {
         let speed = |_: usize, n: u16| f64::from(n).powf(0.99);
         let turns = |counts: &[u16]| (f64::from(counts.iter().sum::<u16>()) / 2.0).max(1.0);
         let choice = Choice { most: &[2; 2], cpus: 2, speed: &speed, turns: &turns, programs: 2 };
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_for_less_than_it_has_gets_what_it_asks_for() {
+    fn a_program_that_requests_less_gets_less() {
         let turns = |_: &[u16]| 1.0;
         let speed = |_: usize, n: u16| f64::from(n);
         let choice = Choice { most: &[1], cpus: 4, speed: &speed, turns: &turns, programs: 1 };
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_programs_are_decided_by_common_limits_alone() {
+    fn many_programs_are_decided_by_common_limits_only() {
         let most = [8; 200];
         assert_eq!(best(&most, &[0.05; 200], 8), [1; 200]);
     }

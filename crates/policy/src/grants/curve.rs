@@ -1,27 +1,27 @@
-//! How fast a program is with how many threads, as far as that is known.
+//! A program's speed by thread count, as far as that is known.
 //!
-//! *Problem.* What a thread more or less changes is known only where it was tried, and what was
-//! tried some phases ago may not be so any more.
+//! *Problem.* The effect of a further thread is known only where it was tried, and a result from
+//! some phases ago may no longer hold.
 //!
 //! *Idea.* Progress per running time is kept for each thread count that was in force: progress
 //! ticks where the program reports them, else instructions, else CPU time outside the kernel. For a
-//! count that was not tried, the nearest one that was (by ratio) is taken, with the *shape* of the
-//! curve between them: that of the program's times alone with several counts, where these are
-//! known, else perfect scaling. So who is not known is taken to lose by fewer threads all that can
-//! be lost.
+//! count that was not tried, the nearest one that was (by ratio) is used, with the *shape* of the
+//! curve between them. The shape is that of the program's times alone with several counts, if these
+//! are known, and else perfect scaling. An unknown program is therefore assumed to lose as much as
+//! possible by fewer threads.
 //!
-//! Limits: instructions and CPU time of threads that spin are no progress, so what they show is at
-//! worst perfect scaling; a program that is slower with more threads for that reason is found by
-//! its ticks or its profile only.
+//! *Limits.* Instructions and CPU time of threads that spin are no progress; the error makes the
+//! program seem to scale perfectly at worst. A program that is slower with more threads for that
+//! reason is found only by its ticks or its profile.
 
 use cosched_core::{Nanos, Sample, Speedup};
 
-/// Of how many readings, about, the mean is kept.
+/// The mean is kept over about this many readings.
 const REMEMBERED: f64 = 8.0;
-/// What was read longer ago may be so no more: the next reading takes its place.
+/// An older reading may no longer hold: the next reading replaces it.
 const FRESH: Nanos = Nanos::from_secs(60);
 
-/// What progress is told by; from the best.
+/// The unit of progress, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Basis {
     Ticks,
@@ -57,8 +57,8 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// With so many threads, such progress was made in such a time. Readings of another kind say
-    /// nothing of each other: the better kind stays.
+    /// Adds progress that was made with this many threads in this time. Readings of different kinds
+    /// cannot be compared: the better kind stays.
     pub(super) fn learn(&mut self, threads: u16, progress: (Basis, f64), ran: Nanos, now: Nanos) {
         let rank = |basis: Basis| basis as u8;
         match self.basis {
@@ -80,18 +80,18 @@ impl Curve {
         }
     }
 
-    /// Whether it was read with so many threads, and not too long ago.
+    /// Whether there is a reading with this many threads that is not too old.
     pub(super) fn is_fresh(&self, threads: u16, now: Nanos) -> bool {
         self.read(threads).is_some_and(|(_, at)| now.since(at) < FRESH)
     }
 
-    /// How often and when it was last read with so many threads, if it was.
+    /// The number of readings with this many threads, and the time of the last one.
     pub(super) fn read(&self, threads: u16) -> Option<(f64, Nanos)> {
         let point = self.points.iter().find(|point| point.threads == threads)?;
         Some((point.readings, point.at))
     }
 
-    /// The speed with so many threads, in a unit of its own.
+    /// The speed with this many threads, in a unit of its own.
     pub(super) fn speed(&self, threads: u16, alone: Option<&Speedup>) -> f64 {
         let shape =
             |n: u16| alone.map_or(f64::from(n), |alone| alone.speed(n)).max(f64::MIN_POSITIVE);
@@ -122,14 +122,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_tried_scales_from_the_nearest_that_was() {
+    fn untried_counts_scale_from_the_nearest_tried_one() {
         let known = curve(&[(2, 3.0), (8, 6.0)]);
         assert_eq!([1, 2, 3, 8, 16].map(|n| known.speed(n, None)), [1.5, 3.0, 4.5, 6.0, 12.0]);
         assert_eq!(curve(&[]).speed(4, None), 4.0);
     }
 
+    /// Without readings and profile, the guess is perfect scaling.
     #[test]
-    fn the_shape_of_a_profile_goes_before_perfect_scaling_and_what_was_read_before_both() {
+    fn readings_go_before_the_profile_and_it_before_a_guess() {
         let times = [(1, SECOND), (2, SECOND * 4 / 5)];
         let alone = Speedup::new(&times);
         assert_eq!(curve(&[]).speed(2, alone.as_ref()), 1.25);
@@ -148,8 +149,9 @@ mod tests {
         assert_eq!(known.speed(2, None), 9.0);
     }
 
+    /// A reading of a worse kind never replaces one of a better kind.
     #[test]
-    fn a_better_kind_of_reading_takes_the_place_of_a_worse_one_and_never_the_reverse() {
+    fn a_better_kind_of_reading_replaces_a_worse_one() {
         let mut known = curve(&[(2, 3.0)]);
         known.learn(1, (Basis::UserTime, 9.0), SECOND, SECOND);
         assert_eq!(known.speed(1, None), 1.5);
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_progress_before_instructions_and_user_time() {
+    fn ticks_come_before_instructions_and_user_time() {
         let id = cosched_core::ProgramId::first(0);
         let user = Sample { user_time: Some(SECOND), ..Sample::empty(id, Nanos::ZERO, SECOND) };
         let instructions = Sample { instructions: Some(7), ..user };

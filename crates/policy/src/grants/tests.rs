@@ -10,7 +10,7 @@ const BOTH: [Kind; 2] = [Kind::AdaptiveGreedy, Kind::AdaptiveMinwait];
 
 type AnyLab = Lab<Box<dyn Policy + Send>>;
 
-/// Programs that ask for these numbers of threads.
+/// Programs that request these numbers of threads.
 fn malleable(threads: &[u16]) -> Vec<Program> {
     let program =
         |(slot, n): (usize, &u16)| Program { malleable: true, ..program(slot as u16, *n) };
@@ -21,7 +21,7 @@ fn lab(kind: Kind, cpus: u16, programs: Vec<Program>) -> AnyLab {
     Lab::new(kind.build(&Options::default()).unwrap(), cpus, programs)
 }
 
-/// A program asks for two threads.
+/// A program requests two threads.
 fn asks(slot: u16) -> Cause {
     Cause::Requested { program: ProgramId::first(slot), threads: 2, blocked: true }
 }
@@ -33,14 +33,14 @@ fn grant(plan: &Plan, slot: u16) -> Option<u16> {
     }
 }
 
-/// The threads that each has in the present quantum; 0: it does not run.
+/// The threads of each program in the present quantum; 0: it does not run.
 fn threads(lab: &AnyLab) -> Vec<u16> {
     let threads = |p: &Program| if p.state == ProgramState::Running { p.granted } else { 0 };
     lab.scene.programs.iter().map(threads).collect()
 }
 
-/// Lets the present quantum pass, in which programs make this progress with so many threads, and
-/// tells what was read.
+/// Lets the present quantum pass, in which programs make this progress by their thread counts, and
+/// delivers the readings.
 fn pass(lab: &mut AnyLab, rate: fn(u16) -> f64) {
     let Some(at) = lab.next_wake() else { panic!("nothing is to come") };
     let (from, seconds) = (lab.scene.now, (at - lab.scene.now).as_secs_f64());
@@ -54,8 +54,9 @@ fn pass(lab: &mut AnyLab, rate: fn(u16) -> f64) {
     lab.wake_reading();
 }
 
+/// Programs that would take turns with all their threads run together with few.
 #[test]
-fn programs_that_would_take_turns_with_all_threads_run_side_by_side_with_few() {
+fn programs_run_together_with_few_threads_each() {
     for kind in BOTH {
         let mut lab = lab(kind, 2, malleable(&[2; 4]));
         assert_eq!(threads(&lab), [1, 1, 0, 0], "{kind}");
@@ -64,8 +65,9 @@ fn programs_that_would_take_turns_with_all_threads_run_side_by_side_with_few() {
     }
 }
 
+/// Programs that cannot change their threads get no limit, and keep the threads that they have.
 #[test]
-fn programs_that_cannot_change_their_threads_are_granted_none_and_keep_what_they_have() {
+fn programs_of_fixed_threads_get_no_thread_limit() {
     for kind in BOTH {
         let mut programs = malleable(&[2, 2]);
         programs[0].malleable = false;
@@ -77,8 +79,9 @@ fn programs_that_cannot_change_their_threads_are_granted_none_and_keep_what_they
     }
 }
 
+/// Thread limits are decided again in each quantum.
 #[test]
-fn a_program_alone_has_all_that_it_asks_for_and_counts_are_decided_again_each_quantum() {
+fn a_program_alone_has_all_threads_that_it_requests() {
     for kind in BOTH {
         let lab = lab(kind, 4, malleable(&[4]));
         assert_eq!((grant(&lab.plan, 0), lab.next_wake()), (Some(4), Some(QUANTUM)), "{kind}");
@@ -87,13 +90,14 @@ fn a_program_alone_has_all_that_it_asks_for_and_counts_are_decided_again_each_qu
     }
 }
 
-/// The CPUs that each is bound to; `None`: to none.
+/// How many CPUs each program is bound to; `None`: it is not bound.
 fn bound(lab: &AnyLab) -> Vec<Option<usize>> {
     lab.scene.programs.iter().map(|program| program.cpus.map(|cpus| cpus.len())).collect()
 }
 
+/// A program without a request is bound to fewer CPUs once it has run for a while.
 #[test]
-fn a_program_sees_all_cpus_until_it_asks_for_threads_or_has_run_for_a_while() {
+fn a_program_sees_all_cpus_until_its_first_request() {
     for kind in BOTH {
         let mut lab = lab(kind, 2, malleable(&[2, 2]));
         assert_eq!((threads(&lab), bound(&lab)), (vec![1, 1], vec![None, None]), "{kind}");
@@ -108,18 +112,19 @@ fn a_program_sees_all_cpus_until_it_asks_for_threads_or_has_run_for_a_while() {
     }
 }
 
+/// Programs without a request are packed as if they had one thread.
 #[test]
-fn programs_that_have_not_asked_for_threads_yet_are_packed_as_if_they_had_one() {
+fn programs_without_a_request_count_as_one_thread() {
     let mut lab = lab(Kind::AdaptiveGreedy, 2, malleable(&[2; 3]));
     let running = |lab: &AnyLab| threads(lab).iter().filter(|threads| **threads > 0).count();
-    assert_eq!(running(&lab), 2, "two that load, beside each other");
+    assert_eq!(running(&lab), 2, "two that load run together");
     lab.tell(&[asks(0), asks(1), asks(2)]);
     lab.wake();
     lab.wake();
     assert_eq!(running(&lab), 1, "there is no even share for three, so they take turns");
 }
 
-/// Lets quanta pass in which programs use so many CPUs each, by slot.
+/// Lets quanta pass in which programs use this many CPUs each, by slot.
 fn pass_using(lab: &mut AnyLab, quanta: usize, used: [f64; 3]) {
     for _ in 0..quanta {
         let (Some(at), from) = (lab.next_wake(), lab.scene.now) else {
@@ -138,8 +143,9 @@ fn pass_using(lab: &mut AnyLab, quanta: usize, used: [f64; 3]) {
     }
 }
 
+/// Programs that use one CPU of two run together and unbound, until they use more.
 #[test]
-fn programs_that_use_one_cpu_of_their_two_run_beside_each_other_and_unbound_until_they_use_more() {
+fn programs_that_use_half_their_cpus_run_unbound() {
     let mut lab = lab(Kind::AdaptiveGreedy, 2, malleable(&[2; 3]));
     lab.tell(&[asks(0), asks(1), asks(2)]);
     let beside = |lab: &AnyLab| threads(lab).iter().filter(|threads| **threads > 0).count();
@@ -158,16 +164,17 @@ fn programs_that_use_one_cpu_of_their_two_run_beside_each_other_and_unbound_unti
     assert_eq!(beside(&lab), 1);
 }
 
+/// Threads that a program no longer requests go to the others at the next decision.
 #[test]
-fn what_one_asks_for_no_more_goes_to_the_others_at_the_next_decision() {
+fn threads_no_longer_requested_go_to_the_others() {
     for kind in BOTH {
         let mut lab = lab(kind, 4, malleable(&[4, 4]));
         assert_eq!(threads(&lab), [2, 2], "{kind}");
         let program = ProgramId::first(0);
         lab.scene.programs[0].requested = 1;
         lab.tell(&[Cause::Requested { program, threads: 1, blocked: true }]);
-        assert!(lab.plan.programs.is_empty(), "it is answered with what stands");
-        // It has asked for four in this quantum, too.
+        assert!(lab.plan.programs.is_empty(), "it is answered with the present limit");
+        // It has also requested four in this quantum.
         lab.wake();
         lab.wake();
         assert_eq!(threads(&lab), [1, 3], "{kind}");
@@ -175,7 +182,7 @@ fn what_one_asks_for_no_more_goes_to_the_others_at_the_next_decision() {
 }
 
 #[test]
-fn a_profile_tells_who_is_faster_with_all_threads_in_turn() {
+fn profiles_show_that_all_threads_in_turn_are_faster() {
     let alone = |both: u64| {
         let times = [(1, Nanos::from_millis(1000)), (2, Nanos::from_millis(both))];
         Speedup::new(&times)
@@ -194,8 +201,9 @@ fn a_profile_tells_who_is_faster_with_all_threads_in_turn() {
     }
 }
 
+/// Trials take a hundredth of the time.
 #[test]
-fn trials_find_that_a_program_is_faster_with_fewer_threads_and_take_a_hundredth_of_the_time() {
+fn trials_find_that_fewer_threads_are_faster() {
     for kind in BOTH {
         let mut lab = lab(kind, 4, malleable(&[4]));
         let mut granted = Vec::new();
@@ -231,8 +239,9 @@ fn a_trial_that_shows_nothing_better_is_undone() {
     }
 }
 
+/// Where nothing can be measured, nothing is tried, and soon nothing is sampled.
 #[test]
-fn where_nothing_can_be_measured_nothing_is_tried_and_soon_nobody_looks() {
+fn without_measurements_nothing_is_tried() {
     for kind in BOTH {
         let mut lab = lab(kind, 4, malleable(&[4]));
         for _ in 0..500 {
@@ -245,7 +254,7 @@ fn where_nothing_can_be_measured_nothing_is_tried_and_soon_nobody_looks() {
 }
 
 #[test]
-fn newcomers_and_those_who_stay_share_the_cpus_from_the_next_decision_on() {
+fn newcomers_share_the_cpus_from_the_next_decision_on() {
     for kind in BOTH {
         let mut lab = lab(kind, 4, malleable(&[4]));
         lab.pass(QUANTUM / 2);
@@ -261,8 +270,9 @@ fn newcomers_and_those_who_stay_share_the_cpus_from_the_next_decision_on() {
 proptest! {
     #![proptest_config(cases(200))]
 
+    /// Thread limits fit the CPUs for any requests, arrivals and ends.
     #[test]
-    fn whatever_is_asked_for_and_whoever_comes_and_goes_grants_fit_the_cpus_and_all_are_served(
+    fn thread_limits_fit_the_cpus_and_all_are_served(
         kind in prop_oneof![Just(BOTH[0]), Just(BOTH[1])],
         cpus in 1u16..9,
         threads in prop::collection::vec((1u16..12, any::<bool>()), 1..8),
@@ -274,7 +284,7 @@ proptest! {
             program.malleable = *malleable;
             program.asked = if *malleable { *threads } else { (*threads).min(cpus) };
             program.requested = program.asked;
-            // Before, it is bound to nothing.
+            // Before that, it is not bound.
             program.ran = LOADED;
         }
         let mut lab = lab(kind, cpus, programs);

@@ -1,36 +1,37 @@
-//! How far programs have come in a moment, as far as the machine can tell.
+//! Programs' progress in a moment, as far as the machine can tell.
 //!
-//! Instructions where they are counted, else CPU time outside the kernel. A moment may come in
-//! several samples, since programs are measured for other reasons, too. Two moments are compared
-//! only where the same programs are known in the same way in both: instructions say nothing against
-//! seconds.
+//! Progress is in instructions where they are counted, else in CPU time outside the kernel. A
+//! moment may have several samples, since programs are measured for other reasons, too. Two moments
+//! are compared only where the programs and the units are equal in both: instructions cannot be
+//! compared with seconds.
 
 use std::collections::BTreeMap;
 
 use cosched_core::{Nanos, ProgramId, Quality, Sample};
 
-/// Part of a CPU that is added to every program's progress, so that one that idles decides nothing.
+/// Part of a CPU that is added to every program's progress, so that an idle program decides
+/// nothing.
 const FLOOR: f64 = 0.01;
 
-/// What every program has done in a moment.
+/// The progress of every program in a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Progress(BTreeMap<ProgramId, Part>);
 
-/// What one program has done in a moment, as far as that is known.
+/// The progress of one program in a moment, as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Part {
     seconds: f64,
-    /// Thousands of millions, which make about the progress of a second; `None` if they were not
+    /// Instructions in units of 10^9, about the progress of a second; `None` if they were not
     /// counted all the time.
     instructions: Option<f64>,
-    /// Outside the kernel; likewise.
+    /// CPU time outside the kernel; `None` if it was not measured all the time.
     user_seconds: Option<f64>,
     is_exact: bool,
-    /// It did not run, and nothing is counted of a program that does not run.
+    /// It did not run: nothing is counted of a program that does not run.
     is_idle: bool,
 }
 
-/// How progress is told.
+/// The unit of progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Unit {
     Instructions,
@@ -38,7 +39,7 @@ enum Unit {
 }
 
 impl Part {
-    /// Progress per second; nothing at all is the same in every unit.
+    /// Progress per second; zero is equal in every unit.
     fn rate(&self) -> Option<(f64, Option<Unit>)> {
         match (self.instructions, self.user_seconds) {
             _ if self.is_idle => Some((0.0, None)),
@@ -50,7 +51,7 @@ impl Part {
 }
 
 impl Progress {
-    /// Takes in what a sample tells of a program.
+    /// Adds a program's sample.
     pub(super) fn add(&mut self, sample: &Sample) {
         let seconds = (sample.to - sample.from).as_secs_f64();
         if sample.thread.is_some() || seconds <= 0.0 {
@@ -76,16 +77,15 @@ impl Progress {
         part.is_idle = false;
     }
 
-    /// Whether some program's is only known in ticks.
+    /// Whether the progress of any program is only known in ticks of the kernel.
     pub(super) fn is_coarse(&self) -> bool {
         let in_ticks =
             |part: &Part| matches!(part.rate(), Some((_, Some(Unit::Time)))) && !part.is_exact;
         self.0.values().any(in_ticks)
     }
 
-    /// The logarithm of the progress here over that there, the mean over the programs of which
-    /// something is known; `None` if they are not the same in both, or not known in the same way,
-    /// or if there are none.
+    /// The logarithm of the progress here over that there, the mean over the programs with known
+    /// progress. `None` if the programs or units are not equal in both, or if there are none.
     pub(super) fn log_ratio(&self, without: &Progress) -> Option<f64> {
         let known = |progress: &Progress| -> Vec<(ProgramId, f64, Option<Unit>)> {
             let rates = progress.0.iter().map(|(id, part)| (*id, part.rate()));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_are_not_held_against_seconds() {
+    fn instructions_are_not_compared_with_seconds() {
         let counted = progress(&[sample(A, 0.5, Some(2_000_000_000))]);
         let not_counted = progress(&[sample(A, 0.5, None)]);
         assert_eq!(counted.log_ratio(&not_counted), None);
@@ -136,8 +136,9 @@ mod tests {
         assert_eq!(partly.log_ratio(&not_counted), Some(0.0));
     }
 
+    /// A program that is idle now and then does not keep the others from being compared.
     #[test]
-    fn a_program_that_idles_now_and_then_does_not_keep_the_others_from_being_compared() {
+    fn an_occasionally_idle_program_is_still_compared() {
         let idle = Sample { user_time: None, ..sample(B, 0.0, None) };
         let with = progress(&[sample(A, 1.0, None), idle]);
         let without = progress(&[sample(A, 0.5, None), sample(B, 0.0001, None)]);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_parts_is_added_up() {
+    fn samples_of_one_moment_are_added_up() {
         let whole = progress(&[Sample { to: SECOND * 2, ..sample(A, 1.0, None) }]);
         let parts = progress(&[sample(A, 0.9, None), sample(A, 0.1, None)]);
         assert!(whole.log_ratio(&parts).is_some_and(|ratio| ratio.abs() < 1e-9));

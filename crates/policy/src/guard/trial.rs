@@ -1,23 +1,23 @@
-//! Whether a program is faster one way than another: trials that go to and fro between the two.
+//! Trials of whether a program is faster with one setting than with another: the two alternate.
 //!
-//! *Problem.* To forbid that siblings take CPUs from each other, or to bind those that wait alike
-//! to one socket, makes some programs faster, some slower, and which is which depends on how long
-//! locks are held, on the load, and on the phase that a program is in. The papers have no answer to
-//! that: they apply what they found, and look no more.
+//! *Problem.* An actuator that keeps siblings from taking CPUs from each other makes some programs
+//! faster and some slower, and so does binding threads that wait alike to one socket. The result
+//! depends on how long locks are held, on the load, and on the program's phase. The papers have no
+//! answer to that: they apply what they found, and do not check the result.
 //!
-//! *Idea.* Like is compared with like. A trial gives a program the new way for a moment, takes it
-//! back for a moment, and so on; each moment is compared with its neighbour only, so that drifts of
-//! the program and of the machine cancel. Which of two neighbours comes first is as good as chance,
-//! or a program whose phases keep step with the moments would decide by its phases. Whether the
-//! difference is more than noise is asked of the pairs (Student's t, sequentially): the trial ends
-//! as soon as the answer is clear, and after [`MOST_PAIRS`] at the latest. What was not shown to be
-//! faster is not kept.
+//! *Idea.* Only equal conditions are compared. A trial gives a program the new setting for a
+//! moment, takes it back for a moment, and so on. Each moment is compared with its neighbour only,
+//! so that drifts of the program and of the machine cancel. The order of two neighbours is
+//! pseudo-random, or a program whose phases keep step with the moments would decide by its phases.
+//! A sequential test of the pairs (Student's t) shows whether the difference is more than noise.
+//! The trial ends as soon as the answer is clear, and after [`MOST_PAIRS`] at the latest. What was
+//! not shown to be faster is not kept.
 //!
-//! *Progress* of a moment is what the machine can tell of it: instructions where they are counted,
-//! else CPU time outside the kernel. Threads that fight for locks lose time asleep or in the
-//! kernel. docs/measurements.md compares this measure with the true speed. The measure is wrong
-//! where the lock's own cache line is what all threads wait for. Where several programs run, the
-//! geometric mean over all of them counts, so that no program wins at another's expense.
+//! *Progress* of a moment is in instructions where they are counted, else in CPU time outside the
+//! kernel. Threads that contend for locks lose time asleep or in the kernel. docs/measurements.md
+//! compares this measure with the true speed. The measure is wrong where all threads wait for the
+//! lock's own cache line. Where several programs run, the geometric mean over all of them counts,
+//! so that no program gains at another's expense.
 //!
 //! Ours: the papers have no guard.
 
@@ -25,46 +25,45 @@ use cosched_core::{Nanos, ProgramId, Sample};
 
 use super::progress::Progress;
 
-/// How long the parts of a moment are.
+/// The lengths of the parts of a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Lengths {
-    /// At its beginning nothing is measured: threads still are where they were, and have deadlines
-    /// from before.
+    /// The time at the beginning without measurement: threads are still in their old places, and
+    /// have old deadlines.
     pub(crate) settle: Nanos,
-    /// How long is measured where user time is exact, or instructions are there.
+    /// The measured time where user time is exact, or instructions are counted.
     pub(crate) moment: Nanos,
 }
 
-/// How much longer for each thread: every change is some 20 us of work for each.
+/// Additional time for each thread: every change costs some 20 us for each.
 const FOR_EACH_THREAD: Nanos = Nanos::from_micros(500);
-/// How long where user time comes in ticks of ten milliseconds.
+/// The measured time where user time is in ticks of ten milliseconds.
 const LONG_MOMENT: Nanos = Nanos::from_millis(500);
 /// Pairs of moments before any answer.
 const FEWEST_PAIRS: usize = 5;
 /// Pairs after which no further answer is waited for.
 pub(super) const MOST_PAIRS: usize = 10;
-/// How much faster is worth a change.
+/// The least gain that is worth a change.
 const WORTHWHILE: f64 = 0.02;
-/// Standard errors between an answer and doubt: one-sided 3 % for the fewest pairs. Since it is
-/// asked again after each further pair, chance gets by more often than that; what it lets by has to
-/// show itself again soon.
+/// Standard errors for a clear answer: one-sided 3 % for the fewest pairs. The test is repeated
+/// after each further pair, so chance passes more often than that. What passes is tried again soon.
 const CLEAR: f64 = 2.6;
-/// Standard errors above the mean up to which there is hope: a trial costs, too, and what is missed
-/// comes again.
+/// Standard errors above the mean within which a trial goes on: a trial costs time, and a missed
+/// gain is tried again.
 const HOPE: f64 = 1.0;
 
-/// One way against another, on one program.
+/// One setting against another, on one program.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial<W> {
     pub(super) program: ProgramId,
     pub(super) candidate: W,
     pub(super) incumbent: W,
-    /// Tells which comes first, so that two trials do not go the same way.
+    /// Decides on the order, so that two trials differ in it.
     number: u64,
     moment: Nanos,
     /// How many moments are over.
     moments: usize,
-    /// What was heard of the present moment so far: it may come in several samples.
+    /// Progress in the present moment so far: it may have several samples.
     present: Progress,
     /// Progress in the first moment of the present pair.
     first: Option<Progress>,
@@ -72,19 +71,20 @@ pub(super) struct Trial<W> {
     pairs: Vec<f64>,
 }
 
-/// What a moment has shown.
+/// The result of a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Finding {
-    /// Nothing final: the next moment is to come.
+    /// No result yet: the trial goes on.
     Open,
     /// The candidate is faster: progress with it over progress without.
     Faster(f64),
-    /// It is not, or not by enough to be told.
+    /// The candidate is not faster, or not by a significant difference: progress with it over
+    /// progress without.
     NotFaster(f64),
 }
 
 impl<W> Trial<W> {
-    /// The trial with this number, of a program with so many threads.
+    /// The trial with this number, of a program with this many threads.
     pub(super) fn new(
         program: ProgramId,
         number: u64,
@@ -106,8 +106,8 @@ impl<W> Trial<W> {
         }
     }
 
-    /// What the program has in the present moment: with, without, without, with, or the other way
-    /// round, so that a drift cancels in each four of them.
+    /// The program's setting in the present moment: with, without, without, with, or the reverse,
+    /// so that a drift cancels in each four of them.
     pub(super) fn way(&self) -> &W {
         if self.is_candidates_turn() { &self.candidate } else { &self.incumbent }
     }
@@ -124,22 +124,22 @@ impl<W> Trial<W> {
         self.moment
     }
 
-    /// The present moment has settled: what it is measured by begins now.
+    /// The present moment has settled: its measurement begins now.
     pub(super) fn begin_moment(&mut self) {
         self.present = Progress::default();
     }
 
-    /// Takes samples of a part of the present moment.
+    /// Adds samples of a part of the present moment.
     pub(super) fn heard<'a>(&mut self, samples: impl Iterator<Item = &'a Sample>) {
         samples.for_each(|sample| self.present.add(sample));
     }
 
-    /// The present moment is over; these samples are of its end.
+    /// The present moment is over. Adds these samples of its end.
     pub(super) fn measured(&mut self, samples: &[Sample]) -> Finding {
         self.heard(samples.iter());
         let progress = std::mem::take(&mut self.present);
         if progress.is_coarse() && self.moment < LONG_MOMENT {
-            // Too coarse for short moments; what was found in them is noise.
+            // Too coarse for short moments: results so far are noise.
             (self.moment, self.moments, self.first) = (LONG_MOMENT, 0, None);
             self.pairs.clear();
             return Finding::Open;
@@ -177,7 +177,7 @@ impl<W> Trial<W> {
     }
 }
 
-/// As good as the toss of a coin, and the same in every run.
+/// As random as the toss of a coin, and equal in every run.
 fn is_heads(trial: u64, toss: u64) -> bool {
     let mixed = ((trial << 8) | toss).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 63 == 0
@@ -211,8 +211,8 @@ mod tests {
         moment(&[(A, rate)], Quality::Exact)
     }
 
-    /// A trial in which the candidate makes this progress against 1, with a noise that has this
-    /// size; the pairs that it took.
+    /// The result of a trial in which the candidate's progress is `with`, and the incumbent's is 1,
+    /// with noise of this size; and the number of pairs.
     fn tried(with: f64, noise: f64) -> (Finding, usize) {
         let mut trial = trial(0);
         for number in 0.. {
@@ -227,8 +227,9 @@ mod tests {
         unreachable!()
     }
 
+    /// Trials without a clear answer are given up.
     #[test]
-    fn clear_answers_come_after_the_fewest_pairs_and_unclear_ones_are_given_up() {
+    fn clear_trials_take_the_fewest_pairs() {
         assert!(
             matches!(tried(1.15, 0.02), (Finding::Faster(ratio), FEWEST_PAIRS) if (ratio - 1.15).abs() < 0.02)
         );
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_is_not_taken_for_a_difference() {
+    fn a_drift_is_no_difference() {
         let mut trial = trial(0);
         let mut speed = 1.0;
         let found = loop {
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_program_wins_at_anothers_expense_is_no_progress() {
+    fn a_gain_at_anothers_expense_is_no_progress() {
         let mut trial = trial(0);
         let found = loop {
             let with = *trial.way() == Actuator::Batch;
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn coarse_times_ask_for_long_moments() {
+    fn coarse_times_need_long_moments() {
         let mut trial = trial(0);
         assert_eq!(trial.moment(), MOMENT);
         assert_eq!(trial.measured(&moment(&[(A, 1.0)], Quality::Scaled)), Finding::Open);
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_comes_or_goes_in_the_middle_of_a_pair_makes_it_void() {
+    fn an_arrival_or_end_within_a_pair_makes_it_void() {
         let mut trial = trial(0);
         trial.measured(&moment(&[(A, 1.0)], Quality::Exact));
         trial.measured(&moment(&[(A, 5.0), (B, 1.0)], Quality::Exact));
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_that_keep_step_with_the_moments_decide_hardly_anything() {
+    fn phases_in_step_with_the_moments_decide_hardly_anything() {
         let is_kept = |number: &u64| {
             let mut trial = trial(*number);
             let decides = |moment: u32| {
@@ -310,8 +311,9 @@ mod tests {
         assert!(kept <= 16, "{kept} of 64; with a fixed order it would be all or none of them");
     }
 
+    /// Chance is rarely taken for a difference, and a real difference is rarely overlooked.
     #[test]
-    fn chance_is_rarely_taken_for_a_difference_and_a_real_one_rarely_overlooked() {
+    fn trials_rarely_err_in_either_direction() {
         let mut random = fastrand::Rng::with_seed(7);
         let mut kept = |with: f64| {
             let decides_for = |number: u64| {

@@ -21,8 +21,9 @@ fn demand(name: &str, threads: u16, misses: Option<f64>) -> Demand<'_> {
     }
 }
 
+/// An unknown name is answered with the known ones.
 #[test]
-fn every_policy_is_found_by_its_name_and_unknown_names_are_answered_with_the_known() {
+fn every_policy_is_found_by_its_name() {
     for kind in Kind::ALL {
         assert_eq!(kind.to_string().parse(), Ok(kind));
     }
@@ -35,8 +36,9 @@ fn every_policy_is_found_by_its_name_and_unknown_names_are_answered_with_the_kno
     );
 }
 
+/// Policies that must make gangs refuse such programs.
 #[test]
-fn programs_larger_than_the_machine_are_refused_where_gangs_are_a_must() {
+fn programs_larger_than_the_machine_do_not_fit_gangs() {
     let demands = [demand("small", 2, Some(1.0)), demand("large", 3, Some(1.0))];
     for kind in Kind::ALL {
         let unfit = kind.check(&demands, 2);
@@ -73,7 +75,7 @@ fn bandwidth_without_traffic_or_table_names_the_remedy() {
 }
 
 #[test]
-fn fill_is_for_greedy_and_cgreedy() {
+fn fill_is_accepted_by_greedy_and_cgreedy_only() {
     let filling = Options { fill: true, ..options() };
     for kind in Kind::ALL {
         assert_eq!(kind.build(&filling).is_ok(), kind.fills(), "{kind}");
@@ -82,7 +84,7 @@ fn fill_is_for_greedy_and_cgreedy() {
 }
 
 #[test]
-fn a_quantum_of_nothing_or_of_a_year_is_refused_with_the_range() {
+fn impossible_quanta_are_refused_with_the_range() {
     for quantum in [Nanos::ZERO, Nanos::from_secs(365 * 86_400)] {
         let options = Options { quantum, ..Options::default() };
         let Err(unfit) = Kind::Gang.build(&options) else { panic!("{quantum} was taken") };
@@ -92,7 +94,7 @@ fn a_quantum_of_nothing_or_of_a_year_is_refused_with_the_range() {
 }
 
 #[test]
-fn a_program_with_fewer_threads_is_told_of_under_every_goal() {
+fn a_lower_thread_count_is_reported_under_every_goal() {
     use crate::testkit::{Lab, program};
     for kind in [Kind::Turns, Kind::Auto] {
         for (goal, turns) in

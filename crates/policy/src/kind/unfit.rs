@@ -1,4 +1,4 @@
-//! Why a policy cannot be had for these programs, on this machine, or with these options.
+//! Why a policy cannot run these programs, on this machine, or with these options.
 
 use cosched_core::Nanos;
 use cosched_core::workload::{Place, shown};
@@ -7,7 +7,7 @@ use super::Kind;
 use crate::quantum::{LONGEST, SHORTEST};
 use crate::shuffling::SocketsError;
 
-/// Why a policy cannot do what is asked, and what to do about it.
+/// Why a policy cannot run, and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unfit {
     /// A program is larger than the machine.
@@ -19,11 +19,11 @@ pub enum Unfit {
         if *cpus == 1 { "is 1 CPU".to_owned() } else { format!("are {cpus} CPUs") },
     )]
     TooManyThreads {
-        /// Where its thread count stands.
+        /// The place of its thread count.
         place: Box<Place>,
-        /// Which program.
+        /// The program.
         program: String,
-        /// How many threads it wants.
+        /// How many threads it requests.
         threads: u16,
         /// How many CPUs there are.
         cpus: usize,
@@ -38,9 +38,9 @@ pub enum Unfit {
         shown(program)
     )]
     MissesUnknown {
-        /// Where the program stands.
+        /// The place of the program.
         place: Box<Place>,
-        /// Which program.
+        /// The program.
         program: String,
         /// The policy.
         policy: Kind,
@@ -52,14 +52,14 @@ pub enum Unfit {
         shown(program)
     )]
     TrafficUnknown {
-        /// Where the program stands.
+        /// The place of the program.
         place: Box<Place>,
-        /// Which program.
+        /// The program.
         program: String,
         /// The policy.
         policy: Kind,
     },
-    /// The policy predicts from a table, and has none.
+    /// The policy predicts from a table, and there is none.
     #[error(
         "policy '{policy}' predicts slowdowns from a table of this machine: name its file with --slowdowns \
          (`cosched sim slowdowns` makes one for a simulated machine, docs/policies.md describes it)"
@@ -68,7 +68,7 @@ pub enum Unfit {
         /// The policy.
         policy: Kind,
     },
-    /// Filling is asked of a policy that has nothing to fill.
+    /// `fill` was given to a policy that cannot backfill.
     #[error("`fill` is for the policies 'greedy' and 'cgreedy', not for '{policy}': leave it out")]
     NothingToFill {
         /// The policy.
@@ -79,16 +79,16 @@ pub enum Unfit {
     NoSockets {
         /// The policy.
         policy: Kind,
-        /// What is missing, and what to do about it.
+        /// What is missing, and the remedy.
         why: SocketsError,
     },
-    /// The quantum is outside what makes sense.
+    /// The quantum is outside of the range.
     #[error(
         "a `quantum` of {asked} is not possible: choose from {SHORTEST} to {LONGEST} (longer ones \
          are better served by the policy 'fcfs')"
     )]
     Quantum {
-        /// What was asked.
+        /// The requested quantum.
         asked: Nanos,
     },
 }

@@ -1,22 +1,22 @@
-//! Which programs would run in the quanta to come, without running any.
+//! Predicts which programs run in the quanta to come.
 
 use std::cmp::Reverse;
 
-/// So many quanta are looked ahead, at least two for each program. Cycles of up to six quanta come
-/// out whole.
+/// How many quanta are predicted, at least two for each program. Cycles of up to six quanta fit a
+/// whole number of times.
 const QUANTA: usize = 120;
 
-/// What a program would have of the machine.
+/// A program's share of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share {
-    /// The part of the time in which it has a seat, 0 to 1.
+    /// The part of the time in which it has CPUs of its own, 0 to 1.
     pub(crate) seated: f64,
-    /// The CPUs that are lent to it, on average.
+    /// The CPUs that it backfills, on average.
     pub(crate) lent: f64,
 }
 
-/// The shares of programs that want so many CPUs, each from 1 to all, where free ones are lent.
-/// Cores have so many `siblings`.
+/// The shares of programs that request this many CPUs, each from 1 to all, where free ones are
+/// backfilled. Cores have this many `siblings`.
 pub(crate) fn shares(sizes: &[usize], cpus: usize, siblings: usize) -> Vec<Share> {
     let quanta = QUANTA.max(2 * sizes.len());
     let part = 1.0 / quanta as f64;
@@ -36,7 +36,7 @@ pub(crate) fn shares(sizes: &[usize], cpus: usize, siblings: usize) -> Vec<Share
                 borrower = borrower.or(Some(one));
             }
         }
-        // Only cores of which no program has a part.
+        // Only cores that no program uses.
         let lent = cpus.saturating_sub((cpus - free) * siblings);
         if let Some(one) = borrower {
             shares[one].lent += lent as f64 * part;
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_lent_by_whole_cores() {
+    fn only_whole_cores_are_backfilled() {
         assert_eq!(told(&[18, 18, 18], 24, 1), [(33, 200); 3]);
         assert_eq!(told(&[18, 18, 18], 24, 2), [(33, 0); 3]);
         assert_eq!(told(&[24, 4], 24, 2), [(50, 800), (50, 0)]);

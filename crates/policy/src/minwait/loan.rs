@@ -1,18 +1,17 @@
-//! CPUs that a gang leaves free, lent to a program that does not fit with the gang.
+//! Backfill: a gang's free CPUs go to a program that does not fit together with the gang.
 //!
 //! *Problem.* Gangs seldom fill the machine: of programs of 18 threads, one at a time runs on 24
-//! CPUs, and six CPUs do nothing. Side by side they would do something.
+//! CPUs, and six CPUs are idle. Running together, the programs would use them.
 //!
-//! *Idea.* Of the programs that do not fit, the one that has waited longest runs on these CPUs, all
-//! its threads on the few. If its threads compute, no CPU is idle. If they spin for each other,
-//! they waste only what no program would have used. The gang is not disturbed: no other program
-//! runs on its CPUs.
+//! *Idea.* Of the programs that do not fit, the one that has waited longest runs on these CPUs,
+//! with all its threads on the few CPUs. If its threads compute, no CPU is idle. If they spin for
+//! each other, they waste only CPU time that no program would have used. The gang is not disturbed:
+//! no other program runs on its CPUs.
 //!
 //! *Algorithm.* Once the gang is made, every program that is left needs more CPUs than are left.
 //! The one that has waited longest (of equal ones, the first in the order of the workload) is bound
-//! to them until the quantum ends. That is no turn: it goes on waiting for one since when it last
-//! had one, as if it were frozen. Lent are whole cores only: a thread slows a gang's thread on the
-//! same core.
+//! to them until the quantum ends. This is no turn: its waiting time goes on, as if it were frozen.
+//! Only whole cores are backfilled: a thread slows a gang's thread on the same core.
 //!
 //! Ours; section 4.2.4 leaves these CPUs idle.
 
@@ -22,12 +21,12 @@ use cosched_core::{CpuSet, Level, Nanos, Plan, ProgramId, Settings, Why, World};
 
 use crate::unit::Unit;
 
-/// Who runs on CPUs that are lent.
+/// The programs that backfill.
 #[derive(Debug, Default)]
 pub(super) struct Loan {
     /// The programs of a unit, and the CPUs that they share.
     given: Option<(Vec<ProgramId>, CpuSet)>,
-    /// Since when they wait for a turn, although they ran meanwhile.
+    /// Since when units have waited for a turn, although they ran meanwhile.
     waits: BTreeMap<ProgramId, Nanos>,
 }
 
@@ -51,7 +50,7 @@ impl Loan {
         self.given = None;
     }
 
-    /// Only these units are there, and the programs in `seated` have their turn.
+    /// Updates the waits: these are all units, and the programs in `seated` have their turn.
     pub(super) fn update(&mut self, seated: &BTreeSet<ProgramId>, units: &[Unit]) {
         let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
         let remains = |id: &ProgramId| present.contains(id) && !seated.contains(id);
@@ -59,8 +58,8 @@ impl Loan {
         self.given = self.given.take().filter(|(members, _)| members.iter().all(remains));
     }
 
-    /// Lends what is free to one of the units, none of which fits there: to who has it already,
-    /// else to who has waited longest.
+    /// Gives the free CPUs to one of the units, none of which fits there: to the one that has them
+    /// already, else to the one that has waited longest.
     pub(super) fn lend(
         &mut self,
         units: &[&Unit],
@@ -91,7 +90,7 @@ impl Loan {
     }
 }
 
-/// Of these CPUs, those of cores of which no program has another CPU.
+/// The CPUs of the set whose cores no program uses.
 fn whole_cores(free: &CpuSet, world: &World<'_>) -> CpuSet {
     let cpus = || world.topology.cpus().iter().filter(|cpu| world.cpus.contains(cpu.id));
     let taken: BTreeSet<u16> =

@@ -1,23 +1,24 @@
-//! By how much each program is slowed: the goal `fair` gives turns by it.
+//! Programs' slowdowns: the goal `fair` gives turns by them.
 //!
-//! *Problem.* Equal turns make slowdowns alike only among programs that came together, are equally
-//! long and gain equally much as fillers. A program of one second beside five others of ten seconds
-//! takes six times as long as alone, and the last of them hardly longer than all together.
+//! *Problem.* Equal turns make slowdowns alike only among programs that arrived together, are
+//! equally long and gain equally much as fillers. A program of one second with five others of ten
+//! seconds takes six times as long as alone, and the last of the others takes hardly longer than
+//! all together.
 //!
-//! *Idea.* At every quantum the turn goes to the program that is slowed most, in place of the one
-//! that has waited longest.
+//! *Idea.* At every quantum the turn goes to the program with the largest slowdown, and not to the
+//! one that has waited longest.
 //!
-//! *Algorithm.* In its turns a program comes as far as alone in the same time. Between its turns it
-//! comes as far as it would have come in turn with what it did: progress that it told, or else its
-//! CPU time outside the kernel. Both are compared with what it does in a second of its turns
-//! (before its first turn: with its CPU time alone, if that is known). The slowdown is the time
-//! since the program came over how far it has come. Where the time alone of every program is known,
-//! it is what the program's slowdown will be if it has the CPUs from now on: the time since it came
-//! and what is left of its time alone, over its time alone. So a short program does not wait for a
-//! long one that can make up for its wait.
+//! *Algorithm.* In its turns a program makes as much progress as alone in this time. Between its
+//! turns its work counts as the time that it would have taken in turn. Its work is the progress
+//! that it reports, or else its CPU time outside the kernel. It is compared with a second of its
+//! turns (before its first turn: with its CPU time alone, if that is known). The slowdown is the
+//! time since the program's arrival over its progress. Where the time alone of every program is
+//! known, the slowdown is the predicted one for a program that has the CPUs from now on. This is
+//! the time since its arrival and what is left of its time alone, over its time alone. A short
+//! program then does not wait for a long one that can make up for its wait.
 //!
-//! *Costs.* A program that spins for its siblings between its turns has CPU time, and has come less
-//! far than counted. The programs are read at the end of every quantum.
+//! *Costs.* A program that spins for its siblings between its turns has CPU time, and has made less
+//! progress than is counted. The programs are read at the end of every quantum.
 //!
 //! *Source.* Ours. [`fair_progress`](crate::fair_progress) also compares progress with that alone.
 
@@ -30,33 +31,33 @@ use crate::unit::Unit;
 
 /// What is read of each program.
 const MEASURES: [Measure; 3] = [Measure::CpuTime, Measure::UserTime, Measure::Progress];
-/// An interval counts as one in turn, or as one without a turn, if it was so for this part of it.
+/// An interval counts as in turn, or as without a turn, if it was so for at least this part of it.
 const NEARLY_ALL: f64 = 0.9;
 
-/// What programs did so far.
+/// The work of all programs so far.
 #[derive(Debug, Default)]
 pub(super) struct Slowed {
     each: BTreeMap<ProgramId, Account>,
 }
 
-/// What one program did so far.
+/// The work of one program so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// Until when it was read.
+    /// The time of its last reading.
     until: Nanos,
-    /// For how long it had had a turn then.
+    /// How long it had had a turn at the last reading.
     in_turn_for: Nanos,
     in_turn: Did,
     between: Did,
 }
 
-/// What was done in some intervals.
+/// The work in some intervals.
 #[derive(Clone, Copy, Debug, Default)]
 struct Did {
     seconds: f64,
     /// CPU time outside the kernel, seconds.
     cpu: f64,
-    /// The progress that the program told.
+    /// The progress that the program reported.
     progress: f64,
 }
 
@@ -80,7 +81,7 @@ impl Account {
         (self.until, self.in_turn_for) = (sample.to, program.ran);
     }
 
-    /// How far it has come between its turns: seconds of its turns.
+    /// Its progress between its turns, in seconds of its turns.
     fn filled(&self, program: &Program) -> f64 {
         let (turn, between) = (&self.in_turn, &self.between);
         let alone = program.profile.solo_cpu.zip(program.profile.solo);
@@ -98,7 +99,7 @@ impl Account {
 }
 
 impl Slowed {
-    /// Has newcomers measured, takes in what was read, and forgets who is gone.
+    /// Begins to measure newcomers, takes in readings, and removes programs that are gone.
     pub(super) fn learn(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         self.each.retain(|id, _| world.program(*id).is_some());
         for cause in causes {
@@ -116,7 +117,7 @@ impl Slowed {
         }
     }
 
-    /// Notes by how much each of these is slowed.
+    /// Sets the slowdown of each of these.
     pub(super) fn judge(&self, queue: &mut [Waits<'_>], world: &World<'_>) {
         let programs = |unit: &Unit| -> Vec<&Program> {
             unit.ids().filter_map(|id| world.program(id)).collect()
@@ -155,7 +156,7 @@ mod tests {
 
     const SECOND: Nanos = Nanos::from_secs(1);
 
-    /// Two programs of two threads after a second each of turns, of which each was read.
+    /// Two programs of two threads after a second each of turns, and a reading of each.
     fn after_a_turn_each() -> (Slowed, Scene) {
         let mut scene = Scene::new(2, vec![program(0, 2), program(1, 2)]);
         let mut slowed = Slowed::default();
@@ -167,7 +168,8 @@ mod tests {
         (slowed, scene)
     }
 
-    /// In the last second a program used so many seconds of CPU time, and told so much progress.
+    /// In the last second a program used this many seconds of CPU time, and reported this much
+    /// progress.
     fn read(slowed: &mut Slowed, scene: &mut Scene, slot: usize, cpu: f64, progress: Option<u64>) {
         let (id, now) = (scene.programs[slot].id, scene.now);
         let sample = Sample::empty(id, now - SECOND, now);
@@ -180,8 +182,9 @@ mod tests {
         slowed.slowdown(&scene.programs[slot], known, scene.now)
     }
 
+    /// Work without a turn counts as the time that it would have taken in turn.
     #[test]
-    fn what_was_done_without_a_turn_counts_as_the_time_that_it_would_have_taken_in_turn() {
+    fn work_without_a_turn_counts_as_time_in_turn() {
         let (mut slowed, mut scene) = after_a_turn_each();
         assert_eq!(slowdown(&slowed, &scene, 0, false), 2.0);
         scene.now = SECOND * 3;
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_that_is_told_counts_instead_of_cpu_time() {
+    fn reported_progress_counts_instead_of_cpu_time() {
         let mut scene = Scene::new(2, vec![program(0, 2)]);
         let mut slowed = Slowed::default();
         (scene.now, scene.programs[0].ran) = (SECOND, SECOND);
@@ -205,15 +208,16 @@ mod tests {
     }
 
     #[test]
-    fn with_known_times_alone_what_is_left_decides() {
+    fn with_known_times_alone_the_remaining_time_decides() {
         let (slowed, mut scene) = after_a_turn_each();
         scene.programs[0].profile.solo = Some(SECOND * 4);
         assert_eq!(slowdown(&slowed, &scene, 0, true), 5.0 / 4.0, "2 s ago it came, 3 s are left");
         assert_eq!(slowdown(&slowed, &scene, 1, true), 2.0, "unknown");
     }
 
+    /// A short program has its turns before a long one, where times alone are known.
     #[test]
-    fn a_short_program_has_its_turns_before_a_long_one_where_their_times_are_known() {
+    fn a_short_program_comes_first_where_times_are_known() {
         let known = |slot, seconds| {
             let mut program = program(slot, 2);
             program.profile.solo = Some(Nanos::from_secs(seconds));

@@ -14,10 +14,10 @@ fn programs(threads: &[u16]) -> Vec<Program> {
 }
 
 #[test]
-fn those_that_waited_longest_run_and_those_that_do_not_fit_are_passed_over() {
+fn the_longest_waiting_run_and_those_too_big_are_skipped() {
     let mut lab = lab(6, programs(&[4, 3, 2, 5]));
-    // At first all have waited equally long: 0, then 2 beside it.
-    // Then 1 and 3 have waited; 3 does not fit beside 1, but 2, which ran, does.
+    // At first all have waited equally long: 0, and 2 together with it. Then 1 and 3 have waited; 3
+    // does not fit together with 1, but 2, which ran, does.
     assert_eq!(lab.quanta(4), [vec![0, 2], vec![1, 2], vec![3], vec![0, 2]]);
 }
 
@@ -34,27 +34,28 @@ fn equal_waits_stay_in_the_order_of_the_workload() {
 }
 
 #[test]
-fn without_anybody_waiting_there_are_no_quanta() {
+fn there_are_no_quanta_while_no_program_waits() {
     let mut lab = lab(4, programs(&[2, 1]));
     assert_eq!((lab.running(), lab.next_wake()), (vec![0, 1], None));
     lab.pass(QUANTUM * 5);
     lab.arrive(program(2, 2));
-    assert_eq!(lab.running(), [0, 1], "who runs is not disturbed");
+    assert_eq!(lab.running(), [0, 1], "programs that run are not disturbed");
     assert_eq!(lab.next_wake(), Some(QUANTUM * 6));
     lab.wake();
     assert_eq!(lab.running(), [0, 2]);
 }
 
 #[test]
-fn whoever_is_left_alone_has_a_quantum_without_an_end() {
+fn the_last_program_left_has_a_quantum_without_end() {
     let mut lab = lab(2, programs(&[2, 2]));
     lab.exit(0);
     assert_eq!((lab.running(), lab.next_wake()), (vec![1], None));
     assert_eq!(lab.quantum().map(|(_, _, _, length)| length), Some(Nanos::NEVER));
 }
 
+/// Freed CPUs go to waiting programs at once, and the quantum ends as planned.
 #[test]
-fn free_cpus_go_at_once_to_those_that_wait_and_the_quantum_ends_as_planned() {
+fn freed_cpus_go_to_waiting_programs_at_once() {
     let mut lab = lab(4, programs(&[3, 1, 2, 1]));
     assert_eq!(lab.running(), [0, 1]);
     lab.pass(QUANTUM / 2);
@@ -77,7 +78,7 @@ fn a_newcomer_that_fits_starts_at_once() {
 }
 
 #[test]
-fn a_new_quantum_begins_when_nobody_is_left_running() {
+fn a_new_quantum_begins_when_no_program_is_left_running() {
     let mut lab = lab(2, programs(&[2, 2, 2]));
     lab.pass(QUANTUM / 4);
     lab.exit(0);
@@ -97,7 +98,7 @@ fn a_weight_multiplies_the_waiting_time() {
 }
 
 #[test]
-fn no_weight_lets_others_be_frozen_for_too_long() {
+fn no_weight_freezes_others_for_too_long() {
     let mut all = programs(&[1, 1, 1]);
     all[0].weight = 1000.0;
     all[1].weight = 1000.0;
@@ -112,7 +113,7 @@ fn no_weight_lets_others_be_frozen_for_too_long() {
 }
 
 #[test]
-fn other_cpus_make_another_gang() {
+fn a_change_of_cpus_makes_a_new_gang() {
     let mut lab = lab(4, programs(&[2, 2]));
     lab.scene.cpus = CpuSet::first(2);
     lab.tell(&[Cause::MachineChanged]);
@@ -153,8 +154,9 @@ fn cpus(lab: &Lab<Minwait>) -> Vec<usize> {
     lab.scene.programs.iter().map(cpus).collect()
 }
 
+/// A gang's free CPUs are backfilled, and the program that gets them keeps its place.
 #[test]
-fn what_a_gang_leaves_free_is_lent_and_that_is_no_turn() {
+fn backfilled_cpus_are_no_turn() {
     let mut lab = lending(24, programs(&[18, 18, 18]));
     let mut seen = vec![cpus(&lab)];
     for _ in 0..3 {
@@ -167,7 +169,7 @@ fn what_a_gang_leaves_free_is_lent_and_that_is_no_turn() {
 }
 
 #[test]
-fn two_programs_have_a_whole_turn_by_turns_and_whoever_is_left_has_all_that_it_wants() {
+fn two_programs_alternate_and_the_last_has_all_cpus() {
     let mut lab = lending(4, programs(&[3, 3]));
     assert_eq!(cpus(&lab), [3, 1]);
     lab.wake();
@@ -179,19 +181,20 @@ fn two_programs_have_a_whole_turn_by_turns_and_whoever_is_left_has_all_that_it_w
     assert_eq!((cpus(&lab), lab.next_wake()), (vec![3], None));
 }
 
+/// CPUs that are freed within a quantum go to the program that backfills already.
 #[test]
-fn cpus_that_become_free_within_a_quantum_are_lent_too_and_to_the_same() {
+fn cpus_freed_in_a_quantum_are_backfilled_too() {
     let mut lab = lending(6, programs(&[3, 2, 4, 6]));
     assert_eq!(cpus(&lab), [3, 2, 1, 0]);
     lab.pass(QUANTUM / 2);
     lab.exit(1);
-    assert_eq!(cpus(&lab), [3, 3, 0], "of 4 threads, as 2 was lent to already");
+    assert_eq!(cpus(&lab), [3, 3, 0], "the program of 4 threads backfills already");
     lab.exit(0);
     assert_eq!(cpus(&lab), [4, 2]);
 }
 
 #[test]
-fn what_is_expected_of_the_quanta_to_come_is_what_comes() {
+fn predicted_shares_match_the_quanta_that_follow() {
     for sizes in [vec![24, 18, 12, 12, 6, 6], vec![5, 24, 5, 24], vec![1, 24, 1, 1, 17]] {
         let threads: Vec<u16> = sizes.iter().map(|size| *size as u16).collect();
         let mut lab = lending(24, programs(&threads));

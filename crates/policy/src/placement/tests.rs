@@ -40,8 +40,9 @@ fn from(machine: &Topology, placement: Placement, threads: usize, free: &CpuSet)
     place(machine, free, threads, placement, None).unwrap().to_string()
 }
 
+/// The fifth thread goes into the first package, away from the L2 cache of the first thread.
 #[test]
-fn spread_puts_the_fifth_thread_into_the_first_package_away_from_the_first_threads_l2() {
+fn spread_gives_the_fifth_thread_an_unused_l2() {
     assert_eq!(on(&figure_3_7(), Spread, 4), "0,4,8,12");
     assert_eq!(on(&figure_3_7(), Spread, 5), "0,2,4,8,12");
 }
@@ -52,8 +53,9 @@ fn packed_fills_the_first_package_before_it_uses_another() {
     assert_eq!(on(&figure_3_7(), Packed, 5), "0-4");
 }
 
+/// The packages have six cores.
 #[test]
-fn on_six_core_packages_the_seventh_packed_thread_opens_a_package() {
+fn the_seventh_packed_thread_opens_a_package() {
     assert_eq!(on(&figure_5_1(), Packed, 6), "0-5");
     assert_eq!(on(&figure_5_1(), Packed, 7), "0-6");
     assert_eq!(on(&figure_5_1(), Spread, 7), "0,2,6,8,12,14,18");
@@ -75,14 +77,15 @@ fn packed_leaves_large_holes_whole() {
 }
 
 #[test]
-fn spread_goes_first_where_fewest_others_are() {
+fn spread_starts_where_the_fewest_programs_are() {
     // A program has two CPUs of package 0 and two of package 1.
     let free = figure_3_7().all().difference(&cpus("0,2,4,6"));
     assert_eq!(from(&figure_3_7(), Spread, 2, &free), "8,12");
 }
 
+/// Packed takes siblings before it takes another package.
 #[test]
-fn packed_uses_each_core_of_a_package_once_before_siblings_but_takes_no_other_package() {
+fn packed_uses_each_core_once_before_siblings() {
     let machine = Topology::regular(2, 1, 4, 1, 2);
     assert_eq!(on(&machine, Packed, 4), "0,2,4,6");
     assert_eq!(on(&machine, Packed, 5), "0-2,4,6");
@@ -90,14 +93,15 @@ fn packed_uses_each_core_of_a_package_once_before_siblings_but_takes_no_other_pa
     assert_eq!(on(&machine, Packed, 9), "0-8");
 }
 
+/// A package with enough idle cores comes before a tighter one without enough.
 #[test]
-fn packed_prefers_a_package_with_enough_idle_cores_to_a_tighter_one_without() {
+fn packed_prefers_a_package_with_enough_idle_cores() {
     let machine = Topology::regular(2, 1, 4, 1, 2);
     assert_eq!(from(&machine, Packed, 4, &cpus("0-3,8-15")), "8,10,12,14");
 }
 
 #[test]
-fn a_core_whose_sibling_is_taken_comes_after_idle_cores() {
+fn a_core_with_a_busy_sibling_comes_after_idle_cores() {
     let machine = Topology::regular(1, 1, 4, 1, 2);
     assert_eq!(from(&machine, Packed, 2, &cpus("1,3-7")), "4,6");
     assert_eq!(from(&machine, Spread, 3, &cpus("1,3-7")), "1,4,6");
@@ -115,12 +119,13 @@ fn packed_stays_behind_one_of_several_last_level_caches() {
     let machine = Topology::regular(1, 2, 4, 1, 1);
     assert_eq!(on(&machine, Packed, 3), "0-2");
     assert_eq!(on(&machine, Spread, 3), "0-1,4");
-    // The second cache has exactly the room.
+    // The second cache has exactly enough room.
     assert_eq!(from(&machine, Packed, 3, &cpus("0-3,5-7")), "5-7");
 }
 
+/// Slow cores come after fast cores, and before the siblings of fast ones.
 #[test]
-fn fast_cpus_come_before_slow_ones_and_slow_cores_before_fast_siblings() {
+fn fast_cpus_come_first_and_slow_cores_before_siblings() {
     for placement in Placement::ALL {
         assert_eq!(on(&hybrid(), placement, 4), "0,2,4,6", "{placement}");
     }
@@ -130,7 +135,7 @@ fn fast_cpus_come_before_slow_ones_and_slow_cores_before_fast_siblings() {
 }
 
 #[test]
-fn cpus_of_last_time_are_kept_between_equally_good_choices_only() {
+fn earlier_cpus_only_decide_between_equal_choices() {
     let machine = figure_3_7();
     let again = |placement, threads, last: &str| {
         place(&machine, &machine.all(), threads, placement, Some(&cpus(last))).unwrap().to_string()
@@ -147,13 +152,13 @@ fn too_few_cpus_are_no_placement() {
 }
 
 #[test]
-fn unknown_placements_are_answered_with_the_known_ones() {
+fn unknown_placements_are_refused_with_the_known_ones() {
     let error = "wide".parse::<Placement>().unwrap_err().to_string();
     assert_eq!(error, "there is no placement 'wide'; known are packed, spread");
     assert_eq!("spread".parse(), Ok(Spread));
 }
 
-/// Fewest packages that can hold `threads`, from how many are free in each.
+/// The fewest packages that can hold `threads`, from the free CPUs of each.
 fn fewest_packages(machine: &Topology, free: &CpuSet, threads: usize) -> usize {
     let mut room = BTreeMap::new();
     for cpu in machine.cpus().iter().filter(|cpu| free.contains(cpu.id)) {
@@ -169,7 +174,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn a_placement_is_exactly_so_many_of_the_free_cpus(
+    fn a_placement_has_exactly_the_requested_number_of_cpus(
         shape in (1u16..4, 1u16..3, 1u16..4, 1u16..3, 1u16..3),
         free in proptest::collection::vec(any::<bool>(), 144),
         wish in 0usize..150,

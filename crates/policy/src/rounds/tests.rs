@@ -22,8 +22,9 @@ fn programs(threads: &[u16]) -> Vec<Program> {
 /// Like figures 4.1 and 4.2: four programs on six CPUs.
 const FOUR_ON_SIX: [u16; 4] = [4, 3, 2, 5];
 
+/// The policy is `gang`.
 #[test]
-fn four_programs_on_six_cpus_take_rounds_of_four_quanta_under_gang() {
+fn four_programs_on_six_cpus_make_rounds_of_four_quanta() {
     let mut lab = lab(Kind::Gang, 6, programs(&FOUR_ON_SIX));
     assert_eq!(lab.quantum(), Some((1, 0, 4, QUANTUM)));
     assert_eq!(lab.quanta(8), [[0], [1], [2], [3], [0], [1], [2], [3]]);
@@ -31,22 +32,24 @@ fn four_programs_on_six_cpus_take_rounds_of_four_quanta_under_gang() {
 }
 
 #[test]
-fn the_same_four_take_rounds_of_three_quanta_under_greedy() {
+fn greedy_needs_three_quanta_for_the_four_programs() {
     let mut lab = lab(Kind::Greedy, 6, programs(&FOUR_ON_SIX));
     assert_eq!(lab.quantum(), Some((1, 0, 3, QUANTUM)));
     assert_eq!(lab.quanta(6), [vec![3], vec![0, 2], vec![1], vec![3], vec![0, 2], vec![1]]);
     assert_eq!(lab.quantum(), Some((3, 0, 3, QUANTUM)));
 }
 
+/// The six gangs of table 5.2 run round after round.
 #[test]
-fn table_5_2_runs_in_the_six_gangs_of_section_5_3_round_after_round() {
+fn table_5_2_gives_the_six_gangs_of_section_5_3() {
     let mut lab = lab(Kind::Greedy, 24, programs(&TABLE_5_2.map(|row| row.1)));
     let gangs = [vec![4, 8], vec![0, 11], vec![1, 6], vec![9, 10], vec![2, 5, 7], vec![3]];
     assert_eq!(lab.quanta(12), [gangs.clone(), gangs].concat());
 }
 
+/// A program that fills the whole machine is not bound.
 #[test]
-fn a_gangs_programs_have_cpus_of_their_own_and_one_on_the_whole_machine_none() {
+fn a_gangs_programs_have_cpus_of_their_own() {
     let mut lab = lab(Kind::Greedy, 4, programs(&[4, 1, 2]));
     assert_eq!(lab.plan.directive(ProgramId::first(0)), Some(&Directive::Run(Settings::default())));
     lab.wake();
@@ -55,8 +58,9 @@ fn a_gangs_programs_have_cpus_of_their_own_and_one_on_the_whole_machine_none() {
     assert_eq!(lab.scene.programs[2].cpus, Some(CpuSet::first(2)));
 }
 
+/// A gang that is alone shares the time when another gang arrives.
 #[test]
-fn one_gang_alone_runs_without_wake_ups_and_shares_when_another_comes() {
+fn one_gang_alone_runs_without_wake_ups() {
     let mut lab = lab(Kind::Greedy, 4, programs(&[2, 2]));
     assert_eq!(lab.running(), [0, 1]);
     assert_eq!(lab.next_wake(), None);
@@ -76,8 +80,9 @@ fn reports_that_change_nothing_leave_everything_alone() {
     }
 }
 
+/// A newcomer does not overtake others.
 #[test]
-fn a_newcomer_waits_for_the_end_of_the_quantum_and_does_not_overtake() {
+fn a_newcomer_waits_for_the_quantums_end() {
     let mut lab = lab(Kind::Gang, 2, programs(&[1, 1]));
     lab.pass(QUANTUM / 2);
     lab.arrive(program(9, 1));
@@ -87,8 +92,9 @@ fn a_newcomer_waits_for_the_end_of_the_quantum_and_does_not_overtake() {
     assert_eq!(lab.quanta(5), [[0], [1], [9], [0], [1]]);
 }
 
+/// The next gang starts at once and has a whole quantum.
 #[test]
-fn the_next_gang_starts_at_once_with_a_whole_quantum_when_the_running_one_is_empty() {
+fn the_next_gang_starts_when_the_running_one_is_empty() {
     let mut lab = lab(Kind::Greedy, 2, programs(&[2, 1, 1]));
     lab.pass(QUANTUM / 4);
     lab.arrive(program(3, 2));
@@ -102,22 +108,23 @@ fn the_next_gang_starts_at_once_with_a_whole_quantum_when_the_running_one_is_emp
     lab.exit(3);
     assert_eq!((lab.running(), lab.next_wake()), (vec![], None));
     lab.arrive(program(4, 1));
-    assert_eq!(lab.running(), [4], "nobody ran, so it starts at once");
+    assert_eq!(lab.running(), [4], "no program ran, so it starts at once");
 }
 
+/// A wait is at most as long as the rounds before and after the change.
 #[test]
-fn one_change_lets_nobody_wait_longer_than_the_rounds_before_and_after_it() {
+fn one_change_makes_no_wait_longer_than_two_rounds() {
     let mut lab = lab(Kind::Greedy, 6, programs(&[6, 4, 2, 3, 3]));
     assert_eq!(lab.quanta(2), [vec![0], vec![1, 2]]);
     lab.pass(QUANTUM / 2);
-    // The newcomer takes 2's place beside 1, and 2 has to look for another one.
+    // The newcomer takes 2's place in the gang of 1, and 2 has to go into another one.
     lab.arrive(program(5, 2));
     lab.change(2, |p| p.asked = 1);
     assert_eq!(lab.quanta(5), [vec![3, 4], vec![0], vec![1, 5], vec![2], vec![3, 4]]);
 }
 
 #[test]
-fn a_changed_thread_count_makes_other_gangs_at_the_next_quantum() {
+fn changed_thread_counts_regroup_at_the_next_quantum() {
     let mut lab = lab(Kind::Greedy, 4, programs(&[2, 2, 2]));
     assert_eq!(lab.running(), [0, 1]);
     lab.change(0, |p| p.asked = 4);
@@ -127,15 +134,16 @@ fn a_changed_thread_count_makes_other_gangs_at_the_next_quantum() {
 }
 
 #[test]
-fn other_cpus_end_the_turn_at_once() {
+fn a_change_of_cpus_ends_the_turn_at_once() {
     let mut lab = lab(Kind::Greedy, 4, programs(&[2, 2]));
     lab.scene.cpus = CpuSet::first(2);
     lab.tell(&[Cause::MachineChanged]);
     assert_eq!(lab.quanta(3), [[0], [1], [0]]);
 }
 
+/// Programs that were stopped from outside leave the queue, and come back at its end.
 #[test]
-fn programs_stopped_by_others_leave_the_queue_and_come_back_at_its_end() {
+fn stopped_programs_leave_the_queue_and_return_last() {
     let mut lab = lab(Kind::Gang, 2, programs(&[1, 1, 1]));
     lab.set_state(0, ProgramState::StoppedByOther);
     assert_eq!(lab.quanta(3), [[1], [2], [1]]);
@@ -145,8 +153,9 @@ fn programs_stopped_by_others_leave_the_queue_and_come_back_at_its_end() {
     assert_eq!(lab.quanta(4), [[2], [1], [0], [2]]);
 }
 
+/// Programs that may not be frozen run at once, and the reason is given once.
 #[test]
-fn unfreezable_programs_run_at_once_and_always_and_are_told_so_once() {
+fn unfreezable_programs_always_run() {
     let stubborn = Program { freezable: false, ..program(2, 2) };
     let mut lab = lab(Kind::Gang, 2, programs(&[2, 2]));
     lab.arrive(stubborn);
@@ -165,8 +174,9 @@ fn programs_of_a_group_share_their_turns() {
     assert_eq!(lab.quanta(3), [vec![0, 2], vec![1], vec![0, 2]]);
 }
 
+/// Heavier programs have longer quanta, and with many gangs quanta are shorter.
 #[test]
-fn heavier_programs_have_longer_quanta_and_many_gangs_shorter_ones() {
+fn heavier_programs_have_longer_quanta() {
     let mut all = programs(&[2, 2]);
     all[1].weight = 3.0;
     let mut two = lab(Kind::Gang, 2, all);
@@ -182,7 +192,7 @@ fn heavier_programs_have_longer_quanta_and_many_gangs_shorter_ones() {
 }
 
 #[test]
-fn a_plan_names_only_those_whose_turn_begins_or_ends() {
+fn a_plan_names_only_programs_whose_turn_changes() {
     let mut lab = lab(Kind::Gang, 2, programs(&[1; 50]));
     lab.quanta(60);
     let named: Vec<_> = lab.plan.programs.iter().map(|(id, _)| id.slot).collect();
@@ -198,20 +208,21 @@ fn a_plan_names_only_those_whose_turn_begins_or_ends() {
     assert_eq!(named(), [12, 11]);
 }
 
+/// A program that backfills keeps its turns.
 #[test]
-fn greedy_fill_lends_idle_cpus_to_whoever_would_wait_longest_and_keeps_the_turns() {
+fn greedy_fill_backfills_the_longest_waiting_program() {
     // Gangs of first-fit: 0 (five of six CPUs), 1 (four), 2 (four).
     let mut all = programs(&[5, 4, 4, 1, 2]);
     all[4].arrived = Nanos::ZERO;
     let mut plain = lab(Kind::Greedy, 6, all.clone());
     assert_eq!(plain.quanta(3), [vec![0, 3], vec![1, 4], vec![2]]);
     let mut filled = filling(Kind::Greedy, 6, all);
-    // Behind 2 the free two CPUs go to 4, which would wait longer than 3, whose turn is next.
+    // Behind 2 the two free CPUs go to 4, which would wait longer than 3, whose turn is next.
     assert_eq!(filled.quanta(4), [vec![0, 3], vec![1, 4], vec![2, 4], vec![0, 3]]);
 }
 
 #[test]
-fn cgreedy_pairs_and_fills_with_one_more() {
+fn cgreedy_pairs_programs_and_fill_adds_one() {
     let mut all = programs(&[2, 2, 1, 1]);
     for (p, misses) in all.iter_mut().zip([9.0, 1.0, 2.0, 3.0]) {
         p.profile.misses_per_kilo_instruction = Some(misses);
@@ -223,7 +234,7 @@ fn cgreedy_pairs_and_fills_with_one_more() {
 }
 
 #[test]
-fn every_program_is_told_why() {
+fn every_program_has_a_reason() {
     let mut lab = lab(Kind::Greedy, 6, programs(&FOUR_ON_SIX));
     let mut told: Vec<_> = lab.plan.reasons.iter().filter_map(|r| r.program).collect();
     told.sort_unstable();
@@ -233,7 +244,7 @@ fn every_program_is_told_why() {
 }
 
 #[test]
-fn a_program_that_was_stopped_in_its_turn_has_lost_it() {
+fn a_program_stopped_in_its_turn_loses_the_turn() {
     let mut lab = lab(Kind::Greedy, 2, programs(&[1, 1, 2]));
     lab.wake();
     assert_eq!(lab.running(), [0, 1]);

@@ -1,19 +1,19 @@
-//! Sorting threads, cutting them into groups, and giving each group a socket.
+//! Sorts threads, cuts them into groups, and gives each group a socket.
 //!
 //! *Sizes.* A socket gets threads in proportion to its usable CPUs, and a thread that may not be
-//! moved counts where it is. Each next thread goes where, with it, the fewest threads come on a
+//! moved counts where it is. Each next thread goes where, with it, there are the fewest threads per
 //! CPU. Of equal sockets it goes to the one that has more of these threads already. Sizes are
-//! therefore right to one thread, also with more threads than CPUs, and with fewer threads than
+//! therefore exact within one thread, also with more threads than CPUs, and with fewer threads than
 //! sockets.
 //!
 //! *Order.* The threads that wait longest come first. Waits that are within [`TIE`] of each other
 //! are equal. Then the socket on which a thread is decides, so that indistinguishable threads stay
-//! where they are. Where it is known for which lock a thread waits most, threads of one lock come
+//! where they are. Where the lock is known that a thread waits for most, threads of one lock come
 //! together, the lock that costs most first.
 //!
-//! *Sockets.* A group may go to any socket that is to get as many threads; which one goes where is
-//! what [moves the fewest](super::matching). Where sockets get different numbers of threads, it
-//! also matters in which order the sizes are cut: each order is tried, [`MOST_ORDERS`] at most.
+//! *Sockets.* A group may go to any socket that gets as many threads. The pairing that [moves the
+//! fewest](super::matching) is chosen. Where sockets get different numbers of threads, the order in
+//! which the sizes are cut also matters: each order is tried, [`MOST_ORDERS`] at most.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,13 +25,13 @@ use super::matching::cheapest;
 
 /// Shares of time that differ by less are equal.
 pub(super) const TIE: f64 = 0.01;
-/// So many orders of different sizes are tried: all there are for up to eight sockets where sizes
-/// differ by one.
+/// The most orders of different sizes that are tried: all that there are for up to eight sockets
+/// whose sizes differ by one.
 const MOST_ORDERS: usize = 100;
 /// A thread that loses one thousandth of its time away from its pages counts like another one that
 /// moves.
 const LOST_PER_MOVE: f64 = 1000.0;
-/// What keeps a group from a socket that is to get another number of threads.
+/// The price of a socket that is to get another number of threads.
 const IMPOSSIBLE: i64 = 1 << 32;
 
 /// A thread that is to be in a group.
@@ -40,7 +40,7 @@ pub(super) struct Contender {
     pub(super) id: ThreadId,
     /// The lock that it waits for most, where that is known.
     pub(super) lock: Option<u64>,
-    /// What it is sorted by: the share of its time at locks, 0 to 1, or misses per second.
+    /// The sort key: the share of its time at locks, 0 to 1, or misses per second.
     pub(super) value: f64,
     /// The socket on which it is now, by its position.
     pub(super) socket: usize,
@@ -50,8 +50,8 @@ pub(super) struct Contender {
     pub(super) loss: f64,
 }
 
-/// How many threads each socket gets, of so many. `cpus` of each; `stay`: threads that are there
-/// anyway; `here`: those of the ones to be shared out that are there now.
+/// How many of these threads each socket gets. `cpus` has the CPUs of each socket; `stay` the
+/// threads that cannot be moved; `here` the threads to be divided that are there now.
 pub(super) fn sizes(threads: usize, cpus: &[usize], stay: &[usize], here: &[usize]) -> Vec<usize> {
     let mut sizes = vec![0; cpus.len()];
     for _ in 0..threads {
@@ -67,8 +67,8 @@ pub(super) fn sizes(threads: usize, cpus: &[usize], stay: &[usize], here: &[usiz
     sizes
 }
 
-/// The socket of each contender, by their positions, so that they are grouped as told and the
-/// fewest of them move.
+/// The socket of each contender, by position. The groups are as described above, and the fewest
+/// threads move.
 pub(super) fn share_out(
     contenders: &[Contender],
     cpus: &[usize],
@@ -98,8 +98,8 @@ pub(super) fn share_out(
     best.1
 }
 
-/// Gives each group a socket that is to get as many threads. Tells how many move, with what is
-/// lost, and the socket of each contender.
+/// Gives each group a socket that is to get as many threads. Returns how many threads move,
+/// including what is lost, and the socket of each contender.
 fn pair(groups: &[Vec<usize>], sizes: &[usize], contenders: &[Contender]) -> (i64, Vec<usize>) {
     let price_of_one = |one: &Contender, socket: usize| {
         let lost = if one.pages == socket { 0.0 } else { one.loss };
@@ -144,7 +144,7 @@ fn order(contenders: &[Contender], sort: SortBy) -> Vec<usize> {
     let key = |position: &usize| {
         let one = &contenders[*position];
         match sort {
-            // Those of which no lock is known come last.
+            // Threads without a known lock come last.
             SortBy::Lock | SortBy::LockTime => {
                 let steps = (one.value / TIE).round() as u64;
                 (rank(one).unwrap_or(usize::MAX), Reverse(steps), one.socket, one.id)
@@ -169,7 +169,7 @@ fn cut(order: &[usize], sizes: &[usize]) -> Vec<Vec<usize>> {
     sizes.iter().map(group).collect()
 }
 
-/// Groups of these sizes that have about the same sum: one for each in turn, to and fro.
+/// Groups of these sizes with about equal sums: threads are dealt to them in turn, back and forth.
 fn deal(order: &[usize], sizes: &[usize]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = sizes.iter().map(|size| Vec::with_capacity(*size)).collect();
     let mut rest = order.iter().copied();
@@ -189,14 +189,14 @@ fn deal(order: &[usize], sizes: &[usize]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// How far the threads of a socket are apart: the mean of their [distances](distances).
+/// The spread of the threads of a socket: the mean of their [distances](distances).
 pub(super) fn spread(contenders: &[Contender], on: &[usize], sockets: usize) -> f64 {
     distances(contenders, on, sockets).iter().sum::<f64>() / contenders.len().max(1) as f64
 }
 
-/// How far each contender is from the mean of its socket, where it is on the one that is given at
-/// its position; and of what it waits, the part that its neighbours on the socket wait for other
-/// locks, where locks are known.
+/// The distance of each contender from the mean of its socket, if it is on the socket at its
+/// position in `on`. Where locks are known, this includes the part of its waiting that its
+/// neighbours on the socket wait for other locks.
 pub(super) fn distances(contenders: &[Contender], on: &[usize], sockets: usize) -> Vec<f64> {
     let mut sums = vec![(0.0, 0usize); sockets];
     let mut queues: BTreeMap<(usize, u64), usize> = BTreeMap::new();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_in_proportion_to_cpus_and_right_to_one_thread() {
+    fn sizes_are_proportional_to_cpus_within_one_thread() {
         let sizes = |threads, cpus: &[usize]| sizes(threads, cpus, &[0; 4], &[0; 4]);
         assert_eq!(sizes(64, &[16, 16, 16, 16]), [16; 4]);
         assert_eq!(sizes(12, &[2, 4]), [4, 8]);
@@ -251,21 +251,23 @@ mod tests {
         assert_eq!(sizes(0, &[4, 4]), [0, 0]);
     }
 
+    /// Threads that may not be moved count where they are, and the remaining threads go where
+    /// threads are.
     #[test]
-    fn who_cannot_be_moved_counts_where_he_is_and_what_is_left_over_goes_where_threads_are() {
+    fn bound_threads_count_where_they_are() {
         assert_eq!(sizes(6, &[4, 4], &[4, 0], &[0, 0]), [1, 5]);
         assert_eq!(sizes(2, &[4, 4], &[8, 0], &[0, 0]), [0, 2]);
         assert_eq!(sizes(5, &[4, 4], &[0, 0], &[1, 4]), [2, 3]);
     }
 
     #[test]
-    fn the_walk_through_of_the_design_moves_two_of_four() {
+    fn the_example_of_the_design_moves_two_of_four() {
         let found = shared_out(&[(0.80, 0), (0.75, 1), (0.10, 1), (0.05, 0)], &[2, 2]);
         assert_eq!(found, [0, 0, 1, 1]);
     }
 
     #[test]
-    fn threads_that_cannot_be_told_apart_stay_where_they_are() {
+    fn indistinguishable_threads_stay_where_they_are() {
         let equal = [(0.500, 1), (0.502, 0), (0.503, 1), (0.501, 0)];
         assert_eq!(shared_out(&equal, &[2, 2]), [1, 0, 1, 0]);
     }
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_one_lock_come_together_however_long_they_wait() {
+    fn threads_of_one_lock_share_a_group() {
         let mut of = contenders(&[(0.9, 0), (0.5, 0), (0.9, 1), (0.5, 1)]);
         for (one, lock) in of.iter_mut().zip([7, 7, 8, 8]) {
             one.lock = Some(lock);
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_is_what_threads_of_a_socket_differ_by() {
+    fn the_spread_is_the_distance_within_a_socket() {
         let of = contenders(&[(0.8, 0), (0.4, 0), (0.2, 1), (0.2, 1)]);
         assert!((spread(&of, &[0, 0, 1, 1], 2) - 0.1).abs() < 1e-12);
         assert_eq!(spread(&[], &[], 2), 0.0);
@@ -311,8 +313,8 @@ mod tests {
         assert_eq!(spread(&of, &[0, 1], 2), 0.0);
     }
 
-    /// The fewest threads that move, of all orders of the sockets in which the sorted ones can be
-    /// cut.
+    /// The fewest threads that move, over all orders of the sockets in which the sorted threads can
+    /// be cut.
     fn fewest(of: &[Contender], sorted: &[usize], sizes: &[usize], free: &mut Vec<usize>) -> usize {
         let tried = (0..free.len()).map(|position| {
             let socket = free.remove(position);
@@ -329,8 +331,10 @@ mod tests {
     proptest! {
         #![proptest_config(cases(300))]
 
+        /// Every thread has a socket, the sizes of the groups are kept, and the fewest threads
+        /// move.
         #[test]
-        fn everybody_has_a_socket_sizes_are_kept_and_the_fewest_move(
+        fn every_thread_has_a_socket_and_the_fewest_move(
             cpus in prop::collection::vec(1usize..4, 2..5),
             threads in prop::collection::vec((0.0..1.0f64, 0usize..4), 0..14),
         ) {
@@ -347,8 +351,9 @@ mod tests {
             prop_assert_eq!(moved(&of, &found), fewest(&of, &sorted, &wanted, &mut free));
         }
 
+        /// No thread on one socket waits for a time between those of two threads on another.
         #[test]
-        fn nobody_on_one_socket_waits_between_two_on_another(
+        fn groups_are_contiguous_in_waiting_time(
             threads in prop::collection::vec((0u32..50, 0usize..3), 0..20),
         ) {
             let threads: Vec<_> =

@@ -1,20 +1,20 @@
-//! The guard with a program whose speed follows from where its threads are.
+//! The guard with a program whose speed depends on where its threads are.
 
 use cosched_core::{Experience, Quality, Reason, Sample};
 
 use super::tests::{A, INTERVAL, Stage, cpus, sample};
 use super::*;
 
-/// A program of four threads whose speed is said, and which threads have which CPUs.
+/// A program of four threads with a given speed, and the CPUs of its threads.
 struct Guarded {
     stage: Stage,
     on: BTreeMap<u32, String>,
-    /// The same at each change so far.
+    /// The CPUs of its threads at each change so far.
     states: Vec<BTreeMap<u32, String>>,
     whys: Vec<Why>,
 }
 
-/// 0 and 2 wait long.
+/// Threads 0 and 2 wait long.
 const WAITS: [f64; 4] = [0.80, 0.10, 0.80, 0.10];
 
 impl Guarded {
@@ -50,8 +50,8 @@ impl Guarded {
         on(0).is_some() && on(0) == on(2) && on(1) == on(3) && on(0) != on(1)
     }
 
-    /// So many seconds in which the threads wait like this, and the program makes `speed` of where
-    /// they are.
+    /// Runs for this many seconds, in which the threads wait like this, and the program's speed is
+    /// `speed`.
     fn runs(&mut self, seconds: u64, waits: &[f64], speed: impl Fn(&Guarded) -> f64) {
         let end = self.stage.lab.scene.now + Nanos::from_secs(seconds);
         let mut interval_ends = self.stage.lab.scene.now + INTERVAL;
@@ -92,8 +92,9 @@ impl Guarded {
     }
 }
 
+/// Groups that make a program faster are kept, and this is reported.
 #[test]
-fn groups_that_make_a_program_faster_are_kept_and_told() {
+fn groups_that_make_a_program_faster_are_kept() {
     let mut guarded = Guarded::new();
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     assert!(guarded.is_shuffled(), "{:?}", guarded.on);
@@ -102,8 +103,9 @@ fn groups_that_make_a_program_faster_are_kept_and_told() {
     assert_eq!((told.count(), guarded.put_back()), (1, 0), "{:?}", guarded.whys);
 }
 
+/// Groups that do not help are undone, and tried less and less often.
 #[test]
-fn groups_that_do_not_help_are_put_back_and_tried_more_and_more_rarely() {
+fn groups_that_do_not_help_are_undone() {
     let mut guarded = Guarded::new();
     let slower = |it: &Guarded| if it.is_shuffled() { 0.9 } else { 1.0 };
     guarded.runs(600, &WAITS, slower);
@@ -113,7 +115,7 @@ fn groups_that_do_not_help_are_put_back_and_tried_more_and_more_rarely() {
     }
     assert_eq!((guarded.on.len(), guarded.kept()), (0, 0), "{:?}", guarded.on);
     let told = |why: &&Why| matches!(why, Why::Shuffled { .. });
-    assert_eq!(guarded.whys.iter().find(told), None, "nobody was moved for good");
+    assert_eq!(guarded.whys.iter().find(told), None, "no thread was moved for good");
     let pauses = guarded.whys.iter().filter_map(|why| match why {
         Why::GroupsPutBack { groups: 0, pause, .. } => Some(pause.0 / 1_000_000_000),
         _ => None,
@@ -123,7 +125,7 @@ fn groups_that_do_not_help_are_put_back_and_tried_more_and_more_rarely() {
 }
 
 #[test]
-fn groups_that_turn_bad_later_are_noticed_and_undone() {
+fn groups_that_turn_slow_are_undone() {
     let mut guarded = Guarded::new();
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     guarded.runs(300, &WAITS, |it| if it.is_shuffled() { 0.8 } else { 1.0 });
@@ -132,11 +134,11 @@ fn groups_that_turn_bad_later_are_noticed_and_undone() {
 }
 
 #[test]
-fn other_groups_are_held_against_those_that_are_there() {
+fn new_groups_are_compared_with_the_present_ones() {
     let mut guarded = Guarded::new();
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     let before = guarded.on.clone();
-    // Now 0 and 3 wait long; together they would be slower than the groups that there are.
+    // Now 0 and 3 wait long. A group of these would be slower than the present groups.
     let others = [0.80, 0.10, 0.10, 0.80];
     guarded.runs(200, &others, |it| match it.on.len() {
         0 => 1.0,
@@ -149,8 +151,9 @@ fn other_groups_are_held_against_those_that_are_there() {
     assert!(!guarded.is_shuffled() && guarded.on.len() < 5, "{:?}", guarded.on);
 }
 
+/// When a trial loses its CPUs, no thread stays where the trial had put it.
 #[test]
-fn a_trial_that_loses_its_cpus_is_void_and_nobody_stays_where_it_had_put_him() {
+fn a_trial_that_loses_its_cpus_is_void_and_undone() {
     let mut guarded = Guarded::new();
     guarded.runs(1, &WAITS, |_| 1.0);
     while guarded.on.is_empty() {
@@ -164,8 +167,9 @@ fn a_trial_that_loses_its_cpus_is_void_and_nobody_stays_where_it_had_put_him() {
     assert!(guarded.on.values().all(|cpus| cpus == "0" || cpus == "2") && guarded.is_shuffled());
 }
 
+/// A program's groups are made again when it waits again.
 #[test]
-fn a_program_that_hardly_waits_any_more_is_let_go_and_begins_anew_when_it_does() {
+fn a_program_that_stops_waiting_is_released() {
     let mut guarded = Guarded::new();
     guarded.runs(20, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     guarded.runs(60, &[0.01; 4], |_| 1.0);
@@ -176,7 +180,7 @@ fn a_program_that_hardly_waits_any_more_is_let_go_and_begins_anew_when_it_does()
 }
 
 #[test]
-fn whoever_is_let_go_is_first_taken_back_to_where_he_was() {
+fn released_threads_first_return_to_their_place() {
     let mut guarded = Guarded::new();
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 0.9 } else { 1.0 });
     let origins = [(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")];
@@ -187,7 +191,7 @@ fn whoever_is_let_go_is_first_taken_back_to_where_he_was() {
 }
 
 #[test]
-fn groups_that_prove_themselves_again_are_not_told_as_new_ones() {
+fn groups_that_prove_themselves_again_are_not_reported() {
     let mut guarded = Guarded::new();
     guarded.runs(300, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     let told = guarded.whys.iter().filter(|why| matches!(why, Why::Shuffled { .. })).count();
@@ -202,8 +206,9 @@ fn known(helped: bool, options: ShufflingOptions) -> Guarded {
     guarded
 }
 
+/// Learned groups are applied at once, and compared with no groups only later.
 #[test]
-fn what_earlier_runs_have_shown_to_help_is_taken_at_once_and_held_against_nothing_only_later() {
+fn learned_groups_are_applied_at_once() {
     let mut guarded = known(true, ShufflingOptions::default());
     guarded.runs(9, &WAITS, |_| 1.0);
     assert!(guarded.is_shuffled() && guarded.tried() == 0, "{:?}", guarded.whys);
@@ -213,7 +218,7 @@ fn what_earlier_runs_have_shown_to_help_is_taken_at_once_and_held_against_nothin
 }
 
 #[test]
-fn what_earlier_runs_have_shown_not_to_help_is_tried_only_later() {
+fn groups_known_not_to_help_are_tried_only_later() {
     let mut guarded = known(false, ShufflingOptions::default());
     guarded.runs(9, &WAITS, |_| 1.0);
     assert_eq!((guarded.tried(), guarded.on.len()), (0, 0), "{:?}", guarded.whys);
@@ -222,7 +227,7 @@ fn what_earlier_runs_have_shown_not_to_help_is_tried_only_later() {
 }
 
 #[test]
-fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
+fn relearn_ignores_earlier_runs() {
     let options = ShufflingOptions { afresh: true, ..ShufflingOptions::default() };
     let mut guarded = known(false, options);
     guarded.runs(9, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
@@ -230,7 +235,7 @@ fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
 }
 
 #[test]
-fn a_program_that_runs_again_begins_with_what_its_last_run_has_shown() {
+fn a_repeated_program_starts_with_its_last_runs_result() {
     let mut guarded = Guarded::new();
     guarded.runs(20, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     assert_eq!((guarded.tried(), guarded.kept()), (1, 1), "{:?}", guarded.whys);
@@ -243,19 +248,20 @@ fn a_program_that_runs_again_begins_with_what_its_last_run_has_shown() {
 }
 
 #[test]
-fn contention_that_comes_and_goes_is_no_reason_for_more_trials() {
+fn intermittent_contention_causes_no_more_trials() {
     let mut guarded = Guarded::new();
     let slower = |it: &Guarded| if it.is_shuffled() { 0.9 } else { 1.0 };
     for _ in 0..30 {
         guarded.runs(4, &WAITS, slower);
         guarded.runs(4, &[0.01; 4], slower);
     }
-    // Each takes 3 s, of 240.
+    // Each takes 3 s of 240.
     assert!((2..=8).contains(&guarded.tried()), "{:?}", guarded.whys);
 }
 
+/// Groups that helped are applied again when contention comes back.
 #[test]
-fn groups_that_have_helped_are_there_at_once_when_contention_comes_back() {
+fn groups_that_helped_return_with_contention() {
     let mut guarded = Guarded::new();
     let faster = |it: &Guarded| if it.is_shuffled() { 1.2 } else { 1.0 };
     guarded.runs(20, &WAITS, faster);

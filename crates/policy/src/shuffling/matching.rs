@@ -1,18 +1,18 @@
-//! Which group goes to which socket: the assignment that costs least.
+//! The assignment of groups to sockets that costs least.
 //!
-//! A group may go to any socket of its size. Each such pair has a price, the number of threads of
-//! the group that are elsewhere now; wanted is the pairing of all groups with all sockets whose
-//! prices add up to the least. That is the assignment problem, solved by the Hungarian method in
-//! the form with potentials and shortest augmenting paths: O(n^3), which is nothing for the sockets
-//! of a machine.
+//! A group may go to any socket of its size. The price of such a pair is the number of threads of
+//! the group that are elsewhere now. The result is the pairing of all groups with all sockets that
+//! has the smallest sum of prices. This is the assignment problem, solved by the Hungarian method
+//! in the form with potentials and shortest augmenting paths: O(n^3), which is little for the
+//! sockets of a machine.
 
-/// For each row the column that it gets, so that the sum of the costs is the least there is.
+/// The column of each row, with the smallest possible sum of costs.
 ///
 /// `costs` is square: a row for each group, with its price at each socket.
 pub(super) fn cheapest(costs: &[Vec<i64>]) -> Vec<usize> {
     let n = costs.len();
-    // Rows and columns count from 1. Row 0 is no row, and column 0 is where the row stands that has
-    // no column yet.
+    // Rows and columns count from 1. Row 0 is no row. Column 0 holds the row that has no column
+    // yet.
     let (mut of_rows, mut of_columns) = (vec![0; n + 1], vec![0; n + 1]);
     let mut row_of = vec![0; n + 1];
     for newcomer in 1..=n {
@@ -43,7 +43,7 @@ pub(super) fn cheapest(costs: &[Vec<i64>]) -> Vec<usize> {
             }
             column = next;
         }
-        // Everybody on the way hands on his column.
+        // Each row on the path passes its column on.
         while column != 0 {
             row_of[column] = row_of[from[column]];
             column = from[column];
@@ -67,7 +67,7 @@ mod tests {
         costs.iter().zip(chosen).map(|(row, column)| row[*column]).sum()
     }
 
-    /// The least sum over all permutations of the columns that are left.
+    /// The smallest sum over all permutations of the columns that are left.
     fn least(costs: &[Vec<i64>], columns: &mut Vec<usize>) -> i64 {
         let Some((row, rest)) = costs.split_first() else { return 0 };
         let tried = (0..columns.len()).map(|position| {
@@ -79,8 +79,9 @@ mod tests {
         tried.min().unwrap_or(0)
     }
 
+    /// A group goes elsewhere where the other group would lose more otherwise.
     #[test]
-    fn of_two_groups_each_goes_where_most_of_it_is_unless_the_other_loses_more_by_that() {
+    fn each_group_goes_where_most_of_it_is() {
         assert_eq!(cheapest(&[vec![0, 4], vec![4, 0]]), [0, 1]);
         assert_eq!(cheapest(&[vec![3, 1], vec![1, 3]]), [1, 0]);
         // Both have more at the first socket.

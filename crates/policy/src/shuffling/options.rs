@@ -1,4 +1,4 @@
-//! How `shuffling` is to work.
+//! Options of `shuffling`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,23 +8,23 @@ use cosched_core::{Measure, Nanos};
 use super::Sockets;
 use crate::kind::UnknownName;
 
-/// How `shuffling` is to work.
+/// Options of `shuffling`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShufflingOptions {
-    /// How often threads are sampled, and shuffled if need be.
+    /// How often threads are sampled, and shuffled if necessary.
     pub interval: Nanos,
     /// Above this mean share of their time at locks threads are shuffled; 0 to 1.
     pub threshold: f64,
-    /// By so much of their time the threads of a group have to be nearer to each other for new
+    /// By how much of their time the threads of a group have to be nearer to each other for new
     /// groups to be made; 0 to 1.
     pub hysteresis: f64,
     /// What counts as a socket.
     pub sockets: Sockets,
     /// What threads are sorted by.
     pub sort: SortBy,
-    /// Whether it is tried out what new groups bring, and what brings nothing put back.
+    /// Whether new groups are tried, and put back if they do not help.
     pub guard: bool,
-    /// Whether it is tried out anew, whatever earlier runs have shown.
+    /// Whether groups are tried again, whatever earlier runs have shown.
     pub afresh: bool,
 }
 
@@ -43,13 +43,14 @@ impl Default for ShufflingOptions {
 }
 
 impl ShufflingOptions {
-    /// Whether threads are held at their pages. Without the guard it is done as in the slides, and
-    /// the rivals do as theirs do.
+    /// Whether threads are held at their pages. Without the guard they are not, as in the slides,
+    /// so that the rivals of the slides can be compared.
     pub(super) fn weighs_pages(&self) -> bool {
         self.guard && self.sort.is_for_locks()
     }
 
-    /// What has to be measured. The guard tells progress by instructions where they can be counted.
+    /// The measurements that are needed. The guard reads progress from instructions where they can
+    /// be counted.
     pub(super) fn measures(&self) -> Vec<Measure> {
         let locks = (self.sort == SortBy::Lock).then_some(Measure::LockShares);
         let counters = (self.guard || self.sort == SortBy::Misses).then_some(Measure::Counters);
@@ -58,7 +59,7 @@ impl ShufflingOptions {
     }
 }
 
-/// What threads are sorted by before they are divided into groups.
+/// The sort key of threads before they are divided into groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortBy {
     /// The lock that they wait for most, where that is known, and how long they wait. Ours: threads
@@ -66,19 +67,19 @@ pub enum SortBy {
     Lock,
     /// How long they wait at locks, as in the slides.
     LockTime,
-    /// How often they miss the last-level cache; evened out over the sockets. What the slides
-    /// compare with as DINO.
+    /// How often they miss the last-level cache; evened out over the sockets. The slides compare
+    /// with this as DINO.
     Misses,
-    /// The order in which they were made, once and for all: a pool of threads on a pool of CPUs.
-    /// What the slides compare with as PSets.
+    /// The order in which they were made, fixed for ever: a pool of threads on a pool of CPUs. The
+    /// slides compare with this as PSets.
     Birth,
 }
 
 impl SortBy {
-    /// All of them.
+    /// All sort keys.
     pub const ALL: [SortBy; 4] = [SortBy::Lock, SortBy::LockTime, SortBy::Misses, SortBy::Birth];
 
-    /// The name by which users ask for it.
+    /// The name by which users choose it.
     pub const fn name(self) -> &'static str {
         match self {
             SortBy::Lock => "lock",
@@ -88,7 +89,7 @@ impl SortBy {
         }
     }
 
-    /// Whether it has to do with locks: otherwise there is no threshold for them.
+    /// Whether the key is about locks: otherwise there is no threshold for them.
     pub(super) fn is_for_locks(self) -> bool {
         matches!(self, SortBy::Lock | SortBy::LockTime)
     }

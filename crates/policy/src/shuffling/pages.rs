@@ -1,39 +1,39 @@
-//! What it costs a thread to leave its pages, and which threads are held by that.
+//! The cost for a thread of leaving its pages, and which threads are held by it.
 //!
-//! *Problem.* A thread's memory lies on the node on which it touched it first. If it is moved to
-//! another node, each of its last-level misses goes there and back. A thread that misses often
-//! loses more by that than it can gain at its locks.
+//! *Problem.* A thread's memory lies on the node on which the thread touched it first. If the
+//! thread is moved to another node, each of its last-level misses goes there and back. A thread
+//! that misses often loses more by that than it can gain at its locks.
 //!
 //! *Model.* A thread that misses the last-level cache `m` times per second of its life, and runs
-//! elsewhere than where its pages lie, loses `m` x [`FARTHER`] of each second. It gains by how much
-//! it comes nearer to the threads of its socket, as a share of its time. This is as if all of that
-//! were time that the thread waits less, which is the most it can be. Of the ways to give groups
-//! their sockets, the one in which least is lost is taken. A thread that still loses more than it
-//! gains is *held*: it stays where its pages are, and counts there. The others are divided anew,
-//! until no other thread is to be held.
+//! away from its pages, loses `m` x [`FARTHER`] of each second. Its gain is the decrease of its
+//! distance to the threads of its socket, as a share of its time. This assumes that the thread
+//! waits less by all of that time, which is an upper bound. Of the possible pairings of groups and
+//! sockets, the one with the least loss is used. A thread that still loses more than it gains is
+//! *held*: it stays where its pages are, and counts there. The others are divided again, until no
+//! other thread is to be held.
 //!
 //! *Where pages lie* is where a thread was when it was first seen, before it was moved. Pages are
-//! taken to stay there. Where the kernel moves them after the thread (NUMA balancing), the thread
-//! is held longer than need be. Between sockets of one memory node nothing is lost. Where misses
+//! assumed to stay there. Where the kernel moves them after the thread (NUMA balancing), the thread
+//! is held longer than necessary. Between sockets of one memory node nothing is lost. Where misses
 //! cannot be counted, no thread is held.
 //!
-//! Ours: the slides move threads whatever they miss.
+//! Ours: the slides move threads without regard to their misses.
 
 use cosched_core::{CpuSet, Topology};
 
 use super::SortBy;
 use super::grouping::{Contender, distances, share_out};
 
-/// How much longer a miss takes that goes to another node: 60 ns, assumed. Memory of another socket
-/// is some 50 to 100 ns farther.
+/// The additional time of a miss that goes to another node: 60 ns, assumed. Memory of another
+/// socket is some 50 to 100 ns farther.
 pub(super) const FARTHER: f64 = 60e-9;
 
-/// The share of its time that a thread with so many misses per second loses away from its pages.
+/// The share of its time that a thread with this many misses per second loses away from its pages.
 pub(super) fn loss(misses_per_second: f64) -> f64 {
     misses_per_second * FARTHER
 }
 
-/// The memory node of each socket; a socket of several, or of none that is known, is like no other.
+/// The memory node of each socket. A socket of several nodes, or of an unknown one, has none.
 pub(super) fn nodes(sockets: &[CpuSet], topology: &Topology) -> Vec<Option<u16>> {
     let node = |socket: &CpuSet| {
         let mut nodes =
@@ -85,8 +85,8 @@ mod tests {
 
     use super::*;
 
-    /// Threads with their shares of time at locks, where they are and have their pages, and their
-    /// misses per second.
+    /// Threads with their shares of time at locks, the socket where they are and have their pages,
+    /// and their misses per second.
     fn contenders(of: &[(f64, usize, f64)]) -> Vec<Contender> {
         let one = |(slot, (value, socket, misses)): (usize, &(f64, usize, f64))| Contender {
             id: ThreadId { slot: slot as u32, generation: 0 },
@@ -110,22 +110,24 @@ mod tests {
         assert!((loss(1e6) - 0.06).abs() < 1e-12);
     }
 
+    /// A thread stays with its pages where moving loses, and the other threads are divided around
+    /// it.
     #[test]
-    fn who_loses_more_than_he_gains_stays_at_his_pages_and_the_others_are_divided_around_him() {
+    fn a_thread_stays_with_its_pages_where_moving_loses() {
         let plain = [(0.8, 0, 0.0), (0.1, 0, 0.0), (0.8, 1, 0.0), (0.1, 1, 0.0)];
         assert_eq!(shared_out(&plain, &APART), [0, 1, 0, 1]);
-        // The third would gain 0.35; it is to lose 0.6, so the threads that wait long meet where it
+        // The third thread would gain 0.35 and lose 0.6, so the threads that wait long go where it
         // is.
         let bound = [(0.8, 0, 0.0), (0.1, 0, 0.0), (0.8, 1, 1e7), (0.1, 1, 0.0)];
         assert_eq!(shared_out(&bound, &APART), [1, 0, 1, 0]);
-        // Both threads that wait long miss much: no thread gains what it would cost to bring them
-        // together.
+        // Both threads that wait long miss often: no thread gains as much as bringing them together
+        // would cost.
         let both = [(0.8, 0, 1e7), (0.1, 0, 1e7), (0.8, 1, 1e7), (0.1, 1, 1e7)];
         assert_eq!(shared_out(&both, &APART), [0, 0, 1, 1]);
     }
 
     #[test]
-    fn a_few_misses_and_one_node_hold_nobody() {
+    fn a_few_misses_or_one_node_bind_no_thread() {
         let few = [(0.8, 0, 1e5), (0.1, 0, 1e5), (0.8, 1, 1e5), (0.1, 1, 1e5)];
         assert_eq!(shared_out(&few, &APART), [0, 1, 0, 1]);
         let many = few.map(|(value, socket, _)| (value, socket, 1e7));
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_has_the_node_of_its_cpus_if_that_is_one() {
+    fn a_socket_has_a_node_if_its_cpus_share_one() {
         let machine = Topology::regular(2, 1, 2, 1, 1);
         let sockets = ["0-1", "2-3", "1-2"].map(|cpus| cpus.parse().unwrap());
         let found = nodes(&sockets, &machine);

@@ -1,4 +1,4 @@
-//! One interval of a program, and what follows from it: groups, or none.
+//! One interval of a program, and its result: groups, or none.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::grouping::{Contender, spread};
 use super::pages::{loss, share_out_but_hold};
 use super::{Homes, ShufflingOptions, SortBy};
 
-/// What was seen of a thread in an interval.
+/// What was sampled of a thread in an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heard {
     lived: Nanos,
@@ -18,8 +18,8 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// Takes in a thread's sample, and the one of its program: where only that has misses, they are
-    /// the threads' by CPU time.
+    /// Adds a thread's sample, and that of its program: where only the program has misses, they are
+    /// divided among its threads by CPU time.
     pub(super) fn add(&mut self, sample: &Sample, whole: Option<&Sample>) {
         self.lived += (sample.to - sample.from).since(sample.frozen);
         self.waited += sample.lock_wait.unwrap_or_default();
@@ -38,12 +38,12 @@ impl Heard {
     }
 }
 
-/// One interval of a program, at whose end it is decided.
+/// One interval of a program, with the decision at its end.
 pub(super) struct Round<'a> {
     pub(super) options: &'a ShufflingOptions,
-    /// The CPUs of each.
+    /// The CPUs of each socket.
     pub(super) sockets: &'a [CpuSet],
-    /// The memory node of each, where it has one.
+    /// The memory node of each socket, where it has one.
     pub(super) nodes: &'a [Option<u16>],
     /// Where the threads' pages lie.
     pub(super) pages: &'a Homes,
@@ -52,26 +52,26 @@ pub(super) struct Round<'a> {
     pub(super) length: Nanos,
 }
 
-/// What follows from an interval.
+/// The result of an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Verdict {
     /// Threads hardly wait at locks: this share of their time.
     Calm(f64),
-    /// The groups that there are will do; threads that came later are in them.
+    /// The present groups are good enough; threads that came later are in them.
     Good(Homes),
     /// Other groups are better.
     Better {
         homes: Homes,
         /// The mean share of the threads' time at locks.
         lock_time: f64,
-        /// What was found.
+        /// The reason.
         why: Why,
     },
 }
 
 impl Round<'_> {
-    /// `homes`: the sockets that threads have been given. `None`: there are no two threads to be
-    /// told apart.
+    /// Decides on groups. `homes` has the present sockets of threads. `None`: there are no two
+    /// distinguishable threads.
     pub(super) fn decide(&self, homes: &Homes, world: &World<'_>) -> Option<Verdict> {
         let contenders = self.contenders(homes, world);
         if contenders.len() < 2 {
@@ -128,7 +128,7 @@ impl Round<'_> {
         self.threads.iter().filter_map(contender).collect()
     }
 
-    /// For each socket, how many threads are there that another process has bound.
+    /// For each socket, the number of threads there that another process has bound.
     fn stay(&self) -> Vec<usize> {
         let mut stay = vec![0; self.sockets.len()];
         for thread in self.threads.iter().filter(|t| t.mask_owner != MaskOwner::Cosched) {
@@ -147,8 +147,8 @@ impl Round<'_> {
     fn is_better(&self, contenders: &[Contender], nearer: f64) -> bool {
         match self.options.sort {
             SortBy::Lock | SortBy::LockTime => nearer > self.options.hysteresis,
-            // Misses are evened out, so threads of a socket come apart; enough is a part of the
-            // mean.
+            // Misses are evened out, so the misses of a socket's threads differ more. Enough is a
+            // part of the mean.
             SortBy::Misses => {
                 let mean =
                     contenders.iter().map(|one| one.value).sum::<f64>() / contenders.len() as f64;
@@ -182,12 +182,12 @@ impl Round<'_> {
     }
 }
 
-/// The socket that a thread is on; one outside of them all is nearest to the first.
+/// The socket that a thread is on; for a thread outside of all sockets, the first.
 pub(super) fn socket_of(thread: &Thread, sockets: &[CpuSet]) -> usize {
     sockets.iter().position(|cpus| cpus.contains(usize::from(thread.cpu))).unwrap_or(0)
 }
 
-/// The lock for which a thread waited most, where that is known.
+/// The lock that a thread waited for most, where that is known.
 fn main_lock(thread: ThreadId, world: &World<'_>) -> Option<u64> {
     let own = world.locks.iter().filter(|share| share.thread == thread);
     own.max_by_key(|share| (share.wait, std::cmp::Reverse(share.lock))).map(|share| share.lock)

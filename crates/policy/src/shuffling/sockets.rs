@@ -1,8 +1,8 @@
 //! What counts as a socket: CPUs between which a lock travels fast.
 //!
-//! The slides mean packages. On today's machines the distance that matters may be another one:
-//! between the chiplets of one package, each with a last-level cache of its own, or between memory
-//! nodes. A user that knows the machine better names groups of CPUs.
+//! The slides mean packages. On today's machines another distance may matter: between the chiplets
+//! of one package, each with a last-level cache of its own, or between memory nodes. A user with
+//! better knowledge of the machine names groups of CPUs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,15 +12,15 @@ use cosched_core::{Cpu, CpuSet, Level, Topology};
 
 use crate::kind::UnknownName;
 
-/// How CPUs are put together to sockets.
+/// How CPUs form sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sockets {
     /// By the widest of packages, memory nodes and last-level caches of which there are several.
     #[default]
     Widest,
-    /// By what they share.
+    /// By what CPUs share.
     By(GroupBy),
-    /// As the user has said.
+    /// The groups that the user named.
     Named(Vec<CpuSet>),
 }
 
@@ -39,7 +39,7 @@ impl GroupBy {
     /// All of them.
     pub const ALL: [GroupBy; 3] = [GroupBy::Package, GroupBy::Llc, GroupBy::Numa];
 
-    /// The name by which users ask for it.
+    /// The name by which users choose it.
     pub const fn name(self) -> &'static str {
         match self {
             GroupBy::Package => "package",
@@ -56,7 +56,7 @@ impl GroupBy {
         }
     }
 
-    /// The CPUs that share one each, of those that may be used.
+    /// The usable CPUs, grouped by what they share.
     fn groups(self, topology: &Topology, usable: &CpuSet) -> Vec<CpuSet> {
         let mut groups: BTreeMap<u16, CpuSet> = BTreeMap::new();
         for cpu in topology.cpus().iter().filter(|cpu| usable.contains(cpu.id)) {
@@ -90,7 +90,7 @@ pub enum SocketsError {
          0-3,4-7 or 0-3+8-11,4-7+12-15"
     )]
     Malformed(String),
-    /// One group alone is none to shuffle between.
+    /// There is one group alone, and nothing to shuffle between.
     #[error("there has to be more than one group: name two at least, such as 0-3,4-7")]
     OneNamed,
     /// A CPU is in two groups.
@@ -101,23 +101,23 @@ pub enum SocketsError {
         "--groups: CPUs {foreign} may not be used here: leave them out, and name some of {usable}"
     )]
     Foreign {
-        /// Those.
+        /// These CPUs.
         foreign: Box<CpuSet>,
-        /// What may be used.
+        /// The CPUs that may be used.
         usable: Box<CpuSet>,
     },
-    /// There is only one of what was asked for.
+    /// There is only one of the requested kind.
     #[error(
         "--group-by {by}: the CPUs {usable}, which programs may use here, are of one {by}: there is nothing to shuffle \
          between. Name groups of CPUs by --groups, such as 0-3,4-7"
     )]
     OneOnly {
-        /// What was asked for.
+        /// The requested kind.
         by: GroupBy,
-        /// What may be used.
+        /// The CPUs that may be used.
         usable: Box<CpuSet>,
     },
-    /// There is only one of anything.
+    /// There is only one of any kind.
     #[error(
         "the CPUs {0}, which programs may use here, are of one package, with one last-level cache and one memory: there is \
          nothing to shuffle between. Name groups of CPUs by --groups, such as 0-3,4-7, or choose another policy"
@@ -126,10 +126,10 @@ pub enum SocketsError {
 }
 
 impl Sockets {
-    /// Reads groups as users write them: `0-3,4-7`; `+` joins what lies apart.
+    /// Reads groups as users write them: `0-3,4-7`; `+` joins separate ranges.
     ///
     /// # Errors
-    /// When that is no such list, names a CPU twice, or has one group only.
+    /// When the text is no such list, names a CPU twice, or has one group only.
     pub fn named(text: &str) -> Result<Sockets, SocketsError> {
         let mut groups = Vec::new();
         let mut taken = CpuSet::EMPTY;
@@ -152,7 +152,7 @@ impl Sockets {
     /// Whether there is something to shuffle between on these CPUs.
     ///
     /// # Errors
-    /// Why not, and what to do about it.
+    /// The reason why not, and the remedy.
     pub fn check(&self, topology: &Topology, usable: &CpuSet) -> Result<(), SocketsError> {
         if let Sockets::Named(groups) = self {
             let all = groups.iter().fold(CpuSet::EMPTY, |all, group| all.union(group));
@@ -196,8 +196,9 @@ mod tests {
         list.parse().unwrap()
     }
 
+    /// Groups are read as written, and bad ones are refused with a remedy.
     #[test]
-    fn groups_are_read_as_written_and_what_makes_no_sense_is_refused_with_a_remedy() {
+    fn groups_are_read_as_written() {
         assert_eq!(Sockets::named("0-3,4-7"), Ok(Sockets::Named(vec![cpus("0-3"), cpus("4-7")])));
         assert_eq!(Sockets::named("0+2,1+3"), Ok(Sockets::Named(vec![cpus("0,2"), cpus("1,3")])));
         assert_eq!(Sockets::named("0-3,3-5"), Err(SocketsError::Twice(3)));
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_a_package_or_a_memory_or_a_cache_or_what_was_named() {
+    fn a_socket_is_a_package_memory_cache_or_named() {
         // Two packages of two caches of two CPUs.
         let machine = Topology::regular(2, 2, 1, 2, 1);
         let all = machine.all();
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_package_the_caches_count_where_there_are_several() {
+    fn the_caches_of_one_package_count_if_there_are_several() {
         let machine = Topology::regular(1, 2, 1, 2, 1);
         assert_eq!(Sockets::Widest.usable(&machine, &machine.all()), ["0-1", "2-3"].map(cpus));
         assert_eq!(Sockets::Widest.check(&machine, &machine.all()), Ok(()));
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shuffled_between_is_told_with_what_may_be_used() {
+    fn an_impossible_socket_is_refused_with_the_possible() {
         let machine = Topology::regular(1, 1, 1, 2, 1);
         let check = |sockets: Sockets| sockets.check(&machine, &machine.all());
         assert_eq!(check(Sockets::named("0,1").unwrap()), Ok(()));

@@ -15,7 +15,7 @@ pub(super) fn cpus(list: &str) -> CpuSet {
     list.parse().unwrap()
 }
 
-/// A time in which a thread waited for this share of it.
+/// A sample in which a thread waited for this share of the time.
 pub(super) fn sample(slot: u32, wait: f64, from: Nanos, to: Nanos) -> Sample {
     let length = (to - from).0 as f64;
     Sample {
@@ -55,7 +55,7 @@ impl Stage {
         stage
     }
 
-    /// So many threads of the program are there.
+    /// Adds threads up to this number.
     fn born(&mut self, threads: u32) {
         let thread = |slot: u32| Thread {
             id: id(slot),
@@ -69,7 +69,7 @@ impl Stage {
         self.lab.scene.programs[0].threads = 0..threads;
     }
 
-    /// The program has ended, and runs once more with as many threads.
+    /// The program has ended, and runs once more with equally many threads.
     pub(super) fn begins_again(&mut self) {
         self.lab.exit(0);
         self.lab.arrive(program(0, 4));
@@ -90,7 +90,8 @@ impl Stage {
         self.lab.tell(&[Cause::Sampled(A)]);
     }
 
-    /// What the latest plan says of threads, by their numbers; an empty text: as their program.
+    /// The CPUs of threads in the latest plan, by their numbers; an empty text: those of their
+    /// program.
     pub(super) fn moves(&self) -> Vec<(u32, String)> {
         let mut moves: Vec<(u32, String)> = self
             .lab
@@ -112,8 +113,9 @@ fn told(moves: &[(u32, &str)]) -> Vec<(u32, String)> {
     moves.iter().map(|(slot, cpus)| (*slot, (*cpus).to_owned())).collect()
 }
 
+/// A program starts unchanged, and its threads are sampled each half second.
 #[test]
-fn a_program_starts_as_it_would_without_us_and_its_threads_are_sampled_each_half_second() {
+fn a_program_starts_unchanged_and_is_sampled() {
     let stage = Stage::new(0);
     assert_eq!(
         stage.lab.plan.directive(A),
@@ -124,8 +126,9 @@ fn a_program_starts_as_it_would_without_us_and_its_threads_are_sampled_each_half
     assert!(observed.iter().any(|observe| observe.measure == Measure::LockWait));
 }
 
+/// Threads that wait alike are bound to one socket, and the fewest threads move.
 #[test]
-fn threads_that_wait_alike_are_bound_to_one_socket_and_the_fewest_move() {
+fn threads_that_wait_alike_are_bound_to_one_socket() {
     let mut stage = Stage::new(4);
     // On CPUs 0 to 3; 0 and 3 wait long.
     stage.interval(&[0.80, 0.05, 0.10, 0.75]);
@@ -140,11 +143,12 @@ fn threads_that_wait_alike_are_bound_to_one_socket_and_the_fewest_move() {
     assert!(stage.lab.plan.programs.is_empty(), "the program as a whole stays as it is");
 }
 
+/// No thread moves while the groups are good enough.
 #[test]
-fn only_those_who_move_are_told_and_nobody_while_groups_are_good_enough() {
+fn only_threads_that_move_are_set() {
     let mut stage = Stage::new(4);
     stage.interval(&[0.80, 0.70, 0.10, 0.05]);
-    assert_eq!(stage.moves().len(), 4, "at first everybody is bound");
+    assert_eq!(stage.moves().len(), 4, "at first every thread is bound");
     stage.interval(&[0.80, 0.70, 0.05, 0.10]);
     assert_eq!(stage.moves(), []);
     stage.interval(&[0.80, 0.52, 0.50, 0.30]);
@@ -153,8 +157,9 @@ fn only_those_who_move_are_told_and_nobody_while_groups_are_good_enough() {
     assert_eq!(stage.moves(), told(&[(1, "2-3"), (2, "0-1")]));
 }
 
+/// Without contention no thread moves, and after a while, no thread stays bound.
 #[test]
-fn without_contention_nobody_is_moved_and_after_a_while_nobody_stays_bound() {
+fn without_contention_no_thread_moves() {
     let mut stage = Stage::new(4);
     stage.interval(&[0.10, 0.05, 0.05, 0.10]);
     assert_eq!(stage.moves(), [], "below the threshold");
@@ -171,10 +176,11 @@ fn without_contention_nobody_is_moved_and_after_a_while_nobody_stays_bound() {
     assert_eq!(stage.moves(), []);
 }
 
+/// Threads that another process has bound count where they are.
 #[test]
-fn threads_that_somebody_else_has_bound_are_left_alone_and_count_where_they_are() {
+fn threads_bound_from_outside_are_left_alone() {
     let mut stage = Stage::new(5);
-    // Two on the first socket, on CPUs 0 and 1.
+    // Two threads on the first socket, on CPUs 0 and 1.
     stage.lab.scene.threads[0].mask_owner = MaskOwner::User;
     stage.lab.scene.threads[1].mask_owner = MaskOwner::Hook;
     stage.interval(&[0.9, 0.9, 0.8, 0.7, 0.1]);
@@ -194,8 +200,9 @@ fn threads_that_did_not_run_or_came_late_are_not_sampled() {
     assert!(matches!(stage.why(), Some(Why::Shuffled { threads: 3, .. })));
 }
 
+/// A thread that comes later goes where there is room, and a thread that ends is forgotten.
 #[test]
-fn a_thread_that_comes_later_goes_where_there_is_room_and_one_that_ends_is_forgotten() {
+fn a_later_thread_goes_where_there_is_room() {
     let mut stage = Stage::new(4);
     stage.interval(&[0.8, 0.7, 0.1, 0.1]);
     stage.born(5);
@@ -210,7 +217,7 @@ fn a_thread_that_comes_later_goes_where_there_is_room_and_one_that_ends_is_forgo
 }
 
 #[test]
-fn of_one_thread_or_one_socket_nothing_is_decided() {
+fn one_thread_or_one_socket_needs_no_decision() {
     let mut stage = Stage::new(1);
     stage.interval(&[0.9]);
     assert_eq!(stage.moves(), []);
@@ -220,8 +227,9 @@ fn of_one_thread_or_one_socket_nothing_is_decided() {
     assert_eq!(stage.moves(), []);
 }
 
+/// Threads are shared out evenly, also if there are more of them than CPUs, or fewer than sockets.
 #[test]
-fn more_threads_than_cpus_and_fewer_than_sockets_are_shared_out_evenly() {
+fn any_number_of_threads_is_shared_out_evenly() {
     let mut stage = Stage::new(9);
     stage.interval(&[0.9, 0.9, 0.9, 0.9, 0.5, 0.1, 0.1, 0.1, 0.1]);
     let on = |cpus: &str| stage.moves().iter().filter(|(_, on)| on == cpus).count();
@@ -233,7 +241,7 @@ fn more_threads_than_cpus_and_fewer_than_sockets_are_shared_out_evenly() {
 }
 
 #[test]
-fn programs_are_shuffled_one_by_one_and_forgotten_at_their_end() {
+fn programs_are_shuffled_separately() {
     let mut stage = Stage::new(4);
     stage.lab.arrive(program(1, 2));
     stage.interval(&[0.8, 0.1, 0.8, 0.1]);
@@ -244,8 +252,9 @@ fn programs_are_shuffled_one_by_one_and_forgotten_at_their_end() {
     assert_eq!(stage.moves(), []);
 }
 
+/// Sockets whose CPUs do not change keep their threads.
 #[test]
-fn cpus_that_go_take_their_socket_along_and_the_others_keep_theirs() {
+fn cpus_that_go_offline_take_their_socket_along() {
     let mut stage = Stage::new(4);
     stage.interval(&[0.8, 0.8, 0.1, 0.1]);
     stage.lab.scene.cpus = cpus("0,2-3");
@@ -261,8 +270,9 @@ fn cpus_that_go_take_their_socket_along_and_the_others_keep_theirs() {
     assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
 }
 
+/// Threads of different locks are not mixed, even where they wait equally long.
 #[test]
-fn threads_of_different_locks_are_not_mixed_though_they_wait_equally_long() {
+fn threads_of_different_locks_are_not_mixed() {
     let waits = [0.8, 0.7, 0.8, 0.7];
     let locks = |stage: &mut Stage| {
         let share =
@@ -281,7 +291,7 @@ fn threads_of_different_locks_are_not_mixed_though_they_wait_equally_long() {
 }
 
 #[test]
-fn the_rivals_need_no_locks() {
+fn rivals_of_the_slides_need_no_locks() {
     let with = |sort| Stage::with(4, ShufflingOptions { sort, ..pure() });
     let mut pools = with(SortBy::Birth);
     pools.interval(&[0.0; 4]);
@@ -290,7 +300,7 @@ fn the_rivals_need_no_locks() {
     assert_eq!(pools.moves(), [], "once and for all");
     let mut misses = with(SortBy::Misses);
     misses.interval(&[0.0; 4]);
-    // Of 0 to 3 thousand misses, most and least come together.
+    // Of 0 to 3 thousand misses, most and least share a socket.
     let together = |a: usize, b: usize| misses.moves()[a].1 == misses.moves()[b].1;
     assert!(together(0, 3) && together(1, 2) && !together(0, 1), "{:?}", misses.moves());
 }
@@ -298,9 +308,9 @@ fn the_rivals_need_no_locks() {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// What must hold for every plan, the lab checks.
+    /// The lab checks the rules that hold for every plan.
     #[test]
-    fn plans_make_sense_whatever_comes_and_goes(
+    fn plans_make_sense_for_any_arrivals_and_ends(
         story in prop::collection::vec(
             (prop::collection::vec((0.0..1.0f64, prop::bool::weighted(0.1), 0u16..4), 0..12), 1u8..16),
             1..20,

@@ -1,12 +1,11 @@
-//! What is known of a program: where its threads are to be, and where they were before they were
+//! What is known of a program: the sockets of its threads, and where they were before they were
 //! bound.
 //!
-//! *Letting go.* A thread that may run anywhere again stays where it is until the kernel has a
-//! reason to move it. Threads that were divided evenly give it none. A trial that only took the
-//! masks back would compare groups with what is left of them. A program that is slower in groups
-//! would then stay in them. A thread that is let go is therefore first bound to the socket where it
-//! was when it was bound ([`Tracked::let_go`]). It may run anywhere a moment later
-//! ([`Tracked::part`]).
+//! *Release.* A thread that is no longer bound stays where it is until the kernel has a reason to
+//! move it. Threads that were divided evenly give it none. If a trial only took the masks back, it
+//! would compare groups with what is left of them, and a program that is slower in groups would
+//! stay in them. A thread is therefore first bound to the socket where it was when it was bound
+//! ([`Tracked::let_go`]). It is released a moment later ([`Tracked::part`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,23 +18,24 @@ use super::round::{Heard, socket_of};
 /// What is known of a program.
 #[derive(Debug)]
 pub(super) struct Tracked {
-    /// What was seen of its threads since the last decision, and when that was.
+    /// Samples of its threads since the last decision, and the time of that decision.
     pub(super) heard: BTreeMap<ThreadId, Heard>,
     pub(super) since: Nanos,
-    /// Where its threads are to be.
+    /// The sockets of its threads.
     pub(super) homes: Homes,
     /// Where its pages lie.
     pub(super) pages: Homes,
     /// Where its threads were when none was bound.
     pub(super) origins: Homes,
-    /// The CPUs that each was given in the end; whether that is what is wanted.
+    /// The CPUs that each thread was last given, and whether they are the wanted ones.
     given: BTreeMap<ThreadId, CpuSet>,
     is_settled: bool,
-    /// Whether they are on their way to where they were, to be let go there.
+    /// Whether threads are on their way to where they were, to be released there.
     is_parting: bool,
     /// Intervals in a row without contention.
     pub(super) calm: u32,
-    /// What the guard may try, and why; the share of time at locks of the phase that it is for.
+    /// The groups that the guard may try, with the reason, and the share of time at locks in their
+    /// phase.
     pub(super) proposed: Option<(Arc<Homes>, Why)>,
     pub(super) phase: Option<f64>,
     /// Whether groups have helped, as far as that was tried.
@@ -66,7 +66,7 @@ impl Tracked {
         (std::mem::take(&mut self.heard), length)
     }
 
-    /// Takes note of who is there, and where.
+    /// Records which threads there are, and where.
     pub(super) fn meet(&mut self, threads: &[Thread], sockets: &[CpuSet]) {
         let lives =
             |id: &ThreadId| threads.iter().any(|thread| thread.id == *id && is_ours(thread));
@@ -80,12 +80,13 @@ impl Tracked {
         }
     }
 
-    /// Wants the threads there; nowhere: where the kernel likes, at once.
+    /// Sets the sockets of threads. Threads without one are no longer bound, at once.
     pub(super) fn house(&mut self, homes: Homes) {
         (self.homes, self.is_settled, self.is_parting) = (homes, false, false);
     }
 
-    /// Wants the threads to be as if they had never been bound, in two steps: this is the first.
+    /// Brings threads back to where they were before they were bound, in two steps: this is the
+    /// first.
     pub(super) fn let_go(&mut self) {
         let is_bound = |id: &ThreadId| self.homes.contains_key(id);
         let origins = self.origins.iter().filter(|(id, _)| is_bound(id));
@@ -94,14 +95,14 @@ impl Tracked {
         self.is_parting = true;
     }
 
-    /// The second step, where the first was taken.
+    /// Takes the second step of a release, if the first was taken.
     pub(super) fn part(&mut self) {
         if self.is_parting {
             self.house(Homes::new());
         }
     }
 
-    /// Tells each thread of ours its CPUs, if it has others.
+    /// Sets the CPUs of each thread that cosched may move, if they have changed.
     pub(super) fn settle(&mut self, threads: &[Thread], sockets: &[CpuSet], plan: &mut Plan) {
         if std::mem::replace(&mut self.is_settled, true) {
             return;

@@ -1,13 +1,12 @@
-//! What the values of a machine can be.
+//! The limits of a machine's values.
 //!
-//! Costs have to stay below what a thread has of a CPU at a stretch: there is a tick every 4 ms,
-//! and the shortest slice is
-//! 0.1 ms. On a machine where they take more, no program would ever end. Other values are bounded where nothing
-//! that can be built is near, so that a wrong unit is told.
+//! Costs have to stay below the time that a thread has a CPU at a stretch: there is a tick every 4
+//! ms, and the shortest slice is 0.1 ms. With higher costs no program would ever end. Other values
+//! have limits far from all real machines, so that a wrong unit is noticed.
 
 use super::Description;
 
-/// Checks what was read; tells which key is wrong and what would be right.
+/// Checks what was read; returns which key is wrong, and the remedy.
 pub(super) fn check(read: &Description) -> Result<(), (&'static str, String)> {
     let own = read
         .own
@@ -49,8 +48,9 @@ mod tests {
         bus = [{ of = 'package', bytes_per_nano = 10 }]\nswitch_nanos = 1500\nwake_nanos = 3000\n\
         signal_nanos = [30, 60, 200]\n";
 
+    /// Costs that leave a thread no time are refused, and the message says what is possible.
     #[test]
-    fn costs_that_would_leave_a_thread_no_time_are_refused_with_what_is_possible() {
+    fn costs_that_leave_threads_no_time_are_refused() {
         let told = |key: &str, value: &str| {
             let plain = TEXT.lines().filter(|line| !line.starts_with(key));
             let line = format!("{key} = {value}");

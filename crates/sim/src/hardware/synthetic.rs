@@ -1,20 +1,20 @@
-//! hwloc's synthetic topologies: `package:4 l3:1 l2:3 core:2 pu:1`, how many of each are in one of
+//! hwloc's synthetic topologies: `package:4 l3:1 l2:3 core:2 pu:1`, the number of each in one of
 //! the level before.
 //!
-//! Written as hwloc 2 reads and exports them: full and short names in any case (`Package`, `pack`,
-//! `L3Cache`, `L3`), attributes in parentheses and memory in brackets (`L3Cache:1(size=32MB)`,
-//! `[NUMANode(memory=1GB)]`), or numbers alone (`2 4 2`), to which hwloc gives types from wide to
-//! narrow: package, NUMA node, L3, L2, L1, core, PU, in the order of need that its
-//! `topology-synthetic.c` tells.
+//! The syntax is that of hwloc 2: full and short names in any case (`Package`, `pack`, `L3Cache`,
+//! `L3`), with attributes in parentheses and memory in brackets (`L3Cache:1(size=32MB)`,
+//! `[NUMANode(memory=1GB)]`). Numbers alone (`2 4 2`) get types from wide to narrow: package, NUMA
+//! node, L3, L2, L1, core, PU. Which of these are used depends on the number of levels, as in
+//! hwloc's `topology-synthetic.c`.
 //!
-//! The model knows packages, L3, L2, cores and PUs. What else there may be between them (machine,
-//! group, die, NUMA node, L1, L4, L5) divides the level that comes after it: `die:2 core:4` are
-//! eight cores. Attributes are skipped: the cache's size is `cache_mib`, and CPUs are numbered in
-//! their order. Without cores every PU is one.
+//! The model knows packages, L3, L2, cores and PUs. Other levels between them (machine, group, die,
+//! NUMA node, L1, L4, L5) divide the next level: `die:2 core:4` are eight cores. Attributes are
+//! skipped: the cache's size is `cache_mib`, and CPUs are numbered in their order. Without cores
+//! every PU is one.
 
 use cosched_core::{MAX_CPUS, Topology};
 
-/// Where a level that the model knows stands, from wide to narrow.
+/// The levels that the model knows, from wide to narrow.
 const LEVELS: [&str; 5] = ["package", "l3", "l2", "core", "pu"];
 const CORE: usize = 3;
 const PU: usize = 4;
@@ -23,7 +23,7 @@ const HELP: &str = "write it as 'package:4 l3:1 l2:3 core:2 pu:1', from wide to 
     package (socket), die, numanode (node), l5 to l1 (l3cache, l1d, l1i), core and pu, short names too, and those of \
     package, l3, l2, core and pu come at most once";
 
-/// What a word stands for.
+/// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Type {
     /// A position in [`LEVELS`].
@@ -32,7 +32,7 @@ enum Type {
     Between,
 }
 
-/// An hwloc synthetic string.
+/// Reads an hwloc synthetic string.
 ///
 /// # Errors
 /// When a word is no type with a count, a level comes twice or in the wrong order, or there are too
@@ -83,7 +83,7 @@ fn too_many(cpus: u64) -> String {
     format!("has {cpus} CPUs, and the most are {MAX_CPUS}")
 }
 
-/// The string without what stands in parentheses and brackets.
+/// The string without the parts in parentheses and brackets.
 ///
 /// # Errors
 /// When one of these is not closed.
@@ -106,8 +106,8 @@ pub(super) fn without_attributes(text: &str) -> Result<String, String> {
     }
 }
 
-/// Of a name as hwloc reads it: at least two letters of it, in any case; a cache by its level and
-/// kind; a group may have a number.
+/// The type of a name as hwloc reads it: at least two letters of it, in any case; a cache by its
+/// level and kind; a group may have a number.
 fn type_of(name: &str) -> Option<Type> {
     const NAMES: [(&str, Type); 9] = [
         ("package", Type::Known(0)),
@@ -140,8 +140,8 @@ fn cache(name: &str) -> Option<Type> {
     "cache".starts_with(rest).then(|| kind.map_or(Type::Between, Type::Known))
 }
 
-/// What hwloc makes of so many numbers without types: of PUs there are always some; NUMA nodes,
-/// packages, cores, up to four caches and groups come in as there are more.
+/// The types that hwloc gives to this many numbers without types. There are always PUs; NUMA nodes,
+/// packages, cores, up to four caches and groups are added with more numbers.
 fn types_of(numbers: usize) -> Vec<Type> {
     let more = numbers.saturating_sub(1);
     let caches = more.saturating_sub(3).min(4);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_the_model_does_not_know_divide_the_next_one() {
+    fn unknown_levels_divide_the_next_one() {
         same("package:2 die:2 l3:1 core:4 pu:1", "package:2 l3:2 core:4 pu:1");
         same("NUMANode:2 pack:1 core:4", "package:2 core:4");
         same("pack:1 NUMANode:2 core:4 pu:2", "package:1 core:8 pu:2");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_named_with_what_would_be() {
+    fn unreadable_words_are_refused_with_the_remedy() {
         let told = |text: &str| topology(text).unwrap_err();
         for text in
             ["cores:3", "package:0", "core:2 package:2", "l3:1 l3:2", "l6:1", "p:2", "core:x"]

@@ -1,14 +1,14 @@
 //! A computer in a few words: `package:2 l3:1 core:8 pu:2 gigahertz=2.6 cache_mib=20
 //! bus=package:40`.
 //!
-//! Words with a colon are hwloc's [synthetic topology](super::synthetic); those with an equals sign
-//! are keys of a machine's file, all that are numbers, and `bus`. What is not said is that of no
-//! machine in particular: [`DEFAULTS`].
+//! Words with a colon are hwloc's [synthetic topology](super::synthetic). Words with an equals sign
+//! are keys of a machine's file: all keys with numbers, and `bus`. Missing keys have the values of
+//! no machine in particular: [`DEFAULTS`].
 
 use super::synthetic::without_attributes;
 use super::{Bus, Description, Hardware, HardwareError, Scope};
 
-/// What is taken where nothing is said; these are assumptions, of the order of a server of today.
+/// The values of missing keys; these are assumptions, of the order of a server of today.
 const DEFAULTS: &str = "gigahertz=2.5 smt_share=0.62 cache_mib=16 memory_nanos=90 switch_nanos=2000 \
     wake_nanos=3000 signal_nanos=20,60,150 bus=package:30";
 
@@ -24,7 +24,7 @@ impl Hardware {
         !text.contains('/') && !text.ends_with(".toml") && text.split_whitespace().any(is_one)
     }
 
-    /// A machine described in words.
+    /// Reads a machine that is described in words.
     ///
     /// # Errors
     /// When a word cannot be understood, or its value makes no sense; the word is named.
@@ -72,7 +72,7 @@ fn wrong(word: &str, problem: String) -> HardwareError {
     HardwareError::Word { word: word.to_owned(), problem }
 }
 
-/// Takes over one word.
+/// Reads one word.
 fn take(read: &mut Description, word: &str) -> Result<(), HardwareError> {
     let (key, value) = word.split_once('=').unwrap_or((word, ""));
     let number = |text: &str| {
@@ -120,8 +120,9 @@ fn take(read: &mut Description, word: &str) -> Result<(), HardwareError> {
 mod tests {
     use super::*;
 
+    /// Words describe a machine, and missing keys have defaults.
     #[test]
-    fn words_describe_a_machine_and_what_they_do_not_say_has_a_default() {
+    fn words_describe_a_machine() {
         let text =
             "package:2 l3:1 core:8 pu:2 gigahertz=2.6 cache_mib=20 memory_nanos=80 bus=package:40";
         let machine = Hardware::words(text).unwrap();
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topology_may_have_hwlocs_attributes_beside_the_keys() {
+    fn a_topology_may_have_attributes_and_keys() {
         let text = "[NUMANode(memory=8GB)] Package:2 L3Cache:1(size=20MB) Core:8 PU:2 gigahertz=3";
         let machine = Hardware::words(text).unwrap();
         assert_eq!((machine.topology.cpus().len(), machine.gigahertz), (32, 3.0));
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_word_is_named_with_what_would_be_right() {
+    fn wrong_words_are_refused_with_the_remedy() {
         let told = |text: &str| Hardware::words(text).unwrap_err().to_string();
         assert!(told("core:4 gigaherz=2").contains("'gigaherz=2'"));
         assert!(told("core:4 gigaherz=2").contains("cache_mib"));

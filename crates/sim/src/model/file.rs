@@ -1,14 +1,14 @@
-//! Models as they are written down: the `[program.model]` table of a workload file.
+//! The file format of models: the `[program.model]` table of a workload file.
 //!
-//! It describes a program by its phases, one after another; each is a loop of the same steps:
-//! thread 0 does the serial part alone, then all threads compute their shares in so many parts with
-//! a barrier after each, entering critical sections now and then; then they sleep. Or a phase is a
+//! It describes a program by its phases, one after another. Each phase is a loop: thread 0 does the
+//! serial part alone, then all threads compute their shares in several parts with a barrier after
+//! each, entering critical sections now and then; then they sleep. Or a phase is a
 //! [pipeline](super::pipeline). Before the first phase, thread 0 may be alone for a while, and then
 //! make the others.
 //!
-//! In a malleable program the parallel part of each phase is a [region](crate::region): it asks for
-//! threads, and those that it gets share its instructions. With fewer threads there are fewer
-//! critical sections, and longer ones: as many instructions under the lock as with all.
+//! In a malleable program the parallel part of each phase is a [region](crate::region): it requests
+//! threads, and the threads that it gets share its instructions. With fewer threads there are fewer
+//! critical sections, and longer ones: the number of instructions under the lock stays the same.
 
 mod script;
 
@@ -33,7 +33,7 @@ pub enum ModelError {
         key: &'static str,
         /// Its value.
         found: String,
-        /// What would be right.
+        /// The allowed values.
         wanted: &'static str,
     },
 }
@@ -50,17 +50,17 @@ struct Description {
     adaptive: Option<String>,
     #[serde(default)]
     imbalance: f64,
-    /// Whether it asks for threads at the beginning of each parallel part.
+    /// Whether it requests threads at the beginning of each parallel part.
     #[serde(default)]
     malleable: bool,
-    /// Whether it tells how far it has come.
+    /// Whether it reports its progress.
     #[serde(default)]
     progress: bool,
-    /// How often all phases are gone through.
+    /// How often all phases are repeated.
     #[serde(default = "once")]
     repeat: u32,
-    /// What thread 0 does before it makes the others, a cycle each; if not said, all are there from
-    /// the beginning.
+    /// Instructions of thread 0 before it makes the others, of a cycle each; by default, all
+    /// threads are there from the beginning.
     startup_instructions: Option<f64>,
     phase: Vec<Phase>,
 }
@@ -70,12 +70,12 @@ struct Description {
 struct Phase {
     #[serde(default = "once")]
     repeat: u32,
-    /// How many threads a malleable program asks for; all of its own, if not said.
+    /// How many threads a malleable program requests; by default, all of its own.
     threads: Option<u16>,
-    /// Of all threads together, each time.
+    /// The number of all threads together, each time.
     #[serde(default)]
     instructions: f64,
-    /// The share of them that one thread does alone.
+    /// The part that one thread executes alone.
     #[serde(default)]
     serial: f64,
     /// How many barriers the parallel part has.
@@ -85,7 +85,7 @@ struct Phase {
     cycles_per_instruction: f64,
     #[serde(default)]
     misses_per_kilo_instruction: f64,
-    /// Without any cache; the same as with all of it, if not said.
+    /// Misses without any cache; by default, as many as with all of it.
     misses_without_cache: Option<f64>,
     #[serde(default)]
     footprint_mib: f64,
@@ -99,7 +99,7 @@ struct Phase {
 }
 
 impl Phase {
-    /// Whether it takes no time: nothing would count how often it is repeated.
+    /// Whether it takes no time: repetitions of it would take for ever.
     fn is_empty(&self) -> bool {
         let sections = self.critical.as_ref().map_or(0, |critical| critical.sections);
         let sleeps = time("phase.sleep", &self.sleep).is_ok_and(|sleep| sleep > Nanos::ZERO);
@@ -111,24 +111,24 @@ impl Phase {
     }
 }
 
-/// Critical sections, all under one lock; another may be nested in it.
+/// Critical sections under one lock; another may be nested in it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Critical {
     /// How many each thread enters, each time.
     sections: u32,
-    /// Inside each.
+    /// The number inside each.
     instructions: f64,
-    /// Of these, under a second lock, taken while the first is held.
+    /// The part of these under a second lock, taken while the first is held.
     #[serde(default)]
     nested: f64,
-    /// Cache lines of the data that the first lock guards: they come along with it.
+    /// Cache lines of the data that the first lock guards: they are transferred with it.
     #[serde(default)]
     lines: u32,
 }
 
-/// With a sleep that never ends, neither does a run: policies that take turns always have another
-/// one to give.
+/// A run whose sleep never ends does not end either: policies that take turns always have another
+/// turn to give.
 const LONGEST_SLEEP: Nanos = Nanos::from_secs(24 * 3600);
 
 fn once() -> u32 {
@@ -144,7 +144,7 @@ fn no_time() -> String {
 }
 
 impl Model {
-    /// Reads a model for a program of so many threads.
+    /// Reads a model for a program of this many threads.
     ///
     /// # Errors
     /// When a key is missing or unknown, or a value makes no sense.

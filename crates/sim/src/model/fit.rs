@@ -1,21 +1,21 @@
-//! Models from what programs do alone: thread counts, speedups, misses.
+//! Models from solo runs: thread counts, speed-ups, misses.
 //!
-//! A table of solo runs says little of a program, so only one number of its model is fitted, and
-//! the rest is given. Which one is chosen by the figures: the program may stop scaling because
+//! A table of solo runs says little about a program, so only one number of its model is fitted, and
+//! the rest is given. The figures decide which one: the program may stop scaling because
 //!
 //! * one thread does a share of the work alone ([`Free::Serial`]),
 //! * one thread has more to do than the others ([`Free::Imbalance`]),
-//! * its threads have so many misses on their way at once that the memory's bandwidth ends
+//! * its threads have so many misses in flight at once that the memory's bandwidth is used up
 //!   ([`Free::InFlight`]).
 //!
-//! Each is tried: the value with the least squared logarithmic error of all speedups is looked for,
-//! and the explanation with the least error wins. Where several give the speedups within 5 %, what
-//! is known of the whole curve ("80 % of the best speedup is reached with 12 threads") decides
-//! between them. A program known by its share of another one's memory traffic gets the cycles per
-//! instruction that lead to it ([`Free::Cycles`]).
+//! Each is tried with the value that has the least squared logarithmic error of all speed-ups, and
+//! the explanation with the least error wins. Where several fit the speed-ups within 5 %, figures
+//! of the whole curve ("80 % of the best speedup is reached with 12 threads") decide between them.
+//! For a program with a known share of another one's memory traffic, the cycles per instruction are
+//! fitted to this share ([`Free::Cycles`]).
 //!
-//! Every error that is left is told. Nothing that was measured in company goes in. Memory traffic
-//! is counted in the runs: how often a program misses depends on how much of the cache its threads
+//! All remaining errors are reported. Measurements with co-runners are not used. Memory traffic is
+//! counted in the runs: how often a program misses depends on how much of the cache its threads
 //! have where they run.
 
 mod table;
@@ -26,10 +26,10 @@ use serde::Serialize;
 use super::Model;
 pub use table::{Known, Point, SoloTable, TableError, Traffic};
 
-/// What one run of a model alone came to.
+/// The result of one run of a model alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Alone {
-    /// How long it took.
+    /// Its duration.
     pub time: Nanos,
     /// Its misses of the last-level cache.
     pub misses: u64,
@@ -37,11 +37,11 @@ pub struct Alone {
 
 /// Bytes of a cache line.
 const LINE: f64 = 64.0;
-/// Of the search for a value: its interval shrinks to 0.618 of itself each time.
+/// The steps of the search for a value: its interval shrinks to 0.618 of itself each time.
 const STEPS: usize = 18;
-/// Explanations that miss the figures by no more than this are equally good.
+/// Explanations with an error up to this are equally good.
 const GOOD: f64 = 0.05;
-/// With which a program is run first, of all threads together.
+/// The instructions of a program's first run, of all threads together.
 const INSTRUCTIONS: f64 = 1e9;
 
 /// The number that is fitted.
@@ -80,14 +80,14 @@ impl Free {
     }
 }
 
-/// A figure, as it was wanted and as the model gives it.
+/// A figure, as measured and as the model gives it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Residual {
-    /// What it is of.
+    /// What it measures.
     pub what: String,
-    /// As measured.
+    /// The measured value.
     pub wanted: f64,
-    /// Of the model.
+    /// The model's value.
     pub found: f64,
 }
 
@@ -100,11 +100,11 @@ impl Residual {
 /// A program's model, and how well it fits.
 #[derive(Clone, Debug)]
 pub struct Fitted {
-    /// What it was made from.
+    /// The figures that it was fitted to.
     pub known: Known,
-    /// What was fitted, and its value; `None` where no figure is given.
+    /// The fitted parameter and its value; `None` where no figure is given.
     pub free: Option<(Free, f64)>,
-    /// Of every figure.
+    /// The error of every figure.
     pub residuals: Vec<Residual>,
     /// Memory traffic alone with its threads, GB/s.
     pub gigabytes_per_second: f64,
@@ -113,7 +113,7 @@ pub struct Fitted {
     draft: Draft,
 }
 
-/// Why a table cannot be fitted.
+/// Why a table could not be fitted.
 #[derive(Debug)]
 pub enum FitError<E> {
     /// It makes no sense.
@@ -128,7 +128,7 @@ impl<E> From<TableError> for FitError<E> {
     }
 }
 
-/// Fits every program of a table; `run` runs a model alone on the machine, which has so many
+/// Fits every program of a table; `run` runs a model alone on the machine, which has this many
 /// `cpus`.
 ///
 /// # Errors
@@ -156,7 +156,7 @@ struct Bench<'a, R> {
     run: &'a mut R,
 }
 
-/// A model before it is one.
+/// The parameters of a model.
 #[derive(Clone, Copy, Debug)]
 struct Draft {
     instructions: f64,
@@ -220,10 +220,10 @@ impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
         Ok(if of_left.0 <= of_right.0 { of_left } else { of_right })
     }
 
-    /// With so many instructions that it takes as long as it is to take.
+    /// Adjusts the instructions so that the model takes the requested time.
     fn sized(&mut self, draft: Draft) -> Result<Draft, FitError<E>> {
         let mut draft = draft;
-        // Barriers do not become more with the instructions, so once is not quite enough.
+        // The number of barriers does not grow with the instructions, so once is not quite enough.
         for _ in 0..2 {
             let seconds = self.seconds(self.known, draft, self.known.threads)?;
             draft.instructions *= self.known.seconds / seconds;
@@ -235,8 +235,8 @@ impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
         Ok(self.residuals(draft, all)?.iter().map(Residual::error).sum())
     }
 
-    /// Of all figures; those of the whole curve only where asked, for they take a run per thread
-    /// count.
+    /// The errors of all figures; those of the whole curve only where requested, because they take
+    /// a run per thread count.
     fn residuals(&mut self, draft: Draft, all: bool) -> Result<Vec<Residual>, FitError<E>> {
         let mut residuals = Vec::new();
         let alone = self.seconds(self.known, draft, 1)?;
@@ -278,7 +278,7 @@ impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
         Ok(enough.map_or(self.cpus, |position| position as u16 + 1))
     }
 
-    /// GB/s.
+    /// Memory traffic, GB/s.
     fn traffic(&mut self, known: &Known, draft: Draft, threads: u16) -> Result<f64, FitError<E>> {
         let Alone { time, misses } = self.alone(known, draft, threads)?;
         Ok(misses as f64 * LINE / (1e9 * time.as_secs_f64()))
@@ -298,7 +298,7 @@ impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
     }
 }
 
-/// The model as it is written down.
+/// The text of the model.
 fn text(known: &Known, draft: Draft) -> String {
     let value = |key: Free, given: f64| match draft.free {
         Some((free, value)) if free == key => value,

@@ -1,15 +1,15 @@
 //! Pipelines: stages with threads of their own, and bounded queues between them.
 //!
-//! Each item goes through all stages in their order. A stage's threads share the items evenly;
-//! where that leaves some over, its first threads take one more each. A thread that finds the queue
-//! before it empty, or the one after it full, waits as the program waits at barriers.
+//! Each item goes through all stages in their order. A stage's threads share the items evenly; if
+//! there is a remainder, its first threads take one more each. A thread that finds the queue before
+//! it empty, or the one after it full, waits as the program waits at barriers.
 
 use serde::Deserialize;
 
 use super::Op;
 use super::file::{ModelError, Writer, check};
 
-/// A pipeline as it is written down.
+/// A pipeline in a model file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pipeline {
@@ -24,9 +24,9 @@ pub(super) struct Pipeline {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stage {
-    /// How many of the program's threads work here.
+    /// How many of the program's threads work in this stage.
     threads: u16,
-    /// For each item.
+    /// Instructions for each item.
     instructions: f64,
 }
 
@@ -35,7 +35,7 @@ fn one() -> u32 {
 }
 
 impl Pipeline {
-    /// Writes what each thread does, from the first stage's on.
+    /// Writes the script of each thread, from the first stage's on.
     pub(super) fn write(&self, writer: &mut Writer, mix: u16) -> Result<(), ModelError> {
         let threads: u32 = self.stages.iter().map(|stage| u32::from(stage.threads)).sum();
         let program = u32::from(writer.threads);
@@ -80,7 +80,7 @@ impl Pipeline {
     }
 }
 
-/// These threads do this so often.
+/// These threads execute this body this often.
 fn stage_of(writer: &mut Writer, threads: (u16, u16), body: &[Op], times: u32) {
     let next = body.len() as u16 + u16::from(times > 1);
     writer.script.push(Op::Only { threads, next });
@@ -100,8 +100,9 @@ mod tests {
         Model::read(&text.parse().unwrap(), threads)
     }
 
+    /// The first threads of a stage take the items that are left over.
     #[test]
-    fn every_stage_has_its_threads_and_the_first_of_them_take_what_is_left_over() {
+    fn every_stage_of_a_pipeline_has_its_threads() {
         let stages = "{ threads = 1, instructions = 10 }, { threads = 2, instructions = 30 }";
         let model = read(stages, 3).unwrap();
         let compute = |instructions| Op::Compute { instructions, mix: 0 };
@@ -124,8 +125,9 @@ mod tests {
         assert_eq!(model.queues, [3]);
     }
 
+    /// A pipeline needs as many threads as the program has, and valid numbers of instructions.
     #[test]
-    fn a_pipeline_needs_as_many_threads_as_the_program_has_and_no_instructions_beside_it() {
+    fn a_pipeline_needs_exactly_the_programs_threads() {
         let told = |stages| read(stages, 3).unwrap_err().to_string();
         let message = told("{ threads = 2, instructions = 10 }");
         assert!(
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_items_as_can_be_written_are_not_too_many() {
+    fn the_largest_number_of_items_is_accepted() {
         let text = "[[phase]]\npipeline = { items = 4294967295, stages = [{ threads = 1, instructions = 10 }] }";
         let model = Model::read(&text.parse().unwrap(), 1).unwrap();
         let times = model.script.iter().filter_map(|op| match op {

@@ -1,4 +1,4 @@
-//! Threads that cost the same: what is priced.
+//! Threads that are priced alike.
 
 use super::LINE;
 use crate::model::Mix;
@@ -10,32 +10,30 @@ pub(crate) struct Kind {
     pub(super) cache: u16,
     pub(super) program: u16,
     pub(super) mix: Mix,
-    /// It [brings back](crate::cache) what it had in the cache, and misses as without one until
-    /// then.
+    /// It [brings back](crate::cache) its lines, and misses as without a cache until then.
     pub(super) refills: bool,
     /// The bytes of cache that one thread can use.
     pub(super) footprint: f64,
-    /// Of the core.
+    /// The share of the core.
     pub(super) share: f64,
     pub(super) count: f64,
     /// Misses per instruction at its present share of the cache.
     pub(super) misses: f64,
-    /// How many of them bring back lines.
+    /// The part of the misses that brings back lines.
     pub(super) back: f64,
     /// The bytes of cache that one thread has.
     pub(super) holds: f64,
     /// Instructions per nanosecond.
     pub(super) rate: f64,
-    /// Nanoseconds per instruction without waiting for a bus, and for each nanosecond that a miss
-    /// waits.
+    /// Nanoseconds per instruction without waiting for a bus, and per nanosecond that a miss waits.
     pub(super) base: f64,
     pub(super) slope: f64,
-    /// What its misses wait at all its buses together, nanoseconds.
+    /// The wait of its misses at all its buses together, nanoseconds.
     pub(super) waits: f64,
 }
 
 impl Kind {
-    /// One thread of a program with so many, that refills its part of a cache or not.
+    /// One thread of a program with this many, that refills its part of a cache or not.
     pub(crate) fn one(program: u16, threads: u16, mix: Mix, share: f64, refills: bool) -> Kind {
         let footprint = mix.footprint / f64::from(threads);
         let refills = refills && mix.uses_cache();
@@ -65,7 +63,7 @@ impl Kind {
             && (self.mix, self.refills) == (other.mix, other.refills)
     }
 
-    /// How each of these threads gets on.
+    /// The speed of each of these threads.
     pub(crate) fn pace(&self) -> Pace {
         let references = self.mix.misses_without_cache;
         Pace {

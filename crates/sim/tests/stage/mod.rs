@@ -1,5 +1,5 @@
-//! A simulated machine without an engine: programs come at given times, and who ran when is told as
-//! a table.
+//! A simulated machine without an engine: programs arrive at given times, and a table says which
+//! thread ran when.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -14,7 +14,7 @@ use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 pub(crate) const FREE: Costs =
     Costs { start: Nanos::ZERO, join: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
 
-/// A machine of 1 GHz on which nothing costs anything but computing.
+/// A machine of 1 GHz on which nothing costs time but computing.
 pub(crate) fn ideal(shape: &str) -> Hardware {
     let plain = "gigahertz=1 smt_share=1 switch_nanos=0 wake_nanos=0 signal_nanos=0,0,0";
     let hardware = Hardware::words(&format!("{shape} {plain}")).unwrap();
@@ -22,7 +22,7 @@ pub(crate) fn ideal(shape: &str) -> Hardware {
     hardware
 }
 
-/// Instructions that take so many microseconds at 1 GHz.
+/// Instructions that take this many microseconds at 1 GHz.
 pub(crate) fn micros(time: u64) -> Op {
     Op::Compute { instructions: 1e3 * time as f64, mix: 0 }
 }
@@ -37,16 +37,16 @@ pub(crate) fn computes(millis: u64) -> Model {
     program(1, vec![micros(1000 * millis)])
 }
 
-/// A machine and what is to happen on it.
+/// A machine and the events on it.
 pub(crate) struct Stage {
     pub(crate) sim: Sim,
-    /// When each program comes, with which settings; in ascending order.
+    /// When each program arrives, and with which settings; in ascending order.
     arrivals: std::collections::VecDeque<(Nanos, ProgramId, Settings)>,
     pub(crate) events: Vec<Event>,
 }
 
 impl Stage {
-    /// Program `i` comes at its time.
+    /// A stage on which program `i` arrives at its time.
     pub(crate) fn new(hardware: Hardware, kernel: Kernel, programs: Vec<(u64, Model)>) -> Stage {
         Stage::with(
             hardware,
@@ -56,7 +56,7 @@ impl Stage {
         )
     }
 
-    /// The same, with settings. Times are microseconds.
+    /// A stage whose programs have settings. Times are microseconds.
     pub(crate) fn with(
         hardware: Hardware,
         kernel: Kernel,
@@ -75,7 +75,7 @@ impl Stage {
         Stage { sim, arrivals: arrivals.into(), events: Vec::new() }
     }
 
-    /// Until a time; tells what happened on the way.
+    /// Advances to a time, and returns the events.
     pub(crate) fn until(&mut self, at: Nanos) {
         while self.sim.now() < at {
             while let Some((_, id, settings)) =
@@ -103,8 +103,8 @@ impl Stage {
         self.events.iter().filter_map(end).collect()
     }
 
-    /// Who ran on a CPU from when to when (microseconds): programs are letters, threads numbers
-    /// where there are several.
+    /// Which thread ran on a CPU from when to when (microseconds): programs are letters, threads
+    /// numbers where there are several.
     pub(crate) fn table(&self, cpu: u16) -> String {
         let mut rows: Vec<String> = Vec::new();
         let mut last: Option<(Nanos, (ProgramId, u16))> = None;
@@ -120,7 +120,7 @@ impl Stage {
         rows.join(", ")
     }
 
-    /// What each program did since it was last read.
+    /// What each program did since the last reading.
     pub(crate) fn read(&mut self, programs: u16, measures: &[Measure]) -> Vec<Sample> {
         let what: Vec<Observe> = (0..programs)
             .flat_map(|slot| {

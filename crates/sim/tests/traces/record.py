@@ -2,11 +2,14 @@
 """Records what this kernel does with a few threads, and prints it as a table (TOML).
 
     sudo ./record.py > linux-6.18-2cpus.toml
-    guest/record.sh 8 > linux-6.12-8cpus.toml     the same in an emulated machine, whose clock counts instructions
+    guest/record.sh 8 > linux-6.12-8cpus.toml     in an emulated machine, whose clock counts
+                                                  instructions
 
-Needs root, gcc, tracefs and an otherwise idle machine with 2, 4 or 8 CPUs: each has cases of its own. Every case is recorded three times
-for four seconds with the events sched_switch and sched_waking; the run whose switches are the median of the three is kept. With threads.c,
-compiled, as an argument (`record.py PROGRAM`), every case is recorded once: for machines without chance, and without gcc.
+Needs root, gcc, tracefs and an otherwise idle machine with 2, 4 or 8 CPUs: each has cases of its
+own. Every case is recorded three times for four seconds with the events sched_switch and
+sched_waking; the run whose switches are the median of the three is kept. With threads.c, compiled,
+as an argument (`record.py PROGRAM`), every case is recorded once: for deterministic machines, and
+for machines without gcc.
 """
 import os
 import re
@@ -33,8 +36,8 @@ TWO_CPUS = [
     ("a short slice wakes up on one CPU", 2, ["1000/0", "1000/0", "200/5000,slice=100"]),
     ("batch wakes up on one CPU", 2, ["1000/0", "1000/0", "1000/4000,batch"]),
 ]
-# CPUs of an emulated machine take turns, so each is slower the more of them are busy, and a wake-up takes long. So here all are busy, and
-# threads compute and sleep for 10 ms or more.
+# CPUs of an emulated machine take turns: each is slower the more of them are busy, and a wake-up
+# takes long. All are therefore busy here, and threads compute and sleep for 10 ms or more.
 FOUR_CPUS = [
     ("three spin on four CPUs", 15, ["1000/0"] * 3),
     ("five spin on four CPUs", 15, ["1000/0"] * 5),

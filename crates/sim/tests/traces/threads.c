@@ -2,9 +2,11 @@
  *
  *   threads SECONDS CPUS THREAD...        THREAD: RUN_US/SLEEP_US[,nice=N][,slice=US][,batch]
  *
- * A thread computes for RUN_US, sleeps SLEEP_US, and so on; SLEEP_US 0: it never sleeps. CPUS: a mask (3: CPUs 0 and 1).
- * How long computing takes is found beforehand, on an idle machine: a thread that asks for its own CPU time makes the kernel
- * look whether its turn is over, and would be another kind of thread. At the end, one line per thread: tid, CPU nanoseconds, voluntary and involuntary switches, nanoseconds in queues.
+ * A thread computes for RUN_US, sleeps SLEEP_US, and so on; SLEEP_US 0: it never sleeps. CPUS is a
+ * mask (3: CPUs 0 and 1). The duration of computing is measured beforehand, on an idle machine: a
+ * thread that reads its own CPU time makes the kernel check whether its turn is over, and would
+ * behave differently. The output has one line per thread: tid, CPU nanoseconds, voluntary and
+ * involuntary switches, nanoseconds in queues.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,4 +1,4 @@
-//! What policies that measure, lend threads or bind single threads rely on.
+//! What policies rely on that measure, limit threads or bind single threads.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ fn pause_at(at: Nanos) -> Wake {
 }
 
 #[test]
-fn what_falls_due_during_a_measurement_pause_waits_for_its_end() {
+fn wake_ups_in_a_measurement_pause_wait_for_its_end() {
     let mut fake = Fake::new([MS(250), MS(250)]);
     fake.freeze_latency = MS(2);
     let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
@@ -33,7 +33,7 @@ fn what_falls_due_during_a_measurement_pause_waits_for_its_end() {
 }
 
 #[test]
-fn nothing_is_decided_and_nobody_starts_during_a_measurement_pause() {
+fn nothing_is_decided_or_started_in_a_measurement_pause() {
     let mut fake = Fake::new([MS(500), MS(500)]);
     fake.freeze_latency = MS(2);
     let mut programs = setup(vec![Entry::new(1), Entry::new(1)]);
@@ -53,7 +53,7 @@ fn nothing_is_decided_and_nobody_starts_during_a_measurement_pause() {
 }
 
 #[test]
-fn a_policy_is_told_when_a_stopped_program_goes_on() {
+fn the_policy_learns_when_a_stopped_program_goes_on() {
     let mut fake = Fake::new([MS(500), MS(200)]);
     fake.script(MS(30), Happening::StoppedByOther(p(1)));
     fake.script(MS(330), Happening::ContinuedByOther(p(1)));
@@ -69,7 +69,7 @@ fn a_policy_is_told_when_a_stopped_program_goes_on() {
 }
 
 #[test]
-fn a_program_that_was_let_go_can_be_taken_again() {
+fn a_released_program_can_be_managed_again() {
     let narrow = Settings::on(CpuSet::first(1));
     let policy = Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         let Some(program) = world.programs.first() else { return };
@@ -89,8 +89,9 @@ fn a_program_that_was_let_go_can_be_taken_again() {
     );
 }
 
+/// A program that waits for threads gets an answer, even if the number is the one that it has.
 #[test]
-fn every_program_that_waits_for_threads_is_answered_even_with_the_same_number() {
+fn every_request_for_threads_is_answered() {
     let mut fake = Fake::new([MS(500)]);
     let request = Happening::Requested { program: p(0), threads: 2, blocked: true };
     fake.script(MS(10), request);
@@ -105,8 +106,9 @@ fn every_program_that_waits_for_threads_is_answered_even_with_the_same_number() 
     assert_eq!(answers.map(|(at, _)| *at).collect::<Vec<_>>(), [MS(10), MS(20)]);
 }
 
+/// A region gets no more threads than it requests, even if the limit is higher.
 #[test]
-fn a_grant_stands_until_the_next_one_and_a_region_gets_no_more_of_it_than_it_asks_for() {
+fn a_thread_limit_stands_until_the_next_one() {
     let mut fake = Fake::new([MS(500)]);
     for (at, threads) in [(10, 1), (20, 4), (30, 9)] {
         let request = Happening::Requested { program: p(0), threads, blocked: true };
@@ -132,7 +134,7 @@ fn a_grant_stands_until_the_next_one_and_a_region_gets_no_more_of_it_than_it_ask
 }
 
 #[test]
-fn a_grant_of_no_thread_is_a_mistake() {
+fn a_limit_of_no_threads_is_a_mistake() {
     let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
             plan.run(program.id, Settings { grant: Some(0), ..Settings::default() });
@@ -144,7 +146,7 @@ fn a_grant_of_no_thread_is_a_mistake() {
 }
 
 #[test]
-fn rules_for_threads_that_are_not_in_the_world_are_a_mistake() {
+fn rules_for_unknown_threads_are_a_mistake() {
     let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         run_all(world, plan);
         let thread = crate::ThreadId { slot: 0, generation: 0 };
@@ -170,8 +172,9 @@ fn a_program_that_runs_already_is_not_started() {
     assert_eq!(outcome.programs[0].ran, MS(35));
 }
 
+/// A program that the user detaches is no longer a part of the run.
 #[test]
-fn a_program_that_the_user_takes_out_runs_on_and_is_not_waited_for() {
+fn a_detached_program_runs_on_and_is_not_waited_for() {
     let mut fake = Fake::new([MS(100), MS(4000)]);
     fake.script(MS(50), Happening::Commanded(crate::Command::Detach(p(1))));
     let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
@@ -180,8 +183,10 @@ fn a_program_that_the_user_takes_out_runs_on_and_is_not_waited_for() {
     assert_eq!(outcome.programs[1].done, None);
 }
 
+/// After Ctrl-C, programs that ran before cosched are detached, and programs that cosched started
+/// are ended.
 #[test]
-fn on_ctrl_c_who_ran_before_is_let_go_and_who_was_started_is_ended() {
+fn ctrl_c_detaches_attached_and_ends_started_programs() {
     let mut attached = Entry::new(1);
     attached.runs_already = true;
     let mut fake = Fake::new([MS(4000), MS(4000)]);
@@ -195,11 +200,11 @@ fn on_ctrl_c_who_ran_before_is_let_go_and_who_was_started_is_ended() {
     assert!(outcome.programs[0].completions.is_empty());
 }
 
-/// Twenty thousand threads, each with a rule, of which one changes per quantum. What costs the
-/// number of rules times the number of threads does not end before the test runner loses its
-/// patience.
+/// Twenty thousand threads have a rule each, and one rule changes per quantum. An algorithm whose
+/// cost is the number of rules times the number of threads would not end before the test runner's
+/// time limit.
 #[test]
-fn of_thousands_of_threads_only_those_are_told_whose_rules_change() {
+fn only_threads_whose_rules_change_are_set() {
     const PROGRAMS: u16 = 4;
     const THREADS: u32 = 20_000;
     const QUANTA: usize = 20;
@@ -240,6 +245,6 @@ fn of_thousands_of_threads_only_those_are_told_whose_rules_change() {
         now.filter(|(_, step)| matches!(step, Step::ApplyThread(..))).count()
     };
     assert_eq!(told(MS(100)), THREADS as usize);
-    // The one whose rule changes, and the one whose rule is again as before.
+    // The thread whose rule changes, and the thread whose rule changes back.
     assert!((2..QUANTA as u64).all(|quantum| told(MS(100 * quantum)) == 2));
 }

@@ -1,9 +1,9 @@
-//! What comes to light late, since cosched was stopped or did not hear of it before.
+//! Events that are found late, because cosched was stopped or did not hear of them before.
 
 use super::*;
 
 #[test]
-fn a_time_in_which_cosched_was_stopped_is_told_as_such() {
+fn a_time_in_which_cosched_was_stopped_is_reported() {
     let mut fake = Fake::new([MS(2500), MS(2500)]);
     fake.deaf = Some((MS(150), MS(1950)));
     let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
@@ -13,9 +13,10 @@ fn a_time_in_which_cosched_was_stopped_is_told_as_such() {
     assert_eq!(told, [(MS(1950), frozen, Refusal::CoschedStopped)]);
 }
 
+/// A program that was to be thawed while cosched was stopped counts as frozen until cosched went
+/// on. The next plan may freeze it again.
 #[test]
-fn whoever_was_let_run_while_cosched_was_stopped_was_frozen_until_then_and_is_again_by_the_next_plan()
- {
+fn thaws_planned_while_cosched_was_stopped_count_late() {
     let mut fake = Fake::new([MS(400), MS(400)]);
     fake.script(MS(130), Happening::Thawed(p(1)));
     let why = Refusal::CoschedStopped;
@@ -28,7 +29,7 @@ fn whoever_was_let_run_while_cosched_was_stopped_was_frozen_until_then_and_is_ag
 }
 
 #[test]
-fn what_comes_to_light_when_all_is_over_is_told_with_its_own_time() {
+fn what_is_found_after_the_end_has_its_own_time() {
     let mut fake = Fake::new([MS(400), MS(400)]);
     fake.deaf = Some((MS(130), MS(1950)));
     let frozen = p(0);
@@ -44,11 +45,13 @@ fn what_comes_to_light_when_all_is_over_is_told_with_its_own_time() {
     assert_eq!(told, [(MS(600), frozen, why)]);
 }
 
+/// A decision that was made in ignorance of an event stands before this event, even if the event's
+/// time is earlier.
 #[test]
-fn what_comes_to_light_late_does_not_go_before_what_was_decided_in_ignorance_of_it() {
+fn late_news_does_not_precede_earlier_decisions() {
     let mut fake = Fake::new([MS(400), MS(400)]);
     let what = Happening::Exited(p(1), Exit::Code(0), Usage::default());
-    // At 100 ms it was the other's turn.
+    // At 100 ms it was the other program's turn.
     fake.script_late(MS(130), Event { at: MS(90), what });
     let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
     let program = &outcome.programs[1];

@@ -7,17 +7,17 @@ fn at(outcome: &Outcome) -> Vec<u64> {
 }
 
 #[test]
-fn a_switch_that_starts_a_program_or_follows_an_end_counts_too() {
-    // The second runs first, for 100 ms of its 250; each change of turns is a decision.
+fn switches_with_a_start_or_after_an_end_count_too() {
+    // The second program runs first, for 100 ms of its 250. Each change of turns is a decision.
     let (_, outcome) =
         run(Fake::new([MS(250), MS(250)]), in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
     assert_eq!(at(&outcome), [100, 200, 300, 400, 450]);
-    // At 100 ms a program was started, at 450 ms one had ended: there was no gap to measure.
+    // At 100 ms a program was started, and at 450 ms one had ended. There was no gap to measure.
     assert_eq!(outcome.switch_gaps.latest.len(), 3);
 }
 
 #[test]
-fn a_gang_that_goes_on_an_end_and_the_first_start_are_no_switches() {
+fn a_continued_gang_an_end_or_a_first_start_is_no_switch() {
     let together = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
             plan.run(program.id, Settings::default());
@@ -29,8 +29,8 @@ fn a_gang_that_goes_on_an_end_and_the_first_start_are_no_switches() {
     assert_eq!(outcome.switches.count(), 0);
 }
 
-/// One after the other, in the order of the workload; a program that has ended and comes again is
-/// last.
+/// Programs run one after another, in the order of the workload. A program that has ended and
+/// arrives again is last.
 fn in_line() -> impl Policy {
     let mut line: Vec<ProgramId> = Vec::new();
     Ask(move |causes: &[Cause], _: &World<'_>, plan: &mut Plan| {
@@ -48,8 +48,10 @@ fn in_line() -> impl Policy {
     })
 }
 
+/// A program that starts again while it runs alone is no switch. A start after another program has
+/// run is one.
 #[test]
-fn a_program_that_begins_anew_alone_is_no_switch_and_after_another_it_is() {
+fn a_restart_alone_is_no_switch_and_after_another_it_is() {
     let again = |asked| Entry { repeat: Repeat::Times(2), ..Entry::new(asked) };
     let (_, alone) = run(Fake::new([MS(100)]), in_line(), setup(vec![again(2)]));
     assert_eq!((at(&alone), alone.total), (vec![], MS(200)));
@@ -58,10 +60,10 @@ fn a_program_that_begins_anew_alone_is_no_switch_and_after_another_it_is() {
     assert_eq!((at(&both), both.total), (vec![100, 200, 300], MS(400)));
 }
 
+/// The engine thaws a program that was frozen for the allowed time, against the policy's plan.
 #[test]
-fn a_promise_that_the_engine_keeps_against_the_policy_is_no_switch() {
-    // The first is frozen for ever, as far as the policy is concerned; the engine lets it run all
-    // the same.
+fn a_thaw_forced_by_the_engine_is_no_switch() {
+    // The policy freezes the first program for ever. The engine thaws it all the same.
     let unjust = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if causes.iter().any(|cause| matches!(cause, Cause::Arrived(_))) {
             world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));

@@ -7,15 +7,15 @@ use super::*;
 pub(super) const PEAK: f64 = 120.0;
 pub(super) const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-/// A lab whose programs have these traffics alone, in lines per microsecond and CPU. Who moves much
-/// is slowed down in proportion to what others move; who moves little is not.
+/// A lab whose programs have these traffics alone, in lines per microsecond and CPU. A program with
+/// much traffic is slowed down in proportion to the others' traffic; a program with little is not.
 pub(super) struct Bench {
     pub(super) measured: Measured,
     pub(super) lab: Lab<FairProgress>,
     pub(super) traffic: Vec<f64>,
     /// Seconds alone of what each program has done.
     pub(super) done: Vec<f64>,
-    /// The slots of those that ran, for each quantum.
+    /// The slots of the programs that ran, for each quantum.
     pub(super) ran: Vec<Vec<u16>>,
     /// How long each has run in the present quantum up to now.
     pub(super) early: Vec<Nanos>,
@@ -25,7 +25,7 @@ pub(super) struct Bench {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Measured {
     Counters,
-    /// So many ticks in a second alone.
+    /// This many ticks in a second alone.
     Ticks(f64),
     Nothing,
 }
@@ -97,7 +97,7 @@ impl Bench {
         self.ran.push(running);
     }
 
-    /// Lets time go by within the quantum.
+    /// Lets time pass within the quantum.
     pub(super) fn pass(&mut self, span: Nanos) {
         for slot in self.lab.running() {
             self.early[usize::from(slot)] += span;
@@ -105,7 +105,7 @@ impl Bench {
         self.lab.pass(span);
     }
 
-    /// A program ends now, and begins once more.
+    /// A program ends now, and runs once more.
     pub(super) fn repeat(&mut self, slot: u16) {
         let ran = std::mem::take(&mut self.early[usize::from(slot)]);
         self.done[usize::from(slot)] += ran.as_secs_f64();

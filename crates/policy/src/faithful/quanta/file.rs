@@ -5,7 +5,7 @@
 //! machine = "2 CPUs, some model, Linux 6.18"  # for people; optional
 //!
 //! [[row]]
-//! up_to = 0.1                 # the largest scaling factor of the row; rises from row to row, and ends with 1
+//! up_to = 0.1                 # the largest scaling factor of the row; rises, and ends with 1
 //! slice_milliseconds = 100.0  # more than 0, at most 10000
 //! basis = "measured"          # for people; optional
 //! ```
@@ -21,10 +21,10 @@ use super::{Quanta, QuantaError};
 
 /// The version of the file.
 const SCHEMA: &str = "cosched-quanta/1";
-/// No user means a longer slice.
+/// The longest slice that makes sense.
 const LONGEST_MILLISECONDS: f64 = 10_000.0;
 
-/// What every version begins with.
+/// The part that every version has.
 #[derive(Deserialize)]
 struct Version {
     schema: String,
@@ -50,7 +50,7 @@ struct Entry {
 }
 
 impl Quanta {
-    /// How every file begins that [`Quanta::file`] makes.
+    /// How every file of [`Quanta::file`] begins.
     pub const BEGINNING: &str = "# The slices of the policy `faithful`";
 
     /// Reads a table.
@@ -74,8 +74,8 @@ impl Quanta {
         Quanta::new(file.row.iter().enumerate().map(row).collect::<Result<_, _>>()?)
     }
 
-    /// The file of a derived table, with what each row is based on. `machine` and `made` are for
-    /// people: on what, and how and when.
+    /// The file of a derived table, with the basis of each row. `machine` and `made` are for
+    /// people: the machine, and how and when the table was made.
     pub fn file(rows: &[Row], machine: &str, made: &str) -> String {
         let mut text = format!(
             "{} on one machine, by `cosched calibrate quanta`; docs/quanta.md describes this file.\n# {}\n\
@@ -103,7 +103,7 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T, QuantaError> {
     toml::from_str(text).map_err(|error| QuantaError::Toml(error.to_string().trim_end().to_owned()))
 }
 
-/// What a row is based on, in words.
+/// The basis of a row, in words.
 fn because(row: &Row) -> String {
     match &row.basis {
         Basis::Measured { time, .. } => {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_row_and_key() {
+    fn errors_name_the_row_and_the_key() {
         for (from, to, told) in [
             ("quanta/1", "quanta/2", "schema is \"cosched-quanta/2\", not \"cosched-quanta/1\""),
             ("= 2.5", "= 0", "row 1: slice_milliseconds is 0, but must be"),
@@ -161,13 +161,13 @@ mod tests {
             assert!(error.contains(told), "{told}: {error}");
         }
         assert!(Quanta::parse("schema = 'cosched-quanta/1'\nrow = []").is_err());
-        // Whatever a later version is made of.
+        // The content of a later version can be anything.
         let later = Quanta::parse("schema = 'cosched-quanta/9'\nlines = 3").unwrap_err();
         assert!(matches!(later, QuantaError::Schema { .. }), "{later}");
     }
 
     #[test]
-    fn what_was_derived_is_read_back_and_each_row_says_what_it_is_based_on() {
+    fn derived_rows_are_read_back_with_their_evidence() {
         let time = Estimate { value: 0.913, interval: Some((0.9, 0.95)) };
         let row = |end: f64, slice, basis| Row { end, slice, programs: vec!["p".into()], basis };
         let rows = [

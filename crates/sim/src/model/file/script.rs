@@ -1,11 +1,11 @@
-//! What a model becomes: operations that threads carry out, and the mixes of what they compute.
+//! Scripts from model files: operations that threads execute, and the mixes of what they compute.
 
 use cosched_core::Nanos;
 
 use super::{Critical, LONGEST_SLEEP, ModelError, Phase, check, time};
 use crate::model::{Mix, Op};
 
-/// A script in the making.
+/// An unfinished script.
 #[derive(Default)]
 pub(in crate::model) struct Writer {
     pub(in crate::model) threads: u16,
@@ -109,7 +109,7 @@ impl Writer {
         Ok(())
     }
 
-    /// How many threads a phase asks for, where it can.
+    /// How many threads a phase requests, where it can.
     fn asked(&self, phase: &Phase) -> Result<u16, ModelError> {
         let Some(asked) = phase.threads else { return Ok(self.threads) };
         let (key, malleable) = ("phase.threads", self.malleable && phase.pipeline.is_none());
@@ -120,7 +120,8 @@ impl Writer {
         Ok(asked)
     }
 
-    /// What each thread computes, where all of them do; in a region, what they share.
+    /// The instructions of each thread, where all of them compute; in a region, those that they
+    /// share.
     fn computing(&self, instructions: f64, mix: u16) -> Op {
         let all = instructions * f64::from(self.threads);
         match self.malleable {

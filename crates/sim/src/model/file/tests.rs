@@ -28,7 +28,7 @@ fn phases_become_loops_of_operations() {
 }
 
 #[test]
-fn how_threads_wait_at_barriers_can_be_said() {
+fn waiting_at_barriers_can_be_set() {
     let barrier =
         |text: &str| read(&format!("{text}\n[[phase]]\ninstructions = 9")).unwrap().barrier;
     assert_eq!(barrier(""), None);
@@ -37,7 +37,7 @@ fn how_threads_wait_at_barriers_can_be_said() {
 }
 
 #[test]
-fn critical_sections_take_their_part_of_a_thread_s_instructions() {
+fn critical_sections_are_a_part_of_a_threads_work() {
     let text = "[[phase]]\ninstructions = 4000\ncritical = { sections = 2, instructions = 100 }";
     let model = read(text).unwrap();
     assert_eq!(model.script[0], Op::Compute { instructions: 400.0, mix: 0 });
@@ -56,7 +56,7 @@ fn the_data_that_a_lock_guards_comes_after_the_lock() {
 }
 
 #[test]
-fn threads_can_be_made_after_a_start_that_is_not_repeated() {
+fn threads_can_be_made_after_a_serial_start() {
     let text = "repeat = 3\nstartup_instructions = 5e5\n[[phase]]\ninstructions = 4000";
     let model = read(text).unwrap();
     let expected = [
@@ -69,8 +69,9 @@ fn threads_can_be_made_after_a_start_that_is_not_repeated() {
     assert_eq!(model.mixes[0], Mix::computing(1.0));
 }
 
+/// The parallel part of a malleable phase is a region that requests threads.
 #[test]
-fn the_parallel_part_of_a_malleable_phase_is_a_region_that_asks_for_threads() {
+fn the_parallel_part_of_a_malleable_phase_is_a_region() {
     let text = "malleable = true\n[[phase]]\ninstructions = 1e9\nserial = 0.2\nbarriers = 10\n\
         [[phase]]\nthreads = 2\nrepeat = 3\ninstructions = 4000";
     let model = read(text).unwrap();
@@ -95,7 +96,7 @@ fn the_parallel_part_of_a_malleable_phase_is_a_region_that_asks_for_threads() {
 }
 
 #[test]
-fn what_does_nothing_is_not_repeated() {
+fn phases_that_take_no_time_are_not_repeated() {
     let told =
         |text: &str| Model::read(&text.parse().unwrap(), 2).map(drop).map_err(|e| e.to_string());
     for idle in [
@@ -116,7 +117,7 @@ fn what_does_nothing_is_not_repeated() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_key_and_what_would_be_right() {
+fn errors_name_the_key_and_the_allowed_values() {
     let told = |text: &str| read(text).unwrap_err().to_string();
     assert!(told("").contains("phase"));
     assert!(told("[[phase]]\ninstruction = 5").contains("instruction"));

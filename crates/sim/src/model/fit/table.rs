@@ -1,4 +1,4 @@
-//! What is known of programs alone: the table that models are fitted to, as it is written down.
+//! The table of solo runs that models are fitted to, and its file format.
 
 use serde::Deserialize;
 
@@ -19,14 +19,14 @@ pub struct SoloTable {
 pub struct Known {
     /// Its name.
     pub name: String,
-    /// With how many threads it is to be run.
+    /// How many threads it is to have.
     pub threads: u16,
     /// How long it is to take alone with them.
     pub seconds: f64,
     /// Misses of the last-level cache per 1000 instructions.
     #[serde(default)]
     pub misses_per_kilo_instruction: f64,
-    /// Without any cache; the same as with all of it, if not said.
+    /// Misses without any cache; by default, as many as with all of it.
     pub misses_without_cache: Option<f64>,
     /// The cache that it can use, MiB.
     #[serde(default)]
@@ -34,19 +34,19 @@ pub struct Known {
     /// Without last-level misses.
     #[serde(default = "one")]
     pub cycles_per_instruction: f64,
-    /// How many misses a thread has on their way at once, unless that is what is fitted.
+    /// How many misses a thread has in flight at once, unless this is fitted.
     #[serde(default = "one")]
     pub misses_in_flight: f64,
     /// How long a waiting thread spins.
     #[serde(default = "no_time")]
     pub spin: String,
-    /// How often its serial and parallel parts follow each other.
+    /// How often its serial and parallel parts alternate.
     #[serde(default = "once")]
     pub repeat: u32,
     /// Barriers of each parallel part.
     #[serde(default = "once")]
     pub barriers: u32,
-    /// What was measured alone.
+    /// The measurements alone.
     #[serde(default)]
     pub point: Vec<Point>,
 }
@@ -55,13 +55,13 @@ pub struct Known {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
-    /// With so many threads.
+    /// The thread count.
     pub threads: u16,
-    /// Times as fast as with one.
+    /// The speed relative to one thread.
     pub speedup: Option<f64>,
-    /// The fewest threads with at least this share of the best speedup are those.
+    /// This thread count is the lowest with at least this share of the best speed-up.
     pub share_of_best: Option<f64>,
-    /// Memory traffic, as a share of another program's of the table with as many threads.
+    /// Memory traffic, as a share of that of another program of the table with as many threads.
     pub traffic: Option<Traffic>,
 }
 
@@ -69,7 +69,7 @@ pub struct Point {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// Whose: a program that stands earlier in the table.
+    /// The other program, which comes earlier in the table.
     pub of: String,
     /// The share.
     pub share: f64,
@@ -88,7 +88,7 @@ fn no_time() -> String {
 }
 
 impl SoloTable {
-    /// Checks what can be wrong before anything is run on a machine of so many CPUs.
+    /// Checks the table for a machine of this many CPUs, before anything is run.
     pub(super) fn check(&self, cpus: u16) -> Result<(), TableError> {
         for (position, known) in self.programs.iter().enumerate() {
             let above = &self.programs[..position];
@@ -114,7 +114,7 @@ impl Known {
         }
     }
 
-    /// Its traffic is told relative to that of a program that has none.
+    /// Its traffic is relative to that of a program that has none.
     pub(super) fn without_traffic(&self, of: &str) -> TableError {
         let wanted = "a program that stands above this one and has misses of its own";
         self.wrong("point.traffic.of", format!("'{of}'"), wanted)
@@ -158,7 +158,8 @@ impl Known {
 }
 
 impl Point {
-    /// `number`: its place among the program's points, from 1; `above`: the programs before.
+    /// Checks a point. `number` is its position among the program's points, from 1; `above` are the
+    /// programs before.
     fn check(
         &self,
         known: &Known,
@@ -193,7 +194,7 @@ impl Point {
 
 const ABOVE_0: &str = "a number above 0";
 
-/// Nothing that was measured took longer: a year.
+/// The longest time that is accepted: a year.
 const LONGEST_SECONDS: f64 = 3e7;
 
 fn is_positive(value: f64) -> bool {
@@ -210,19 +211,19 @@ pub enum TableError {
     /// A value makes no sense.
     #[error("program '{program}': {key} is {found}, but must be {wanted}")]
     Value {
-        /// Of which program.
+        /// The program.
         program: String,
         /// The key.
         key: String,
         /// Its value.
         found: String,
-        /// What would be right.
+        /// The allowed values.
         wanted: String,
     },
     /// A value that no model can have.
     #[error("program '{program}': {source}")]
     Model {
-        /// Which program.
+        /// The program.
         program: String,
         /// The key.
         source: ModelError,

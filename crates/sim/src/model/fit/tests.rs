@@ -35,7 +35,7 @@ fn near(found: f64, expected: f64, share: f64) {
     assert!((found - expected).abs() <= share * expected, "{found} instead of {expected}");
 }
 
-/// A program of 10 ms with eight threads, and what it does with two, four and eight.
+/// A program of 10 ms with eight threads, and its speed-ups with two, four and eight.
 fn program(keys: &str, speedup: impl Fn(f64) -> f64) -> String {
     let points =
         [2.0, 4.0, 8.0].map(|n| format!("{{ threads = {n:.0}, speedup = {:?} }}", speedup(n)));
@@ -44,7 +44,7 @@ fn program(keys: &str, speedup: impl Fn(f64) -> f64) -> String {
 }
 
 #[test]
-fn who_scales_as_amdahl_says_is_given_a_serial_share() {
+fn scaling_by_amdahl_gives_a_serial_share() {
     let fitted = fitted(&program("", |n| 1.0 / (0.1 + 0.9 / n)));
     let (free, value) = fitted[0].free.unwrap();
     assert_eq!(free, Free::Serial);
@@ -52,8 +52,9 @@ fn who_scales_as_amdahl_says_is_given_a_serial_share() {
     assert!(fitted[0].residuals.iter().all(|residual| residual.error() < 1e-6));
 }
 
+/// The program uses the same share of its threads at every count.
 #[test]
-fn who_always_uses_the_same_share_of_its_threads_is_given_an_imbalance() {
+fn a_constant_share_of_threads_gives_an_imbalance() {
     let fitted = fitted(&program("", |n| n / 1.25));
     let (free, value) = fitted[0].free.unwrap();
     assert_eq!(free, Free::Imbalance);
@@ -61,7 +62,7 @@ fn who_always_uses_the_same_share_of_its_threads_is_given_an_imbalance() {
 }
 
 #[test]
-fn who_ends_at_the_bandwidth_is_given_misses_in_flight() {
+fn scaling_up_to_the_bandwidth_gives_misses_in_flight() {
     let streaming =
         Mix { misses: 0.02, misses_without_cache: 0.02, parallelism: 6.0, ..Mix::computing(1.0) };
     let seconds = |threads: u16| {
@@ -75,8 +76,9 @@ fn who_ends_at_the_bandwidth_is_given_misses_in_flight() {
     near(value, 6.0, 0.02);
 }
 
+/// Several models explain one speed-up, and the whole curve decides between them.
 #[test]
-fn what_is_known_of_the_whole_curve_decides_between_explanations_of_one_speedup() {
+fn the_curve_decides_between_explanations_of_a_speedup() {
     let with = |threads: u16| {
         let point = format!("{{ threads = {threads}, speedup = 2.0, share_of_best = 0.8 }}");
         let table =
@@ -88,7 +90,7 @@ fn what_is_known_of_the_whole_curve_decides_between_explanations_of_one_speedup(
 }
 
 #[test]
-fn a_share_of_anothers_traffic_gives_the_cycles_between_misses() {
+fn a_share_of_traffic_gives_the_cycles_between_misses() {
     let table = "[[program]]\nname = 'all'\nthreads = 8\nseconds = 0.01\nmisses_per_kilo_instruction = 100\n\
         misses_in_flight = 10\n[[program]]\nname = 'half'\nthreads = 8\nseconds = 0.01\n\
         misses_per_kilo_instruction = 100\nmisses_in_flight = 10\n\
@@ -99,8 +101,9 @@ fn a_share_of_anothers_traffic_gives_the_cycles_between_misses() {
     assert!(fitted[0].free.is_none() && fitted[0].residuals.is_empty());
 }
 
+/// The text of the model can be read as a model.
 #[test]
-fn the_text_of_a_fitted_model_is_a_model_that_takes_the_time_asked_for() {
+fn a_fitted_model_takes_the_requested_time() {
     let fitted =
         fitted(&program("barriers = 5\nrepeat = 2\nspin = '1ms'", |n| 1.0 / (0.1 + 0.9 / n)));
     let model = Model::read(&fitted[0].model.parse().unwrap(), 8).unwrap();
@@ -108,7 +111,7 @@ fn the_text_of_a_fitted_model_is_a_model_that_takes_the_time_asked_for() {
 }
 
 #[test]
-fn what_does_not_fit_the_cache_is_part_of_the_traffic() {
+fn misses_beyond_the_cache_are_part_of_the_traffic() {
     // A cache of 1 MB: of 64 MiB next to nothing fits.
     let table = |keys: &str| {
         fitted(&format!("[[program]]\nname = 'a'\nthreads = 8\nseconds = 0.01\n{keys}"))[0].clone()
@@ -123,7 +126,7 @@ fn what_does_not_fit_the_cache_is_part_of_the_traffic() {
 }
 
 #[test]
-fn what_makes_no_sense_in_a_table_is_named_with_its_program_and_key() {
+fn a_bad_table_is_refused_with_program_and_key() {
     let told = |program: &str| {
         let table = format!(
             "[[program]]\nname = 'dry'\nthreads = 8\nseconds = 0.01\n\
