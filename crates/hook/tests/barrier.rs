@@ -43,7 +43,7 @@ fn waits(workshop: &Workshop) -> PathBuf {
 }
 
 #[test]
-fn nobody_passes_a_barrier_of_posix_before_all_have_arrived_whatever_the_way() {
+fn no_thread_passes_a_posix_barrier_before_all_have_arrived() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     for (way, threads) in WAYS {
@@ -57,7 +57,7 @@ fn nobody_passes_a_barrier_of_posix_before_all_have_arrived_whatever_the_way() {
 }
 
 #[test]
-fn a_barrier_may_be_destroyed_and_its_memory_freed_as_soon_as_a_thread_has_passed() {
+fn a_barrier_may_be_freed_once_a_thread_has_passed() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     for (way, threads) in WAYS {
@@ -66,7 +66,7 @@ fn a_barrier_may_be_destroyed_and_its_memory_freed_as_soon_as_a_thread_has_passe
 }
 
 #[test]
-fn barriers_of_others_and_those_without_a_place_stay_the_c_librarys() {
+fn unknown_barriers_stay_the_c_librarys() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     run(&program, &["others", "3", "20"], &counter, Some("donate"));
@@ -81,7 +81,7 @@ fn without_cosched_barriers_are_the_c_librarys() {
 
 /// With a door, but no table: nothing is known of any thread.
 #[test]
-fn barriers_are_ours_where_cosched_says_so_and_nowhere_else() {
+fn barriers_are_replaced_only_where_cosched_says_so() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     let preload = format!("{}:{}", library().display(), counter.display());
@@ -94,7 +94,7 @@ fn barriers_are_ours_where_cosched_says_so_and_nowhere_else() {
 
 /// 100 threads: some share a line, and some have no seat.
 #[test]
-fn cosched_hears_how_often_threads_have_met_and_how_each_wait_ended_whatever_the_way() {
+fn cosched_gets_barrier_statistics_with_every_way_of_waiting() {
     let workshop = Workshop::new();
     let program = waits(&workshop);
     for (threads, way) in [("3", None), ("100", None), ("3", Some("block")), ("3", Some("yield"))] {
@@ -137,7 +137,7 @@ fn barriers_go_on_when_cosched_is_gone() {
 }
 
 #[test]
-fn ten_thousand_rounds_of_threads_that_stumble_lose_no_wake_up() {
+fn ten_thousand_rounds_with_random_delays_lose_no_wake_up() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     for (way, threads) in WAYS {
@@ -167,7 +167,7 @@ fn sanitizer(program: &Path) -> Option<PathBuf> {
 /// calls the next one: ours, if the sanitizer comes first. If ours let a thread pass too early,
 /// that thread would read what, as far as the sanitizer knows, no thread has written yet.
 #[test]
-fn the_sanitizer_for_threads_finds_nothing_behind_our_barrier_and_what_is_before_it() {
+fn the_thread_sanitizer_finds_no_race_at_our_barrier() {
     let workshop = Workshop::new();
     let with = ["-pthread", "-fsanitize=thread"];
     let program = workshop.compile("gcc", "waits.c", "sanitized", &with).unwrap();

@@ -53,7 +53,7 @@ fn host(name: &str, hello: Vec<u8>, files: Vec<OwnedFd>) -> OwnedFd {
 }
 
 #[test]
-fn a_program_takes_nothing_from_what_only_says_that_it_is_cosched() {
+fn a_program_accepts_nothing_from_a_false_cosched() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("regions.c") else { return };
     let hello = Hello::default().bytes().to_vec();

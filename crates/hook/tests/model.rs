@@ -203,12 +203,12 @@ fn check(test: impl Fn(Way) + Clone + Send + Sync + 'static) {
 }
 
 #[test]
-fn nobody_passes_before_all_have_arrived_and_nobody_sleeps_for_ever() {
+fn threads_pass_after_all_have_arrived_and_none_sleeps_for_ever() {
     check(|way| meet(&Case::new(way, true, true), 3, 3));
 }
 
 #[test]
-fn two_threads_that_sleep_at_once_meet_in_the_first_20000_orders_of_steps_one_by_one() {
+fn two_sleeping_threads_meet_in_the_first_20000_schedules() {
     let orders = DfsScheduler::new(Some(20_000), false);
     run(orders, || meet(&Case::new(Way::Block, true, false), 2, 1));
 }
@@ -216,12 +216,12 @@ fn two_threads_that_sleep_at_once_meet_in_the_first_20000_orders_of_steps_one_by
 /// The checker finds what it is there for.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_kernel_that_did_not_look_at_the_word_again_would_lose_a_wake_up() {
+fn a_futex_without_its_check_loses_a_wake_up() {
     run(RandomScheduler::new(10_000), || meet(&Case::new(Way::Block, false, true), 2, 2));
 }
 
 #[test]
-fn more_threads_than_meet_pass_in_groups_whichever_round_ends_first() {
+fn surplus_threads_pass_in_groups_whichever_round_ends_first() {
     check(|way| {
         let case = Case::new(way, true, true);
         let passed = results(case.start(6, |case, tid| case.pass(2, tid, &Cell::new(0))));
@@ -231,7 +231,7 @@ fn more_threads_than_meet_pass_in_groups_whichever_round_ends_first() {
 }
 
 #[test]
-fn the_last_may_make_another_barrier_of_it_while_others_are_on_their_way_out() {
+fn the_last_thread_may_reinitialise_while_others_leave() {
     check(|way| {
         let case = Case::new(way, true, true);
         let (tell, told) = channel();
@@ -257,7 +257,7 @@ fn the_last_may_make_another_barrier_of_it_while_others_are_on_their_way_out() {
 }
 
 #[test]
-fn all_threads_of_a_round_meet_or_none_when_a_barrier_is_shut() {
+fn all_threads_of_a_round_meet_or_none_when_it_is_shut() {
     const ROUNDS: usize = 3;
     check(|way| {
         let case = Case::new(way, true, true);

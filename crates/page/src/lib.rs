@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_zeros_is_not_known_and_binds_nobody() {
+    fn a_page_of_zeros_is_unknown_and_limits_no_program() {
         let page = Page::default();
         assert!(!page.is_known() && page.rule() == Rule::default());
         assert_eq!(page.rule().bound(7), 7);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_whatever_it_is() {
+    fn any_written_value_is_read_back() {
         let page = Page::default();
         for rule in [
             Rule { managed: true, grant: Some(u16::MAX), ..Rule::default() },
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_gives_a_region_more_than_it_wants_or_less_than_one() {
+    fn no_word_gives_a_region_more_than_its_request_or_below_one() {
         for word in (0..64).map(|bit| 1u64 << bit).chain([0, u64::MAX]) {
             for wanted in [1, 2, 3, 70_000, i32::MAX] {
                 let granted = Rule::unpacked(word).bound(wanted);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_believed_only_while_the_rule_says_so_and_cosched_lives() {
+    fn thread_states_are_used_only_while_allowed_and_cosched_lives() {
         let page = Page::default();
         page.beat(10_000);
         assert!(!page.believes_threads(10_000));
@@ -348,13 +348,13 @@ mod tests {
     }
 
     #[test]
-    fn both_halves_and_each_thread_have_a_cache_line_of_their_own_and_fit_into_the_memory() {
+    fn halves_and_threads_have_separate_cache_lines_that_fit() {
         assert_eq!(size_of::<Page>(), 128 + LINES * 64);
         assert!(size_of::<Page>() <= SIZE);
     }
 
     #[test]
-    fn what_threads_count_on_their_own_lines_and_on_shared_ones_is_one_sum() {
+    fn counts_on_own_and_shared_lines_are_added_up() {
         let page = Page::default();
         for thread in [0, 1, LINES, usize::MAX] {
             page.tally(thread).unwrap().passed(Passage::Slept);

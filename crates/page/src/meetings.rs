@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_passage_is_counted_once_and_the_time_of_long_waits_added_up() {
+    fn passages_are_counted_once_and_long_waits_are_added_up() {
         let tally = Tally::default();
         for (times, how) in [
             (1, Passage::Last),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tally_has_a_cache_line_of_its_own() {
+    fn a_tally_has_its_own_cache_line() {
         assert_eq!((size_of::<Tally>(), align_of::<Tally>()), (64, 64));
     }
 }

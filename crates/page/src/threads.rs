@@ -127,7 +127,7 @@ mod tests {
     static TABLE: ThreadTable = ThreadTable { entries: [const { AtomicU64::new(0) }; ENTRIES] };
 
     #[test]
-    fn an_entry_is_read_as_it_was_written_and_lies_where_the_layout_says() {
+    fn an_entry_is_read_back_and_follows_the_layout() {
         let entry = Entry { tid: 4_194_303, cpu: 65_535, state: RunState::Blocked };
         assert_eq!(Entry::unpacked(entry.packed()), entry);
         let word = Entry { tid: 7, cpu: 3, state: RunState::Preempted }.packed();
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_mean_nothing_change_nothing() {
+    fn unknown_bits_change_nothing() {
         let entry = Entry { tid: 9, cpu: 2, state: RunState::Running };
         assert_eq!(Entry::unpacked(entry.packed() | !0 << 51), entry);
     }
 
     #[test]
-    fn who_finds_somebody_else_in_its_place_knows_nothing() {
+    fn a_thread_whose_entry_is_taken_has_an_unknown_state() {
         let far = 70_000 + ENTRIES as u32;
         TABLE.note(Entry { tid: 70_000, cpu: 1, state: RunState::Running });
         assert_eq!(TABLE.state(70_000), RunState::Running);
@@ -162,12 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn of_a_thread_without_a_number_nothing_is_known_and_neither_of_one_never_noted() {
+    fn threads_without_number_or_entry_are_unknown() {
         assert_eq!((TABLE.entry(0), TABLE.entry(12)), (None, None));
     }
 
     #[test]
-    fn it_is_as_long_as_its_entries() {
+    fn the_table_is_as_long_as_its_entries() {
         assert_eq!(size_of::<ThreadTable>(), ThreadTable::SIZE);
         assert_eq!(ThreadTable::SIZE, 512 * 1024);
     }
