@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_is_taken_out_once_in_its_order() {
+    fn requests_are_taken_once_and_in_order() {
         let asks = Asks::new().unwrap();
         asks.put(Ask::Detach(1));
         asks.put(Ask::Detach(2));

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_first_or_our_own_is_refused() {
+    fn missing_first_and_own_processes_are_refused() {
         let own = std::process::id() as i32;
         assert_eq!(refused(&[i32::MAX]), (i32::MAX, Unattachable::Gone));
         assert_eq!(refused(&[own]), (own, Unattachable::Own));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_twice_or_one_below_another_is_refused() {
+    fn a_process_twice_or_with_its_descendant_is_refused() {
         let sleeper = Sleeper::start();
         let (pid, below) = (sleeper.pid(), sleeper.below());
         assert_eq!(refused(&[pid, pid]), (pid, Unattachable::Twice { above: pid }));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_told_from_its_process() {
+    fn a_thread_number_is_distinguished_from_a_process() {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let (told, tid) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

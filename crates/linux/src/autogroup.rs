@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_share_where_the_feature_is_on_and_no_cpu_cgroup_decides_instead() {
+    fn sessions_share_cpus_only_with_autogroup_and_no_cpu_cgroup() {
         assert!(shares(Some("1\n"), false));
         assert!(!shares(Some("0\n"), false));
         assert!(!shares(None, false));

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn no_signal_that_ends_cosched_reaches_the_background_and_the_caller_hears_them_as_before() {
+    fn background_threads_block_signals_and_the_caller_does_not() {
         let (found, (sender, receiver)) = (blocked(), channel());
         let thread = spawn("test", move || sender.send(blocked()).unwrap()).unwrap();
         thread.join().unwrap();

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_child_is_told_once() {
+    fn the_end_of_a_child_is_reported_once() {
         let mut child = Command::new("sh")
             .args(["-c", "read line; kill -USR1 $$"])
             .stdin(Stdio::piped())
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_not_ours() {
+    fn a_foreign_process_is_not_a_child() {
         assert_eq!(look(1), Child::NotOurs);
     }
 }

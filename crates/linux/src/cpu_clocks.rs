@@ -99,7 +99,7 @@ mod tests {
     use crate::procfs::Proc;
 
     #[test]
-    fn what_a_process_computes_is_told_once_and_one_that_sleeps_computes_nothing() {
+    fn cpu_time_is_counted_once_and_a_sleeper_has_none() {
         let proc = Proc::default();
         let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let mut idle = Command::new("sleep").arg("1000").spawn().unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_between_two_looks_counts_from_its_beginning() {
+    fn a_process_started_between_samples_counts_from_its_start() {
         let me = Process::find(&Proc::default(), std::process::id() as i32).unwrap();
         let mut clocks = CpuClocks::default();
         clocks.next(&[]);

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longer_a_look_takes_the_rarer_it_is() {
+    fn the_longer_a_sample_takes_the_rarer_it_is() {
         let (mut pace, now) = (Pace::default(), Instant::now());
         assert!(pace.is_due(now));
         pace.has_looked(now, Duration::from_micros(100));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_everybody_below_counts_also_of_those_who_have_ended() {
+    fn cpu_time_includes_descendants_that_have_ended() {
         // A child that has ended, one that lives, and the parent in the shim's place, whose own
         // time is left out.
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_the_path_and_tell_missing_from_malformed() {
+    fn errors_name_the_path_and_distinguish_missing_and_malformed() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("level");
         let error = read(&path).unwrap_err();

@@ -461,8 +461,9 @@ fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<(), GroundError
 mod tests {
     use super::*;
 
+    /// It joins its other cgroups later.
     #[test]
-    fn a_program_begins_in_its_cgroup_of_version_2_unless_that_binds_and_joins_the_others() {
+    fn a_program_starts_in_its_v2_cgroup_unless_that_binds() {
         let dir = |path: &str, version| Dir::new(path, version);
         let (freezer, share) = (dir("/v2/p", Version::V2), dir("/cpu/p", Version::V1));
         let all = vec![share, freezer.clone()];

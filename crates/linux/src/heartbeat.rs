@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beat_is_missed_when_its_time_is_long_past() {
+    fn a_beat_is_missed_when_it_is_long_overdue() {
         let ours = Heartbeat::new(tempfile::tempfile().unwrap());
         let theirs = Heartbeat::of(ours.memory().unwrap());
         assert!(!theirs.is_missed(), "nothing was promised");

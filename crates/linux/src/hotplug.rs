@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_that_go_or_come_are_told_from_other_devices_and_other_news() {
+    fn only_messages_about_cpus_online_and_offline_count() {
         let message = |action: &str, subsystem: &str| {
             let device =
                 format!("{action}@/devices/system/{subsystem}/{subsystem}7\0ACTION={action}\0");
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_while_nothing_happens() {
+    fn no_event_is_reported_while_nothing_happens() {
         match Hotplug::listen() {
             Ok(hotplug) => assert!(!hotplug.take()),
             Err(errno) => eprintln!("skipped: no announcements of devices here: {errno}"),

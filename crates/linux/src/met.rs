@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_of_a_program_add_up_and_one_that_goes_on_is_told_as_it_is_now() {
+    fn finished_runs_add_up_with_the_present_one() {
         let (met, barriers) = (Met::new(2), |barriers| Counted { barriers, ..Counted::default() });
         assert_eq!(met.of(0), None);
         met.tell(0, barriers(5), Told::default());
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn who_told_of_progress_in_one_run_has_told_whatever_comes_later() {
+    fn progress_reported_in_one_run_is_remembered_in_later_ones() {
         let met = Met::new(2);
         let nothing = (Counted::default(), Told::default());
         met.tell(0, nothing.0, nothing.1);

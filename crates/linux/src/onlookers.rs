@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_of_runs_are_known_by_their_names_in_the_kernels_list() {
+    fn sockets_of_runs_are_found_by_name_in_the_kernels_list() {
         let list = "Num       RefCount Protocol Flags    Type St Inode Path\n\
             0000000000000000: 00000002 00000000 00010000 0001 01 17 /run/user/7/cosched/12.sock.12\n\
             0000000000000000: 00000003 00000000 00000000 0001 03 18 /run/user/7/cosched/12.sock.12\n\
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_found_wherever_its_folder_is_and_only_under_its_own_number() {
+    fn a_run_is_found_in_any_folder_and_only_by_its_own_number() {
         let folder = tempfile::tempdir().unwrap();
         let listen = |pid: u32| {
             let socket = live_socket(folder.path(), pid);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_run_has_left_goes_and_what_took_its_place_stays() {
+    fn leftovers_of_a_killed_run_go_and_later_files_stay() {
         let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let link = |pid, to: &Path| symlink(to, metrics_link(folder.path(), pid)).unwrap();
         let [dead, alive, file] = ["dead", "alive", "file"].map(|name| elsewhere.path().join(name));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_takes_nobody_is_there_all_the_same() {
+    fn a_listener_that_accepts_no_connection_still_counts() {
         let folder = tempfile::tempdir().unwrap();
         let path = live_socket(folder.path(), 1);
         let _listener = UnixListener::bind(&path).unwrap();

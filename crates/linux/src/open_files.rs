@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_raised_to_the_hard_one_and_put_back() {
+    fn the_limit_is_raised_to_the_hard_one_and_restored() {
         let found = FileLimit::own();
         let low = FileLimit { soft: Some(100), ..found };
         low.set().unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_enough_is_refused_with_the_number_that_would_be() {
+    fn an_insufficient_hard_limit_is_refused_with_the_needed_number() {
         let hard = FileLimit::own().hard.unwrap_or(1 << 20);
         let programs = usize::try_from(hard).unwrap();
         let error = Raised::for_programs(programs, 1, true, 3).unwrap_err();

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_met_where_it_computes_and_the_thread_that_starts_it_is_not() {
+    fn a_program_is_sampled_where_it_computes_but_not_its_starter() {
         let Some(source) = Source::here() else {
             eprintln!("skipped: the instruction pointer cannot be sampled here");
             return;

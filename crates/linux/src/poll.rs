@@ -168,7 +168,7 @@ mod tests {
     use cosched_core::Nanos;
 
     #[test]
-    fn the_time_that_was_asked_for_has_come_when_wait_returns_empty() {
+    fn wait_returns_empty_only_at_the_requested_time() {
         let (clock, mut poll) = (Clock::start(), Poll::new(&[]).unwrap());
         let until = clock.now() + Nanos::from_millis(2);
         let mut out = Vec::new();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_finds_what_is_ready_and_does_not_wait_for_the_rest() {
+    fn a_poll_finds_what_is_ready_and_does_not_wait() {
         let mut poll = Poll::new(&[]).unwrap();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         poll.add(reader.as_fd(), 42).unwrap();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_come_as_data() {
+    fn signals_are_read_as_data() {
         let (clock, mut poll) = (Clock::start(), Poll::new(&[libc::SIGUSR2]).unwrap());
         // SAFETY: sends a signal to this thread only, which has just blocked it.
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };

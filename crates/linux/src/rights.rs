@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rung_counts_only_if_none_below_is_missing() {
+    fn a_level_counts_only_if_no_lower_one_is_missing() {
         assert_eq!(rung(&rights(&[Ability::Signals])), Rung::Unprivileged);
         assert_eq!(rung(&rights(&[Ability::FreezerV1, Ability::NegativeNice])), Rung::Priorities);
         assert_eq!(rung(&rights(&[Ability::FreezeV2, Ability::Pmu])), Rung::Cgroup);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn probing_this_host_tells_every_ability_once_and_changes_nothing() {
+    fn a_probe_reports_every_ability_once_and_changes_nothing() {
         let own = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap();
         let before = (own("cgroup"), affinity::get(0), sched_attr::get(0));
         let report = Rights::probe(&Proc::default(), &Sys::default()).unwrap();

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_has_come_since_the_last_look_counts_and_of_all_threads_together() {
+    fn delays_since_the_last_sample_are_added_over_threads() {
         let root = tempfile::tempdir().unwrap();
         let proc = Proc::new(root.path());
         let write = |pid: i32, thread: i32, delay: u64| {

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_login_gains_from_a_scope() {
+    fn an_ordinary_login_benefits_from_a_scope() {
         assert_eq!(usual().check(), Ok(()));
         assert_eq!(Facts { outlives_login: true, lingers: true, ..usual() }.check(), Ok(()));
     }
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_process_that_ignores_hangups_is_to_outlive_its_login() {
+    fn only_a_process_that_ignores_hangups_outlives_its_login() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("self")).unwrap();
         for (mask, expected) in [("0000000000000001", true), ("0000000000001000", false)] {

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_starts_threads_or_processes_is_left_alone() {
+    fn a_program_that_starts_threads_is_left_alone() {
         let threads = |all: &[(i32, u64)]| {
             let of = |(pid, waited_for): &(i32, u64)| {
                 (Process { pid: *pid, start_time: 0 }, *waited_for)
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_bound_from_now_on_moves_there_first() {
+    fn a_newly_bound_program_is_moved_to_its_cpus_first() {
         let mut threads = on(&[0, 2, 3], 4);
         threads.iter_mut().for_each(|one| one.cpus = "2-3".parse().unwrap());
         let moves = moves(&threads[..2], |_| "0-3".parse().ok());
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_tell_which_threads_were_started_meanwhile() {
+    fn numbers_show_which_threads_were_started_meanwhile() {
         let between = |tid, first, last| is_between(tid, Some(first), Some(last));
         assert_eq!([8, 9, 12, 13].map(|tid| between(tid, 8, 12)), [false, true, true, false]);
         assert_eq!([8, 30, 2, 5].map(|tid| between(tid, 29, 3)), [false, true, true, false]);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_bound_by_themselves_are_told_apart() {
+    fn threads_bound_by_themselves_are_distinguished() {
         let process = |tid: i32| Process { pid: tid, start_time: 0 };
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let one = Move { program: P, thread: process(1), found: cpus("0-1"), set: cpus("1") };
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_newborn_threads_have_started_meanwhile_is_looked_at_until_none_has_the_mask() {
+    fn newborn_threads_are_checked_until_none_has_the_mask() {
         let process = Process { pid: 1, start_time: 0 };
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let one = Move { program: P, thread: process, found: cpus("0-1"), set: cpus("1") };

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_with_the_same_number_and_another_start_is_not_hit() {
+    fn a_process_with_a_reused_number_gets_no_signal() {
         let proc = Proc::default();
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let right = Process::find(&proc, child.id() as i32).unwrap();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_below_the_shim_is_found_from_below_and_nobody_else() {
+    fn members_below_the_shim_are_found_and_no_others() {
         let proc = Proc::default();
         let mut shell = Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
         let find = |pid: u32| Process::find(&proc, pid as i32).unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn orphans_count_with_what_is_below_them_and_nobody_counts_twice() {
+    fn orphans_count_once_with_their_descendants() {
         let proc = Proc::default();
         let start = || Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
         let mut shells = [start(), start()];
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn all_processes_of_a_tree_are_hit_but_the_excepted() {
+    fn all_processes_of_a_tree_but_the_excepted_get_the_signal() {
         let proc = Proc::default();
         let mut shell =
             Command::new("sh").args(["-c", "sleep 1000 & sleep 1000 & wait"]).spawn().unwrap();

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpuset_above_counts_where_the_own_group_has_no_such_controller() {
+    fn an_ancestors_cpuset_counts_if_the_group_has_none() {
         let machine = Topology::regular(1, 1, 8, 1, 1);
         let files = [("c/a/cpuset.cpus.effective", "2-5\n"), ("c/a/b/cgroup.procs", "")];
         let (root, groups) = cgroups(&[("v2", "c")], "0::/a/b\n", &files);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_takes_cores_before_siblings_and_stays_behind_one_cache() {
+    fn a_quota_takes_cores_before_siblings_within_one_cache() {
         // Two caches of two cores of two siblings; the mask starts in the middle of the first.
         let machine = Topology::regular(1, 2, 2, 1, 2);
         let all = machine.all();

@@ -92,7 +92,7 @@ fn granting(grant: Option<u16>) -> Settings {
 }
 
 #[test]
-fn a_program_gets_what_is_granted_when_it_starts_and_whenever_it_asks_for_more() {
+fn a_program_gets_its_thread_limit_at_start_and_per_request() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
     let mut machine = machine(folder.path(), program, &["4", "4", "8", "1", "3"], true);
@@ -106,7 +106,7 @@ fn a_program_gets_what_is_granted_when_it_starts_and_whenever_it_asks_for_more()
 }
 
 #[test]
-fn a_policy_that_grants_nothing_and_one_that_lets_go_leave_a_program_what_it_wants() {
+fn without_a_limit_a_program_gets_what_it_requests() {
     for answer in [Directive::Run(Settings::default()), Directive::Leave] {
         let folder = tempfile::tempdir().unwrap();
         let Some(program) = compiled(folder.path()) else { return };
@@ -123,7 +123,7 @@ fn a_policy_that_grants_nothing_and_one_that_lets_go_leave_a_program_what_it_wan
 }
 
 #[test]
-fn a_program_that_is_not_malleable_has_no_library_and_its_grant_is_refused() {
+fn a_rigid_program_has_no_library_and_refuses_a_limit() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
     let mut machine = machine(folder.path(), program, &["4"], false);
@@ -145,7 +145,7 @@ fn a_program_that_is_not_malleable_has_no_library_and_its_grant_is_refused() {
 }
 
 #[test]
-fn progress_that_a_program_tells_stands_in_its_samples() {
+fn progress_reported_by_a_program_is_in_its_samples() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
     let mut machine = machine(folder.path(), program, &["4", "5"], true);

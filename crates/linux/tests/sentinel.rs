@@ -130,7 +130,7 @@ fn nothing_is_owed(book: &Book, proc: &Proc) {
 }
 
 #[test]
-fn a_program_frozen_by_signal_is_restored_and_what_others_stopped_stays_stopped() {
+fn a_frozen_program_is_restored_unless_others_stopped_it() {
     let folder = tempfile::tempdir().unwrap();
     everything_is_restored(Host::start("signal", folder.path()), "signal");
 }
@@ -165,7 +165,7 @@ fn no_rights_are_needed() {
 }
 
 #[test]
-fn the_sentinel_outlives_a_killed_cgroup_and_leaves_no_cgroup_of_its_own() {
+fn the_sentinel_survives_a_killed_cgroup_and_leaves_none() {
     let proc = Proc::default();
     let trees = Hierarchies::find(&proc).unwrap();
     let name = format!("cosched-test-killed-{}", std::process::id());
@@ -193,7 +193,7 @@ fn the_sentinel_outlives_a_killed_cgroup_and_leaves_no_cgroup_of_its_own() {
 }
 
 #[test]
-fn the_moment_of_death_does_not_matter() {
+fn programs_are_restored_whenever_cosched_is_killed() {
     let proc = Proc::default();
     for moment in 0..24 {
         let folder = tempfile::tempdir().unwrap();
@@ -285,7 +285,7 @@ fn after_a_goodbye_nothing_is_undone() {
 }
 
 #[test]
-fn a_sentinel_survives_what_is_meant_for_cosched_and_its_death_is_noticed() {
+fn the_sentinel_survives_signals_and_its_death_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let proc = Proc::default();
     let log = Log::create(folder.path(), &proc).unwrap();

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_is_seen_without_what_is_offline() {
+    fn a_mask_is_seen_without_offline_cpus() {
         assert!(seen("0-5", "6-7").shows(&cpus("0-7")));
         assert!(seen("4-5", "6-7").shows(&cpus("4-6")));
         assert!(seen("4-6", "7").shows(&cpus("4-6")));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_of_what_is_offline_alone_is_seen_as_anywhere() {
+    fn a_mask_of_offline_cpus_only_is_seen_as_all_cpus() {
         assert!(seen("0-5", "6-7").shows(&cpus("6-7")));
         assert!(seen("0-5,9", "6-7").shows(&cpus("6-7")), "also where we may not run");
         assert!(!seen("0-4", "6-7").shows(&cpus("6-7")));
@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn two_looks_at_one_mask_differ_by_what_was_offline_at_one_of_them() {
+    fn two_samples_of_a_mask_differ_only_by_offline_cpus() {
         assert!(seen("4-5", "6-7").is_as(&seen("4-7", "")));
         assert!(seen("4-6", "7").is_as(&seen("4-5,7", "6")));
         assert!(!seen("4-5", "6-7").is_as(&seen("3-7", "")));
     }
 
     #[test]
-    fn what_was_taken_from_us_is_not_offline() {
+    fn cpus_taken_from_cosched_are_not_offline() {
         let offline = |here: &str, own: &str, online: &str| {
             let gone = offline(&cpus(here), Some(cpus(own)), Some(cpus(online)));
             gone.intersection(&CpuSet::first(8)).to_string()
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_mask_is_seen_as_it_is_told() {
+    fn our_own_mask_is_seen_as_the_kernel_reports_it() {
         let seen = Seen::of(0).unwrap();
         assert_eq!(seen.mask, get(0).unwrap());
         assert!(seen.shows(&seen.mask) && seen.is_as(&seen));

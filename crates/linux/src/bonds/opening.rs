@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_whose_path_is_not_to_be_had_is_known_by_where_the_thread_waits() {
+    fn a_pipe_without_a_path_is_known_by_where_the_thread_waits() {
         assert_eq!(keys("295 0xffffff9c 0x10\n", "pipe", WAITS), [UNKNOWN]);
         assert_eq!(keys("", "", WAITS), [UNKNOWN]);
         assert_eq!(keys("running\n", "", "0"), []);

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_whichever_way_the_kernel_writes_them() {
+    fn addresses_are_read_in_every_form_of_the_kernel() {
         if cfg!(target_endian = "big") {
             return;
         }

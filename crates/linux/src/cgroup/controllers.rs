@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_processes_passes_on_what_is_missing() {
+    fn a_group_without_processes_enables_missing_controllers() {
         let (_root, dir) = group("", "cpu");
         let enabled = enable_controllers(&dir, &["cpuset", "cpu"]).unwrap();
         assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "+cpuset");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_others_are_left_alone() {
+    fn a_group_with_foreign_processes_is_unchanged() {
         let (_root, dir) = group(&format!("{}\n1\n", std::process::id()), "");
         let error = enable_controllers(&dir, &["cpu"]).unwrap_err();
         assert!(matches!(&error, EnableError::Crowded { others, .. } if *others == [1]), "{error}");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_passes_on_whoever_is_in_it() {
+    fn the_root_enables_controllers_despite_its_processes() {
         let (root, dir) = group("1\n2\n", "");
         fs::remove_file(root.path().join("cgroup.type")).unwrap();
         enable_controllers(&dir, &["cpu"]).unwrap();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_on_already_needs_nothing() {
+    fn enabled_controllers_need_nothing() {
         let (_root, dir) = group("1\n2\n", "cpuset cpu");
         enable_controllers(&dir, &["cpuset", "cpu"]).unwrap().undo().unwrap();
         assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "cpuset cpu");

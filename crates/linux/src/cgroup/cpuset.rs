@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_the_controller_is_an_error_that_names_the_file() {
+    fn a_group_without_the_controller_is_an_error_with_the_file() {
         let root = tempfile::tempdir().unwrap();
         let error = bind_to(&Dir::new(root.path(), Version::V2), &CpuSet::first(1), None);
         assert!(
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_cpuset_narrows_the_mask_of_what_is_moved_in() {
+    fn a_real_cpuset_narrows_the_mask_of_moved_processes() {
         let Some(mut scratch) = live::v1("cpuset", "bind") else { return };
         let one: CpuSet = affinity::get(0).unwrap().iter().take(1).collect();
         bind_to(scratch.dir(), &one, None).unwrap();

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_is_told_with_its_path() {
+    fn an_error_for_an_unwritable_folder_has_its_path() {
         let dir = Dir::new("/proc/self/task", Version::V2);
         let error = dir.is_writable_by_me().unwrap_err();
         assert!(error.to_string().contains("/proc/self/task/cosched-probe"), "{error}");

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controllers_of_the_own_v2_group_are_told() {
+    fn the_controllers_of_the_own_v2_group_are_listed() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("cgroup.controllers"), "cpuset cpu\n").unwrap();
         assert_eq!(passed_on(root.path()).unwrap(), ["cpuset", "cpu"]);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_from_outside_the_namespace_is_passed_over_for_one_from_inside() {
+    fn a_mount_from_inside_the_namespace_is_preferred() {
         let outside = "30 23 0:26 /../.. @/outside rw - cgroup2 cgroup2 rw";
         let inside = "31 23 0:26 / @/inside rw - cgroup2 cgroup2 rw";
         let (root, found) = find(&["outside", "inside"], &[outside, inside], "0::/\n");
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_outside_of_what_is_mounted_has_no_place() {
+    fn a_caller_outside_all_mounts_has_no_group() {
         let mount = "30 23 0:26 / @ rw - cgroup2 cgroup2 rw";
         let (_root, found) = find(&["x"], &[mount], "0::/../x\n");
         assert_eq!(found.v2(), None);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn freezing_is_not_yet_frozen() {
+    fn freezing_does_not_count_as_frozen() {
         let root = tempfile::tempdir().unwrap();
         for (state, frozen) in [("FREEZING\n", false), ("FROZEN\n", true), ("THAWED\n", false)] {
             fs::write(root.path().join("freezer.state"), state).unwrap();

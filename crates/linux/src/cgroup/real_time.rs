@@ -32,7 +32,7 @@ mod tests {
     use crate::cgroup::Version;
 
     #[test]
-    fn a_group_gets_its_part_where_there_are_budgets() {
+    fn a_group_gets_real_time_budget_where_budgets_exist() {
         let root = tempfile::tempdir().unwrap();
         let above = Dir::new(root.path(), Version::V1);
         let dir = above.create_child("p").unwrap();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_not_written_again_until_it_is_forgotten() {
+    fn a_weight_is_not_written_twice_until_it_is_forgotten() {
         let (root, dir) = group(Version::V1);
         let mut switch = WeightSwitch::open(&dir).unwrap();
         switch.set(Some(Turn::Filler)).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn evening_out_gives_the_ordinary_weight_and_skips_groups_without_one() {
+    fn even_out_sets_the_default_weight_where_there_is_one() {
         let (_root, dir) = group(Version::V2);
         even_out(&dir).unwrap();
         assert_eq!(read(&dir), ("0".to_owned(), "100".to_owned()));

@@ -88,7 +88,7 @@ fn by_signals() -> Freezer {
 }
 
 #[test]
-fn a_freeze_by_signals_is_complete_when_the_last_thread_has_stopped_and_not_before() {
+fn a_freeze_by_signals_completes_with_the_last_stopped_thread() {
     let mut stage = Stage::new();
     let main = stage.start();
     stage.says(main, SECOND, 'R');
@@ -110,8 +110,7 @@ fn a_freeze_by_signals_is_complete_when_the_last_thread_has_stopped_and_not_befo
 }
 
 #[test]
-fn a_process_that_is_born_while_its_parent_is_being_stopped_is_stopped_before_the_freeze_is_complete()
- {
+fn a_process_born_during_a_freeze_is_stopped_too() {
     let mut stage = Stage::new();
     let (main, born) = (stage.start(), stage.start());
     let (mut freezer, tree) = (by_signals(), stage.tree(main));
@@ -129,7 +128,7 @@ fn a_process_that_is_born_while_its_parent_is_being_stopped_is_stopped_before_th
 }
 
 #[test]
-fn who_cannot_run_counts_as_stopped() {
+fn a_thread_that_cannot_run_counts_as_stopped() {
     for (state, is_complete) in [
         ('T', true),
         ('t', true),
@@ -150,7 +149,7 @@ fn who_cannot_run_counts_as_stopped() {
 }
 
 #[test]
-fn a_freeze_by_cgroup_is_complete_when_the_kernel_says_so_and_not_before() {
+fn a_freeze_by_cgroup_completes_when_the_kernel_says_so() {
     for (version, answer, not_yet, done) in [
         (Version::V2, "cgroup.events", "populated 1\nfrozen 0\n", "populated 1\nfrozen 1\n"),
         (Version::V1, "freezer.state", "FREEZING\n", "FROZEN\n"),

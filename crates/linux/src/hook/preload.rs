@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_comes_before_others_and_a_door_of_an_outer_run_is_forgotten() {
+    fn the_library_comes_first_and_an_outer_hook_server_is_dropped() {
         let pair = |key: &str, value: &str| (OsString::from(key), OsString::from(value));
         let mut env = vec![pair(PRELOAD, "/a.so"), pair(SOCKET, "outer"), pair("HOME", "/h")];
         preloaded(&mut env, Path::new("/lib/hook.so"), "inner");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_found_beside_the_executable_and_its_absence_is_told_with_the_remedy() {
+    fn the_library_beside_the_executable_is_found_or_reported() {
         let folder = tempfile::tempdir().unwrap();
         let executable = folder.path().join("cosched");
         let text = library(&executable).unwrap_err().to_string();

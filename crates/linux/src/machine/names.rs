@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_used_again_with_another_generation() {
+    fn a_slot_is_reused_with_another_generation() {
         let mut names = Names::default();
         let first = names.of(P, &thread(10));
         assert_eq!(names.of(P, &thread(10)), first);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_its_thread_until_that_is_forgotten() {
+    fn an_id_leads_to_its_thread_until_that_is_forgotten() {
         let mut names = Names::default();
         let first = names.of(P, &thread(10));
         assert_eq!(names.who(first), Some(Named { program: P, process: 1, thread: 10 }));

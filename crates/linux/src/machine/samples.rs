@@ -89,9 +89,9 @@ mod tests {
         thread
     }
 
+    /// A program without counted ticks has no progress.
     #[test]
-    fn whoever_runs_too_shortly_for_a_tick_has_made_some_progress_and_whoever_is_not_counted_none()
-    {
+    fn a_run_shorter_than_a_tick_is_progress_if_ticks_are_counted() {
         let slices = [Slice { thread: ran(1000), is_idle: false }];
         let empty = Sample::empty(ProgramId::first(0), Nanos::ZERO, Nanos(5000));
         let user = |ticks| of_program(empty, &slices, &ProgramUse::default(), ticks).user_time;

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn contention_is_the_mean_over_threads_without_those_that_sleep_all_the_time() {
+    fn contention_is_the_mean_over_threads_that_do_not_only_sleep() {
         use Activity::{AtBarrier, AtCondition, AtMutex, Running};
         let first = [
             thread(1, AtMutex, 950, [(Running, 400), (AtMutex, 600)]),
@@ -227,8 +227,9 @@ mod tests {
         assert_eq!(program.backstabbing(), None, "nothing was taken from anybody");
     }
 
+    /// Backstabbing is the share of sibling preemptions in all involuntary switches.
     #[test]
-    fn backstabbing_is_a_share_of_all_involuntary_switches_and_not_known_if_one_thread_lacks_it() {
+    fn backstabbing_is_unknown_if_one_thread_has_no_count() {
         let known =
             thread(1, Activity::Running, 0, [(Activity::Running, 1), (Activity::AtMutex, 0)]);
         let slices =
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_another_threads_now_does_not_count_backwards() {
+    fn a_reused_thread_number_does_not_count_backwards() {
         let first =
             thread(1, Activity::Running, 0, [(Activity::Running, 10), (Activity::AtMutex, 5)]);
         let first = ThreadUse { voluntary: 9, ticks: Ticks { user: 7, kernel: 7 }, ..first };
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_seen_is_no_share_and_nobody_is_idle_for_it() {
+    fn unseen_time_is_no_share_and_makes_no_thread_idle() {
         let unseen = |time| ThreadUse {
             hidden: true,
             ..thread(

@@ -115,7 +115,7 @@ fn transfers(apart: bool) -> Option<Transfers> {
 }
 
 #[test]
-fn a_lock_that_is_handed_on_between_groups_is_told_from_one_that_stays_in_one() {
+fn lock_transfers_across_and_within_groups_are_distinguished() {
     let Some(apart) = transfers(true) else { return };
     assert!(apart.all > u64::from(TURNS) / 2 && apart.across == apart.all, "{apart:?}");
     let Some(together) = transfers(false) else { return };
@@ -123,7 +123,7 @@ fn a_lock_that_is_handed_on_between_groups_is_told_from_one_that_stays_in_one() 
 }
 
 #[test]
-fn nobody_counts_transfers_that_nobody_wants() {
+fn transfers_are_counted_only_on_request() {
     let Some(mut monitor) = in_the_kernel() else { return };
     monitor.add(7, std::process::id() as i32).unwrap();
     let turn = Arc::new(Turn::default());
@@ -139,7 +139,7 @@ fn nobody_counts_transfers_that_nobody_wants() {
 }
 
 #[test]
-fn each_thread_has_the_lock_that_it_waits_for_most_and_when_it_came_there() {
+fn each_thread_has_its_most_waited_lock_and_time_of_arrival() {
     let Some(mut monitor) = in_the_kernel() else { return };
     monitor.tell_locks_apart().unwrap();
     monitor.add(7, std::process::id() as i32).unwrap();

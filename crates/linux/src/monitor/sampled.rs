@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_takes_over_a_number_goes_on_from_what_was_told_of_it() {
+    fn a_reused_thread_number_continues_its_reported_counts() {
         let mut seen = Seen::new(0, 0, Some(Activity::Running), accounts(100));
         seen.account(MS, accounts(150));
         assert_eq!(running(&seen), 50);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_is_told_as_unknown_and_what_is_seen_again_as_known() {
+    fn denied_states_are_unknown_until_they_are_seen_again() {
         let mut seen = Seen::new(0, 0, None, accounts(0));
         seen.look(MS, None);
         seen.account(10 * MS, accounts(2 * MS));
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_given_the_number_of_one_that_has_ended_is_not_watched() {
+    fn a_process_with_a_reused_number_is_not_observed() {
         let mut sampled = Sampled::new(Proc::default());
         let own = std::process::id() as i32;
         sampled.add(3, own).unwrap();

@@ -120,7 +120,7 @@ fn watched(mut monitor: Monitor) {
 }
 
 #[test]
-fn samples_of_proc_tell_what_each_thread_waits_for() {
+fn samples_of_proc_show_what_each_thread_waits_for() {
     watched(Monitor::sampled(&Proc::default()));
 }
 
@@ -131,12 +131,12 @@ fn in_the_kernel() -> Option<Monitor> {
 }
 
 #[test]
-fn the_kernel_tells_what_each_thread_waits_for() {
+fn the_kernel_shows_what_each_thread_waits_for() {
     in_the_kernel().into_iter().for_each(watched);
 }
 
 #[test]
-fn what_a_process_forks_is_watched_with_it() {
+fn forked_children_are_observed_too() {
     let Some(mut monitor) = in_the_kernel() else { return };
     let shell = "sleep 0.2; sh -c 'sleep 0.1; sleep 0.1' & wait";
     let mut child = std::process::Command::new("sh").args(["-c", shell]).spawn().unwrap();
@@ -197,7 +197,7 @@ fn computes_and_calls([computes, calls]: [Ticks; 2]) {
 }
 
 #[test]
-fn ticks_in_the_kernel_tell_whoever_computes_from_whoever_calls() {
+fn bpf_ticks_distinguish_computing_from_system_calls() {
     match Monitor::open(&Proc::default()) {
         (monitor @ Monitor::Kernel(_), _) => computes_and_calls(ticks(monitor)),
         (_, why) => eprintln!("skipped: {}", why.unwrap()),
@@ -205,12 +205,12 @@ fn ticks_in_the_kernel_tell_whoever_computes_from_whoever_calls() {
 }
 
 #[test]
-fn so_do_the_kernels_own_ticks() {
+fn proc_ticks_distinguish_computing_from_system_calls() {
     computes_and_calls(ticks(Monitor::sampled(&Proc::default())));
 }
 
 #[test]
-fn threads_for_which_there_is_no_room_are_told_and_get_it_once_others_have_ended() {
+fn threads_without_room_are_reported_and_get_it_later() {
     let Some(Monitor::Kernel(open)) = in_the_kernel() else { return };
     drop(open);
     let kernel = kernel::Kernel::with_room(&Proc::default(), 3).unwrap();

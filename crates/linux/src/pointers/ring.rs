@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_told_in_order_and_what_else_the_kernel_says_is_passed_over() {
+    fn samples_are_read_in_order_and_other_records_are_skipped() {
         const LOST: u32 = 2;
         const THROTTLE: u32 = 5;
         let stream = [
@@ -161,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_stream_of_bytes_makes_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_stream_of_bytes_makes_reading_fail(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             seen(&bytes);
         }
     }

@@ -59,14 +59,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_asking_thread_runs() {
+    fn the_calling_thread_is_seen_running() {
         let me = rustix::thread::gettid().as_raw_nonzero().get();
         let reader = StateReader::open(&Proc::default(), id() as i32, me).unwrap();
         assert_eq!(reader.state(), Ok(State::Running));
     }
 
     #[test]
-    fn a_process_that_ended_is_a_zombie_until_it_is_waited_for_and_dead_afterwards() {
+    fn an_ended_process_is_a_zombie_until_it_is_waited_for() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = child.id() as i32;
         let reader = StateReader::open(&Proc::default(), pid, pid).unwrap();

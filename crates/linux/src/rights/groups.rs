@@ -110,7 +110,7 @@ mod tests {
     use crate::procfs::Proc;
 
     #[test]
-    fn without_any_tree_nothing_is_there_and_v2_has_a_remedy() {
+    fn without_a_cgroup_tree_nothing_is_there_and_v2_has_a_remedy() {
         let none = Hierarchies::default();
         assert!(freeze_v2(&none).remedy.is_some());
         for right in
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_looks_right_but_cannot_freeze_is_found_out() {
+    fn a_tree_that_cannot_freeze_is_detected() {
         // An ordinary folder takes children, but they come without control files.
         let root = tempfile::tempdir().unwrap();
         let own = root.path().join("self");

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn bpf_needs_capabilities_types_and_tracefs_and_the_first_that_lacks_is_told() {
+    fn bpf_names_its_first_missing_requirement() {
         let root = tempfile::tempdir().unwrap();
         let (proc, sys) = (Proc::new(root.path()), Sys::new(root.path()));
         let look = || bpf(&proc, &sys).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_is_there_if_it_can_be_read() {
+    fn pressure_is_available_if_it_can_be_read() {
         let root = tempfile::tempdir().unwrap();
         let proc = Proc::new(root.path());
         assert!(!psi(&proc).available);

@@ -108,7 +108,7 @@ impl Busy {
 }
 
 #[test]
-fn a_thread_that_runs_one_that_waits_for_its_cpu_and_one_that_sleeps_are_told_apart() {
+fn running_queued_and_sleeping_threads_are_distinguished() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     states.add(std::process::id() as i32).unwrap();
@@ -146,7 +146,7 @@ fn a_thread_that_runs_one_that_waits_for_its_cpu_and_one_that_sleeps_are_told_ap
 }
 
 #[test]
-fn whoever_is_woken_and_finds_its_cpu_taken_is_queued_there() {
+fn a_thread_woken_on_a_busy_cpu_is_queued_there() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     states.add(std::process::id() as i32).unwrap();
@@ -177,7 +177,7 @@ fn whoever_is_woken_and_finds_its_cpu_taken_is_queued_there() {
 }
 
 #[test]
-fn what_a_member_forks_is_written_and_what_nobody_made_a_member_is_not() {
+fn only_members_and_their_forks_are_written() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     let table = Mapped::of(states.table());
@@ -242,9 +242,9 @@ fn end(child: i32) {
     waitpid(Some(child), WaitOptions::empty()).unwrap();
 }
 
+/// The next thread whose number leads to this entry is written there.
 #[test]
-fn the_place_of_a_process_that_was_killed_is_free_and_the_next_one_that_comes_to_it_is_written_there()
- {
+fn the_entry_of_a_killed_process_is_reused() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     states.add(std::process::id() as i32).unwrap();
@@ -269,7 +269,7 @@ fn the_place_of_a_process_that_was_killed_is_free_and_the_next_one_that_comes_to
 }
 
 #[test]
-fn nothing_is_written_while_it_rests() {
+fn nothing_is_written_while_it_is_idle() {
     let Some(mut states) = states() else { return };
     states.add(std::process::id() as i32).unwrap();
     let table = Mapped::of(states.table());
@@ -288,8 +288,9 @@ fn nothing_is_written_while_it_rests() {
     assert!(table.entry(tid).is_some(), "its end was seen though nobody looked");
 }
 
+/// It can map the table read-only, and can change it neither by mapping nor by system call.
 #[test]
-fn a_program_can_map_the_table_for_reading_only_and_cannot_change_it_by_system_call_either() {
+fn a_program_can_only_read_the_table() {
     let Some(states) = states() else { return };
     let writable = map(states.table(), ProtFlags::READ | ProtFlags::WRITE);
     assert!(writable.is_err(), "{writable:?}");
@@ -317,7 +318,7 @@ fn update(states: &RunStates, key: u32, value: u64) -> Result<(), i32> {
 }
 
 #[test]
-fn this_process_numbers_threads_as_it_does_itself_and_one_that_is_not_there_does_not() {
+fn only_a_live_process_has_the_same_thread_numbers() {
     assert!(numbers_alike(&Proc::default(), std::process::id() as i32));
     assert!(!numbers_alike(&Proc::default(), i32::MAX));
 }

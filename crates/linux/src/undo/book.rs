@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_announcement_in_every_quantum_is_news_only_once() {
+    fn a_repeated_announcement_is_news_only_once() {
         let mut book = Book::default();
         assert!(book.is_news(&pinned(P, 2)));
         book.add(pinned(P, 2));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_which_nothing_was_changed_is_owed_nothing() {
+    fn an_unchanged_program_needs_no_undo() {
         let process = Process { pid: 7, start_time: 1 };
         let main = Record::Main { program: P, process };
         let started =
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_owed_to_a_program_that_is_gone() {
+    fn a_program_that_is_gone_needs_no_undo() {
         let mut book: Book = [pinned(P, 2), pinned(Q, 2), pinned(P, 4)].into_iter().collect();
         book.add(Record::Gone { program: P });
         assert_eq!(book.records(), [pinned(Q, 2)]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_somebody_else_continued_may_be_stopped_by_somebody_else_again() {
+    fn a_process_continued_by_others_may_be_stopped_by_them_again() {
         let process = Process { pid: 7, start_time: 1 };
         let (stopped, continued) =
             (Record::StoppedByOther { process }, Record::ContinuedByOther { process });
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_are_owed_until_they_are_over() {
+    fn a_move_needs_undo_until_it_is_over() {
         let thread = Process { pid: 1, start_time: 1 };
         let (found, set) = (CpuSet::first(2), CpuSet::first(1));
         let moves = || Record::MovesApart { moves: vec![Move { program: P, thread, found, set }] };
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_gives_up_a_mask_and_takes_it_again_has_it_then() {
+    fn a_thread_may_take_a_mask_again_that_it_gave_up() {
         let mask = |pid, cpus| Record::UserMask {
             program: P,
             thread: Process { pid, start_time: 1 },
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn of_threads_that_have_ended_one_record_of_each_kind_is_enough() {
+    fn ended_threads_keep_one_record_of_each_kind() {
         let attr = |policy| SchedAttr {
             policy,
             flags: 0,

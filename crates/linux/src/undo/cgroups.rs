@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controllers_are_taken_back_only_where_they_are_passed_on() {
+    fn controllers_are_disabled_only_where_they_are_enabled() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join(PASSED_ON);
         let added = ["cpu", "io"].map(str::to_owned);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_subtree_is_thawed_and_only_in_hierarchies_that_freeze() {
+    fn subtrees_are_thawed_only_in_hierarchies_that_freeze() {
         let root = tempfile::tempdir().unwrap();
         let inner = root.path().join("job/own");
         fs::create_dir_all(&inner).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_needs_nothing() {
+    fn a_removed_cgroup_needs_nothing() {
         let doomed = Doomed::new(CgroupKind::V2, Path::new("/not/there"), Path::new("/not"));
         doomed.thaw().unwrap();
         assert_eq!(doomed.evacuate().unwrap(), 0);

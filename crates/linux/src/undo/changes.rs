@@ -107,7 +107,7 @@ mod tests {
     const CHILD_OF_A: Process = Process { pid: 2, start_time: 2 };
 
     #[test]
-    fn a_thread_gets_back_what_was_found_before_the_first_of_its_changes() {
+    fn a_thread_gets_back_its_settings_before_the_first_change() {
         let mut changes = Changes::default();
         changes.add(Some(A), 0, 5);
         changes.add(Some(A), 5, 9);
@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_a_record_gets_back_what_its_parent_had() {
+    fn a_thread_without_a_record_gets_its_parents_settings() {
         let mut changes = Changes::default();
         changes.add(Some(A), 0, 5);
         assert_eq!(changes.original(CHILD_OF_A, 5), Some(0));
     }
 
     #[test]
-    fn what_is_not_as_cosched_set_it_is_left_alone() {
+    fn settings_changed_by_others_are_left_alone() {
         let mut changes = Changes::default();
         changes.add(Some(A), 0, 5);
         changes.add(None, 0, 6);
@@ -138,8 +138,9 @@ mod tests {
         SchedAttr { policy, flags, nice, priority, runtime, deadline, period }
     }
 
+    /// It gets its class and slice back, and keeps the nice value that it has set itself.
     #[test]
-    fn a_thread_that_has_changed_its_nice_value_gets_its_class_and_slice_back_and_keeps_that() {
+    fn a_thread_with_a_new_nice_value_keeps_it_and_is_restored() {
         let found = attr(SchedPolicy::Other, 0, 0);
         let set = attr(SchedPolicy::Batch, 0, 20);
         let mut changes = Changes::default();
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nice_value_that_was_changed_between_two_of_ours_is_the_one_that_stays() {
+    fn a_nice_value_changed_between_two_changes_stays() {
         let [found, later] = [0, 5].map(|nice| attr(SchedPolicy::Other, nice, 0));
         let mut changes = Changes::default();
         for found in [found, later] {
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_real_time_class_does_not_show_is_given_back_with_the_class() {
+    fn values_hidden_by_a_real_time_class_are_restored_with_it() {
         let found = attr(SchedPolicy::Other, 5, 7);
         let set = SchedAttr { policy: SchedPolicy::RoundRobin, priority: 1, ..found }.shown();
         assert_eq!((set.nice, set.runtime), (0, Nanos::ZERO));

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_held_by_who_owes_it_something_and_by_nobody_afterwards() {
+    fn a_program_is_held_until_its_changes_are_undone() {
         let (folder, proc) = (tempfile::tempdir().unwrap(), Proc::default());
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let (pid, program) = (child.id() as i32, ProgramId::first(3));

@@ -135,7 +135,7 @@ mod tests {
     const P: ProgramId = ProgramId::first(0);
 
     #[test]
-    fn a_thread_with_a_mask_of_its_own_gets_that_back_and_others_what_the_program_had() {
+    fn own_masks_are_restored_and_others_get_the_programs_mask() {
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let (own, other) = (Process { pid: 1, start_time: 1 }, Process { pid: 2, start_time: 2 });
         let book: Book = [
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_with_cpus_of_its_own_gets_back_what_was_found_unless_somebody_has_bound_it_since() {
+    fn a_thread_gets_its_mask_back_unless_others_have_bound_it() {
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let thread = Process { pid: 1, start_time: 1 };
         let given = [
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_of_a_move_keeps_the_masks_of_threads_that_bound_themselves() {
+    fn undo_of_a_move_keeps_masks_that_threads_set_themselves() {
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let [moved, own, born] = [1, 2, 3].map(|pid| Process { pid, start_time: 1 });
         let of =
@@ -205,8 +205,9 @@ mod tests {
         assert_eq!(masks.original(thread, cpus("2")), None, "its owner has changed it since");
     }
 
+    /// This holds even if another freezer is used now.
     #[test]
-    fn a_program_once_stopped_by_signals_is_continued_even_if_another_way_is_used_now() {
+    fn a_program_once_stopped_by_signals_is_continued() {
         let shim = Process { pid: 1, start_time: 1 };
         let record = |stopped_by_signal| Record::Program { program: P, shim, stopped_by_signal };
         let book: Book = [record(true), record(false)].into_iter().collect();
