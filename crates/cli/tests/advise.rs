@@ -44,7 +44,7 @@ fn has_two_cpus() -> bool {
 }
 
 #[test]
-fn programs_that_are_slower_with_their_threads_are_advised_one_each_and_run_so() {
+fn programs_slower_with_more_threads_are_advised_one_and_run_so() {
     if !has_two_cpus() {
         return;
     }
@@ -71,7 +71,7 @@ fn programs_that_are_slower_with_their_threads_are_advised_one_each_and_run_so()
 }
 
 #[test]
-fn runs_go_in_rounds_and_only_those_that_are_missing_are_made() {
+fn runs_go_in_rounds_and_only_missing_ones_are_made() {
     if !has_two_cpus() {
         return;
     }
@@ -100,7 +100,7 @@ fn runs_go_in_rounds_and_only_those_that_are_missing_are_made() {
 }
 
 #[test]
-fn policies_that_cannot_be_predicted_and_counts_that_make_no_sense_are_refused() {
+fn unpredictable_policies_and_senseless_counts_are_refused() {
     let home = workload();
     for (words, told) in [
         (["--policy", "linux"], "choose from gang, greedy, minwait"),
@@ -115,7 +115,7 @@ fn policies_that_cannot_be_predicted_and_counts_that_make_no_sense_are_refused()
 }
 
 #[test]
-fn a_command_that_only_the_programs_own_path_leads_to_is_found() {
+fn a_command_on_the_programs_own_path_is_found() {
     let home = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/bin/true", home.path().join("only-here")).unwrap();
     let table = format!(
@@ -126,8 +126,10 @@ fn a_command_that_only_the_programs_own_path_leads_to_is_found() {
     json(&cosched(home.path(), &["advise", "jobs.toml", "--threads", "1", "--json"]));
 }
 
+/// The thread count that a program requests is measured, too. A program that sets its own count
+/// keeps it.
 #[test]
-fn what_a_program_asks_for_is_measured_too_and_a_program_that_sets_its_own_count_keeps_it() {
+fn requests_are_measured_and_a_programs_own_count_is_kept() {
     if !has_two_cpus() {
         return;
     }

@@ -39,7 +39,7 @@ fn interrupted_with(signal: Signal, code: i32) {
 }
 
 #[test]
-fn every_exit_code_that_is_promised_happens() {
+fn every_documented_exit_code_happens() {
     let folder = tempfile::tempdir().unwrap();
     for code in promised() {
         match code {
@@ -98,7 +98,7 @@ fn every_exit_code_that_is_promised_happens() {
 }
 
 #[test]
-fn help_lists_every_exit_code_that_is_promised() {
+fn help_lists_every_documented_exit_code() {
     let help = cosched(&["--help"]).stdout(Stdio::piped()).output().unwrap().stdout;
     let help = String::from_utf8(help).unwrap();
     let (_, codes) = help.split_once("Exit codes:").unwrap();

@@ -48,7 +48,7 @@ fn granted(run: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn programs_that_say_so_have_their_threads_chosen_and_all_else_is_as_before() {
+fn only_malleable_programs_have_their_threads_chosen() {
     let rigid = simulated(&workload("", ""), "greedy");
     for (key, model_key) in [("malleable = true", ""), ("", "malleable = true")] {
         let folder = workload(key, model_key);
@@ -72,7 +72,7 @@ fn programs_that_say_so_have_their_threads_chosen_and_all_else_is_as_before() {
 }
 
 #[test]
-fn what_was_granted_is_explained_and_shown() {
+fn thread_limits_are_explained_and_shown() {
     let folder = workload("malleable = true", "");
     simulated(&folder, "adaptive-greedy");
     let told = printed(folder.path(), &["explain", "adaptive-greedy", "--program", "p1"]);

@@ -79,7 +79,7 @@ fn programs_that_spin_for_their_siblings_take_turns() {
 }
 
 #[test]
-fn programs_that_sleep_beside_one_that_computes_are_left_alone() {
+fn sleeping_co_runners_of_a_computing_program_are_left_alone() {
     let mix = [sleeping(), sleeping(), sleeping(), computing(24, 120.0)];
     let auto = as_good_as_the_better(&mix);
     assert!(choices(&auto).iter().all(|(manner, _)| *manner == Manner::SideBySide));
@@ -87,13 +87,13 @@ fn programs_that_sleep_beside_one_that_computes_are_left_alone() {
 }
 
 #[test]
-fn a_program_alone_runs_as_without_cosched() {
+fn a_solo_program_runs_as_without_cosched() {
     let auto = as_good_as_the_better(&[spinning(24, 60.0)]);
     assert_eq!(choices(&auto), [(Manner::SideBySide, Ground::Alone)]);
 }
 
 #[test]
-fn short_programs_beside_a_long_one_and_single_threads_lose_nothing() {
+fn short_programs_and_single_threads_lose_nothing() {
     let short = || computing(24, 6.0);
     as_good_as_the_better(&[computing(24, 240.0), short(), short()]);
     let single: Vec<String> = (0..30).map(|_| computing(1, 6.0)).collect();
@@ -101,8 +101,9 @@ fn short_programs_beside_a_long_one_and_single_threads_lose_nothing() {
     assert!(choices(&auto).iter().all(|(manner, _)| *manner == Manner::SideBySide));
 }
 
+/// Its threads are spread over the caches, and it gets a larger part of the memory bandwidth.
 #[test]
-fn a_program_that_is_known_to_miss_the_cache_is_spread_and_has_more_of_the_memory() {
+fn a_program_known_as_memory_bound_is_spread() {
     let stream = program(
         12,
         4.0,
@@ -122,7 +123,7 @@ fn a_program_that_is_known_to_miss_the_cache_is_spread_and_has_more_of_the_memor
 }
 
 #[test]
-fn moldable_programs_are_started_with_as_many_threads_as_bring_most_and_end_sooner() {
+fn moldable_programs_start_with_the_best_thread_count() {
     let rigid = vec![serial(24, 24.0); 6];
     let moldable: Vec<String> = rigid
         .iter()

@@ -73,7 +73,7 @@ fn list(text: &str) -> CpuSet {
 }
 
 #[test]
-fn a_cpuset_of_version_2_binds_programs_and_is_taken_back() {
+fn a_v2_cpuset_binds_programs_and_is_removed() {
     if guest().is_none() {
         return;
     }
@@ -104,7 +104,7 @@ fn a_cpuset_of_version_2_binds_programs_and_is_taken_back() {
 }
 
 #[test]
-fn whoever_is_born_in_a_cpuset_is_bound_too() {
+fn processes_started_in_a_cpuset_are_bound_too() {
     if guest().is_none() {
         return;
     }
@@ -126,7 +126,7 @@ fn whoever_is_born_in_a_cpuset_is_bound_too() {
 }
 
 #[test]
-fn each_program_has_a_weight_of_its_own_and_nothing_is_left() {
+fn each_program_has_its_own_weight_and_nothing_is_left() {
     if guest().is_none() {
         return;
     }
@@ -143,7 +143,7 @@ fn each_program_has_a_weight_of_its_own_and_nothing_is_left() {
 }
 
 #[test]
-fn whenever_cosched_is_killed_neither_its_cgroups_nor_its_cpusets_are_left() {
+fn cgroups_and_cpusets_are_removed_after_sigkill() {
     if guest().is_none() {
         return;
     }

@@ -56,7 +56,7 @@ fn are_on(packages: &[&str], locker: &Locker) -> bool {
 }
 
 #[test]
-fn threads_land_on_the_packages_that_the_plan_gives_them_and_are_as_found_afterwards() {
+fn threads_run_on_planned_packages_and_are_restored_afterwards() {
     let Some((place, locker, cosched)) = shuffled() else { return };
     cosched.signal(Signal::INT);
     let ended = cosched.ended().with(130);
@@ -80,7 +80,7 @@ fn stop(cosched: &Cosched) {
 const LAST: [usize; 2] = [6, 7];
 
 #[test]
-fn a_package_that_goes_takes_its_group_along_and_gets_one_again_when_it_is_back() {
+fn a_group_goes_offline_and_returns_with_its_package() {
     let Some((place, locker, cosched)) = shuffled() else { return };
     let unplugged = Unplugged::now(&LAST);
     eventually("threads on the others", || are_on(&PACKAGES[..3], &locker));
@@ -93,8 +93,9 @@ fn a_package_that_goes_takes_its_group_along_and_gets_one_again_when_it_is_back(
     locker.stop(&place);
 }
 
+/// The package goes offline and comes back while cosched is stopped.
 #[test]
-fn threads_are_bound_again_where_a_package_has_gone_and_come_back_before_anybody_looked() {
+fn threads_are_rebound_after_an_unseen_loss_of_a_package() {
     let Some((place, locker, cosched)) = shuffled() else { return };
     let all = CpuSet::first(8);
     // Now and then the next round of shuffling binds just these threads.
@@ -111,8 +112,9 @@ fn threads_are_bound_again_where_a_package_has_gone_and_come_back_before_anybody
     locker.stop(&place);
 }
 
+/// Half of the package of these threads is offline when cosched is killed.
 #[test]
-fn threads_are_as_found_again_where_cosched_is_killed_while_half_of_their_package_is_gone() {
+fn threads_are_restored_after_sigkill_with_a_cpu_offline() {
     let Some((place, locker, cosched)) = shuffled() else { return };
     stop(&cosched);
     let unplugged = Unplugged::now(&LAST[1..]);

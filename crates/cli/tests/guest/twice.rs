@@ -60,7 +60,7 @@ fn what_is_out_of_turn() {
 }
 
 #[test]
-fn three_gangs_take_turns_in_an_order_that_is_the_same_again() {
+fn three_gangs_take_turns_in_a_reproducible_order() {
     if guest_is_one_of(&["twice"]).is_none() {
         return;
     }
@@ -90,7 +90,7 @@ fn three_gangs_take_turns_in_an_order_that_is_the_same_again() {
 }
 
 #[test]
-fn twelve_processes_are_switched_as_often_again() {
+fn twelve_processes_have_reproducible_switch_counts() {
     if guest_is_one_of(&["twice"]).is_none() {
         return;
     }

@@ -27,7 +27,7 @@ fn keys(place: &Place) -> String {
 }
 
 #[test]
-fn a_service_runs_a_workload_file_in_a_cgroup_of_its_own_and_ends_with_it() {
+fn a_service_runs_a_jobs_file_in_its_own_cgroup_and_ends() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -52,7 +52,7 @@ fn a_service_runs_a_workload_file_in_a_cgroup_of_its_own_and_ends_with_it() {
 }
 
 #[test]
-fn a_service_that_is_stopped_has_not_failed_and_leaves_no_program() {
+fn a_stopped_service_has_not_failed_and_leaves_no_program() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -72,7 +72,7 @@ fn a_service_that_is_stopped_has_not_failed_and_leaves_no_program() {
 }
 
 #[test]
-fn a_service_whose_program_fails_has_failed() {
+fn a_service_fails_if_its_program_fails() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }

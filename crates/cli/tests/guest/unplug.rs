@@ -61,7 +61,7 @@ fn a_run_with_cpusets_survives_the_loss_of_a_cpu() {
 }
 
 #[test]
-fn programs_that_outlive_a_cosched_killed_meanwhile_get_the_cpu_back() {
+fn programs_of_a_killed_cosched_get_the_cpu_back() {
     if guest_is_one_of(&["packages"]).is_none() {
         return;
     }

@@ -72,7 +72,7 @@ pub(super) fn main_process(place: &Place) -> Process {
 }
 
 #[test]
-fn a_scope_of_the_users_freezes_by_cgroup() {
+fn a_user_scope_freezes_by_cgroup() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -93,7 +93,7 @@ fn a_scope_of_the_users_freezes_by_cgroup() {
 }
 
 #[test]
-fn the_cpu_controller_that_a_user_has_gives_each_program_a_weight() {
+fn a_user_with_the_cpu_controller_gets_a_weight_per_program() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -111,7 +111,7 @@ fn the_cpu_controller_that_a_user_has_gives_each_program_a_weight() {
 }
 
 #[test]
-fn a_cpuset_that_the_manager_was_not_given_is_refused_with_the_remedy() {
+fn a_cpuset_not_delegated_to_the_manager_is_refused() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -122,7 +122,7 @@ fn a_cpuset_that_the_manager_was_not_given_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn a_cosched_killed_in_its_scope_leaves_programs_as_they_were() {
+fn programs_are_restored_after_sigkill_in_a_user_scope() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }

@@ -52,7 +52,7 @@ fn programs_that_share_a_named_pipe_run_together() {
 }
 
 #[test]
-fn programs_that_meet_by_opening_a_named_pipe_come_together() {
+fn programs_that_wait_in_open_for_each_other_get_together() {
     for user in [User::Caller, User::ordinary()] {
         for rung in Rung::here() {
             if matches!(user, User::Ordinary(_)) && rung != Rung("signals") {
@@ -182,7 +182,7 @@ fn served(rung: Rung, keys: &str) -> (Place, super::support::Ended) {
 }
 
 #[test]
-fn a_program_that_listens_is_left_running() {
+fn a_listening_program_is_left_running() {
     if !Path::new(PYTHON).exists() {
         return skip(format!("there is no {PYTHON}"));
     }
@@ -207,7 +207,7 @@ fn a_program_that_listens_is_left_running() {
 }
 
 #[test]
-fn a_program_that_listens_to_itself_is_frozen_until_somebody_else_is_connected() {
+fn a_listening_program_is_frozen_until_another_one_connects() {
     if !Path::new(PYTHON).exists() {
         return skip(format!("there is no {PYTHON}"));
     }
@@ -234,7 +234,7 @@ fn a_program_that_listens_to_itself_is_frozen_until_somebody_else_is_connected()
 }
 
 #[test]
-fn a_program_that_listens_is_frozen_if_the_user_says_so() {
+fn a_listening_program_is_frozen_if_the_user_says_so() {
     if !Path::new(PYTHON).exists() {
         return skip(format!("there is no {PYTHON}"));
     }
@@ -252,7 +252,7 @@ fn a_program_that_listens_is_frozen_if_the_user_says_so() {
 }
 
 #[test]
-fn a_program_that_must_not_be_frozen_is_not() {
+fn a_program_marked_as_unfreezable_is_not_frozen() {
     let place = Place::new();
     let keys = format!("{}\nfreezable = false", everything());
     let tables = [program("free", &keys, STAMPS), program("other", &everything(), STAMPS)];

@@ -30,7 +30,7 @@ fn choices(keys: &str, options: &str) -> Vec<(Nanos, Option<f64>, bool)> {
 }
 
 #[test]
-fn where_misses_cannot_be_counted_those_that_are_known_count_and_the_run_says_so() {
+fn without_counters_given_misses_are_used_and_reported() {
     if !Locker::can_be_changed() {
         return;
     }
@@ -47,7 +47,7 @@ fn where_misses_cannot_be_counted_those_that_are_known_count_and_the_run_says_so
 }
 
 #[test]
-fn the_slices_are_those_of_the_table_that_was_given() {
+fn the_slices_are_those_of_the_given_table() {
     if !Locker::can_be_changed() {
         return;
     }

@@ -74,7 +74,7 @@ fn with_a_fault(call: &str, error: &str, nth: u64, freezer: &str) {
 }
 
 #[test]
-fn whatever_call_fails_nothing_is_left_behind() {
+fn nothing_is_left_behind_whichever_call_fails() {
     if Command::new("strace").arg("-V").output().is_err() {
         return skip("there is no strace");
     }

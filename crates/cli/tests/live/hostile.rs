@@ -84,7 +84,7 @@ fn claims(process: Process) -> String {
 }
 
 #[test]
-fn nothing_that_another_user_writes_keeps_root_from_attaching() {
+fn files_of_another_user_do_not_keep_root_from_attaching() {
     if !geteuid().is_root() {
         return skip("it takes root to have processes of two users");
     }
@@ -136,7 +136,7 @@ while True:
 ";
 
 #[test]
-fn a_line_without_an_end_holds_up_nobody_who_looks_on() {
+fn an_endless_line_does_not_block_top() {
     if !geteuid().is_root() {
         return skip("it takes root to have processes of two users");
     }

@@ -86,7 +86,7 @@ fn address(place: &Place) -> String {
 }
 
 #[test]
-fn a_port_that_the_kernel_chooses_is_told() {
+fn a_port_chosen_by_the_kernel_is_shown() {
     let place = Place::new();
     let cosched = endless(&place, "--metrics 127.0.0.1:0");
     let address = &address(&place);
@@ -99,7 +99,7 @@ fn a_port_that_the_kernel_chooses_is_told() {
 }
 
 #[test]
-fn a_crowd_that_only_holds_connections_is_in_nobodys_way() {
+fn idle_connections_do_not_block_scrapers() {
     let place = Place::new();
     let cosched = endless(&place, "--metrics 127.0.0.1:0");
     let address = &address(&place);
@@ -122,7 +122,7 @@ fn a_crowd_that_only_holds_connections_is_in_nobodys_way() {
 }
 
 #[test]
-fn metrics_that_cannot_be_served_are_refused_before_anything_starts() {
+fn metrics_that_cannot_be_served_are_refused_at_the_start() {
     let place = Place::new();
     place.write("notes", "mine");
     for (at, why) in [

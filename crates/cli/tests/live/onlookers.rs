@@ -34,7 +34,7 @@ fn lines(stream: UnixStream) -> impl Iterator<Item = Snapshot> {
 }
 
 #[test]
-fn whoever_connects_is_told_how_the_run_stands_until_it_ends() {
+fn clients_get_the_state_of_the_run_until_it_ends() {
     let place = Place::new();
     let cosched = endless(&place, "");
     let path = socket(&place, &cosched);
@@ -60,7 +60,7 @@ fn whoever_connects_is_told_how_the_run_stands_until_it_ends() {
 }
 
 #[test]
-fn the_cpu_time_of_programs_is_told_while_they_run_and_never_falls() {
+fn the_reported_cpu_time_of_programs_never_falls() {
     let place = Place::new();
     let cosched = endless(&place, "");
     let path = socket(&place, &cosched);
@@ -78,7 +78,7 @@ fn the_cpu_time_of_programs_is_told_while_they_run_and_never_falls() {
 }
 
 #[test]
-fn whoever_connects_and_never_reads_is_in_nobodys_way() {
+fn clients_that_never_read_do_not_block_others() {
     let place = Place::new();
     let cosched = endless(&place, "");
     let path = socket(&place, &cosched);
@@ -93,7 +93,7 @@ fn whoever_connects_and_never_reads_is_in_nobodys_way() {
 }
 
 #[test]
-fn the_sockets_of_a_killed_run_are_removed_by_its_sentinel() {
+fn sockets_of_a_killed_run_are_removed_by_its_sentinel() {
     let place = Place::new();
     let cosched = endless(&place, "--metrics unix:metrics");
     let (path, metrics) = (socket(&place, &cosched), place.path("metrics"));
@@ -108,7 +108,7 @@ fn the_sockets_of_a_killed_run_are_removed_by_its_sentinel() {
 }
 
 #[test]
-fn the_sockets_of_a_killed_run_without_a_sentinel_are_removed_by_the_next_one() {
+fn sockets_left_without_a_sentinel_are_removed_by_the_next_run() {
     let place = Place::new();
     // What such a run leaves, made by hand: no process has this number.
     let kept = place.path("run/cosched");
@@ -123,7 +123,7 @@ fn the_sockets_of_a_killed_run_without_a_sentinel_are_removed_by_the_next_one() 
 }
 
 #[test]
-fn a_run_that_cannot_be_looked_at_goes_on() {
+fn a_run_without_a_socket_for_top_goes_on() {
     let place = Place::new();
     // Too long for the path of a socket.
     let folder = place.path(&"x".repeat(120));

@@ -185,7 +185,7 @@ fn a_frozen_program_does_not_run_and_gangs_do_not_overlap() {
 }
 
 #[test]
-fn without_a_policy_that_freezes_programs_do_run_side_by_side() {
+fn without_a_policy_that_freezes_programs_run_together() {
     if cpus() < 2 {
         return skip("one CPU: nothing runs side by side");
     }
@@ -199,7 +199,7 @@ fn without_a_policy_that_freezes_programs_do_run_side_by_side() {
 }
 
 #[test]
-fn one_after_another_means_that_nobody_runs_before_the_last_one_has_ended() {
+fn under_fcfs_each_program_starts_after_the_previous_one() {
     let place = Place::new();
     let tables = ["a", "b", "c"].map(|name| program(name, "threads = 1", STAMPS));
     let result = place.run(&tables, "--policy fcfs").ended().with(0).result();
@@ -210,7 +210,7 @@ fn one_after_another_means_that_nobody_runs_before_the_last_one_has_ended() {
 }
 
 #[test]
-fn programs_that_share_a_quantum_have_cpus_of_their_own() {
+fn programs_that_share_a_quantum_have_separate_cpus() {
     if cpus() < 2 {
         return skip("one CPU: no two programs fit into a quantum");
     }
@@ -227,7 +227,7 @@ fn programs_that_share_a_quantum_have_cpus_of_their_own() {
 }
 
 #[test]
-fn a_cpuset_binds_like_masks_do_and_is_gone_afterwards() {
+fn a_cpuset_binds_like_masks_and_is_removed() {
     let trees = Hierarchies::find(&Proc::default()).unwrap();
     let usable = |tree: &Hierarchy| tree.own.is_writable_by_me().is_ok();
     if cpus() < 2 || !trees.v1("cpuset").is_some_and(usable) {
@@ -250,7 +250,7 @@ fn a_cpuset_binds_like_masks_do_and_is_gone_afterwards() {
 }
 
 #[test]
-fn what_a_program_leaves_running_has_the_cpus_that_it_would_have_had() {
+fn what_a_program_leaves_running_gets_its_cpus_back() {
     for rung in Rung::here() {
         let place = Place::new();
         // Each is bound to one CPU; the first ends long before the other, the second with the run.
@@ -275,7 +275,7 @@ fn what_a_program_leaves_running_has_the_cpus_that_it_would_have_had() {
 }
 
 #[test]
-fn nobody_is_frozen_for_a_whole_long_quantum() {
+fn no_program_is_frozen_for_a_whole_long_quantum() {
     let place = Place::new();
     let keys = format!("threads = {}", cpus());
     let work = "i=0; while [ $i -lt 10 ]; do sleep 0.1; i=$((i+1)); done";
@@ -311,7 +311,7 @@ fn a_repeated_program_runs_again_until_all_have_run_once() {
 }
 
 #[test]
-fn a_program_that_starts_late_is_not_started_before() {
+fn a_late_program_does_not_start_early() {
     let place = Place::new();
     let tables = [
         program("late", "threads = 1\nstart = '300ms'", ":"),

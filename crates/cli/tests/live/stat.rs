@@ -11,7 +11,7 @@ use super::support::{Cosched, Place, eventually};
 const ENDLESS: &str = "grep SigBlk /proc/self/status > blocked; echo > ready; exec env --default-signal=INT sleep 1000";
 
 #[test]
-fn its_status_is_that_of_the_program_and_of_a_signal_128_more() {
+fn stat_exits_as_its_program_or_with_128_plus_the_signal() {
     let place = Place::new();
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 128 + 9)] {
         place.cosched(&["stat", "--sampled", "--", "sh", "-c", script]).ended().with(code);
@@ -19,7 +19,7 @@ fn its_status_is_that_of_the_program_and_of_a_signal_128_more() {
 }
 
 #[test]
-fn what_it_starts_blocks_no_signal_and_ends_by_ctrl_c() {
+fn a_program_under_stat_blocks_no_signal_and_ends_by_ctrl_c() {
     let place = Place::new();
     let mut command = place.user.command(&place.executable);
     // What the terminal sends reaches the whole group.
@@ -35,7 +35,7 @@ fn what_it_starts_blocks_no_signal_and_ends_by_ctrl_c() {
 }
 
 #[test]
-fn sigterm_is_passed_on_to_what_it_starts() {
+fn stat_passes_sigterm_on_to_its_program() {
     let place = Place::new();
     let cosched = place.cosched(&["stat", "--", "sh", "-c", ENDLESS]);
     eventually("the program", || place.path("ready").exists());
@@ -45,7 +45,7 @@ fn sigterm_is_passed_on_to_what_it_starts() {
 }
 
 #[test]
-fn what_is_wrong_with_the_request_is_all_that_is_said() {
+fn a_wrong_request_prints_one_error_only() {
     let place = Place::new();
     let own = std::process::id().to_string();
     let wrong: [(&[&str], &str); 3] = [

@@ -49,7 +49,7 @@ fn two_in_turns(place: &Place, freezer: &str) -> Cosched {
 }
 
 #[test]
-fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
+fn programs_that_run_while_cosched_is_stopped_are_accounted() {
     while_held_up_programs_run(|cosched, stopped| {
         cosched.signal(Signal::STOP);
         std::thread::sleep(stopped);
@@ -58,7 +58,7 @@ fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
 }
 
 #[test]
-fn whoever_runs_while_somebody_freezes_cosched_is_told_to_have_run() {
+fn programs_that_run_while_cosched_is_frozen_are_accounted() {
     let Some((own, dir)) = freezable_group() else { return };
     let switch = FreezeSwitch::open(&dir).unwrap();
     while_held_up_programs_run(|cosched, stopped| {
@@ -108,7 +108,7 @@ fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
 }
 
 #[test]
-fn whoever_ends_while_cosched_is_stopped_is_told_to_have_ended_then() {
+fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
     for rung in Rung::here() {
         let place = Place::new();
         let began = Instant::now();
@@ -138,7 +138,7 @@ fn whoever_ends_while_cosched_is_stopped_is_told_to_have_ended_then() {
 }
 
 #[test]
-fn whoever_runs_while_cosched_is_traced_is_told_to_have_run() {
+fn programs_that_run_while_cosched_is_traced_are_accounted() {
     let attach = "import ctypes, sys; c = ctypes.CDLL(None); \
         assert c.ptrace(16, int(sys.argv[1]), None, None) == 0; sys.stdin.read()";
     if !rustix::process::geteuid().is_root() {
@@ -159,7 +159,7 @@ fn whoever_runs_while_cosched_is_traced_is_told_to_have_run() {
 }
 
 #[test]
-fn a_frozen_sentinel_is_replaced_and_undoes_nothing_when_it_is_thawed() {
+fn a_replaced_frozen_sentinel_undoes_nothing_when_thawed() {
     let Some((_, dir)) = freezable_group() else { return };
     let switch = FreezeSwitch::open(&dir).unwrap();
     let place = Place::new();
@@ -197,7 +197,7 @@ fn says_something(place: &Place, before: &[&str]) -> Cosched {
 }
 
 #[test]
-fn programs_take_their_turns_while_nobody_reads_what_cosched_says() {
+fn programs_take_turns_while_coscheds_output_is_not_read() {
     let place = Place::new();
     let path = place.path("pipe");
     mknodat(CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
@@ -225,7 +225,7 @@ fn programs_take_their_turns_while_nobody_reads_what_cosched_says() {
 }
 
 #[test]
-fn programs_take_their_turns_while_the_terminal_is_paused() {
+fn programs_take_turns_while_the_terminal_is_paused() {
     let place = Place::new();
     let paused = "import os, pty, subprocess, sys, termios, threading\n\
         shown, terminal = pty.openpty()\n\

@@ -62,7 +62,7 @@ fn refusals(result: &RunResult) -> Vec<Refusal> {
 }
 
 #[test]
-fn calls_that_wait_go_on_by_themselves_after_a_freeze() {
+fn waiting_calls_continue_after_a_freeze() {
     for rung in Rung::here() {
         let (place, result) = trapped(rung, "calls");
         assert_eq!(place.read("out/trap.stdout"), ".".repeat(40), "{rung:?}");
@@ -72,7 +72,7 @@ fn calls_that_wait_go_on_by_themselves_after_a_freeze() {
 
 /// The table in docs/safety.md.
 #[test]
-fn calls_that_return_early_after_a_freeze_are_those_that_are_documented() {
+fn calls_that_return_early_after_a_freeze_are_documented() {
     for rung in Rung::here() {
         let (place, result) = trapped(rung, "waits");
         let wakes = rung.0 != "cgroup-v1";
@@ -97,7 +97,7 @@ fn calls_that_return_early_after_a_freeze_are_those_that_are_documented() {
 }
 
 #[test]
-fn a_program_in_uninterruptible_sleep_is_frozen_or_given_up_and_ends() {
+fn a_program_in_uninterruptible_sleep_still_takes_turns() {
     for rung in Rung::here() {
         let (_, result) = trapped(rung, "vfork");
         // Who sleeps uninterruptibly does not run: it may count as frozen, or its freeze may come
@@ -112,7 +112,7 @@ fn late(why: Refusal) -> bool {
 }
 
 #[test]
-fn a_program_that_binds_itself_stays_where_it_wants_to_be() {
+fn a_program_that_binds_itself_keeps_its_mask() {
     let pin = pin();
     for rung in Rung::here() {
         let (place, result) = trapped(rung, &pin);
@@ -124,7 +124,7 @@ fn a_program_that_binds_itself_stays_where_it_wants_to_be() {
 /// One thread each, one program more than CPUs: the program that waited longest chooses first, so
 /// CPUs change hands.
 #[test]
-fn a_program_that_binds_itself_is_not_moved_to_where_its_turn_would_be() {
+fn a_program_that_binds_itself_is_not_moved_for_its_turn() {
     let cpus = everything();
     if cpus < 2 {
         return skip("with one CPU there is nowhere else");
@@ -155,7 +155,7 @@ fn a_program_with_thousands_of_threads_takes_turns() {
 }
 
 #[test]
-fn threads_that_are_born_while_their_program_is_being_frozen_are_frozen_too() {
+fn threads_that_are_born_during_a_freeze_are_frozen_too() {
     for rung in Rung::here() {
         let (place, result) = trapped(rung, "births 4000");
         assert_eq!(place.read("out/trap.stdout"), "4\n", "{rung:?}");
@@ -166,7 +166,7 @@ fn threads_that_are_born_while_their_program_is_being_frozen_are_frozen_too() {
 }
 
 #[test]
-fn a_traced_program_comes_to_its_end_and_its_tracer_sees_how() {
+fn a_traced_program_ends_and_its_tracer_sees_how() {
     for rung in Rung::here() {
         let (place, result) = trapped(rung, "trace");
         assert_eq!(place.read("out/trap.stdout"), "traced 7\n", "{rung:?}");

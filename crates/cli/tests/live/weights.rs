@@ -11,8 +11,9 @@ fn waits(name: &str, keys: &str) -> String {
     program(name, keys, &format!("echo $$ > {name}.pid; while [ ! -e go ]; do sleep 0.01; done"))
 }
 
+/// Without the permission to lower the nice value again, cosched does not raise it, and says so.
 #[test]
-fn a_lighter_program_is_nicer_where_that_can_be_taken_back_and_else_that_is_told() {
+fn a_lighter_program_gets_a_higher_nice_value_if_undoable() {
     for user in [User::Caller, User::ordinary()] {
         let may = matches!(user, User::Caller) && rustix::process::geteuid().is_root();
         let place = Place::of(user);

@@ -46,7 +46,7 @@ fn told(output: &Output) -> String {
 }
 
 #[test]
-fn a_folder_of_ways_becomes_a_page_and_plots() {
+fn a_folder_of_variants_becomes_a_page_and_plots() {
     let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
     let nowhere = cosched(folder.path(), &["report", "d", "-o", "new/page.html"]);
     assert_eq!(nowhere.status.code(), Some(2), "a slip of the finger makes no folder");
@@ -65,7 +65,7 @@ fn a_folder_of_ways_becomes_a_page_and_plots() {
 }
 
 #[test]
-fn rounds_in_which_a_way_is_missing_do_not_count() {
+fn rounds_without_all_variants_do_not_count() {
     let folder = runs(&[("gang", "d/round-001/gang"), ("linux", "d/round-001/linux")]);
     for (round, way) in [("002", "gang"), ("002", "linux"), ("003", "gang")] {
         let place = |round: &str| folder.path().join(format!("d/round-{round}/{way}"));
@@ -80,7 +80,7 @@ fn rounds_in_which_a_way_is_missing_do_not_count() {
 }
 
 #[test]
-fn the_ways_of_a_comparison_stand_in_its_own_order() {
+fn variants_keep_the_order_of_the_comparison() {
     let folder = runs(&[]);
     let compared =
         ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "2", "--out", "d"];
@@ -125,7 +125,7 @@ fn an_earlier_report_is_replaced_and_nothing_else() {
 }
 
 #[test]
-fn an_earlier_plot_is_replaced_and_no_drawing_of_somebody_else() {
+fn an_earlier_plot_is_replaced_and_no_foreign_drawing() {
     let folder = runs(&[("gang", "d")]);
     let report = || cosched(folder.path(), &["report", "d", "--svg", "plots"]);
     assert_eq!(report().status.code(), Some(0));
@@ -188,7 +188,7 @@ fn interrupted_runs_are_shown_with_a_caution_and_not_compared() {
 }
 
 #[test]
-fn ways_stand_in_the_order_of_the_command_and_are_told_apart_by_their_folders() {
+fn variants_keep_the_commands_order_and_are_named_by_folder() {
     let folder =
         runs(&[("gang", "slow/run"), ("gang", "quick"), ("greedy", "one"), ("gang", "b/run")]);
     let names = |arguments: &[&str]| -> Vec<String> {
@@ -203,7 +203,7 @@ fn ways_stand_in_the_order_of_the_command_and_are_told_apart_by_their_folders() 
 }
 
 #[test]
-fn what_was_written_is_told_as_json() {
+fn written_files_are_listed_as_json() {
     let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
     let arguments = ["report", "d", "--json", "-o", "page.html", "--svg", "plots"];
     let output = cosched(folder.path(), &arguments);
@@ -229,7 +229,7 @@ fn what_was_written_is_told_as_json() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_told_with_a_remedy() {
+fn inputs_that_cannot_be_shown_are_refused_with_a_remedy() {
     let folder = runs(&[("gang", "d/gang")]);
     fs::create_dir(folder.path().join("empty")).unwrap();
     let refused = |arguments: &[&str]| {
@@ -349,7 +349,7 @@ fn open(chromium: &Path, folder: &Path, size: &str) -> Value {
 }
 
 #[test]
-fn a_browser_shows_the_page_and_obeys_the_keyboard_without_a_fault() {
+fn the_page_works_in_a_browser_with_the_keyboard() {
     let Some(chromium) = chromium() else {
         eprintln!("skipped: no Chromium to open the page in; `make test-report` installs one");
         return;
