@@ -1,4 +1,4 @@
-//! Programs whose barriers are ours check themselves: POSIX' and OpenMP's, under every way to wait.
+//! Programs with replaced barriers check themselves: POSIX' and OpenMP's, under every way to wait.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,12 +11,11 @@ use std::process::{Command, Output, Stdio};
 use cosched_page::Meetings;
 use support::{Host, Workshop, command, eventually, good, library};
 
-/// Every way, and how many threads spinning would still get through in time where there are two
-/// CPUs.
+/// Every way, and how many threads still finish in time with spinning on two CPUs.
 const WAYS: [(&str, &str); 5] =
     [("donate", "4"), ("block", "4"), ("spin-then-block", "4"), ("yield", "4"), ("spin", "2")];
 
-/// What counts the barriers that the runtimes are asked for.
+/// A library that counts the barriers of the runtimes.
 fn counter(workshop: &Workshop) -> PathBuf {
     workshop.compile("gcc", "passes.c", "passes.so", &["-shared", "-fPIC"]).unwrap()
 }
@@ -79,7 +78,7 @@ fn without_cosched_barriers_are_the_c_librarys() {
     run(&program, &["plain", "3", "20", "120"], &counter, None);
 }
 
-/// With a door, but no table: nothing is known of any thread.
+/// With a hook server but without a table: nothing is known of any thread.
 #[test]
 fn barriers_are_replaced_only_where_cosched_says_so() {
     let workshop = Workshop::new();
@@ -92,7 +91,7 @@ fn barriers_are_replaced_only_where_cosched_says_so() {
     }
 }
 
-/// 100 threads: some share a line, and some have no seat.
+/// 100 threads: some share a cache line, and some have no seat.
 #[test]
 fn cosched_gets_barrier_statistics_with_every_way_of_waiting() {
     let workshop = Workshop::new();
@@ -141,14 +140,14 @@ fn ten_thousand_rounds_with_random_delays_lose_no_wake_up() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     for (way, threads) in WAYS {
-        // Who spins through a stop of another keeps that one's CPU.
+        // A thread that spins while another is stopped keeps the other one's CPU.
         let rounds = if way == "spin" { "500" } else { "10000" };
         eprintln!("{way}");
         run(&program, &["stress", threads, rounds, "0"], &counter, Some(way));
     }
 }
 
-/// The runtime of gcc's sanitizer for threads; `None`, and says so: it does not work here.
+/// The runtime of gcc's thread sanitizer; `None`, with a message: it does not work here.
 fn sanitizer(program: &Path) -> Option<PathBuf> {
     let found = Command::new("gcc").arg("-print-file-name=libtsan.so").output().ok()?;
     let found = PathBuf::from(String::from_utf8(found.stdout).ok()?.trim());
@@ -163,9 +162,9 @@ fn sanitizer(program: &Path) -> Option<PathBuf> {
     None
 }
 
-/// The sanitizer has a `pthread_barrier_wait` of its own. It notes which threads come and go, and
-/// calls the next one: ours, if the sanitizer comes first. If ours let a thread pass too early,
-/// that thread would read what, as far as the sanitizer knows, no thread has written yet.
+/// The sanitizer has its own `pthread_barrier_wait`. It notes which threads come and go, and calls
+/// the next one: ours, if the sanitizer comes first. If ours let a thread pass too early, that
+/// thread would read what, as far as the sanitizer knows, no thread has written yet.
 #[test]
 fn the_thread_sanitizer_finds_no_race_at_our_barrier() {
     let workshop = Workshop::new();
@@ -182,7 +181,8 @@ fn the_thread_sanitizer_finds_no_race_at_our_barrier() {
     assert!(!output.status.success() && said.contains("data race"), "{said}");
 }
 
-/// The program with every kind of barrier, and whether barriers are ours to its end.
+/// Runs the program with every kind of barrier, and checks whether barriers are replaced to its
+/// end.
 fn openmp(program: &Path, counter: &Path) {
     for (way, threads) in WAYS {
         for (kind, rounds, ours) in [

@@ -1,4 +1,4 @@
-//! Programs that are given fewer threads than they want check themselves.
+//! Programs that get fewer threads than they request check themselves.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ fn regions(threads: u16) -> String {
     format!("{threads} {threads} {threads} sum 1501500\n")
 }
 
-/// The same without what languages put between.
+/// The text without what languages put between.
 fn tidied(text: String) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ") + "\n"
 }
@@ -60,7 +60,7 @@ fn the_python_example_gets_its_thread_limit() {
     assert_eq!(run(python, &arguments, None), regions(4));
 }
 
-/// The program checks itself, with regions that want four threads.
+/// The program checks itself, with regions that request four threads.
 fn keeps_its_meaning_under_any_grant(program: &Path) {
     for granted in 1..=5 {
         let host = Host::granting(granted);
@@ -163,7 +163,7 @@ fn openblas_uses_the_thread_limit_and_keeps_the_programs_count() {
     run(&opens, &[above, "multiply", "2"], Some(&host));
     assert!(host.asked().contains(&(4, true)));
     run(&opens, &[above, "multiply", "4"], None);
-    // What the parent's other threads were at is not the child's.
+    // The work of the parent's other threads is not the child's.
     run(&opens, &[above, "multiply_in_child", "2"], Some(&host));
 }
 
