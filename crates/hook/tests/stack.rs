@@ -10,8 +10,8 @@ use std::sync::atomic;
 
 use stack::{FEW, Stack, TRY};
 
-/// Two threads: whether they are behind each other, the round, the time, and how often they went
-/// apart and came back.
+/// Two threads: whether they share a CPU, the round, the time, and how often they separated and
+/// came back.
 struct Pair {
     stack: Stack,
     together: bool,
@@ -26,7 +26,7 @@ impl Pair {
         Pair { stack: Stack::new(), together: true, round: 0, now: 1, went: 0, came_back: 0 }
     }
 
-    /// So many rounds, which take so long where they are behind each other and where they are
+    /// Passes so many rounds, with their duration where the threads share a CPU and where they are
     /// apart.
     fn meet(&mut self, rounds: u64, behind: u64, apart: u64) {
         for _ in 0..rounds {

@@ -263,7 +263,7 @@ fn a_parallel_program_may_use_known_ports() {
         for pid in 1..=2 {
             fs::write(root.path().join(format!("{pid}/net/tcp")), text).unwrap();
         }
-        // One program of two processes; and the first of them alone.
+        // One program with two processes; then only its first process.
         [&[1, 2][..], &[1]].map(|pids| {
             inspect(&proc, pids, &nobody, &HandedOut::default(), &mut Tables::default())
                 .unwrap()

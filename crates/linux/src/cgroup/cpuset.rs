@@ -3,7 +3,7 @@
 //! A v2 cpuset that names nothing inherits from its parent. A v1 cpuset that names nothing is empty
 //! and takes no process. Its memory nodes must therefore be named first; they come from the parent
 //! if the caller names none. The kernel itself narrows the masks of the threads inside, now and
-//! whenever one is born: no thread can be missed.
+//! when further ones start: no thread can be missed.
 
 use cosched_core::CpuSet;
 
@@ -30,7 +30,7 @@ pub fn bind_to(dir: &Dir, cpus: &CpuSet, nodes: Option<&[u16]>) -> Result<(), Fi
     dir.write("cpuset.cpus", &cpus.to_string())
 }
 
-/// The parent's memory nodes, where a child has to be told.
+/// The parent's memory nodes, where a child has to name its own.
 fn inherited_nodes(dir: &Dir) -> Result<Option<String>, FileError> {
     let unset = dir.version() == Version::V1 && dir.read("cpuset.mems")?.trim().is_empty();
     match dir.path().parent() {

@@ -71,7 +71,7 @@ impl Dir {
     }
 
     /// Removes the cgroup, which must have neither processes nor children. Tries once: processes
-    /// that have just ended may still be in it, and when to try again is for the caller.
+    /// that have just ended may still be in it, and the caller decides when to try again.
     ///
     /// # Errors
     /// When it is in use (`EBUSY`), gone, or a right is missing.
@@ -108,7 +108,7 @@ impl Dir {
     /// The processes in the cgroup and everywhere below it, ascending.
     ///
     /// # Errors
-    /// When the cgroup is gone or unreadable; descendants that vanish meanwhile are passed over.
+    /// When the cgroup is gone or unreadable; descendants that vanish meanwhile are skipped.
     pub fn procs_recursive(&self) -> Result<Vec<i32>, FileError> {
         let mut pids = self.procs()?;
         for child in self.children()? {
@@ -147,7 +147,7 @@ impl Dir {
     /// Writes a control file.
     ///
     /// # Errors
-    /// When it is not there, a right is missing, or the kernel does not like the text.
+    /// When it is not there, permission is missing, or the kernel rejects the text.
     pub fn write(&self, file: &str, text: &str) -> Result<(), FileError> {
         files::write(&self.path.join(file), text)
     }
@@ -156,17 +156,17 @@ impl Dir {
     /// by making one.
     ///
     /// # Errors
-    /// What the kernel refused: the reason why not.
+    /// The reason why the kernel refused.
     pub fn is_writable_by_me(&self) -> Result<(), FileError> {
         self.try_in_child(|_| Ok(()))
     }
 
-    /// Finds out whether something can be done with a child, by making one. Looking at owners and
-    /// permission bits would not do: read-only mounts, namespaces and security modules have their
-    /// say too. The child is gone when this returns.
+    /// Finds out whether something can be done with a child, by making one. Owners and permission
+    /// bits are not enough: read-only mounts, namespaces and security modules matter, too. The
+    /// child is removed when this returns.
     ///
     /// # Errors
-    /// What the kernel refused, to `attempt` or before.
+    /// What the kernel refused, in `attempt` or before.
     pub fn try_in_child(
         &self,
         attempt: impl FnOnce(&Dir) -> Result<(), FileError>,
@@ -182,8 +182,8 @@ impl Dir {
         result
     }
 
-    /// The child that [`Dir::try_in_child`] makes; a caller that can be killed meanwhile announces
-    /// it.
+    /// The child that [`Dir::try_in_child`] makes. A caller that can be killed meanwhile announces
+    /// it in the undo log.
     pub fn probe(&self) -> Dir {
         self.child(&format!("cosched-probe-{}", std::process::id()))
     }

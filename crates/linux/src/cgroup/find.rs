@@ -1,13 +1,12 @@
 //! Where the cgroup trees are mounted, and where in them the caller is.
 //!
 //! `/proc/self/mountinfo` lists the mounts: for each, which folder of the tree it shows (its
-//! *root*) and where. `/proc/self/cgroup` lists the caller's cgroup in each tree. The folder that
-//! we want is the mount point plus what remains of the caller's cgroup after the mount's root. In a
-//! container the mount often shows only a part of the tree: with `/docker/1` mounted at
-//! `/sys/fs/cgroup` and the caller in `/docker/1/job`, its folder is `/sys/fs/cgroup/job`. In a
-//! cgroup namespace both paths are told relative to the namespace's root; a mount that was made
-//! outside of it has a root like `/..` and cannot be used, for the names of the folders between are
-//! hidden.
+//! *root*) and where. `/proc/self/cgroup` lists the caller's cgroup in each tree. The caller's
+//! folder is the mount point plus what remains of its cgroup after the mount's root. In a container
+//! the mount often shows only a part of the tree: with `/docker/1` mounted at `/sys/fs/cgroup` and
+//! the caller in `/docker/1/job`, its folder is `/sys/fs/cgroup/job`. In a cgroup namespace both
+//! paths are relative to the namespace's root. A mount from outside has a root like `/..` and
+//! cannot be used, since the names of the folders between are hidden.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +21,7 @@ pub struct Hierarchy {
     pub mount: PathBuf,
     /// The caller's own cgroup.
     pub own: Dir,
-    /// v1: the controllers bound to the tree. v2: those that the caller's own cgroup could pass on.
+    /// v1: the controllers bound to the tree. v2: those that the caller's own cgroup could enable.
     pub controllers: Vec<String>,
 }
 
@@ -73,7 +72,7 @@ impl Hierarchies {
         Ok(Hierarchies { trees, left_out: None })
     }
 
-    /// Leaves out the tree of version 2 where so many cgroups, two deep, may not be made in it.
+    /// Leaves out the tree of version 2 where so many cgroups, in two levels, cannot be made in it.
     pub fn with_room_for(mut self, cgroups: usize) -> Hierarchies {
         self.left_out = self.v2().and_then(|tree| lack_of_room(tree, cgroups));
         if self.left_out.is_some() {
@@ -104,7 +103,7 @@ fn passed_on(folder: &Path) -> Result<Vec<String>, FileError> {
     Ok(list.unwrap_or_default().split_whitespace().map(str::to_owned).collect())
 }
 
-/// What is in the way of so many cgroups in the caller's own, two deep: the kernel refuses them
+/// What prevents so many cgroups in the caller's own, in two levels: the kernel would refuse them
 /// late, when programs run.
 fn lack_of_room(tree: &Hierarchy, cgroups: usize) -> Option<String> {
     let kind = tree.own.read("cgroup.type").unwrap_or_default();
@@ -161,7 +160,7 @@ impl Mount {
         })
     }
 
-    /// The folder that stands for `place` here, if this is its tree and shows it.
+    /// The folder of `place` here, if this mount is of its tree and shows it.
     fn folder(&self, place: &Membership) -> Option<PathBuf> {
         let same_tree = match self.version {
             Version::V2 => place.controllers.is_empty(),

@@ -1,4 +1,4 @@
-//! The same code with the kernel's software events, which every machine has.
+//! The counters' code with the kernel's software events, which every machine has.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -71,7 +71,7 @@ fn all_of_a_program_is_counted_but_not_the_starting_thread() {
     program.arg(std::env::current_exe().unwrap());
     program.args(["--exact", "counters::tests::touches_pages_in_two_threads", "--ignored"]);
     let mut child = program.stdout(Stdio::piped()).spawn().unwrap();
-    // Everybody writes there, so it ends with the last of them.
+    // All processes write there, so it ends with the last of them.
     child.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
     assert!(child.wait().unwrap().success());
     let two_threads_of_three = 6 * PAGES;
@@ -119,7 +119,7 @@ fn a_running_program_is_counted_from_now_with_new_threads() {
         }
     });
     let tid = tids.recv().unwrap();
-    // Not before it has touched its own pages: it sleeps from then on.
+    // Not before it has touched its own pages: after that it sleeps.
     while !asleep(tid) {
         thread::yield_now();
     }
@@ -190,10 +190,10 @@ fn multiplexed_counters_are_scaled_and_unused_ones_missing() {
     assert_eq!(count(0, 5000, 0), None);
     assert_eq!(count(0, 0, 0), None);
     let reading = |value, enabled, running| Reading { value, enabled, running };
-    // Of an interval: scaled by what it counted in that interval alone.
+    // For an interval: scaled by what it counted in that interval only.
     let interval = reading(1000, 4000, 3000).since(reading(400, 2000, 2000));
     assert_eq!(interval.count(), Some((1200, Quality::Scaled)));
-    // Of two threads: one that slept adds nothing.
+    // For two threads: one that slept adds nothing.
     assert_eq!(reading(700, 50, 50).plus(reading(0, 0, 0)).count(), Some((700, Quality::Exact)));
     // A day of 64 CPUs does not overflow on the way.
     let day = 64 * 86_400 * 1_000_000_000;
