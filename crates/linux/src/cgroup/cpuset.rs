@@ -14,7 +14,7 @@ use crate::files::FileError;
 /// already elsewhere stay there.
 ///
 /// # Errors
-/// When the cgroup has no cpuset files, a right is missing, or the kernel refuses the set
+/// When the cgroup has no cpuset files, permission is missing, or the kernel refuses the set
 /// (outside the parent's, say).
 pub fn bind_to(dir: &Dir, cpus: &CpuSet, nodes: Option<&[u16]>) -> Result<(), FileError> {
     let nodes = match nodes {

@@ -45,7 +45,7 @@ impl Dir {
     /// Makes the child called `name`.
     ///
     /// # Errors
-    /// When it exists, or a right is missing.
+    /// When it exists, or permission is missing.
     pub fn create_child(&self, name: &str) -> Result<Dir, FileError> {
         let child = self.child(name);
         match fs::create_dir(&child.path) {
@@ -74,7 +74,7 @@ impl Dir {
     /// that have just ended may still be in it, and the caller decides when to try again.
     ///
     /// # Errors
-    /// When it is in use (`EBUSY`), gone, or a right is missing.
+    /// When it is in use (`EBUSY`), gone, or permission is missing.
     pub fn remove(&self) -> Result<(), FileError> {
         fs::remove_dir(&self.path)
             .map_err(|source| FileError::io("remove cgroup", &self.path, source))
@@ -83,7 +83,7 @@ impl Dir {
     /// Moves a process with all its threads into the cgroup; process 0 is the caller.
     ///
     /// # Errors
-    /// When the process is gone, a right is missing, the cgroup passes controllers on (v2,
+    /// When the process is gone, permission is missing, the cgroup passes controllers on (v2,
     /// `EBUSY`), or it has no CPUs or memory nodes yet (v1 cpuset, `ENOSPC`).
     pub fn add(&self, pid: i32) -> Result<(), FileError> {
         self.write("cgroup.procs", &pid.to_string())

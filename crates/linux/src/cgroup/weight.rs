@@ -41,7 +41,7 @@ impl WeightSwitch {
     /// Opens the files of a cgroup.
     ///
     /// # Errors
-    /// When they are not there (`cpu.idle` came with Linux 5.15) or a right is missing.
+    /// When they are not there (`cpu.idle` came with Linux 5.15) or permission is missing.
     pub fn open(dir: &Dir) -> Result<WeightSwitch, FileError> {
         let open = |file: &str| {
             let path = dir.path().join(file);
@@ -85,7 +85,7 @@ impl WeightSwitch {
 /// Gives a cgroup the default weight, if it is one whose weight can be changed.
 ///
 /// # Errors
-/// When the cgroup is gone, or a right is missing.
+/// When the cgroup is gone, or permission is missing.
 pub fn even_out(dir: &Dir) -> Result<(), FileError> {
     if !dir.has(IDLE) {
         return Ok(());
@@ -99,7 +99,7 @@ pub fn even_out(dir: &Dir) -> Result<(), FileError> {
 /// there are none.
 ///
 /// # Errors
-/// When the cgroup is gone, or a right is missing.
+/// When the cgroup is gone, or permission is missing.
 pub fn weigh_as_threads(dir: &Dir, cpus: usize) -> Result<(), FileError> {
     match dir.version() {
         Version::V1 => dir.write(weight_file(Version::V1), &(1024 * cpus.max(1)).to_string()),

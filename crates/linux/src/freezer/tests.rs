@@ -1,5 +1,5 @@
-//! Signals go to real processes; what their threads do is read from a made-up `/proc`, so each
-//! moment of a freeze can be held.
+//! Signals go to real processes. The states of their threads are read from a made-up `/proc`, so
+//! each moment of a freeze can be held.
 
 use std::fs;
 use std::process::{Child, Command};
@@ -14,7 +14,7 @@ use crate::cgroup::{Dir, Version};
 const SECOND: i32 = i32::MAX - 1;
 const THIRD: i32 = i32::MAX;
 
-/// Processes that sleep, and the `/proc` that is made up about them.
+/// Processes that sleep, and a made-up `/proc` for them.
 struct Stage {
     root: TempDir,
     proc: Proc,
@@ -36,7 +36,7 @@ impl Stage {
         pid
     }
 
-    /// From now on a thread is in this state.
+    /// Sets the state of a thread.
     fn says(&self, pid: i32, tid: i32, state: char) {
         let line = format!(
             "{tid} (x) {state} 1 1 1 0 0 0 0 0 0 0 1 2 0 0 20 0 2 0 77 0 0 {}",
@@ -54,7 +54,7 @@ impl Stage {
         }
     }
 
-    /// From now on the one process is a child of the other.
+    /// Makes one process a child of the other.
     fn gives_birth(&self, parent: i32, child: i32) {
         let path = format!("{parent}/task/{parent}/children");
         fs::write(self.root.path().join(path), format!("{child} ")).unwrap();
@@ -101,7 +101,7 @@ fn a_freeze_by_signals_completes_with_the_last_stopped_thread() {
         stage.says(main, SECOND, not_stopped);
         assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(false), "{not_stopped}");
     }
-    // Born by the second before that one stopped.
+    // A child of the second one, from before that one stopped.
     stage.says(main, THIRD, 'R');
     stage.says(main, SECOND, 'T');
     assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(false));
