@@ -1,15 +1,15 @@
-//! Where onlookers of a run connect: the names of its sockets, which process listens there, and
-//! what a killed run has left.
+//! Where clients of a run connect: the names of its sockets, which process listens there, and what
+//! a killed run has left.
 //!
 //! The run's own socket lies in the user's private folder, named after its process. A socket for
-//! metrics lies where the user wants it. A link beside the first one tells where, so that the
-//! process that cleans up finds it. A socket whose listener is gone refuses connections: that is
-//! how what was left is distinguished from what is in use. Nothing here ever waits. A listener
-//! whose queue is full, because it is stopped, say, is there all the same.
+//! metrics lies where the user wants it. A link beside the first one points to it, so that the
+//! process that cleans up finds it. A socket whose listener is gone refuses connections, so a
+//! leftover is distinguishable from a socket in use. Nothing here ever waits. A listener whose
+//! queue is full, because it is stopped, say, still counts as listening.
 //!
-//! Root may look on at every run, and folders can be anywhere. But the kernel lists the sockets on
-//! which a process listens (`/proc/net/unix`), by the names that they were bound to. It also tells
-//! which process listens.
+//! Root may observe every run, and folders can be anywhere. But the kernel lists the sockets on
+//! which a process listens (`/proc/net/unix`), by the names that they were bound to, with the
+//! listening process.
 
 use std::fs;
 use std::io;
@@ -24,7 +24,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use crate::procfs::Proc;
 
-/// Of a listening socket, in the kernel's list (`SO_ACCEPTCON`).
+/// The mark of a listening socket in the kernel's list (`SO_ACCEPTCON`).
 const LISTENS: &str = "00010000";
 
 /// The run's own socket, in the folder of its log. It is removed with the process, by the sentinel
@@ -33,7 +33,7 @@ pub fn live_socket(folder: &Path, pid: u32) -> PathBuf {
     folder.join(format!("{pid}.sock"))
 }
 
-/// The name that it is bound to, and has until it listens.
+/// The name that a socket is bound to, and has until it listens.
 pub fn unfinished(socket: &Path) -> PathBuf {
     let mut name = socket.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
@@ -45,8 +45,8 @@ pub fn metrics_link(folder: &Path, pid: u32) -> PathBuf {
     folder.join(format!("{pid}.metrics"))
 }
 
-/// Whether a process listens there. If none does any more, the socket is removed; nothing else ever
-/// is.
+/// Whether a process listens there. If none does any more, the socket is removed; other files never
+/// are.
 pub fn is_heard(path: &Path) -> bool {
     // Connecting to a file that is no socket is refused as well.
     if !path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()) {
@@ -86,27 +86,26 @@ fn knock(path: &Path) -> rustix::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Whether a process listens at a socket of that run. Sockets at which none does any more are
-/// removed.
+/// Whether a process listens at a socket of that run. Sockets without a listener are removed.
 pub fn is_run_heard(folder: &Path, pid: u32) -> bool {
     let metrics = fs::read_link(metrics_link(folder, pid));
     let live = is_heard(&live_socket(folder, pid));
     metrics.is_ok_and(|metrics| is_heard(&metrics)) || live
 }
 
-/// Removes what a run has left that was killed. What others have put in its place meanwhile stays.
+/// Removes what a killed run has left. Files that others have put in its place meanwhile stay.
 pub fn remove_left(folder: &Path, pid: u32) {
     is_run_heard(folder, pid);
     // Most have none.
     let _ = fs::remove_file(metrics_link(folder, pid));
 }
 
-/// A run that can be looked at.
+/// A run that clients can connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The process of cosched.
     pub pid: u32,
-    /// Whose it is.
+    /// The user that it belongs to.
     pub uid: u32,
     /// Its socket.
     pub socket: PathBuf,
@@ -126,7 +125,7 @@ pub fn everybodys(proc: &Proc) -> io::Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// Who listens there, if it is the process that the name tells.
+/// The run whose process listens there, if it is the process in the name.
 fn listening(pid: u32, socket: PathBuf) -> Option<Run> {
     let peer = socket_peercred(knock(&socket).ok()?).ok()?;
     let is_it = peer.pid.as_raw_nonzero().get() as u32 == pid;

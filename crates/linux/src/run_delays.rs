@@ -1,10 +1,10 @@
-//! How long the threads of a program were ready and had no CPU, by the account that the kernel
-//! keeps of each (`schedstat`).
+//! How long the threads of a program were ready and had no CPU, by the kernel's account for each
+//! (`schedstat`).
 //!
-//! Clocks tell how long threads were on a CPU. In the rest of its time a thread may have slept,
-//! which is its own affair, or others may have had its CPU. A policy that asks what others cost a
-//! program has to tell these apart. The account is exact, and every user may read that of their own
-//! processes. What a thread had waited is missed if it ended between two looks.
+//! Clocks show how long threads were on a CPU. In the rest of its time a thread may have slept, or
+//! others may have had its CPU. A policy that needs the cost of co-runners to a program has to
+//! distinguish these. The account is exact, and all users may read that of their own processes. The
+//! wait of a thread that ended between two samples is missed.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use cosched_core::Nanos;
 use crate::procfs::Proc;
 use crate::tree::Process;
 
-/// Follows the threads of one program.
+/// Tracks the threads of one program.
 #[derive(Debug, Default)]
 pub(crate) struct RunDelays(BTreeMap<i32, u64>);
 
 impl RunDelays {
-    /// How long the threads of these processes have waited since the last look, all together;
-    /// `None` where the kernel does not tell.
+    /// How long the threads of these processes have waited since the last sample, in total; `None`
+    /// where the kernel does not say.
     pub(crate) fn next(&mut self, members: &[Process], proc: &Proc) -> Option<Nanos> {
         let mut now = BTreeMap::new();
         for process in members {

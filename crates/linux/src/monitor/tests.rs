@@ -9,7 +9,7 @@ use super::*;
 
 const SPAN: Duration = Duration::from_millis(600);
 
-/// Threads of this very process, each of which does one thing until it is told to end.
+/// Threads of this process, each of which does one thing until it is asked to end.
 struct Company {
     lock: Arc<Mutex<bool>>,
     told: Arc<Condvar>,
@@ -75,7 +75,7 @@ impl Company {
     }
 }
 
-/// What a source says that each thread of a company does, and of its time.
+/// Checks the activity that a source reports for each thread, and its time.
 fn watched(mut monitor: Monitor) {
     monitor.add(7, std::process::id() as i32).unwrap();
     let company = Company::gather();
@@ -97,7 +97,7 @@ fn watched(mut monitor: Monitor) {
         let spent = after.in_activity(*activity).0 - before.in_activity(*activity).0;
         match activity {
             // Others may have the CPU, so a thread that computes may not be running when it is
-            // looked at.
+            // sampled.
             Activity::Running => assert!(spent > 0),
             _ => {
                 assert_eq!(after.now, Some(*activity), "{after:?}");
@@ -110,7 +110,7 @@ fn watched(mut monitor: Monitor) {
     }
     let tids: Vec<i32> = company.threads.iter().map(|(_, tid, _)| *tid).collect();
     company.dismiss();
-    // The last of them may still be on its way out of the kernel.
+    // The last one may still be leaving the kernel.
     let mut ends = 0;
     while ends < tids.len() {
         monitor.read(&mut second).unwrap();
@@ -124,7 +124,7 @@ fn samples_of_proc_show_what_each_thread_waits_for() {
     watched(Monitor::sampled(&Proc::default()));
 }
 
-/// Not for ordinary users.
+/// `None` for ordinary users.
 fn in_the_kernel() -> Option<Monitor> {
     let is_root = rustix::process::geteuid().is_root();
     is_root.then(|| Monitor::Kernel(kernel::Kernel::open(&Proc::default()).unwrap()))
@@ -153,8 +153,8 @@ fn forked_children_are_observed_too() {
     assert!(threads.iter().all(|thread| thread.program == 1));
 }
 
-/// What a source says of a thread that computes and of one that lives in a system call, until
-/// enough is counted.
+/// The ticks that a source counts for a thread that computes and for one that makes system calls,
+/// once there are enough.
 fn ticks(mut monitor: Monitor) -> [Ticks; 2] {
     const ENOUGH: u64 = 20;
     monitor.add(7, std::process::id() as i32).unwrap();

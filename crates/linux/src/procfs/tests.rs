@@ -54,8 +54,8 @@ fn children_of_every_thread_count() {
     assert_eq!(proc.children(1).unwrap(), [2, 4, 5]);
 }
 
-/// Every thread has a list of children, but here all lists are empty: only who asks the children
-/// finds them.
+/// Every thread has a list of children, but here all lists are empty: only a read of the children's
+/// own data finds them.
 #[test]
 fn many_threads_are_not_asked_one_by_one_for_children() {
     let (root, proc) = family(true);

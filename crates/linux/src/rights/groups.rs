@@ -60,7 +60,7 @@ fn controller_v1(
 ) -> Right {
     match tree {
         Some(tree) => tried(name, &tree.own, tree.own.try_in_child(attempt), OWN_V1),
-        // Nothing to remedy: hosts without v1 have the same in v2.
+        // No remedy is needed: hosts without v1 have the same in v2.
         None => missing(name, "no such cgroup v1 tree is visible", None),
     }
 }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_tree_that_cannot_freeze_is_detected() {
-        // An ordinary folder takes children, but they come without control files.
+        // An ordinary folder accepts subfolders, but they have no control files.
         let root = tempfile::tempdir().unwrap();
         let own = root.path().join("self");
         std::fs::create_dir_all(root.path().join("c")).unwrap();

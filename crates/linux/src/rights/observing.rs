@@ -10,7 +10,7 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 
-/// Whether BPF looks possible; loading a program to be sure would take a program.
+/// Whether BPF looks possible. To be sure, a program would have to be loaded.
 pub(super) fn bpf(proc: &Proc, sys: &Sys) -> Result<Right, FileError> {
     let status_path = proc.root().join("self/status");
     let status = files::read(&status_path)?;
@@ -61,7 +61,7 @@ pub(super) fn pmu(proc: &Proc) -> Right {
 }
 
 pub(super) fn psi(proc: &Proc) -> Right {
-    // A kernel that was told not to account has the file and refuses to fill it.
+    // A kernel with accounting switched off has the file and refuses to fill it.
     match files::read(&proc.root().join("pressure/cpu")) {
         Ok(_) => available(Ability::Psi, "/proc/pressure is there"),
         Err(error) => missing(

@@ -10,7 +10,7 @@ use crate::topology::Sys;
 const SET_NICE_CAPABILITY: &str = "sudo setcap cap_sys_nice+ep \"$(command -v cosched)\"";
 
 pub(super) fn affinity() -> Right {
-    // Setting the mask that is there changes nothing.
+    // Setting the present mask again changes nothing.
     match affinity::get(0).and_then(|cpus| affinity::set(0, &cpus).map(|()| cpus)) {
         Ok(cpus) => available(Ability::Affinity, format!("CPUs {cpus}")),
         Err(error) => missing(Ability::Affinity, error.to_string(), None),

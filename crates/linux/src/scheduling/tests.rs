@@ -9,7 +9,7 @@ use crate::undo;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-/// A process that sleeps, and what its scheduling is kept with.
+/// A process that sleeps, with what its scheduling is kept with.
 struct Sleeper {
     child: Child,
     scheduling: Scheduling,
@@ -174,7 +174,7 @@ fn steps_are_added_to_the_original_nice_value_and_undone() {
         assert_eq!(sleeper.attr().nice, 8);
     }
     let refused = sleeper.apply(Settings::default());
-    // An ordinary user may not take them back; that is why `least_nice` asks first.
+    // An ordinary user may not take them back; `least_nice` prevents that case.
     assert_eq!(sleeper.attr().nice, if refused.is_empty() { 5 } else { 8 });
 }
 
@@ -188,8 +188,7 @@ fn nice_is_not_raised_where_it_cannot_be_restored() {
     assert_eq!(sleeper.attr(), found);
 }
 
-/// Gives the class for batch work, then lets a thread of the program (or its user) change its nice
-/// value.
+/// Sets the batch class, then lets a thread of the program (or its user) change its nice value.
 fn batch_and_reniced(sleeper: &mut Sleeper) -> SchedAttr {
     let found = sleeper.attr();
     assert_eq!(sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() }), []);
@@ -223,7 +222,7 @@ fn a_nice_value_set_between_two_changes_survives_sigkill() {
     assert_eq!(sleeper.attr(), wanted);
 }
 
-/// A real-time class hides both.
+/// A real-time class hides the nice value and the slice.
 #[test]
 fn nice_and_slice_are_restored_after_a_real_time_class() {
     for by_log in [false, true] {
@@ -288,7 +287,7 @@ fn a_class_chosen_before_by_a_process_is_kept() {
     }
 }
 
-/// Not a test: what runs in a process of its own, which has this thread and that of the harness.
+/// Not a test: it runs in a process of its own, with this thread and that of the harness.
 #[test]
 #[ignore = "sleeps for the next one"]
 fn a_thread_that_sleeps() {
@@ -314,7 +313,7 @@ fn processes_outside_the_tree_are_restored_with_new_threads() {
         let found = (sleeper.attr(), sched_attr::get(born.pid).unwrap());
         sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() });
         assert_eq!(sched_attr::get(born.pid).unwrap().policy, SchedPolicy::Batch);
-        // As if it had been born with what its creator had been given.
+        // As if its creator had had the settings when it was born.
         sleeper.scheduling.threads.remove(&born);
         let gone = Process { pid: i32::MAX, start_time: 1 };
         if by_log {
