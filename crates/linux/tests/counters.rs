@@ -1,4 +1,4 @@
-//! What the machine counts of its programs, with software events in place of hardware's.
+//! The counts of the machine for its programs, with software events in place of hardware's.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,7 @@ fn machine(folder: &Path, origin: Origin, text: &str, count: Option<Events>) -> 
     alone::machine(folder, Job { origin, ..alone::job(script(text)) }, count)
 }
 
-/// Runs a shell script on the machine; what was counted.
+/// Runs a shell script on the machine. Returns the counts.
 fn counts(text: &str, count: Option<Events>) -> Counts {
     let folder = tempfile::tempdir().unwrap();
     let mut machine = machine(folder.path(), Origin::Started, text, count);

@@ -1,5 +1,5 @@
-//! Processes that lie, at the door of a malleable program: whatever they do, cosched goes on, and
-//! an honest process beside them gets what it is granted.
+//! Hostile clients of a malleable program's hook server: whatever they do, cosched goes on, and an
+//! honest client gets its thread limit.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,10 +18,10 @@ use rustix::net::{
     SocketFlags, SocketType, connect, recv, recvmsg, send, socket_with,
 };
 
-/// A door that is there for nothing.
+/// A hook server without any use.
 const NOTHING: Uses = Uses { threads: false, ..Uses::THREADS };
 
-/// A process of the program, or what says that it is one.
+/// A process of the program, or one that pretends to be.
 struct Process {
     socket: OwnedFd,
     memory: OwnedFd,
@@ -30,7 +30,7 @@ struct Process {
 }
 
 impl Process {
-    /// Connects and takes its page; `None`: it was not let in.
+    /// Connects and receives its page; `None`: it was rejected.
     fn enter(door: &mut Door, now: u64) -> Option<Process> {
         let socket = knock(door).ok()?;
         door.hear(now, |_| true);
@@ -163,7 +163,7 @@ proptest! {
                 _ => {}
             }
         }
-        // Whatever is still to be heard is heard; then the honest one asks.
+        // All remaining messages are read; then the honest one asks.
         (0..20).for_each(|_| _ = door.hear(0, |_| true));
         honest.ask(1, wanted);
         let mut heard = Heard::default();
@@ -204,7 +204,7 @@ fn processes_of_other_programs_are_rejected() {
     assert_eq!(recv(&stranger, &mut [0u8; 8][..], RecvFlags::DONTWAIT).unwrap().1, 0);
 }
 
-/// It keeps its shared page.
+/// The client keeps its shared page.
 #[test]
 fn a_flooding_client_is_ignored_until_the_next_heartbeat() {
     let mut door = Door::open(Uses::THREADS).unwrap();
@@ -223,14 +223,14 @@ fn a_flooding_client_is_ignored_until_the_next_heartbeat() {
     assert!(!noisy.is_hung_up() && !door.is_tired());
 }
 
-/// A process that connects without end keeps no client from being heard.
+/// A process that connects without end does not keep messages of clients from being read.
 #[test]
 fn endless_connections_delay_others_by_one_heartbeat_at_most() {
     let mut door = Door::open(Uses::THREADS).unwrap();
     let own = Process::enter(&mut door, 0).unwrap();
     let (me, mut told) = (std::process::id() as i32, 0);
     for _ in 0..100 {
-        // Who has gone again still stands in the queue.
+        // Connections that are closed again still stand in the queue.
         (0..32).for_each(|_| _ = knock(&door));
         told += u32::from(door.hear(0, |pid| pid != me).too_much);
     }
@@ -250,7 +250,7 @@ fn a_client_with_a_usual_rate_is_always_heard() {
     let busy = Process::enter(&mut door, 0).unwrap();
     for number in 1..50_000 {
         busy.ask(number, 3);
-        // One in a millisecond.
+        // One request per millisecond.
         let heard = door.hear(number.into(), |_| true);
         assert_eq!(heard.wanted, Some(3));
         door.grant(Some(2), 1);

@@ -1,4 +1,4 @@
-//! A malleable program on the machine: it asks, and the next settings are its answer.
+//! A malleable program on the machine: it sends a request, and the next settings are the answer.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,8 @@ use support::alone;
 
 const PROGRAM: ProgramId = ProgramId::first(0);
 
-/// A program that asks, in a row, for what its arguments say, and prints what it got.
+/// A program that requests, one after another, the thread counts in its arguments, and prints what
+/// it got.
 const ASKS: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// A machine with the program, which is told of cosched or not; its output goes to `out`.
+/// A machine with the program, which has a hook server or not; its output goes to `out`.
 fn machine(folder: &Path, program: PathBuf, asks: &[&str], malleable: bool) -> Linux {
     let library = std::env::current_exe().unwrap().with_file_name(LIBRARY);
     let argv = ["asks"].iter().chain(asks).map(|word| (*word).to_owned()).collect();
@@ -64,7 +65,7 @@ fn machine(folder: &Path, program: PathBuf, asks: &[&str], malleable: bool) -> L
     alone::machine(folder, Job { stdout, hook, ..alone::job(order) }, None)
 }
 
-/// Answers every request as `answer` says until the program has ended; what was asked.
+/// Answers every request by `answer` until the program has ended. Returns the requests.
 fn obey(machine: &mut Linux, answer: impl Fn(u16) -> Directive) -> Vec<(u16, bool)> {
     let (mut told, mut asked) = (Vec::new(), Vec::new());
     loop {
@@ -116,7 +117,7 @@ fn without_a_limit_a_program_gets_what_it_requests() {
         machine.close().unwrap();
         let written = std::fs::read_to_string(folder.path().join("out")).unwrap();
         assert!(written.starts_with("4 8 8 on "), "{written}");
-        // It is not asked for any more once it was let go.
+        // A detached program sends no more requests.
         let most = if answer == Directive::Leave { 1 } else { 2 };
         assert!((1..=most).contains(&asked.len()), "{asked:?}");
     }

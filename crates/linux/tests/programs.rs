@@ -1,4 +1,4 @@
-//! Programs below their shims, on the real kernel, with whatever rights the caller has.
+//! Programs below their shims, on the real kernel, with the permissions of the caller.
 
 #![allow(clippy::unwrap_used)]
 
@@ -181,7 +181,7 @@ fn a_shim_ignores_signals_for_cosched_and_holds_nothing_open() {
     let mut program = Program::start(script("sleep 1000; :"), null());
     program.main();
     let (proc, shim) = (program.proc.clone(), program.launched.shim());
-    // Beyond the standard three: the socket, and what it waits with.
+    // Besides the standard three: the socket, and what it waits with.
     let is_its_own =
         |target: &str| ["socket:", "anon_inode:"].iter().any(|k| target.starts_with(k));
     eventually("dropped outputs", || {

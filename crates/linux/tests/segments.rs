@@ -1,5 +1,5 @@
-//! What a policy that compares quanta is told of each: for how long a program ran in it, and where
-//! in its code it was.
+//! What a policy that compares quanta gets for each: for how long a program ran in it, and where in
+//! its code it was.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What is left of cosched's changes when it is killed: nothing, on every way of freezing.
+//! What is left of cosched's changes when it is killed: nothing, with every freezer.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ use rustix::process::Signal;
 use serde::Deserialize;
 use support::{HIDDEN, Program, eventually, script};
 
-/// The user that owns nothing.
+/// The user id of `nobody`, which owns nothing.
 const NOBODY: u32 = 65534;
 
 /// What the host has done.
@@ -60,7 +60,7 @@ impl Host {
         Host(Host::command(Path::new(HIDDEN), way, folder).spawn().unwrap())
     }
 
-    /// Waits for the changes; `None`, with the reason said, where it may not make them.
+    /// Waits for the changes; `None`, with a message, where it may not make them.
     fn changes(&mut self) -> Option<Done> {
         let mut line = String::new();
         let told: ChildStdout = self.0.stdout.take().unwrap();
@@ -94,7 +94,7 @@ fn is_frozen(done: &Done) -> bool {
     }
 }
 
-/// Kills the host and checks that all is as before it came.
+/// Kills the host and checks that all original settings are restored.
 fn everything_is_restored(mut host: Host, way: &str) {
     let Some(done) = host.changes() else { return };
     let proc = Proc::default();
@@ -210,8 +210,8 @@ fn programs_are_restored_whenever_cosched_is_killed() {
         eventually("the sentinel's end", || {
             helpers.iter().all(|name| marked.named(name).is_empty())
         });
-        // A log may be left by a host that died before the sentinel was on guard, or after it had
-        // gone.
+        // A log may be left by a host that died before the sentinel was ready, or after it had
+        // ended.
         for log in Log::leftovers(folder.path(), &proc).unwrap() {
             nothing_is_owed(&Log::load(&log, &proc).unwrap(), &proc);
         }
@@ -250,7 +250,7 @@ impl Marked {
 
 impl Drop for Marked {
     fn drop(&mut self) {
-        // A helper that is killed may leave one more behind that it was about to start.
+        // A helper that is killed may leave a process behind that it was about to start.
         while !self.all().is_empty() {
             for process in self.all() {
                 let _ = process.signal(&Proc::default(), Signal::KILL);

@@ -1,9 +1,9 @@
-//! What is still to be undone: the log, read up to now.
+//! The undo journal: what is still to be undone, according to the log.
 //!
 //! Later records cancel earlier ones (a program is gone, a cgroup was removed), and many repeat
 //! what is known already: a program that is bound to the same CPUs in every quantum needs one
-//! record, not one per quantum. So the book is small however long cosched runs, and tells which
-//! announcements are news.
+//! record, not one per quantum. The journal is therefore small however long cosched runs, and knows
+//! which announcements are new.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ impl Book {
         &self.records
     }
 
-    /// Whether nothing was changed that is to be undone.
+    /// Whether there is nothing to undo.
     pub fn owes_nothing(&self) -> bool {
         self.records.iter().all(|record| match record {
             Record::Program { stopped_by_signal, .. } => !stopped_by_signal,
@@ -33,7 +33,7 @@ impl Book {
         })
     }
 
-    /// Whether the record would change the book.
+    /// Whether the record would change the journal.
     pub fn is_news(&self, record: &Record) -> bool {
         match record {
             Record::Gone { program } => {
@@ -48,7 +48,7 @@ impl Book {
         }
     }
 
-    /// Takes a record in.
+    /// Adds a record.
     pub fn add(&mut self, record: Record) {
         match &record {
             Record::Gone { program } => self.strike(|known| known.program() == Some(*program)),
@@ -57,7 +57,7 @@ impl Book {
             }
             Record::CgroupRemoved { dir } => self.strike(|known| known.is_cgroup(dir)),
             Record::MovedApart => self.strike(is_move),
-            // Of a thread's own masks, the last is the one that it is to have.
+            // Of a thread's own masks, the last one is valid.
             Record::UserMask { program, thread, mask } => {
                 self.strike(|known| match known {
                     Record::UserMask { program: whose, thread: of, mask: before } => {
@@ -77,8 +77,8 @@ impl Book {
         }
     }
 
-    /// Forgets what is owed to threads that are not there any more, but for one of all that are
-    /// alike: what such a thread has started may have inherited what it was given.
+    /// Forgets the changes of threads that have ended, except for one of each kind: what such a
+    /// thread has started may have inherited it.
     pub(super) fn forget_ended(&mut self, lives: impl Fn(Process) -> bool) {
         let mut kept = HashSet::new();
         self.strike(|known| {
@@ -111,7 +111,7 @@ fn is_move(record: &Record) -> bool {
     matches!(record, Record::MovesApart { .. })
 }
 
-/// What makes records equal: their text, since not all that they hold can be hashed.
+/// The identity of a record: its text, since not all of its values can be hashed.
 fn key(record: &Record) -> String {
     format!("{record:?}")
 }

@@ -1,18 +1,18 @@
-//! Finding back from what cosched set to what it had found.
+//! From the settings that cosched made to the original settings.
 //!
-//! One rule serves for masks and for scheduling alike. A thread with a record of its own gets back
-//! what was found there. But threads are born with the settings of their parent, so there are
-//! threads with our settings and no record. Those get back what was found wherever the program was
-//! given the setting that they have. A thread whose present setting is none of ours is left alone:
-//! other software changed it, or we have not changed it yet.
+//! One rule serves for masks and for scheduling. A thread with a record of its own gets back the
+//! settings in that record. But threads are born with the settings of their parent, so there are
+//! threads with cosched's settings and no record. Those get the settings that the program had
+//! wherever it was given the setting that they have. A thread whose present setting is none of
+//! cosched's is left alone: other software changed it, or cosched has not changed it yet.
 //!
 //! cosched may have died between two changes, with half of the threads still under an earlier one.
-//! So every setting that was ever announced counts as ours, and what was found first is what is
-//! restored.
+//! Every setting that was ever announced therefore counts as cosched's, and the first original
+//! settings are restored.
 //!
-//! Scheduling is three settings at once, and programs renice threads of their own. So class, nice
-//! value and slice are found back one by one, each from the latest change that left it as it is
-//! now.
+//! Scheduling is three settings at once, and programs renice threads of their own. Class, nice
+//! value and slice are therefore restored one by one, each from the latest change that left it as
+//! it is now.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,8 @@ impl<T> Default for Changes<T> {
 }
 
 impl<T: Copy + PartialEq> Changes<T> {
-    /// Takes in that threads with `found`, this one if one is named, were to be given `set`.
+    /// Notes that threads with the settings `found` (or this thread, if one is named) were to get
+    /// `set`.
     pub(super) fn add(&mut self, thread: Option<Process>, found: T, set: T) {
         let change = Change { found, set };
         self.all.push(change);
@@ -48,12 +49,12 @@ impl<T: Copy + PartialEq> Changes<T> {
         }
     }
 
-    /// The threads that changes were announced for by name.
+    /// The threads whose changes were announced by name.
     pub(super) fn threads(&self) -> impl Iterator<Item = Process> {
         self.by_thread.keys().copied()
     }
 
-    /// All that was ever set.
+    /// All settings that cosched made.
     pub(super) fn sets(&self) -> impl Iterator<Item = T> {
         self.all.iter().map(|change| change.set)
     }
@@ -63,32 +64,32 @@ impl<T: Copy + PartialEq> Changes<T> {
         self.all.is_empty()
     }
 
-    /// What a thread that now has `present` is to be given; `None` if it is to be left alone.
+    /// The settings for a thread that now has `present`; `None` if it is to be left alone.
     pub(super) fn original(&self, thread: Process, present: T) -> Option<T> {
         let own = self.by_thread.get(&thread);
-        // What other software has set in the meantime, and we have left as it was.
+        // A setting of other software that cosched has left as it was.
         let kept = |change: &Change<T>| change.set == present && change.found == present;
         if own.is_some_and(|own| own.iter().any(kept)) {
             return None;
         }
         let ours = own.unwrap_or(&self.all).iter().find(|change| change.set == present)?;
-        // Of a thread's own changes the first tells what was there before them all.
+        // Of a thread's own changes, the first one has the original settings.
         let source = own.and_then(|own| own.first()).unwrap_or(ours);
         (source.found != present).then_some(source.found)
     }
 }
 
 impl Changes<SchedAttr> {
-    /// As [`Changes::original`], with class, nice value and slice told one by one. If other
-    /// software has changed one of them since, the others are given back all the same.
+    /// As [`Changes::original`], with class, nice value and slice treated one by one. If other
+    /// software has changed one of them since, the others are restored nevertheless.
     pub(super) fn original_scheduling(
         &self,
         thread: Process,
         present: SchedAttr,
     ) -> Option<SchedAttr> {
         let own = self.by_thread.get(&thread);
-        // What a thread without a record has inherited, it has as a whole, unless it has changed
-        // something itself.
+        // A thread without a record has inherited all settings together, unless it has changed some
+        // itself.
         let whole = self.all.iter().find(|change| own.is_none() && change.set == present);
         let changes = own.unwrap_or(&self.all).iter().map(|change| (change.found, change.set));
         let found = whole.map_or_else(|| present.as_found(changes), |change| change.found);

@@ -94,7 +94,7 @@ fn records_are_read_from_the_open_file_without_its_folder() {
     for cpu in 0..50 {
         log.note(pinned(cpu)).unwrap();
     }
-    // It cannot be rewritten, and goes on.
+    // It cannot be rewritten, and is still used.
     assert!(!log.has_moved() && log.size > 2000);
     assert_eq!(Log::read(&file, &Proc::default()).unwrap().records(), log.book().records());
 }
@@ -129,7 +129,7 @@ fn records_that_a_full_disk_refuses_are_kept_in_memory() {
     let whole = std::mem::replace(&mut log.file, full());
     log.note(pinned(2)).unwrap();
     assert!(log.refusal().unwrap().to_string().contains("No space left"));
-    // There is room again, but what comes later must be read later.
+    // There is room again, but later records must be read later.
     log.file = whole;
     log.note(pinned(3)).unwrap();
     assert!(log.refusal().is_none());
@@ -178,7 +178,7 @@ fn only_logs_of_ended_processes_are_left_over() {
 #[test]
 fn a_log_in_use_is_not_left_over_whatever_its_name() {
     let (folder, log) = log();
-    // In a container that shares the folder, the owner's number means no process.
+    // In a container that shares the folder, the owner's number belongs to no process.
     let path = folder.path().join("2147483647-5-1.undo");
     fs::rename(log.path(), &path).unwrap();
     let left = || Log::leftovers(folder.path(), &Proc::default()).unwrap();
