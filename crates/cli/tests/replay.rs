@@ -170,7 +170,7 @@ fn time_wasted_by_spinning_is_reported_and_removed() {
     for program in ["barriers-1", "barriers-2", "barriers-3"] {
         assert!(told.contains(program), "{told}");
     }
-    // Who asks for plain Linux is warned, whatever was recorded.
+    // A replay with plain Linux prints a warning, whatever was recorded.
     let gangs = recording("barriers-gang.json");
     let warned = |policy| {
         let found = replay(&gangs, &["--policy", policy, "--machine", TWO_CPUS]);

@@ -98,7 +98,7 @@ fn llvms_openmp_reports_barriers_unless_another_tool_is_there() {
     assert_eq!(host.met().seen, 150, "another tool comes first");
     let host = Host::granting(1);
     run(&program, &["50"], Some(&host));
-    assert_eq!(host.met().seen, 0, "one thread waits for nobody");
+    assert_eq!(host.met().seen, 0, "a single thread waits for no other");
     let host = Host::donating();
     run(&program, &["50"], Some(&host));
     eventually("the barriers", || host.met().barriers == 150);

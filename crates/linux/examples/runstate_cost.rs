@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if round < rounds { strangers.push(more) } else { members.push(more) }
     }
     println!("one switch and one wake-up, nothing attached: {}", told(before));
-    println!("more for who is not a member: {}", told(strangers));
+    println!("more for threads that are not members: {}", told(strangers));
     println!("more for a member: {}", told(members));
     states.rest();
 

@@ -52,7 +52,7 @@ mod tests {
         };
         let members = [7, 8].map(|pid| Process { pid, start_time: 1 });
         let mut delays = RunDelays::default();
-        assert_eq!(delays.next(&members, &proc), None, "there is nobody");
+        assert_eq!(delays.next(&members, &proc), None, "there is no process");
         write(7, 7, 100);
         write(8, 8, 10);
         assert_eq!(delays.next(&members, &proc), Some(Nanos(110)));

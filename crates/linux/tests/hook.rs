@@ -235,7 +235,7 @@ fn endless_connections_delay_others_by_one_heartbeat_at_most() {
         told += u32::from(door.hear(0, |pid| pid != me).too_much);
     }
     assert!(told == 1 && door.is_tired());
-    assert!(knock(&door).is_err(), "nobody has been taken in, so there is no room");
+    assert!(knock(&door).is_err(), "no client was accepted, so there is no room");
     own.ask(1, 4);
     assert_eq!(door.hear(0, |pid| pid != me).wanted, Some(4));
     door.beat(1000);

@@ -114,7 +114,7 @@ fn everything_is_restored(mut host: Host, way: &str) {
         assert_eq!(sched_attr::get(process.pid).unwrap().policy, SchedPolicy::Other);
     }
     if way == "signal" {
-        eventually("the stop by somebody else", || state(done.bystander) == Some(State::Stopped));
+        eventually("the stop by another process", || state(done.bystander) == Some(State::Stopped));
     }
     assert!(done.cgroup.as_ref().is_none_or(|dir| !dir.exists()));
 

@@ -17,8 +17,8 @@ use super::support::{Cosched, Locker, Place, eventually};
 const PACKAGES: [&str; 4] = ["0-1", "2-3", "4-5", "6-7"];
 
 /// A program of eight threads on a machine with these packages, shuffled until there are threads on
-/// each of them; `None` elsewhere. Groups are made once and then kept: who is moved while he sleeps
-/// is there only when he has been woken.
+/// each of them; `None` elsewhere. Groups are made once and then kept: a thread that is moved while
+/// it sleeps arrives only when it has been woken.
 fn shuffled() -> Option<(Place, Locker, Cosched)> {
     guest_is_one_of(&["packages", "numa"])?;
     let place = Place::new();

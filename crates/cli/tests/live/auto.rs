@@ -1,6 +1,6 @@
 //! `auto` on the real kernel: it sees what programs do, chooses, and says so.
 //!
-//! What it chooses depends on who else uses the machine, so that is no verdict here.
+//! Its choice depends on other users of the machine, so the choice is not tested here.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Ground, Manner, Why};
@@ -16,7 +16,7 @@ const BUSY: &str = "work() { while [ ! -e stop ]; do i=0; while [ $i -lt 20000 ]
 fn auto_chooses_after_a_sample_and_says_so() {
     let cpus = affinity::get(0).unwrap().len();
     if cpus < 2 {
-        return skip("with one CPU nobody has two threads at work");
+        return skip("with one CPU no program has two threads at work");
     }
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);
@@ -89,7 +89,7 @@ fn goals_are_refused_by_policies_that_do_not_choose() {
 fn only_moldable_programs_start_with_their_fastest_count() {
     let cpus = u16::try_from(affinity::get(0).unwrap().len()).unwrap();
     if cpus < 2 {
-        return skip("with one CPU nobody has two threads");
+        return skip("with one CPU no program has two threads");
     }
     let place = Place::new();
     let burns = "echo \"$OMP_NUM_THREADS\"

@@ -1,5 +1,5 @@
-//! Another user, who writes anything where root looks: no command of root's is refused, hangs, or
-//! takes much memory.
+//! Another user writes anything to files that root reads: no command of root's is refused, hangs,
+//! or takes much memory.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -10,7 +10,7 @@ const WORK: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
 /// Work without end.
 const SPIN: &str = "while :; do :; done";
 
-/// A gang policy with short quanta on a way of freezing: everybody is frozen again and again.
+/// A gang policy with short quanta on a way of freezing: every program is frozen again and again.
 fn gang(rung: Rung) -> String {
     format!("--policy gang --quantum 10ms --freezer {}", rung.0)
 }
@@ -126,7 +126,7 @@ fn a_self_stopped_program_is_unchanged_until_continued() {
             place.has_noted("stopped-by-other") && place.path("ran").exists()
         };
         eventually("that cosched has noticed", noticed);
-        // Who waits for it wants to know now.
+        // Its parent waits for it, and has to know now.
         let said = || place.read("cosched.stderr").contains("stops was stopped by somebody else");
         eventually("that cosched has said so", said);
         marked.signal(stopped, Signal::CONT);
@@ -202,7 +202,7 @@ fn programs_that_fork_without_end_are_frozen() {
             assert_eq!(place.read(&format!("out/{name}.stdout")), "1000\n", "{rung:?}");
         }
         let turns = ended.result().programs.iter().map(|p| p.timeline.len()).min();
-        assert!(turns.unwrap() > 2, "nobody was frozen");
+        assert!(turns.unwrap() > 2, "no program was frozen");
         place.nothing_is_left_of(&ended);
     }
 }

@@ -304,7 +304,7 @@ fn a_repeated_program_runs_again_until_all_have_run_once() {
     assert!(completions(0) > 1);
     assert_eq!((completions(1), completions(2)), (3, 1));
     assert_eq!(place.read("out/thrice.stdout"), "again\n".repeat(3));
-    // The run in which it was ended for everybody's sake may have said its word.
+    // The run in which it was ended, because all had run once, may have printed its word.
     let said = place.read("out/short.stdout").lines().count();
     assert!(said >= completions(0) && said <= completions(0) + 1, "{said}");
     place.nothing_is_left_of(&ended);

@@ -100,8 +100,8 @@ fn calls_that_return_early_after_a_freeze_are_documented() {
 fn a_program_in_uninterruptible_sleep_still_takes_turns() {
     for rung in Rung::here() {
         let (_, result) = trapped(rung, "vfork");
-        // Who sleeps uninterruptibly does not run: it may count as frozen, or its freeze may come
-        // late.
+        // A thread in uninterruptible sleep does not run: it may count as frozen, or its freeze may
+        // come late.
         assert!(refusals(&result).iter().all(|why| late(*why)), "{rung:?} {result:?}");
         assert!(turns(&result) > 1, "{rung:?}");
     }
@@ -134,8 +134,8 @@ fn a_program_that_binds_itself_is_not_moved_for_its_turn() {
         (0..cpus).map(|n| program(&format!("other{n}"), "threads = 1", OTHER)).collect();
     let policy = "minwait --pinning affinity";
     for rung in Rung::here() {
-        // Who waited how long decides who is to be where: now and then, it is where the program is
-        // already.
+        // The waiting times decide which program gets which CPUs: now and then, they are those that
+        // the program has already.
         let was_to_be_elsewhere = || {
             let (place, result) = trapped_beside(&others, 1, policy, rung, &pin);
             assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{rung:?}");

@@ -89,7 +89,7 @@ fn options_for_real_programs_are_not_offered() {
         }
     }
     assert!(help("run --help").contains("--freezer"));
-    assert!(!help("sim slowdowns --help").contains("--quantum"), "nobody takes turns there");
+    assert!(!help("sim slowdowns --help").contains("--quantum"), "no program takes turns there");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     command.current_dir(folder.path()).args(["sim", "--machine", "e5410-8", "--policy", "gang"]);
     let output = command.output().unwrap();

@@ -123,7 +123,7 @@ int main(int argc, char **argv) {
     team = omp_get_num_threads();
     CHECK(team, 1);
 
-    /* Who says that the numbers must not change keeps them. */
+    /* A program that says that the numbers must not change keeps them. */
     omp_set_num_threads(wanted);
     omp_set_dynamic(0);
 #pragma omp parallel

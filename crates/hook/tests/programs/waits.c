@@ -111,7 +111,7 @@ static void twos(void) {
     CHECK(pthread_barrier_destroy(&all), 0);
 }
 
-/* Who is told to destroys the barrier and frees its memory, while others are still on their way out. */
+/* One thread destroys the barrier and frees its memory, while others are still on their way out. */
 static pthread_barrier_t *volatile held;
 static void *frees(void *number) {
     long me = (long)number;

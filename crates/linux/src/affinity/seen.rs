@@ -114,8 +114,8 @@ mod tests {
         assert!(seen("0-5", "6-7").shows(&cpus("6-7")));
         assert!(seen("0-5,9", "6-7").shows(&cpus("6-7")), "also where we may not run");
         assert!(!seen("0-4", "6-7").shows(&cpus("6-7")));
-        assert!(!seen("0-7", "").shows(&cpus("6-7")), "nobody knows any more");
-        assert!(!seen("0-7", "").shows(&CpuSet::EMPTY), "nobody has such a mask");
+        assert!(!seen("0-7", "").shows(&cpus("6-7")), "the rest is not known any more");
+        assert!(!seen("0-7", "").shows(&CpuSet::EMPTY), "no thread has such a mask");
     }
 
     #[test]

@@ -190,14 +190,14 @@ fn connections_show_whether_a_listener_serves_other_programs() {
     let found =
         || inspect(&proc, &[me], &nobody, &HandedOut::default(), &mut Tables::default()).unwrap();
     let listens = || (found().listens, found().listens_within);
-    assert_eq!(listens(), (false, true), "nobody knows the port yet");
+    assert_eq!(listens(), (false, true), "no other process knows the port yet");
     let own = TcpStream::connect(("127.0.0.1", port)).unwrap();
     assert_eq!(listens(), (false, true), "this process is connected with itself, not yet accepted");
     let accepted = listener.accept().unwrap();
     assert_eq!(listens(), (false, true));
 
     let client = Client::of(port);
-    assert_eq!(listens(), (true, false), "somebody waits to be accepted");
+    assert_eq!(listens(), (true, false), "a client waits to be accepted");
     let served = listener.accept().unwrap();
     assert_eq!(listens(), (true, false));
 

@@ -224,7 +224,7 @@ mod tests {
         assert!((program.lock_contention().unwrap() - 0.45).abs() < 1e-9);
         assert!((program.share(AtMutex).unwrap() - 0.4).abs() < 1e-9);
         assert_eq!(program.involuntary, 0, "counts are of the interval");
-        assert_eq!(program.backstabbing(), None, "nothing was taken from anybody");
+        assert_eq!(program.backstabbing(), None, "nothing was taken from a thread");
     }
 
     /// Backstabbing is the share of sibling preemptions in all involuntary switches.

@@ -184,7 +184,7 @@ fn ticks(mut monitor: Monitor) -> [Ticks; 2] {
     let before = counted(&mut monitor);
     monitor.count_ticks(false).unwrap();
     let (after, later) = (counted(&mut monitor), counted(&mut monitor));
-    assert_eq!(after, later, "nothing ticks any more once nobody wants it");
+    assert_eq!(after, later, "nothing ticks any more without a request");
     assert_ne!(before, [Ticks::default(); 2]);
     *over.lock().unwrap() = true;
     [computes, calls].into_iter().for_each(|(_, thread)| thread.join().unwrap());

@@ -141,7 +141,7 @@ fn running_queued_and_sleeping_threads_are_distinguished() {
     // The last one may still be leaving the kernel.
     assert!(
         tids.iter().all(|tid| table.comes_to(*tid, RunState::Unknown)),
-        "whoever ended is forgotten"
+        "a thread that has ended is forgotten"
     );
 }
 
@@ -284,7 +284,7 @@ fn nothing_is_written_while_it_is_idle() {
     states.rest();
     let tid = naps.tid;
     naps.end();
-    assert!(table.entry(tid).is_some(), "its end was seen though nobody looked");
+    assert!(table.entry(tid).is_some(), "its end was seen without an observer");
 }
 
 /// It can map the table read-only, and can change it neither by mapping nor by system call.

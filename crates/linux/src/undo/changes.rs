@@ -179,6 +179,6 @@ mod tests {
         changes.add(Some(A), found, set);
         assert_eq!(changes.original_scheduling(A, set), Some(found));
         let own = SchedAttr { priority: 50, ..set };
-        assert_eq!(changes.original_scheduling(A, own), None, "somebody else's");
+        assert_eq!(changes.original_scheduling(A, own), None, "set by other software");
     }
 }
