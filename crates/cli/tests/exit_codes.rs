@@ -78,7 +78,7 @@ fn every_documented_exit_code_happens() {
                 // Before a minute is spent on what would go there.
                 let machine = file.join("machine.toml");
                 ends_with(&["sim", "measure", "--out", machine.to_str().unwrap()], 2);
-                // So it does where what is not kept would go.
+                // A folder for temporary results that cannot be made ends a comparison as well.
                 let mut compare =
                     cosched(&["compare", "--policies", "linux", "--runs", "1", "--", "true"]);
                 let output = compare.env("TMPDIR", &file).stderr(Stdio::piped()).output().unwrap();

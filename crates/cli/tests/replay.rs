@@ -177,7 +177,7 @@ fn time_wasted_by_spinning_is_reported_and_removed() {
         found["assumptions"].to_string().contains("nobody spins")
     };
     assert_eq!(["linux", "linux-groups", "minwait"].map(warned), [true, true, false]);
-    // So the model of the record is far too quick, and says it.
+    // The model of the record is then far too fast, and says so.
     assert!(found["error_percent"]["total"].as_f64().unwrap() < -30.0);
     // What gangs make of it is known from the run of the same round.
     let gang = RunResult::load(&recording("barriers-gang.json")).unwrap();

@@ -29,11 +29,11 @@ const NUMBERS: [&str; 12] = [
 enum Damage {
     /// A byte becomes another one.
     Set(usize, u8),
-    /// So many bytes go.
+    /// This many bytes are removed.
     Cut(usize, usize),
-    /// So many bytes come twice.
+    /// This many bytes are repeated.
     Double(usize, usize),
-    /// So many bytes of another sample, from there, come in.
+    /// This many bytes of another sample, from there, are inserted.
     Splice(usize, usize, usize, usize),
     /// A number becomes another one.
     Number(usize, usize),

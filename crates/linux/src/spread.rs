@@ -39,7 +39,7 @@ use crate::procfs::{Proc, Stat, State};
 use crate::tree::Process;
 use crate::undo::{Log, LogError, Move, Record};
 
-/// So many threads are checked, or twice as many as there are CPUs: a check costs some five
+/// How many threads are checked, or twice as many as there are CPUs: a check costs some five
 /// microseconds.
 const MOST_LOOKS: usize = 64;
 /// How long it takes at most until a thread that is being started can be seen.

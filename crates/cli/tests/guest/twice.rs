@@ -68,7 +68,7 @@ fn three_gangs_take_turns_in_a_reproducible_order() {
     let tables = ["a", "b", "c"].map(|name| program(name, "threads = 8", WORK));
     let ended = place.run(&tables, &format!("--policy gang --quantum {QUANTUM}")).ended().with(0);
     let result = ended.result();
-    // So slow a machine may not get a program to stop in time while it starts.
+    // On such a slow machine, a program may not stop in time while it starts.
     let stops = |deviation: &DeviationResult| {
         (deviation.wanted, deviation.why) == (Aspect::Frozen, Refusal::TimedOut)
     };

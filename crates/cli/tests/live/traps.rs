@@ -19,7 +19,7 @@ fn trapped(rung: Rung, arguments: &str) -> (Place, RunResult) {
     trapped_beside(&[other], everything(), "gang", rung, arguments)
 }
 
-/// The same with so many threads, beside others, under a policy with its options.
+/// Runs the trap with so many threads, with co-runners, under a policy with its options.
 fn trapped_beside(
     others: &[String],
     threads: usize,

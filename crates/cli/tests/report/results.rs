@@ -32,7 +32,7 @@ fn a_rivals_run_is_explained_by_the_name_of_its_variant() {
     }
 }
 
-/// The same as if it had been measured, on a machine of this name.
+/// Turns a result into that of a measured run, on a machine of this name.
 fn measured(run: &Path) {
     change(run, |run| run["machine"]["kernel"] = "6.18.0".into());
 }

@@ -253,7 +253,8 @@ fn the_entry_of_a_killed_process_is_reused() {
     assert!(table.comes_to(first, RunState::Running));
     end(first);
     assert_eq!(table.entry(first), None);
-    // The same number again, and another one with the same entry, if the kernel gives such numbers.
+    // The killed child's number again, and another one with its entry, if the kernel gives such
+    // numbers.
     let far = first + ENTRIES as i32;
     let largest = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
     let gives_far = far < largest.trim().parse().unwrap();

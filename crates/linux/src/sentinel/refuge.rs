@@ -86,7 +86,7 @@ fn ask_user_manager() {
     if !Path::new(&runtime).join("systemd/private").exists() {
         return;
     }
-    // So that the kernel reaps the messenger.
+    // Ignored, so that the kernel reaps the messenger.
     if signals::ignore(Signal::CHILD).is_err() {
         return;
     }

@@ -39,7 +39,7 @@ impl Locker {
         Locker::of_threads(THREADS, place)
     }
 
-    /// The same with so many threads that wait for one another.
+    /// Starts one with so many threads that wait for one another.
     pub(crate) fn of_threads(threads: &str, place: &Place) -> Locker {
         let child = place.start(&place.trap(), &[Locker::ARGUMENTS[0], threads]);
         let process = Process::find(&Proc::default(), child.id() as i32).unwrap();
