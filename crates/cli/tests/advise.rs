@@ -1,5 +1,4 @@
-//! `cosched advise` from the outside: what it measures, what it says, and that it runs what it
-//! says.
+//! `cosched advise` from the outside: what it measures and prints, and that its advice can be run.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,8 +23,8 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Two programs that a second thread slows down, whatever else the machine does, and which tell how
-/// many they were given.
+/// Two programs that a second thread slows down, whatever else the machine does. They print how
+/// many threads they got.
 fn workload() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     let script = "echo $OMP_NUM_THREADS; [ $OMP_NUM_THREADS = 1 ] || sleep 2";
@@ -80,7 +79,7 @@ fn runs_go_in_rounds_and_only_missing_ones_are_made() {
         let words = ["advise", "jobs.toml", "--threads", "1,2", "--runs", runs];
         cosched(home.path(), &[&words[..], more].concat())
     };
-    // With how many threads it was run, in which order.
+    // The thread counts of its runs, in order.
     let made = |output: &Output| -> Vec<String> {
         let told = text(&output.stderr);
         let runs = told.lines().filter_map(|line| line.split_once("alone, threads: "));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Three programs whose threads wait for each other; on 8 CPUs two of them fit beside each other.
+/// Three programs whose threads wait for each other; two of them fit on 8 CPUs together.
 fn workload() -> String {
     let program = |i: usize| {
         format!(

@@ -23,7 +23,7 @@ fn cosched(folder: &Path, arguments: &str) -> Output {
     command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
 }
 
-/// What it printed, if all went well.
+/// The output of a successful command.
 fn printed(folder: &Path, arguments: &str) -> String {
     let output = cosched(folder, arguments);
     let told = String::from_utf8(output.stderr).unwrap();

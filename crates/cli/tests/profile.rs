@@ -1,4 +1,4 @@
-//! `cosched profile` from the outside: what it says, what it keeps, and how it ends.
+//! `cosched profile` from the outside: what it prints, what it stores, and how it ends.
 
 #![allow(clippy::unwrap_used)]
 
@@ -37,7 +37,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a later run knows how long `true` takes alone.
+/// Whether a later run knows the solo time of `true`.
 fn is_known(home: &TempDir) -> bool {
     let ran = json(&run(home, &["run", "--policy", "fcfs", "--json", "--", "true"]));
     !ran["programs"][0]["solo_seconds"].is_null()

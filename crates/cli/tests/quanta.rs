@@ -1,4 +1,4 @@
-//! `cosched calibrate quanta` and `--quanta` from the outside: what is measured, written, taken and
+//! `cosched calibrate quanta` and `--quanta` from the outside: what is measured, written, used and
 //! refused.
 
 #![allow(clippy::unwrap_used)]
@@ -39,7 +39,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What is said of bad input.
+/// The error for bad input.
 fn refusal(place: &TempDir, arguments: &str) -> String {
     let refused = run(place, arguments);
     let told = text(&refused.stderr);
@@ -47,7 +47,7 @@ fn refusal(place: &TempDir, arguments: &str) -> String {
     told
 }
 
-/// Whether this kernel has slices; says so if not.
+/// Whether this kernel has slices; prints a message if not.
 fn has_slices() -> bool {
     let here = slice_supported().unwrap();
     if !here {

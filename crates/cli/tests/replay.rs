@@ -1,5 +1,5 @@
-//! `cosched sim --from`, from outside: what is known of a run is met, what is not is told, and what
-//! cannot be replayed is refused.
+//! `cosched sim --from`, from outside: known figures of a run are reproduced, unknown ones are
+//! reported, and runs that cannot be replayed are refused.
 
 #![allow(clippy::unwrap_used)]
 
@@ -150,8 +150,7 @@ fn real_runs_are_reproduced_within_the_documented_error() {
                 let error = found["error_percent"][figure].as_f64().unwrap();
                 assert!(error.abs() < 10.0, "{workload}, {policy}: {figure} is {error} % off");
             }
-            // The model of the policy that is asked for, which is the recorded one, is the same
-            // run.
+            // The model of the requested policy, which is the recorded one, is the same run.
             let totals = ["model", "answer"].map(|part| found[part]["total_seconds"].as_f64());
             assert_eq!(totals[0], totals[1]);
         }
@@ -179,7 +178,7 @@ fn time_wasted_by_spinning_is_reported_and_removed() {
     assert_eq!(["linux", "linux-groups", "minwait"].map(warned), [true, true, false]);
     // The model of the record is then far too fast, and says so.
     assert!(found["error_percent"]["total"].as_f64().unwrap() < -30.0);
-    // What gangs make of it is known from the run of the same round.
+    // The result with gangs is known from the run of the same round.
     let gang = RunResult::load(&recording("barriers-gang.json")).unwrap();
     let answer = found["answer"]["total_seconds"].as_f64().unwrap();
     assert!((answer / gang.total_seconds - 1.0).abs() < 0.15, "{answer}, {}", gang.total_seconds);
@@ -261,7 +260,7 @@ fn runs_that_cannot_be_replayed_are_refused_with_a_remedy() {
     assert!(refused(&changed("single-gang.json", |_| {}, &options)).contains("--quantum"));
     let options = ["--policy", "gang", "--sweep", "seed=1,2"];
     assert!(refused(&changed("single-gang.json", |_| {}, &options)).contains("--sweep"));
-    // Misses are what cgreedy pairs programs by.
+    // cgreedy pairs programs by their misses.
     let unknown = |run: &mut Value| {
         for program in run["programs"].as_array_mut().unwrap() {
             program["terms"] = Value::Null;

@@ -1,5 +1,5 @@
-//! The claims of the papers: each is there once, and the page that `make experiments` writes tells
-//! of each.
+//! The claims of the papers: each is listed once, and the page that `make experiments` writes
+//! reports on each.
 
 #![allow(clippy::unwrap_used)]
 
@@ -27,7 +27,7 @@ fn text<'a>(table: &'a Table, key: &str) -> &'a str {
     table.get(key).and_then(|value| value.as_str()).unwrap_or_default()
 }
 
-/// Those of the papers without an experiment, and those of each experiment.
+/// The claims of the papers without an experiment, and those of each experiment.
 fn claims() -> Vec<Table> {
     let folder = root().join("experiments");
     let folders = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());

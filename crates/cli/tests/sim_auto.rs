@@ -8,7 +8,7 @@ use std::process::Command;
 use cosched_core::result::RunResult;
 use cosched_core::{Ground, Manner, Why};
 
-/// What may be lost to solo probes. experiments/policies has many more mixes.
+/// The most that may be lost to solo probes. experiments/policies has many more mixes.
 const MOST: f64 = 1.05;
 
 /// A program of so many threads: billions of instructions, and how it divides and waits.
@@ -30,7 +30,7 @@ fn computing(threads: u16, billions: f64) -> String {
     program(threads, billions, "", "barriers = 1")
 }
 
-/// A part of it is done by one thread, for which the others spin.
+/// Threads that spin while one of them does a part of the work.
 fn serial(threads: u16, billions: f64) -> String {
     program(threads, billions / 400.0, "spin = 'forever'", "repeat = 400\nserial = 0.1")
 }
@@ -52,7 +52,8 @@ fn run(programs: &[String], policy: &str) -> RunResult {
     RunResult::load(&folder.path().join("out/run.json")).unwrap()
 }
 
-/// The run under `auto`, which lasts about as long as the better of the two that people would make.
+/// The run under `auto`, which lasts about as long as the better of the two that users would
+/// choose.
 fn as_good_as_the_better(programs: &[String]) -> RunResult {
     let [linux, fcfs] = ["linux", "fcfs"].map(|policy| run(programs, policy).total_seconds);
     let auto = run(programs, "auto");

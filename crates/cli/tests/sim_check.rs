@@ -1,5 +1,5 @@
-//! `cosched sim measure` and `cosched sim check`, from outside: their form. What they find is for
-//! people to judge, so no time decides here.
+//! `cosched sim measure` and `cosched sim check`, from outside: their form. Their figures are for
+//! people to judge, so no time is tested here.
 
 #![allow(clippy::unwrap_used)]
 
@@ -81,7 +81,7 @@ fn json_has_the_machines_figures_and_the_path_of_its_file() {
     for figure in ["memory_nanos", "bus_bytes_per_nano"] {
         assert!(report[figure].as_f64().unwrap() > 0.0, "{figure}: {report}");
     }
-    // A difference of two times, which a busy machine makes nothing of.
+    // A difference of two times is meaningless on a busy machine.
     assert!(report["switch_nanos"].as_f64().unwrap() >= 0.0, "{report}");
     assert_eq!(report["wake_nanos"].as_array().unwrap().len(), 3);
 }

@@ -1,14 +1,14 @@
 //! Damaged input: text that is nearly what a parser expects.
 //!
-//! Bytes by chance are refused at their first one. So input is made of good samples: bytes are
-//! changed, cut out, doubled, moved in from another sample, and numbers become extreme ones. `make
-//! fuzz` runs the targets in `tests/` for hours; `make test` runs each for a moment.
+//! Random bytes are refused at the first one. Input is therefore made of good samples: bytes are
+//! changed, removed, repeated, or inserted from another sample, and numbers become extreme ones.
+//! `make fuzz` runs the targets in `tests/` for hours; `make test` runs each for a moment.
 
 #![forbid(unsafe_code)]
 
 use proptest::prelude::*;
 
-/// Numbers at which parsers stumble.
+/// Numbers that are hard for parsers.
 const NUMBERS: [&str; 12] = [
     "0",
     "-1",

@@ -1,4 +1,4 @@
-//! No parser of foreign bytes panics or hangs, whatever it gets; what it takes can be used.
+//! No parser of foreign bytes panics or hangs, whatever it gets. What it accepts is usable.
 
 #![allow(clippy::unwrap_used)]
 

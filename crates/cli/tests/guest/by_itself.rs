@@ -1,5 +1,5 @@
-//! An ordinary user who has logged in types `cosched run`, and cosched gets itself a scope of
-//! systemd's user manager.
+//! An ordinary user logs in and types `cosched run`, and cosched gets a scope of systemd's user
+//! manager for itself.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

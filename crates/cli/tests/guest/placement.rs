@@ -75,7 +75,7 @@ fn co_runners_are_bound_apart_and_backfill_runs_everywhere() {
     let names: Vec<&str> = machines.keys().copied().filter(|name| *name != "numa").collect();
     let Some(name) = guest_is_one_of(&names) else { return };
     let place = Place::new();
-    // Until the third program has ended, the first two are fillers every second time.
+    // Until the third program has ended, the first two run as backfill every second time.
     let script = "until [ -e ended ]; do sleep 0.05; done";
     let mut tables: Vec<String> =
         ["a", "b"].map(|name| program(name, "threads = 2", script)).to_vec();

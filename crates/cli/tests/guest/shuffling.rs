@@ -1,6 +1,6 @@
-//! `shuffling` on a machine with several packages: threads really are where the plan says, also
-//! when a package goes. In the root of a tree of cgroups and in a cpuset below it, where the kernel
-//! takes CPUs away differently.
+//! `shuffling` on a machine with several packages: threads really are where the plan says, even
+//! when a package goes offline. Tested in the root of a tree of cgroups and in a cpuset below it,
+//! where the kernel takes CPUs away differently.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,8 +32,8 @@ fn shuffled() -> Option<(Place, Locker, Cosched)> {
     Some((place, locker, cosched))
 }
 
-/// Of each thread: which CPUs it may use, and on which it ran last. Those that end meanwhile are
-/// left out.
+/// The CPUs that each thread may use, and the one on which it ran last. Threads that end meanwhile
+/// are left out.
 fn places(locker: &Locker) -> Vec<(CpuSet, usize)> {
     let pid = locker.process.pid;
     let of = |tid: i32| {
@@ -46,8 +46,7 @@ fn places(locker: &Locker) -> Vec<(CpuSet, usize)> {
     Proc::default().threads(pid).unwrap_or_default().into_iter().filter_map(of).collect()
 }
 
-/// Whether all threads are bound to these packages, to each of them and to no others, and are
-/// there.
+/// Whether all threads are bound to these packages, each package has some, and all run there.
 fn are_on(packages: &[&str], locker: &Locker) -> bool {
     let packages: BTreeSet<String> = packages.iter().map(|cpus| (*cpus).to_owned()).collect();
     let places = places(locker);

@@ -1,4 +1,4 @@
-//! The unit `cosched@.service` in a systemd user manager: a workload file as a service.
+//! The unit `cosched@.service` in a systemd user manager: a jobs file as a service.
 
 use std::path::Path;
 
@@ -7,13 +7,12 @@ use super::support::{Place, eventually, program};
 use super::user::{log_in, nothing_is_left, number, place};
 
 const UNIT: &str = include_str!("../../../../packaging/cosched@.service");
-/// What an installed unit and a user's own files come to. The cosched that is tested is not in
-/// /usr/bin.
+/// What an installed unit and a user's own files amount to. The tested cosched is not in /usr/bin.
 const INSTALL: &str = "mkdir -p ~/.config/cosched ~/.config/systemd/user \
     && cp jobs.toml jobs.conf ~/.config/cosched/ && cp cosched@.service ~/.config/systemd/user/ \
     && systemctl --user daemon-reload";
 
-/// Installs the unit for a workload of these programs.
+/// Installs the unit for a jobs file of these programs.
 fn install(place: &Place, tables: &[String], options: &str) {
     let executable = place.executable.display().to_string();
     place.write("cosched@.service", UNIT.replace("/usr/bin/cosched", &executable));
@@ -34,7 +33,7 @@ fn a_service_runs_a_jobs_file_in_its_own_cgroup_and_ends() {
     let place = place();
     let work = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; cat /proc/self/cgroup";
     let tables = ["a", "b"].map(|name| program(name, &keys(&place), work));
-    // A value with a space, in the way that docs/install.md tells.
+    // A value with a space, as docs/install.md describes it.
     let (out, socket) = (place.path("out"), place.path("a socket"));
     let (out, socket) = (out.display(), socket.display());
     let options = format!("--policy gang --quantum 50ms --out {out} --metrics \"unix:{socket}\"");

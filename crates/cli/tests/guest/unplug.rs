@@ -1,8 +1,8 @@
 //! A CPU is taken offline while programs are bound to it, and comes back.
 //!
-//! The kernel moves a bound thread elsewhere then, and refuses to bind it to that CPU again. A run
-//! plans without it from then on, uses it again when it is back, and ends with everything given
-//! back.
+//! The kernel then moves a bound thread elsewhere, and refuses to bind it to that CPU again. The
+//! run continues without that CPU, uses it again when it is back, and restores all settings at its
+//! end.
 
 use cosched_core::CpuSet;
 

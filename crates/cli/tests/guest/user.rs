@@ -1,7 +1,7 @@
-//! An ordinary user who has logged in, and a systemd user manager that gives cosched a scope.
+//! An ordinary user logs in, and a systemd user manager gives cosched a scope.
 //!
-//! This is the road that cosched recommends to people without rights: the manager makes a cgroup
-//! below its own and gives it away, with those controllers that it was given itself.
+//! cosched recommends this to users without privileges: the manager makes a cgroup below its own
+//! and delegates it, with the controllers that it has itself.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +39,7 @@ pub(super) fn number(option: &str) -> u32 {
     String::from_utf8(said).unwrap().trim().parse().unwrap()
 }
 
-/// A place of theirs.
+/// A place of that user.
 pub(super) fn place() -> Place {
     let place = Place::of(User::Ordinary(number("-u")));
     let executable = fs::metadata(&place.executable).unwrap();

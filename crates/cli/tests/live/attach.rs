@@ -1,5 +1,5 @@
-//! Programs that run already: a policy has them until it is ended, they are as they were found
-//! afterwards, and run on.
+//! Programs that run already: a policy schedules them until cosched is ended. They get their
+//! original settings back, and run on.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -173,7 +173,7 @@ fn one_of_several_simultaneous_attaches_succeeds() {
         assert!(said.contains("another cosched, has it"), "{said}");
     }
     let process = Process::find(&Proc::default(), winner.id() as i32).unwrap();
-    // It listens to signals once it can be looked at.
+    // It handles signals once its socket is there.
     eventually("its socket", || !place.sockets().is_empty());
     process.signal(&Proc::default(), Signal::INT).unwrap();
     assert_eq!(winner.wait().unwrap().code(), Some(130));

@@ -8,7 +8,7 @@ use cosched_linux::affinity;
 
 use super::support::{Place, User, eventually, program, skip};
 
-/// As many processes as there are arguments, each of which computes until there is a file `stop`.
+/// Starts one process per argument, each of which computes until there is a file `stop`.
 const BUSY: &str = "work() { while [ ! -e stop ]; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done; }\n\
     for one in $WIDTH; do work & done\nwait";
 

@@ -66,7 +66,7 @@ fn donating_programs_spin_less_unless_the_user_sets_how_to_wait() {
     assert!((1..4).all(|slot| given(slot).is_empty()));
 }
 
-/// Two threads that meet 5000 times, or as often as they are told.
+/// Two threads that meet 5000 times, or as often as the argument says.
 const MEETS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Compiles it; `None`, and says so, where there is no gcc.
+/// Compiles it; `None`, with a message, where there is no gcc.
 fn meets(place: &Place) -> Option<()> {
     let source = place.write("meets.c", MEETS);
     let mut compiler = Command::new("gcc");
@@ -136,7 +136,7 @@ fn killed_donating_programs_do_not_stop_their_co_runner() {
         let script = format!("echo $$ > {name}; exec taskset -c {cpu} ./meets 2000000000");
         program(name, "barrier = 'donate'", &script)
     };
-    // One that has come before their end, and one that comes after it.
+    // One program that has started before their end, and one that starts after it.
     let beside = "./meets 1000 && touch met; while ! [ -e killed ]; do ./meets 100; sleep 0.02; done; exec ./meets";
     let tables = [victim("a"), victim("b"), program("c", "barrier = 'donate'", beside)];
     let cosched = place.run(&tables, "--policy linux");
@@ -154,7 +154,7 @@ fn killed_donating_programs_do_not_stop_their_co_runner() {
     let programs = ended.result().programs;
     let ends: Vec<_> = programs.iter().map(|program| program.exit_status).collect();
     assert_eq!(ends, [Some(137), Some(137), Some(0)]);
-    // What was counted by then is kept, and the neighbour counts on.
+    // The counts until then are kept, and the co-runner continues to count.
     let met = |slot: usize| programs[slot].barrier.as_ref().and_then(|barrier| barrier.meetings);
     let [a, b, c] = [0, 1, 2].map(|slot| met(slot).unwrap().barriers);
     assert!(a > 100 && b > 100 && c >= 6000, "{a} {b} {c}");
@@ -229,8 +229,8 @@ fn without_the_library_nothing_starts_and_the_key_is_named() {
     assert!(!place.path("started").exists());
 }
 
-/// Comes to cosched, and says whether it was given memory of an array of the kernel's, and with
-/// which rights.
+/// Connects to cosched, and prints whether it got the memory of a kernel array, and with which
+/// permissions.
 const MAPPED: &str = r#"
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@ use super::support::{Place, Rung, eventually, program};
 
 const SPIN: &str = "while :; do :; done";
 
-/// Three programs without end; the third has not come when the others run.
+/// Three programs without end; the third has not started when the others run.
 fn endless() -> [String; 3] {
     [
         program("a", "threads = 1", &format!("echo $$ > a; sleep 1000 & {SPIN}")),
@@ -114,7 +114,7 @@ fn a_second_ctrl_c_ends_the_grace_period() {
     let cosched = place.run(&tables, "--policy gang --grace 1h");
     eventually("the program", || !place.read("a").is_empty());
     cosched.signal(Signal::INT);
-    // Both must not arrive as one.
+    // Otherwise both could arrive as one.
     eventually("the first", || is_not_pending(cosched.pid(), Signal::INT));
     cosched.signal(Signal::INT);
     let ended = cosched.ended().with(130);
@@ -122,7 +122,7 @@ fn a_second_ctrl_c_ends_the_grace_period() {
     place.nothing_is_left_of(&ended);
 }
 
-/// Whether a process has taken note of a signal.
+/// Whether a process has received a signal.
 fn is_not_pending(pid: i32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();

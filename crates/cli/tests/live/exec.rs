@@ -1,4 +1,4 @@
-//! One program in cosched's place: it notices nothing, and cosched ends as it does.
+//! One program in cosched's place: it notices nothing, and cosched ends with its status.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::support::{Locker, Place, User, eventually};
 
-/// How the program ends, by these words of a shell.
+/// The exit status of `exec` for a program with this script.
 fn status(place: &Place, script: &str) -> Option<i32> {
     place.cosched(&["exec", "--policy", "faithful", "--", "sh", "-c", script]).ended().code()
 }
@@ -54,7 +54,7 @@ fn signals_not_from_the_terminal_are_passed_on_to_the_program() {
         "trap 'echo got it > got; exit 5' TERM; echo > ready; while :; do sleep 0.01; done";
     let cosched = place.cosched(&["exec", "--", "sh", "-c", script]);
     eventually("the program", || place.path("ready").exists());
-    // The terminal has sent this one to the program as well; from elsewhere it changes nothing.
+    // The terminal has sent this signal to the program as well, so cosched does not pass it on.
     cosched.signal(Signal::INT);
     cosched.signal(Signal::TERM);
     let ended = cosched.ended().with(5);

@@ -1,4 +1,4 @@
-//! Programs that tell how far they come, under the policy that has to know.
+//! Programs that report their progress, under the policy that needs it.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use cosched_linux::counters::{self, Events};
 
 use super::support::{Place, User, program, skip};
 
-/// Computes, and tells of every step.
+/// Computes, and reports every step.
 const TICKS: &str = r#"
 #include <stdint.h>
 extern void cosched_progress(uint64_t) __attribute__((weak));

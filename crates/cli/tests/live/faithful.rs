@@ -1,11 +1,11 @@
-//! `faithful` on the real kernel: from where it knows what it decides by, and which slices follow.
+//! `faithful` on the real kernel: the source of its figures, and the slices that it chooses.
 
 use cosched_core::{Nanos, Why};
 use cosched_linux::counters::{self, Events};
 
 use super::support::{Locker, Place, eventually, program};
 
-/// The slices that were chosen, with the miss ratio, and whether that is of the profile.
+/// The chosen slices, with the miss ratio, and whether the ratio comes from the profile.
 fn choices(keys: &str, options: &str) -> Vec<(Nanos, Option<f64>, bool)> {
     let place = Place::new();
     let [mode, threads] = Locker::ARGUMENTS;

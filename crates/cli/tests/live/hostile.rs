@@ -20,13 +20,13 @@ use super::support::{Locker, Place, eventually, skip};
 const WRITES: u32 = 59_998;
 const LISTENS: u32 = 59_999;
 
-/// The folder in which that user's cosched would keep its logs; removed with this.
+/// The folder in which that user's cosched would keep its logs; removed when this is dropped.
 struct Folder(PathBuf, u32);
 
 impl Folder {
     fn make(uid: u32) -> Folder {
         let folder = PathBuf::from(format!("/tmp/cosched-{uid}"));
-        // One of a test that was killed.
+        // The folder of a test that was killed.
         _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
@@ -50,7 +50,7 @@ impl Drop for Folder {
     }
 }
 
-/// A process of that user; killed with this.
+/// A process of that user; killed when this is dropped.
 struct Theirs(Child, u32);
 
 impl Theirs {

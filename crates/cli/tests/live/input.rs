@@ -22,7 +22,7 @@ fn refused(place: &Place, ended: Ended, saying: &[&str]) {
     place.nothing_is_left_of(&ended);
 }
 
-/// A workload of a tell-tale and what is given, run with these options.
+/// Checks that a workload of a tell-tale and `tables` is refused with these options.
 #[track_caller]
 fn refuses(tables: &[String], options: &str, saying: &[&str]) {
     let place = Place::new();
@@ -264,7 +264,7 @@ fn an_unsupported_option_is_refused_with_policies_that_have_it() {
             refuses(&[], &format!("--policy {policy} {option}"), told);
         }
     }
-    // In a comparison it is for those that have.
+    // In a comparison the option applies to the policies that have it.
     let place = Place::new();
     let compare = ["compare", "--policies", "linux,greedy", "--quantum", "5ms", "--fill"];
     place.cosched(&[&compare[..], &["--runs", "1", "--", "true"]].concat()).ended().with(0);

@@ -10,7 +10,7 @@ const WORK: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
 /// Work without end.
 const SPIN: &str = "while :; do :; done";
 
-/// A gang policy with short quanta on a way of freezing: every program is frozen again and again.
+/// A gang policy with short quanta and this freezer: every program is frozen again and again.
 fn gang(rung: Rung) -> String {
     format!("--policy gang --quantum 10ms --freezer {}", rung.0)
 }
@@ -103,8 +103,8 @@ fn a_self_stopped_program_is_unchanged_until_continued() {
         let stops = "echo $$ > pid; kill -STOP $$; echo went on";
         let tables = [
             program("stops", "threads = 1", stops),
-            // It comes later, so that no SIGSTOP of cosched's meets the program's own: the two
-            // would be indistinguishable.
+            // It comes later, so that no SIGSTOP of cosched's coincides with the program's own: the
+            // two would be indistinguishable.
             program(
                 "other",
                 &format!("{}\nstart = '1s'", everything()),
@@ -195,7 +195,7 @@ fn programs_that_fork_without_end_are_frozen() {
         // Children that are born while their parent is being frozen, waited for and not.
         let forks = "i=0; while [ $i -lt 1000 ]; do (:); (:) & i=$((i+1)); done; wait; echo $i";
         let tables = ["a", "b"].map(|name| program(name, "threads = 1", forks));
-        // Each wants the whole machine's turn.
+        // Each requests the whole machine for its turn.
         let tables = tables.map(|table| table.replace("threads = 1", &everything()));
         let ended = place.run(&tables, &gang(rung)).ended().with(0);
         for name in ["a", "b"] {
@@ -240,7 +240,7 @@ fn a_failed_exec_does_not_keep_other_programs_from_running() {
     place.nothing_is_left_of(&ended);
 }
 
-/// The keys of a program that wants all CPUs.
+/// The keys of a program that requests all CPUs.
 fn everything() -> String {
     format!("threads = {}", cosched_linux::affinity::get(0).unwrap().len())
 }

@@ -1,5 +1,5 @@
-//! Programs that let cosched choose their threads: what they are started with. What they are
-//! granted is tested on the machine alone, in `crates/linux/tests/malleable.rs`.
+//! Programs that let cosched choose their threads: what they are started with. Their thread limits
+//! are tested on the machine alone, in `crates/linux/tests/malleable.rs`.
 
 use std::process::Command;
 
@@ -47,7 +47,7 @@ fn without_the_library_nothing_starts_and_the_remedy_is_shown() {
     assert!(!place.path("started").exists());
 }
 
-/// Stays as long as it wants to be asked for, and says so before and after.
+/// Stays registered, and prints so before and after.
 const REGISTERED: &str = r#"
 #include <stdio.h>
 #include <unistd.h>

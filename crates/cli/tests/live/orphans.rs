@@ -20,7 +20,7 @@ fn couple(place: &Place, name: &str) -> (Process, Process) {
     (find(place.marked().programs(), pids[0]), find(place.marked().named("shim"), pids[1]))
 }
 
-/// Kills the shim of a program; says which process it leaves.
+/// Kills the shim of a program. Returns the process that it leaves.
 fn bereave(place: &Place, name: &str) -> Process {
     let (main, shim) = couple(place, name);
     place.marked().signal(shim, Signal::KILL);

@@ -11,7 +11,7 @@ fn talkative() -> [String; 2] {
         .map(|name| program(name, "threads = 1", &format!("echo {name} out; echo {name} err >&2")))
 }
 
-/// Lines, in order of the alphabet: programs that run side by side write in any order.
+/// The lines in alphabetical order: programs that run together write in any order.
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
@@ -193,8 +193,8 @@ fn each_round_gives_one_sample_of_each_variant() {
     let options = ["--runs", "6", "--json", "--out", "all"];
     let ended = place.cosched(&[&compare[..], &options[..]].concat()).ended().with(0);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    // The warm-up, and six rounds of the program alone and in three ways, each beginning with the
-    // next one.
+    // The warm-up, and six rounds of the program alone and in three variants, each beginning with
+    // the next one.
     let three = "2\n2\npassive 2\n1\n2\npassive 2\n1\n2\n2\n1\n2\npassive 2\n";
     assert_eq!(place.read("who"), format!("2\n{}", three.repeat(2)));
     for (i, way) in document["ways"].as_array().unwrap().iter().enumerate() {

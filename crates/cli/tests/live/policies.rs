@@ -1,5 +1,5 @@
-//! Every policy on every way of freezing: programs run to their ends, one gang at a time, and are
-//! left as found.
+//! Every policy with every freezer: programs run to their ends, one gang at a time, and get their
+//! original settings back.
 
 use cosched_core::result::{ProgramResult, RunResult, TimelineEntry};
 use cosched_core::{Exit, Refusal};
@@ -25,10 +25,10 @@ const POLICIES: [&str; 11] = [
 /// A made-up table of slowdowns: no events are counted here.
 const SLOWDOWNS: &str =
     "machine = 'made up'\ngigabytes_per_second = [5.0]\npairs = [[2.0]]\ntriples = [[[3.0]]]\n";
-/// What a time may be off because it is rounded to microseconds.
+/// The error of a time that is rounded to microseconds.
 const ROUNDING: f64 = 3e-6;
 
-/// Three programs that want one CPU, the whole machine, and one CPU.
+/// Three programs that request one CPU, the whole machine, and one CPU.
 fn three(cpus: usize) -> Vec<String> {
     let keys = |threads: usize| {
         format!(
@@ -282,7 +282,7 @@ fn no_program_is_frozen_for_a_whole_long_quantum() {
     let tables = ["a", "b"].map(|name| program(name, &keys, work));
     let options = "--policy gang --quantum 60s --max-frozen 200ms";
     let result = place.run(&tables, options).ended().with(0).result();
-    // Either would have ended first if quanta were as long as asked.
+    // Either would have ended first if quanta were as long as requested.
     for (one, other) in [(0, 1), (1, 0)] {
         let [one, other] = [&result.programs[one], &result.programs[other]];
         assert!(one.started_seconds.unwrap() < other.turnaround_seconds.unwrap());

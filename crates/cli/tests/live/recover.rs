@@ -1,4 +1,4 @@
-//! `cosched recover`: what is left if cosched and its sentinel are killed, and how it is put back.
+//! `cosched recover`: what is left if cosched and its sentinel are killed, and how it is undone.
 
 use std::fs;
 

@@ -119,7 +119,7 @@ fn a_proc_with_other_process_numbers_is_refused() {
     assert!(!place.path("started").exists());
 }
 
-/// A cgroup that was given to a user, as systemd does with `Delegate=yes`; removed when dropped.
+/// A cgroup that is delegated to a user, as systemd does with `Delegate=yes`; removed when dropped.
 struct Delegated(Dir);
 
 impl Delegated {
@@ -141,7 +141,7 @@ impl Delegated {
         Some(Delegated(dir))
     }
 
-    /// Starts cosched in it, by a shell that joins it before it gives up its rights.
+    /// Starts cosched in it, by a shell that joins it before it gives up its permissions.
     fn cosched(&self, place: &Place, arguments: &[&str]) -> Cosched {
         let inside = place.user.command(&place.executable);
         let mut command = Command::new("sh");

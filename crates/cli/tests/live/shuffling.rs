@@ -1,5 +1,5 @@
-//! `shuffling` on the real kernel: threads are bound to groups of CPUs, one by one, and are as they
-//! were found afterwards.
+//! `shuffling` on the real kernel: threads are bound to groups of CPUs, one by one, and get their
+//! original masks back.
 
 use cosched_core::CpuSet;
 use cosched_linux::affinity;
@@ -8,14 +8,14 @@ use rustix::process::Signal;
 
 use super::support::{Cosched, Locker, Place, eventually, skip};
 
-/// What the test may use, and two CPUs of it, each a group.
+/// The CPUs that the test may use, and two of them, each a group.
 struct Groups {
     found: CpuSet,
     each: [CpuSet; 2],
 }
 
 impl Groups {
-    /// `None`, with the reason said, where there are not two CPUs.
+    /// `None`, with a message, where there are not two CPUs.
     fn here() -> Option<Groups> {
         let found = affinity::get(0).unwrap();
         let one = |n| found.iter().skip(n).take(1).collect::<CpuSet>();

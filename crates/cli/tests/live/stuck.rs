@@ -71,7 +71,8 @@ fn programs_that_run_while_cosched_is_frozen_are_accounted() {
     eventually("an empty cgroup", || dir.remove().is_ok());
 }
 
-/// The cgroup of this test, and a new one that can be frozen; `None`, and says so, where there is none.
+/// The cgroup of this test, and a new one that can be frozen; `None`, with a message, where there
+/// is none.
 fn freezable_group() -> Option<(Dir, Dir)> {
     let trees = Hierarchies::find(&Proc::default()).unwrap();
     let Some(tree) = trees.v1("freezer").or(trees.v2()) else {
@@ -87,8 +88,7 @@ fn freezable_group() -> Option<(Dir, Dir)> {
     }
 }
 
-/// Holds up cosched for some time, on every way of freezing; no program is frozen for long
-/// meanwhile.
+/// Holds up cosched for some time, with every freezer; no program is frozen for long meanwhile.
 fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
     let stopped = Duration::from_secs(3);
     for rung in Rung::here() {
@@ -129,7 +129,7 @@ fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
         let at = told.expect("the stop is told").at_seconds.to_string();
         let moment = place.cosched(&["explain", "out", "--at", &at]).ended().with(0).stdout;
         assert!(!moment.contains("about to be frozen"), "{}: {moment}", rung.0);
-        // It may have been stopped in the middle of a switch: then the program that runs is in turn.
+        // It may have been stopped in the middle of a switch: then the running program is in turn.
         let reasons = ["cosched itself was stopped", "its gang has the quantum"];
         let is_told = reasons.iter().any(|reason| moment.contains(reason));
         assert!(is_told, "{}: {moment}", rung.0);
@@ -182,8 +182,8 @@ fn a_replaced_frozen_sentinel_undoes_nothing_when_thawed() {
     eventually("an empty cgroup", || dir.remove().is_ok());
 }
 
-/// A run in which cosched has something to say: a program leaves a process behind. Its standard
-/// error is what this command line, which has cosched's own behind it, makes of it.
+/// A run in which cosched prints a message: a program leaves a process behind. `before` is a
+/// command line in front of cosched's own, which determines its standard error.
 fn says_something(place: &Place, before: &[&str]) -> Cosched {
     let last = "setsid sleep 1000 & sleep 0.1";
     let turns = "i=0; while [ $i -lt 20 ]; do sleep 0.01; i=$((i+1)); done";
@@ -215,7 +215,7 @@ fn programs_take_turns_while_coscheds_output_is_not_read() {
     assert_eq!(full.kind(), ErrorKind::WouldBlock);
     let mut cosched = says_something(&place, &["sh", "-c", "exec \"$@\" 2>pipe", "sh"]);
     eventually("the result", || place.path("out/run.json").exists());
-    // What it says last, it may wait to say.
+    // It may wait with its last message.
     eventually("its end", || {
         let _ = std::io::Read::read(&mut pipe, &mut [0; 4096]);
         cosched.has_ended()

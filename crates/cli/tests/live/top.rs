@@ -148,7 +148,7 @@ impl Terminal {
         (status.unwrap().code(), self.shown)
     }
 
-    /// Leaves, and finds the terminal as it was.
+    /// Leaves, and checks that the terminal is restored.
     fn leave(mut self) {
         self.press("q");
         let (code, shown) = self.ended();
@@ -162,7 +162,7 @@ fn resize(master: &OwnedFd, rows: u16, columns: u16) {
     tcsetwinsize(master, size).unwrap();
 }
 
-/// What puts a terminal back: the cursor, and the screen as it was.
+/// What restores a terminal: the cursor, and the screen.
 const AS_FOUND: [&str; 2] = ["\x1b[?25h", "\x1b[?1049l"];
 
 #[test]
@@ -241,7 +241,7 @@ fn a_stopped_top_restores_the_terminal_until_continued() {
     let lines = |terminal: &Terminal| {
         tcgetattr(&terminal.master).unwrap().local_modes.contains(LocalModes::ICANON)
     };
-    // By a signal, and by the key that a terminal in raw mode makes no signal of.
+    // By a signal, and by the key, for which a terminal in raw mode makes no signal.
     for by_key in [false, true] {
         match by_key {
             true => terminal.press("\x1a"),

@@ -1,19 +1,19 @@
-//! Programs that are hard to schedule from outside: on every way of freezing they come to their
-//! ends, as they would alone, and whatever cosched cannot do with them it says.
+//! Programs that are hard to schedule from outside: with every freezer they come to their ends, as
+//! they would alone. cosched reports what it cannot do with them.
 
 use cosched_core::Refusal;
 use cosched_core::result::RunResult;
 
 use super::support::{Place, Rung, program, skip};
 
-/// Beside each trap: it takes the CPUs often, so that the trap is frozen often.
+/// The co-runner of each trap: it takes the CPUs often, so that the trap is frozen often.
 const OTHER: &str = "i=0; while [ ! -e stop ] && [ $i -lt 400000 ]; do i=$((i+1)); done";
 
 fn everything() -> usize {
     cosched_linux::affinity::get(0).unwrap().len()
 }
 
-/// Runs a trap in gangs beside another program. It succeeds, and nothing is left of it.
+/// Runs a trap in gangs with another program. It succeeds, and nothing is left of it.
 fn trapped(rung: Rung, arguments: &str) -> (Place, RunResult) {
     let other = program("other", &format!("threads = {}", everything()), OTHER);
     trapped_beside(&[other], everything(), "gang", rung, arguments)
@@ -70,7 +70,7 @@ fn waiting_calls_continue_after_a_freeze() {
     }
 }
 
-/// The table in docs/safety.md.
+/// The table is in docs/safety.md.
 #[test]
 fn calls_that_return_early_after_a_freeze_are_documented() {
     for rung in Rung::here() {
@@ -172,7 +172,7 @@ fn a_traced_program_ends_and_its_tracer_sees_how() {
         assert_eq!(place.read("out/trap.stdout"), "traced 7\n", "{rung:?}");
         let refusals = refusals(&result);
         assert!(refusals.iter().all(|why| late(*why) || *why == Refusal::Traced), "{refusals:?}");
-        // It is not frozen once that is seen.
+        // It is not frozen once its tracing is seen.
         assert!(refusals.contains(&Refusal::Traced), "{rung:?} {refusals:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Programs of different weights under `faithful`: nice values, where they can be taken back.
+//! Programs of different weights under `faithful`: nice values, where they can be undone.
 
 use cosched_core::result::DeviationResult;
 use cosched_core::{Aspect, Refusal};
@@ -6,7 +6,7 @@ use cosched_linux::sched_attr;
 
 use super::support::{Place, User, eventually, program};
 
-/// A program that tells its process, and waits for a file.
+/// A program that writes its process number, and waits for a file.
 fn waits(name: &str, keys: &str) -> String {
     program(name, keys, &format!("echo $$ > {name}.pid; while [ ! -e go ]; do sleep 0.01; done"))
 }

@@ -93,7 +93,7 @@ fn variants_keep_the_order_of_the_comparison() {
         ways.map(|way| way["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(), ["minwait", "fcfs", "gang"]);
-    // Simulations have no date, so that nothing else tells the order.
+    // Simulations have no date, so nothing else determines the order.
     fs::remove_file(folder.path().join("d/compare-plan.json")).unwrap();
     assert_eq!(names(), ["fcfs", "gang", "minwait"]);
     for command in [["explain", "d", "--json"], ["sim", "--from", "d"]] {
@@ -139,7 +139,7 @@ fn an_earlier_plot_is_replaced_and_no_foreign_drawing() {
                     place with --svg";
     assert!(told(&refused).contains(expected), "{}", told(&refused));
     assert_eq!(fs::read_to_string(&place).unwrap(), drawing);
-    // No other plot is written then, either, and none where the page cannot be.
+    // No other plot is written then, either, and none where the page cannot be written.
     let both = |svg, page| cosched(folder.path(), &["report", "d", "--svg", svg, "-o", page]);
     for output in [both("plots", "page.html"), both("new", "jobs.toml")] {
         assert_eq!(output.status.code(), Some(2), "{}", told(&output));
@@ -150,7 +150,7 @@ fn an_earlier_plot_is_replaced_and_no_foreign_drawing() {
     assert!(!place.exists(), "it comes before the one that was refused");
 }
 
-/// Changes what a result says.
+/// Changes the content of a result.
 fn change(run: &Path, change: impl Fn(&mut Value)) {
     let mut value = serde_json::from_str(&fs::read_to_string(run).unwrap()).unwrap();
     change(&mut value);
@@ -281,7 +281,7 @@ const LISTEN: &str = "<script>window.faults = [];
     addEventListener('securitypolicyviolation', event => faults.push(event.violatedDirective));
     for (const kind of ['error', 'warn']) console[kind] = (...what) => faults.push(what.join(' '));</script>";
 
-/// Uses the page as a person would, and writes down what came of it.
+/// Uses the page as a person would, and writes down what happened.
 const PROBE: &str = "<script>{
     const canvas = document.querySelector('canvas'), where = document.querySelector('.where');
     const press = key => { canvas.dispatchEvent(new KeyboardEvent('keydown', { key })); return where.textContent; };
@@ -319,7 +319,7 @@ fn chromium() -> Option<PathBuf> {
     candidates.into_iter().find(|candidate| candidate.exists())
 }
 
-/// Opens the page in a window of this size, and gives what the probe found.
+/// Opens the page in a window of this size, and returns what the probe found.
 fn open(chromium: &Path, folder: &Path, size: &str) -> Value {
     let page = fs::read_to_string(folder.join("page.html")).unwrap();
     let page = page.replacen("<head>", &format!("<head>{LISTEN}"), 1);
@@ -355,7 +355,7 @@ fn the_page_works_in_a_browser_with_the_keyboard() {
         return;
     };
     let folder = runs(&[("gang", "d/gang"), ("greedy", "d/greedy"), ("linux", "d/linux")]);
-    // As if a policy had tried ways to schedule the threads of a program.
+    // This makes it look as if a policy had tried ways to schedule the threads of a program.
     change(&folder.path().join("d/linux/run.json"), |run| {
         let about = |at: f64, why: Value| {
             let mut reason = why;

@@ -89,7 +89,7 @@ fn a_round_with_a_damaged_run_does_not_count() {
     assert!(cosched(folder.path(), &asked).status.success());
     let report = || cosched(folder.path(), &["report", "d", "--json"]);
     fs::write(folder.path().join("d/round-003/gang/run.json"), "{").unwrap();
-    // A pipe that stands where the plan was does not hold up the report.
+    // A pipe in place of the plan does not block the report.
     let plan = folder.path().join("d/compare-plan.json");
     fs::remove_file(&plan).unwrap();
     assert!(Command::new("mkfifo").arg(&plan).status().unwrap().success());

@@ -200,7 +200,7 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Everything that a model can say, several times.
+/// Everything that a model can contain, several times.
 const MANY: &str = "[[program]]\ncommand = 'cg'\nthreads = 8\nmisses_per_kilo_instruction = 9\nrepeat = 2\n\
     [program.model]\nspin = '300us'\nimbalance = 0.1\n[[program.model.phase]]\nrepeat = 3\ninstructions = 2e9\n\
     serial = 0.01\nbarriers = 50\ncycles_per_instruction = 0.8\nmisses_per_kilo_instruction = 3.0\n\
@@ -214,8 +214,8 @@ const MANY: &str = "[[program]]\ncommand = 'cg'\nthreads = 8\nmisses_per_kilo_in
 
 #[test]
 fn a_run_has_the_same_bytes_on_every_machine() {
-    // A hash that changes on purpose: run this test, look at what has changed and why, and take
-    // over what it tells.
+    // A hash that changes on purpose: run this test, find out what has changed and why, and take
+    // over the new value.
     let goldens: [(&str, &str); 5] = [
         ("--machine r905-24 --kernel cfs --policy gang --quantum 20ms", "b0f753aaedd083f3"),
         (
@@ -296,8 +296,8 @@ fn a_file_size_limit_is_reported_and_leaves_no_file() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// What `--watch` tells of a program that fights for a lock, with half as many threads more than
-/// CPUs, on Solaris.
+/// The rows of `--watch` for a program whose threads compete for a lock, with half as many threads
+/// more than CPUs, on Solaris.
 fn watched(policy: &str) -> (RunResult, Vec<serde_json::Value>) {
     let workload = "[[program]]\ncommand = 'a'\nthreads = 36\n[program.model]\nadaptive = '10us'\n\
         [[program.model.phase]]\nrepeat = 20\ninstructions = 2e10\nbarriers = 1\n\

@@ -33,7 +33,7 @@ fn a_sweep_has_the_single_runs_figures_in_each_row() {
     assert_eq!(told["schema"], "cosched-sweep/1");
     assert_eq!(told["keys"], serde_json::json!(["policy", "quantum", "seed"]));
     let points = told["points"].as_array().unwrap();
-    // Quanta mean nothing to linux: two seeds; gang: two quanta and two seeds.
+    // Quanta mean nothing to linux: it has two seeds. gang has two quanta and two seeds.
     let row = |point: &serde_json::Value| {
         (
             point["policy"].as_str().unwrap().to_owned(),
