@@ -1,13 +1,12 @@
 //! Compiles the programs for the kernel with clang, where it is there.
 //!
-//! Without clang, or without libbpf's headers, the crate builds all the same, and says at run time
-//! what is missing.
+//! Without clang or libbpf's headers, the crate still builds, and says at run time what is missing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// From this folder, these sources, each into an object of its own.
+/// The folder of these sources. Each is compiled into an object of its own.
 const FOLDER: &str = "../../bpf";
 const SOURCES: [&str; 2] = ["monitor", "runstate"];
 
@@ -27,7 +26,7 @@ fn main() {
     }
 }
 
-/// What clang has against it, if anything.
+/// Compiles a source. The error is clang's message.
 fn compile(source: &str, object: &Path) -> Result<(), String> {
     let architecture = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "x86",

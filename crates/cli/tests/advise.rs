@@ -1,5 +1,4 @@
-//! `cosched advise` from the outside: what it measures, what it says, and that it runs what it
-//! says.
+//! `cosched advise` from the outside: what it measures and prints, and that its advice can be run.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,8 +23,8 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Two programs that a second thread slows down, whatever else the machine does, and which tell how
-/// many they were given.
+/// Two programs that a second thread slows down, whatever else the machine does. They print how
+/// many threads they got.
 fn workload() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     let script = "echo $OMP_NUM_THREADS; [ $OMP_NUM_THREADS = 1 ] || sleep 2";
@@ -44,7 +43,7 @@ fn has_two_cpus() -> bool {
 }
 
 #[test]
-fn programs_that_are_slower_with_their_threads_are_advised_one_each_and_run_so() {
+fn programs_slower_with_more_threads_are_advised_one_and_run_so() {
     if !has_two_cpus() {
         return;
     }
@@ -71,7 +70,7 @@ fn programs_that_are_slower_with_their_threads_are_advised_one_each_and_run_so()
 }
 
 #[test]
-fn runs_go_in_rounds_and_only_those_that_are_missing_are_made() {
+fn runs_go_in_rounds_and_only_missing_ones_are_made() {
     if !has_two_cpus() {
         return;
     }
@@ -80,7 +79,7 @@ fn runs_go_in_rounds_and_only_those_that_are_missing_are_made() {
         let words = ["advise", "jobs.toml", "--threads", "1,2", "--runs", runs];
         cosched(home.path(), &[&words[..], more].concat())
     };
-    // With how many threads it was run, in which order.
+    // The thread counts of its runs, in order.
     let made = |output: &Output| -> Vec<String> {
         let told = text(&output.stderr);
         let runs = told.lines().filter_map(|line| line.split_once("alone, threads: "));
@@ -100,7 +99,7 @@ fn runs_go_in_rounds_and_only_those_that_are_missing_are_made() {
 }
 
 #[test]
-fn policies_that_cannot_be_predicted_and_counts_that_make_no_sense_are_refused() {
+fn unpredictable_policies_and_senseless_counts_are_refused() {
     let home = workload();
     for (words, told) in [
         (["--policy", "linux"], "choose from gang, greedy, minwait"),
@@ -115,7 +114,7 @@ fn policies_that_cannot_be_predicted_and_counts_that_make_no_sense_are_refused()
 }
 
 #[test]
-fn a_command_that_only_the_programs_own_path_leads_to_is_found() {
+fn a_command_on_the_programs_own_path_is_found() {
     let home = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/bin/true", home.path().join("only-here")).unwrap();
     let table = format!(
@@ -126,8 +125,10 @@ fn a_command_that_only_the_programs_own_path_leads_to_is_found() {
     json(&cosched(home.path(), &["advise", "jobs.toml", "--threads", "1", "--json"]));
 }
 
+/// The thread count that a program requests is measured, too. A program that sets its own count
+/// keeps it.
 #[test]
-fn what_a_program_asks_for_is_measured_too_and_a_program_that_sets_its_own_count_keeps_it() {
+fn requests_are_measured_and_a_programs_own_count_is_kept() {
     if !has_two_cpus() {
         return;
     }

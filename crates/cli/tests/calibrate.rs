@@ -35,7 +35,7 @@ fn refused(folder: &Path, arguments: &str) -> String {
 }
 
 #[test]
-fn figures_alone_become_models_and_these_a_table_and_that_a_prediction() {
+fn solo_figures_become_models_a_table_and_a_prediction() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("table.toml"), TABLE).unwrap();
@@ -84,7 +84,7 @@ fn figures_alone_become_models_and_these_a_table_and_that_a_prediction() {
 }
 
 #[test]
-fn what_is_wrong_with_a_table_is_told_with_its_file_and_key() {
+fn an_error_in_a_table_names_file_and_key() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let told = |from: &str, to: &str, command: &str| {
@@ -113,7 +113,7 @@ fn what_is_wrong_with_a_table_is_told_with_its_file_and_key() {
 }
 
 #[test]
-fn a_slowdown_is_of_programs_that_come_together_whatever_the_workload_says() {
+fn slowdowns_are_of_programs_that_arrive_together() {
     let folder = tempfile::tempdir().unwrap();
     let program = |name: &str, keys: &str, traffic: f64| {
         format!(
@@ -130,7 +130,7 @@ fn a_slowdown_is_of_programs_that_come_together_whatever_the_workload_says() {
 }
 
 #[test]
-fn without_solo_runs_a_simulation_tells_no_slowdowns() {
+fn without_solo_runs_a_simulation_reports_no_slowdowns() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[[program]]\ncommand = 'a'\nthreads = 2\n[program.model]\n[[program.model.phase]]\ninstructions = 1e8";
     std::fs::write(folder.path().join("a.toml"), text).unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Three programs whose threads wait for each other; on 8 CPUs two of them fit beside each other.
+/// Three programs whose threads wait for each other; two of them fit on 8 CPUs together.
 fn workload() -> String {
     let program = |i: usize| {
         format!(
@@ -47,7 +47,7 @@ fn document(output: &Output) -> Value {
 }
 
 #[test]
-fn ways_are_simulated_in_the_same_rounds_and_the_document_says_so() {
+fn all_variants_are_simulated_in_each_round() {
     let place = place();
     let ways = "--policies linux,gang,passive --runs 6";
     let found = document(&compare(place.path(), &format!("{ways} --json --out all")));
@@ -71,7 +71,7 @@ fn ways_are_simulated_in_the_same_rounds_and_the_document_says_so() {
 }
 
 #[test]
-fn where_no_way_is_named_cosched_stands_beside_what_people_do_without_it() {
+fn by_default_turns_is_compared_with_linux_and_fcfs() {
     let place = place();
     let ways = |options: &str| {
         let found = document(&compare(place.path(), &format!("{options} --runs 1 --json")));
@@ -84,7 +84,7 @@ fn where_no_way_is_named_cosched_stands_beside_what_people_do_without_it() {
 }
 
 #[test]
-fn a_round_has_the_seed_that_the_same_run_of_sim_would_have() {
+fn a_round_has_the_seed_that_sim_would_use() {
     let place = place();
     let found = document(&compare(place.path(), "--policies linux --runs 2 --seed 5 --json"));
     let mut sim = Command::new(env!("CARGO_BIN_EXE_cosched"));
@@ -99,7 +99,7 @@ fn a_round_has_the_seed_that_the_same_run_of_sim_would_have() {
 }
 
 #[test]
-fn what_a_simulator_cannot_show_is_refused_and_what_remains_is_named() {
+fn variants_that_cannot_be_simulated_are_refused_with_the_rest() {
     let place = place();
     for (options, said) in [
         (
@@ -150,7 +150,7 @@ fn a_policy_is_compared_with_itself_under_other_options() {
 }
 
 #[test]
-fn ways_with_options_that_make_no_sense_are_refused() {
+fn variants_with_senseless_options_are_refused() {
     let place = place();
     for (ways, said) in [
         (&["--way", "a=gang", "--way", "a=greedy"][..], "--way: 'a' is there twice"),
@@ -181,8 +181,9 @@ fn endless(folder: &Path, more: &str) -> Child {
     child
 }
 
+/// It does not matter how the first comparison ends.
 #[test]
-fn a_second_comparison_in_a_folder_is_refused_until_the_first_is_gone_however_it_went() {
+fn a_folder_in_use_by_a_comparison_is_refused_until_it_ends() {
     let place = place();
     let mut first = endless(place.path(), "");
     for more in ["--resume", ""] {
@@ -215,7 +216,7 @@ fn seeds_that_end_before_the_rounds_do_are_refused() {
 }
 
 #[test]
-fn a_way_is_named_once_in_what_is_said_of_an_option() {
+fn an_error_about_an_option_names_the_variant_once() {
     let place = place();
     let refused = compare(place.path(), "--policies linux,linux-2 --quantum 20ms");
     assert_eq!(refused.status.code(), Some(2));
@@ -223,7 +224,7 @@ fn a_way_is_named_once_in_what_is_said_of_an_option() {
 }
 
 #[test]
-fn a_simulated_comparison_that_is_ended_shows_what_is_complete() {
+fn an_interrupted_simulated_comparison_shows_complete_rounds() {
     let place = place();
     let child = endless(place.path(), "--json");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -235,7 +236,7 @@ fn a_simulated_comparison_that_is_ended_shows_what_is_complete() {
 }
 
 #[test]
-fn below_the_table_stands_which_signal_ended_a_comparison() {
+fn the_signal_that_ended_a_comparison_is_below_the_table() {
     let place = place();
     let child = endless(place.path(), "");
     kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
@@ -249,7 +250,7 @@ fn below_the_table_stands_which_signal_ended_a_comparison() {
 }
 
 #[test]
-fn of_other_programs_only_their_names_are_told() {
+fn other_programs_are_reported_by_name_only() {
     let place = place();
     let options = "--policies linux,gang --runs 2 --out d";
     compare(place.path(), options);
@@ -262,7 +263,7 @@ fn of_other_programs_only_their_names_are_told() {
 }
 
 #[test]
-fn a_simulated_round_has_its_own_seed_so_that_a_copy_of_another_one_is_found() {
+fn a_run_copied_from_another_round_is_found_by_its_seed() {
     let place = place();
     let options = "--policies linux,gang --runs 2 --out d";
     compare(place.path(), options);
@@ -282,7 +283,7 @@ fn a_simulated_round_has_its_own_seed_so_that_a_copy_of_another_one_is_found() {
 }
 
 #[test]
-fn a_simulated_comparison_that_is_gone_on_with_is_the_same_as_one_at_a_stretch() {
+fn a_resumed_simulated_comparison_equals_an_uninterrupted_one() {
     let place = place();
     let ways = "--policies linux,gang --json";
     document(&compare(place.path(), &format!("{ways} --runs 3 --out d")));

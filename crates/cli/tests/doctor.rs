@@ -14,7 +14,7 @@ fn doctor(arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn scripts_find_the_rung_the_machine_every_ability_and_every_policy() {
+fn json_has_level_machine_all_abilities_and_all_policies() {
     let output = doctor(&["--json"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -40,7 +40,7 @@ fn scripts_find_the_rung_the_machine_every_ability_and_every_policy() {
 }
 
 #[test]
-fn people_are_told_how_to_get_what_is_missing() {
+fn each_missing_ability_has_a_remedy() {
     let report: Value =
         serde_json::from_slice(&doctor(&["--json"]).output().unwrap().stdout).unwrap();
     let text = String::from_utf8(doctor(&[]).output().unwrap().stdout).unwrap();
@@ -54,7 +54,7 @@ fn people_are_told_how_to_get_what_is_missing() {
 }
 
 #[test]
-fn tables_fit_a_page_where_nobody_tells_how_wide_it_is() {
+fn without_a_known_width_tables_fit_a_page() {
     let text = String::from_utf8(doctor(&[]).output().unwrap().stdout).unwrap();
     let is_table = |line: &&str| line.starts_with([' ', '─', '═']) && !line.starts_with("  ");
     let widest = text.lines().filter(is_table).map(|line| line.chars().count()).max().unwrap();

@@ -28,7 +28,7 @@ fn ends_with(arguments: &[&str], code: i32) {
     assert_eq!(status.code(), Some(code), "cosched {arguments:?}");
 }
 
-/// A run that is sent a signal once its program says that it runs.
+/// Runs a program, and sends cosched a signal once the program has printed that it runs.
 fn interrupted_with(signal: Signal, code: i32) {
     let endless = ["run", "--", "sh", "-c", "echo runs; exec sleep 1000"];
     let mut child = cosched(&endless).stdout(Stdio::piped()).spawn().unwrap();
@@ -39,7 +39,7 @@ fn interrupted_with(signal: Signal, code: i32) {
 }
 
 #[test]
-fn every_exit_code_that_is_promised_happens() {
+fn every_documented_exit_code_happens() {
     let folder = tempfile::tempdir().unwrap();
     for code in promised() {
         match code {
@@ -75,10 +75,10 @@ fn every_exit_code_that_is_promised_happens() {
                 let file = folder.path().join("file");
                 std::fs::write(&file, "").unwrap();
                 ends_with(&["manual", file.to_str().unwrap()], 2);
-                // Before a minute is spent on what would go there.
+                // This is checked before a minute is spent on the measurement.
                 let machine = file.join("machine.toml");
                 ends_with(&["sim", "measure", "--out", machine.to_str().unwrap()], 2);
-                // So it does where what is not kept would go.
+                // A folder for temporary results that cannot be made ends a comparison as well.
                 let mut compare =
                     cosched(&["compare", "--policies", "linux", "--runs", "1", "--", "true"]);
                 let output = compare.env("TMPDIR", &file).stderr(Stdio::piped()).output().unwrap();
@@ -98,7 +98,7 @@ fn every_exit_code_that_is_promised_happens() {
 }
 
 #[test]
-fn help_lists_every_exit_code_that_is_promised() {
+fn help_lists_every_documented_exit_code() {
     let help = cosched(&["--help"]).stdout(Stdio::piped()).output().unwrap().stdout;
     let help = String::from_utf8(help).unwrap();
     let (_, codes) = help.split_once("Exit codes:").unwrap();

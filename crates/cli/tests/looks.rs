@@ -23,7 +23,7 @@ fn cosched(folder: &Path, arguments: &str) -> Output {
     command.current_dir(folder).args(arguments.split_whitespace()).output().unwrap()
 }
 
-/// What it printed, if all went well.
+/// The output of a successful command.
 fn printed(folder: &Path, arguments: &str) -> String {
     let output = cosched(folder, arguments);
     let told = String::from_utf8(output.stderr).unwrap();
@@ -62,7 +62,7 @@ const POLICIES: [&str; 10] = [
 ];
 
 #[test]
-fn phases_add_up_to_the_accounts_of_every_policy_and_every_wait_has_its_reason() {
+fn phases_add_up_to_the_accounts_and_waits_have_reasons() {
     for policy in POLICIES {
         let folder = simulated(policy);
         let result = RunResult::load(&folder.path().join("out/run.json")).unwrap();
@@ -88,7 +88,7 @@ fn phases_add_up_to_the_accounts_of_every_policy_and_every_wait_has_its_reason()
 }
 
 #[test]
-fn a_trace_is_what_perfettos_own_definitions_say() {
+fn a_trace_follows_perfettos_own_definitions() {
     let reader = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/read_trace.py");
     for policy in POLICIES {
         let folder = simulated(policy);
@@ -111,7 +111,7 @@ fn a_trace_is_what_perfettos_own_definitions_say() {
 }
 
 #[test]
-fn a_trace_goes_where_it_is_wanted_and_replaces_only_a_trace_of_that_name() {
+fn a_trace_replaces_only_a_trace_at_the_chosen_path() {
     let folder = simulated("gang");
     let before = std::fs::read(folder.path().join("out/run.json")).unwrap();
     let told = cosched(folder.path(), "trace out/run.json").stderr;
@@ -153,7 +153,7 @@ fn the_story_names_every_program_and_the_policy() {
 }
 
 #[test]
-fn a_moment_tells_of_every_program_why_it_runs_or_does_not() {
+fn a_moment_explains_why_each_program_runs_or_waits() {
     let folder = simulated("gang");
     let words = printed(folder.path(), "explain out --at 50ms");
     assert_eq!(words, printed(folder.path(), "explain out --at 0.05"));
@@ -168,7 +168,7 @@ fn a_moment_tells_of_every_program_why_it_runs_or_does_not() {
 }
 
 #[test]
-fn no_name_commands_the_terminal() {
+fn program_names_cannot_control_the_terminal() {
     let folder = simulated("gang");
     let file = folder.path().join("out/run.json");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -181,7 +181,7 @@ fn no_name_commands_the_terminal() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_the_remedy() {
+fn errors_come_with_the_remedy() {
     let folder = simulated("linux");
     let told = refused(folder.path(), "trace nowhere");
     assert!(told.contains("nowhere") && told.contains("run.json"), "{told}");

@@ -1,5 +1,5 @@
-//! Malleable programs from the outside, simulated: what the policies give them, and that it is
-//! told.
+//! Malleable programs from the outside, simulated: their thread limits under each policy, and the
+//! reports of them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,8 +17,8 @@ fn printed(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Four programs that are 1.57 times as fast with two threads; `key` says that they are malleable,
-/// if it does.
+/// Four programs that are 1.57 times as fast with two threads; `key` may say that they are
+/// malleable.
 fn workload(key: &str, model_key: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let program = |i: usize| {
@@ -39,7 +39,7 @@ fn simulated(folder: &TempDir, policy: &str) -> Value {
     serde_json::from_str(&printed(folder.path(), &[&arguments[..], &out].concat())).unwrap()
 }
 
-/// The threads that programs were granted, each time.
+/// The thread limits of programs, in order.
 fn granted(run: &Value) -> Vec<u64> {
     let decisions = run["decisions"].as_array().unwrap().iter();
     let reasons = decisions.flat_map(|decision| decision["reasons"].as_array().unwrap());
@@ -48,7 +48,7 @@ fn granted(run: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn programs_that_say_so_have_their_threads_chosen_and_all_else_is_as_before() {
+fn only_malleable_programs_have_their_threads_chosen() {
     let rigid = simulated(&workload("", ""), "greedy");
     for (key, model_key) in [("malleable = true", ""), ("", "malleable = true")] {
         let folder = workload(key, model_key);
@@ -72,7 +72,7 @@ fn programs_that_say_so_have_their_threads_chosen_and_all_else_is_as_before() {
 }
 
 #[test]
-fn what_was_granted_is_explained_and_shown() {
+fn thread_limits_are_explained_and_shown() {
     let folder = workload("malleable = true", "");
     simulated(&folder, "adaptive-greedy");
     let told = printed(folder.path(), &["explain", "adaptive-greedy", "--program", "p1"]);

@@ -1,4 +1,4 @@
-//! `cosched profile` from the outside: what it says, what it keeps, and how it ends.
+//! `cosched profile` from the outside: what it prints, what it stores, and how it ends.
 
 #![allow(clippy::unwrap_used)]
 
@@ -37,14 +37,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether a later run knows how long `true` takes alone.
+/// Whether a later run knows the solo time of `true`.
 fn is_known(home: &TempDir) -> bool {
     let ran = json(&run(home, &["run", "--policy", "fcfs", "--json", "--", "true"]));
     !ran["programs"][0]["solo_seconds"].is_null()
 }
 
 #[test]
-fn what_was_measured_is_what_a_later_run_compares_with() {
+fn a_later_run_uses_the_measured_solo_times() {
     let home = home();
     assert!(!is_known(&home));
     let profiled = json(&run(&home, &["profile", "--runs", "3", "--json", "--", "true"]));
@@ -59,7 +59,7 @@ fn what_was_measured_is_what_a_later_run_compares_with() {
 }
 
 #[test]
-fn what_memory_carries_is_measured_once_and_told_by_doctor() {
+fn memory_bandwidth_is_measured_once_and_shown_by_doctor() {
     let home = home();
     let known = || json(&run(&home, &["doctor", "--json"]))["machine"]["memory_peak"].clone();
     assert_eq!(known(), Value::Null);
@@ -73,7 +73,7 @@ fn what_memory_carries_is_measured_once_and_told_by_doctor() {
 }
 
 #[test]
-fn without_hardware_counters_the_reason_is_told_and_no_figure_is_made_up() {
+fn without_counters_the_reason_is_reported_and_no_figure() {
     if counters::check(Events::HARDWARE).is_ok() {
         eprintln!("skipped: this machine has hardware counters");
         return;
@@ -117,7 +117,7 @@ fn each_thread_count_is_passed_on_and_listed() {
 }
 
 #[test]
-fn programs_that_are_the_same_are_measured_once_and_listed_each() {
+fn identical_programs_are_measured_once_and_listed_each() {
     let home = home();
     let file = home.path().join("runs");
     let script = format!("echo run >> {}", file.display());
@@ -128,7 +128,7 @@ fn programs_that_are_the_same_are_measured_once_and_listed_each() {
 }
 
 #[test]
-fn a_program_that_fails_is_told_with_the_end_of_its_standard_error_and_not_kept() {
+fn a_failed_program_is_not_stored_and_its_errors_are_shown() {
     let home = home();
     let failed = run(&home, &["profile", "--", "sh", "-c", "echo no input file >&2; exit 3"]);
     assert_eq!(failed.status.code(), Some(1));
@@ -157,7 +157,7 @@ fn bad_input_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn without_a_place_to_keep_profiles_the_remedy_is_told() {
+fn without_a_place_to_keep_profiles_the_remedy_is_shown() {
     let home = home();
     let mut command = cosched(home.path(), &["profile", "--", "true"]);
     let refused = command.env_remove("XDG_DATA_HOME").env_remove("HOME").output().unwrap();
@@ -170,7 +170,7 @@ fn without_a_place_to_keep_profiles_the_remedy_is_told() {
 }
 
 #[test]
-fn programs_run_without_a_store_that_is_damaged_and_the_remedy_is_told() {
+fn programs_run_without_a_damaged_store() {
     let home = home();
     json(&run(&home, &["profile", "--json", "--", "true"]));
     let file = home.path().join("cosched/profiles.redb");
@@ -187,7 +187,7 @@ fn programs_run_without_a_store_that_is_damaged_and_the_remedy_is_told() {
 }
 
 #[test]
-fn an_interrupt_ends_the_program_and_keeps_what_was_measured() {
+fn an_interrupt_ends_the_program_and_keeps_measurements() {
     let home = home();
     let pid_file = home.path().join("pid");
     let endless =

@@ -1,4 +1,4 @@
-//! `cosched calibrate quanta` and `--quanta` from the outside: what is measured, written, taken and
+//! `cosched calibrate quanta` and `--quanta` from the outside: what is measured, written, used and
 //! refused.
 
 #![allow(clippy::unwrap_used)]
@@ -39,7 +39,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What is said of bad input.
+/// The error for bad input.
 fn refusal(place: &TempDir, arguments: &str) -> String {
     let refused = run(place, arguments);
     let told = text(&refused.stderr);
@@ -47,7 +47,7 @@ fn refusal(place: &TempDir, arguments: &str) -> String {
     told
 }
 
-/// Whether this kernel has slices; says so if not.
+/// Whether this kernel has slices; prints a message if not.
 fn has_slices() -> bool {
     let here = slice_supported().unwrap();
     if !here {
@@ -57,7 +57,7 @@ fn has_slices() -> bool {
 }
 
 #[test]
-fn a_table_is_measured_written_and_taken_and_replaced_only_by_another_table() {
+fn a_table_is_measured_used_and_replaced_only_by_a_table() {
     if !has_slices() {
         return;
     }
@@ -113,7 +113,7 @@ fn ctrl_c_ends_the_program_and_no_file_is_written() {
 }
 
 #[test]
-fn a_training_program_that_fails_is_told_with_the_end_of_its_standard_error() {
+fn a_failed_training_program_is_reported_with_its_errors() {
     if !has_slices() {
         return;
     }
@@ -127,7 +127,7 @@ fn a_training_program_that_fails_is_told_with_the_end_of_its_standard_error() {
 }
 
 #[test]
-fn what_cannot_be_calibrated_is_refused_with_the_remedy_before_anything_runs() {
+fn impossible_calibrations_are_refused_before_anything_runs() {
     if !has_slices() {
         return;
     }
@@ -148,7 +148,7 @@ fn what_cannot_be_calibrated_is_refused_with_the_remedy_before_anything_runs() {
 }
 
 #[test]
-fn a_table_that_cannot_be_used_is_refused_with_file_key_and_remedy() {
+fn an_unusable_table_is_refused_with_file_key_and_remedy() {
     let place = place();
     fs::write(place.path().join("table.toml"), TABLE).unwrap();
     let with = |from: &str, to: &str| {

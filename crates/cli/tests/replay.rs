@@ -1,5 +1,5 @@
-//! `cosched sim --from`, from outside: what is known of a run is met, what is not is told, and what
-//! cannot be replayed is refused.
+//! `cosched sim --from`, from outside: known figures of a run are reproduced, unknown ones are
+//! reported, and runs that cannot be replayed are refused.
 
 #![allow(clippy::unwrap_used)]
 
@@ -66,7 +66,7 @@ fn simulated(folder: &Path, policy: &str, more: &[&str]) {
 }
 
 #[test]
-fn a_run_of_programs_without_locks_or_traffic_is_met_under_every_policy() {
+fn simple_runs_are_reproduced_under_every_policy() {
     for policy in ["linux", "linux-groups", "fcfs", "gang", "greedy", "minwait"] {
         let folder = tempfile::tempdir().unwrap();
         simulated(folder.path(), policy, &[]);
@@ -81,7 +81,7 @@ fn a_run_of_programs_without_locks_or_traffic_is_met_under_every_policy() {
 }
 
 #[test]
-fn the_answer_for_another_policy_is_that_of_the_workload_that_was_recorded() {
+fn another_policy_gets_the_answer_of_the_recorded_workload() {
     let folder = tempfile::tempdir().unwrap();
     simulated(folder.path(), "fcfs", &[]);
     for policy in ["linux", "gang", "minwait"] {
@@ -96,7 +96,7 @@ fn the_answer_for_another_policy_is_that_of_the_workload_that_was_recorded() {
 }
 
 #[test]
-fn settings_weights_and_arrivals_are_those_of_the_record_and_options_go_first() {
+fn recorded_settings_are_used_unless_options_override_them() {
     let folder = tempfile::tempdir().unwrap();
     let more = ["--quantum", "20ms", "--max-frozen", "300ms", "--placement", "spread"];
     simulated(folder.path(), "gang", &more);
@@ -141,7 +141,7 @@ fn a_repeated_program_is_repeated_in_the_replay() {
 }
 
 #[test]
-fn real_runs_in_gangs_and_one_after_another_are_met_within_what_the_docs_say() {
+fn real_runs_are_reproduced_within_the_documented_error() {
     for policy in ["fcfs", "gang", "greedy", "minwait"] {
         for workload in ["single", "barriers"] {
             let run = recording(&format!("{workload}-{policy}.json"));
@@ -150,8 +150,7 @@ fn real_runs_in_gangs_and_one_after_another_are_met_within_what_the_docs_say() {
                 let error = found["error_percent"][figure].as_f64().unwrap();
                 assert!(error.abs() < 10.0, "{workload}, {policy}: {figure} is {error} % off");
             }
-            // The model of the policy that is asked for, which is the recorded one, is the same
-            // run.
+            // The model of the requested policy, which is the recorded one, is the same run.
             let totals = ["model", "answer"].map(|part| found[part]["total_seconds"].as_f64());
             assert_eq!(totals[0], totals[1]);
         }
@@ -159,7 +158,7 @@ fn real_runs_in_gangs_and_one_after_another_are_met_within_what_the_docs_say() {
 }
 
 #[test]
-fn time_that_spinning_threads_wasted_is_told_and_cut_off() {
+fn time_wasted_by_spinning_is_reported_and_removed() {
     let run = recording("barriers-linux.json");
     let found = replay(&run, &["--policy", "gang", "--machine", TWO_CPUS]);
     let assumed = found["assumptions"].as_array().unwrap();
@@ -170,23 +169,23 @@ fn time_that_spinning_threads_wasted_is_told_and_cut_off() {
     for program in ["barriers-1", "barriers-2", "barriers-3"] {
         assert!(told.contains(program), "{told}");
     }
-    // Who asks for plain Linux is warned, whatever was recorded.
+    // A replay with plain Linux prints a warning, whatever was recorded.
     let gangs = recording("barriers-gang.json");
     let warned = |policy| {
         let found = replay(&gangs, &["--policy", policy, "--machine", TWO_CPUS]);
         found["assumptions"].to_string().contains("nobody spins")
     };
     assert_eq!(["linux", "linux-groups", "minwait"].map(warned), [true, true, false]);
-    // So the model of the record is far too quick, and says it.
+    // The model of the record is then far too fast, and says so.
     assert!(found["error_percent"]["total"].as_f64().unwrap() < -30.0);
-    // What gangs make of it is known from the run of the same round.
+    // The result with gangs is known from the run of the same round.
     let gang = RunResult::load(&recording("barriers-gang.json")).unwrap();
     let answer = found["answer"]["total_seconds"].as_f64().unwrap();
     assert!((answer / gang.total_seconds - 1.0).abs() < 0.15, "{answer}, {}", gang.total_seconds);
 }
 
 #[test]
-fn a_program_without_a_time_alone_gets_it_from_its_running_time_or_its_cpu_time() {
+fn missing_solo_times_are_derived_from_running_or_cpu_time() {
     let basis = |name: &str| {
         let unknown = |run: &mut Value| {
             for program in run["programs"].as_array_mut().unwrap() {
@@ -203,7 +202,7 @@ fn a_program_without_a_time_alone_gets_it_from_its_running_time_or_its_cpu_time(
 }
 
 #[test]
-fn programs_that_were_started_with_fewer_threads_are_replayed_with_these() {
+fn reduced_thread_counts_are_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let half = "[[program]]\ncommand = 'half'\nmoldable = true\n[program.model]\nspin = '1ms'\n\
         [[program.model.phase]]\nrepeat = 50\ninstructions = 2e7\nserial = 0.27\n";
@@ -229,7 +228,7 @@ fn programs_that_were_started_with_fewer_threads_are_replayed_with_these() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_refused_with_what_to_do() {
+fn runs_that_cannot_be_replayed_are_refused_with_a_remedy() {
     let gang = ["--policy", "gang", "--machine", TWO_CPUS];
     let folder = tempfile::tempdir().unwrap();
     let output = cosched(&["sim", "--from", ".", "--policy", "gang"], folder.path());
@@ -261,7 +260,7 @@ fn what_cannot_be_replayed_is_refused_with_what_to_do() {
     assert!(refused(&changed("single-gang.json", |_| {}, &options)).contains("--quantum"));
     let options = ["--policy", "gang", "--sweep", "seed=1,2"];
     assert!(refused(&changed("single-gang.json", |_| {}, &options)).contains("--sweep"));
-    // Misses are what cgreedy pairs programs by.
+    // cgreedy pairs programs by their misses.
     let unknown = |run: &mut Value| {
         for program in run["programs"].as_array_mut().unwrap() {
             program["terms"] = Value::Null;
@@ -274,8 +273,10 @@ fn what_cannot_be_replayed_is_refused_with_what_to_do() {
     assert!(text.contains(again) && !text.contains("command line"), "{text}");
 }
 
+/// A policy may need figures that the record lacks. The error says how to record the run again, and
+/// then replay works.
 #[test]
-fn a_record_that_lacks_what_a_policy_decides_by_is_told_to_be_made_again_and_then_it_can_be_had() {
+fn a_record_without_needed_figures_is_refused_until_remade() {
     let folder = tempfile::tempdir().unwrap();
     simulated(folder.path(), "gang", &[]);
     let asked = ["sim", "--from", "run", "--policy", "cgreedy"];
@@ -295,7 +296,7 @@ fn a_record_that_lacks_what_a_policy_decides_by_is_told_to_be_made_again_and_the
 }
 
 #[test]
-fn a_binding_that_the_command_made_is_told_not_to_be_kept() {
+fn a_binding_by_the_command_is_reported_as_dropped() {
     let options = ["--policy", "gang", "--machine", TWO_CPUS];
     let assumed = |change: fn(&mut Value)| {
         let output = changed("single-gang.json", change, &options);
@@ -310,7 +311,7 @@ fn a_binding_that_the_command_made_is_told_not_to_be_kept() {
 }
 
 #[test]
-fn of_a_run_of_a_rival_the_way_is_told() {
+fn a_rivals_run_is_named_by_its_variant() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("jobs.toml"), JOBS).unwrap();
     let compare = ["compare", "jobs.toml", "--machine", "e5410-8", "--runs", "1", "--out", "c"];
@@ -327,8 +328,9 @@ fn of_a_run_of_a_rival_the_way_is_told() {
     assert!(!assumed("c/linux").contains("of a comparison"));
 }
 
+/// An unknown machine is named in the error. A stored machine file that is damaged is left out.
 #[test]
-fn a_machine_that_is_not_known_is_told_as_such_and_a_damaged_one_that_is_kept_is_done_without() {
+fn unknown_machines_are_refused_and_damaged_ones_not_used() {
     let options = ["--policy", "gang", "--machine", "foo"];
     let text = refused(&changed("single-gang.json", |_| {}, &options));
     assert!(text.contains("there is no machine 'foo'") && !text.contains("--from"), "{text}");
@@ -348,8 +350,9 @@ fn a_machine_that_is_not_known_is_told_as_such_and_a_damaged_one_that_is_kept_is
     assert!(text.contains("machine.toml") && text.contains("sim measure"), "{text}");
 }
 
+/// A program that never started is left out.
 #[test]
-fn a_program_that_failed_is_replayed_as_far_as_it_ran_and_one_that_never_started_is_left_out() {
+fn failed_programs_are_replayed_as_far_as_they_ran() {
     let fail = |run: &mut Value| {
         let programs = run["programs"].as_array_mut().unwrap();
         programs[0]["exit"] = serde_json::json!({"signal": 9});

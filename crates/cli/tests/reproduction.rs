@@ -1,5 +1,5 @@
-//! The claims of the papers: each is there once, and the page that `make experiments` writes tells
-//! of each.
+//! The claims of the papers: each is listed once, and the page that `make experiments` writes
+//! reports on each.
 
 #![allow(clippy::unwrap_used)]
 
@@ -27,7 +27,7 @@ fn text<'a>(table: &'a Table, key: &str) -> &'a str {
     table.get(key).and_then(|value| value.as_str()).unwrap_or_default()
 }
 
-/// Those of the papers without an experiment, and those of each experiment.
+/// The claims of the papers without an experiment, and those of each experiment.
 fn claims() -> Vec<Table> {
     let folder = root().join("experiments");
     let folders = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
@@ -36,7 +36,7 @@ fn claims() -> Vec<Table> {
 }
 
 #[test]
-fn every_claim_of_every_paper_is_there_exactly_once_with_its_place() {
+fn every_claim_of_every_paper_is_listed_once_with_its_place() {
     let mut numbers: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for claim in claims() {
         let id = text(&claim, "id");
@@ -60,7 +60,7 @@ fn every_claim_of_every_paper_is_there_exactly_once_with_its_place() {
 }
 
 #[test]
-fn the_page_has_a_row_for_every_claim_in_its_present_words_and_its_links_lead_somewhere() {
+fn the_page_has_a_row_per_claim_and_its_links_work() {
     let docs = root().join("docs");
     let page = std::fs::read_to_string(docs.join("reproduction.md")).unwrap();
     let rows: Vec<Vec<&str>> = page

@@ -8,7 +8,7 @@ use std::process::Command;
 use cosched_core::result::RunResult;
 use cosched_core::{Ground, Manner, Why};
 
-/// What may be lost to solo probes. experiments/policies has many more mixes.
+/// The most that may be lost to solo probes. experiments/policies has many more mixes.
 const MOST: f64 = 1.05;
 
 /// A program of so many threads: billions of instructions, and how it divides and waits.
@@ -30,7 +30,7 @@ fn computing(threads: u16, billions: f64) -> String {
     program(threads, billions, "", "barriers = 1")
 }
 
-/// A part of it is done by one thread, for which the others spin.
+/// Threads that spin while one of them does a part of the work.
 fn serial(threads: u16, billions: f64) -> String {
     program(threads, billions / 400.0, "spin = 'forever'", "repeat = 400\nserial = 0.1")
 }
@@ -52,7 +52,8 @@ fn run(programs: &[String], policy: &str) -> RunResult {
     RunResult::load(&folder.path().join("out/run.json")).unwrap()
 }
 
-/// The run under `auto`, which lasts about as long as the better of the two that people would make.
+/// The run under `auto`, which lasts about as long as the better of the two that users would
+/// choose.
 fn as_good_as_the_better(programs: &[String]) -> RunResult {
     let [linux, fcfs] = ["linux", "fcfs"].map(|policy| run(programs, policy).total_seconds);
     let auto = run(programs, "auto");
@@ -79,7 +80,7 @@ fn programs_that_spin_for_their_siblings_take_turns() {
 }
 
 #[test]
-fn programs_that_sleep_beside_one_that_computes_are_left_alone() {
+fn sleeping_co_runners_of_a_computing_program_are_left_alone() {
     let mix = [sleeping(), sleeping(), sleeping(), computing(24, 120.0)];
     let auto = as_good_as_the_better(&mix);
     assert!(choices(&auto).iter().all(|(manner, _)| *manner == Manner::SideBySide));
@@ -87,13 +88,13 @@ fn programs_that_sleep_beside_one_that_computes_are_left_alone() {
 }
 
 #[test]
-fn a_program_alone_runs_as_without_cosched() {
+fn a_solo_program_runs_as_without_cosched() {
     let auto = as_good_as_the_better(&[spinning(24, 60.0)]);
     assert_eq!(choices(&auto), [(Manner::SideBySide, Ground::Alone)]);
 }
 
 #[test]
-fn short_programs_beside_a_long_one_and_single_threads_lose_nothing() {
+fn short_programs_and_single_threads_lose_nothing() {
     let short = || computing(24, 6.0);
     as_good_as_the_better(&[computing(24, 240.0), short(), short()]);
     let single: Vec<String> = (0..30).map(|_| computing(1, 6.0)).collect();
@@ -101,8 +102,9 @@ fn short_programs_beside_a_long_one_and_single_threads_lose_nothing() {
     assert!(choices(&auto).iter().all(|(manner, _)| *manner == Manner::SideBySide));
 }
 
+/// Its threads are spread over the caches, and it gets a larger part of the memory bandwidth.
 #[test]
-fn a_program_that_is_known_to_miss_the_cache_is_spread_and_has_more_of_the_memory() {
+fn a_program_known_as_memory_bound_is_spread() {
     let stream = program(
         12,
         4.0,
@@ -122,7 +124,7 @@ fn a_program_that_is_known_to_miss_the_cache_is_spread_and_has_more_of_the_memor
 }
 
 #[test]
-fn moldable_programs_are_started_with_as_many_threads_as_bring_most_and_end_sooner() {
+fn moldable_programs_start_with_the_best_thread_count() {
     let rigid = vec![serial(24, 24.0); 6];
     let moldable: Vec<String> = rigid
         .iter()

@@ -1,5 +1,5 @@
-//! `cosched sim measure` and `cosched sim check`, from outside: their form. What they find is for
-//! people to judge, so no time decides here.
+//! `cosched sim measure` and `cosched sim check`, from outside: their form. Their figures are for
+//! people to judge, so no time is tested here.
 
 #![allow(clippy::unwrap_used)]
 
@@ -48,7 +48,7 @@ fn kernels(folder: &Path) -> Option<PathBuf> {
 }
 
 #[test]
-fn this_machine_is_described_once_it_has_been_measured_and_programs_are_simulated_on_it() {
+fn a_measured_machine_is_described_and_can_be_simulated() {
     let home = measured();
     let described = Hardware::load(&home.path().join("cosched/machine.toml")).unwrap();
     assert!(described.gigahertz > 0.0 && described.own.freeze.0 > 0);
@@ -61,7 +61,7 @@ fn this_machine_is_described_once_it_has_been_measured_and_programs_are_simulate
 }
 
 #[test]
-fn scripts_find_the_figures_of_this_machine_and_where_its_description_lies() {
+fn json_has_the_machines_figures_and_the_path_of_its_file() {
     let home = tempfile::tempdir().unwrap();
     let arguments = ["sim", "measure", "--quick", "--json", "--out", "mine.toml"];
     let output = cosched(home.path(), &arguments);
@@ -81,13 +81,13 @@ fn scripts_find_the_figures_of_this_machine_and_where_its_description_lies() {
     for figure in ["memory_nanos", "bus_bytes_per_nano"] {
         assert!(report[figure].as_f64().unwrap() > 0.0, "{figure}: {report}");
     }
-    // A difference of two times, which a busy machine makes nothing of.
+    // A difference of two times is meaningless on a busy machine.
     assert!(report["switch_nanos"].as_f64().unwrap() >= 0.0, "{report}");
     assert_eq!(report["wake_nanos"].as_array().unwrap().len(), 3);
 }
 
 #[test]
-fn without_a_measurement_or_without_kernels_the_remedy_is_told() {
+fn without_a_measurement_or_kernels_the_remedy_is_shown() {
     let home = tempfile::tempdir().unwrap();
     let jobs = home.path().join("jobs.toml");
     std::fs::write(&jobs, "[[program]]\ncommand = 'a'\n").unwrap();
@@ -116,7 +116,7 @@ fn without_a_measurement_or_without_kernels_the_remedy_is_told() {
 }
 
 #[test]
-fn a_check_tells_errors_of_every_workload_under_every_policy_and_sums_them_up() {
+fn a_check_reports_errors_by_workload_and_policy() {
     let home = measured();
     let Some(kernels) = kernels(home.path()) else {
         println!(

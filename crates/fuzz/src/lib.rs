@@ -1,14 +1,14 @@
 //! Damaged input: text that is nearly what a parser expects.
 //!
-//! Bytes by chance are refused at their first one. So input is made of good samples: bytes are
-//! changed, cut out, doubled, moved in from another sample, and numbers become extreme ones. `make
-//! fuzz` runs the targets in `tests/` for hours; `make test` runs each for a moment.
+//! Random bytes are refused at the first one. Input is therefore made of good samples: bytes are
+//! changed, removed, repeated, or inserted from another sample, and numbers become extreme ones.
+//! `make fuzz` runs the targets in `tests/` for hours; `make test` runs each for a moment.
 
 #![forbid(unsafe_code)]
 
 use proptest::prelude::*;
 
-/// Numbers at which parsers stumble.
+/// Numbers that are hard for parsers.
 const NUMBERS: [&str; 12] = [
     "0",
     "-1",
@@ -29,11 +29,11 @@ const NUMBERS: [&str; 12] = [
 enum Damage {
     /// A byte becomes another one.
     Set(usize, u8),
-    /// So many bytes go.
+    /// This many bytes are removed.
     Cut(usize, usize),
-    /// So many bytes come twice.
+    /// This many bytes are repeated.
     Double(usize, usize),
-    /// So many bytes of another sample, from there, come in.
+    /// This many bytes of another sample, from there, are inserted.
     Splice(usize, usize, usize, usize),
     /// A number becomes another one.
     Number(usize, usize),

@@ -1,4 +1,4 @@
-//! No parser of foreign bytes panics or hangs, whatever it gets; what it takes can be used.
+//! No parser of foreign bytes panics or hangs, whatever it gets. What it accepts is usable.
 
 #![allow(clippy::unwrap_used)]
 
@@ -40,7 +40,7 @@ const LOG: &str = r#"{"boot":{"id":"x"}}
 
 proptest! {
     #[test]
-    fn a_workload(bytes in damaged(samples("workloads", ".toml"))) {
+    fn damaged_jobs_files_are_refused_with_the_file(bytes in damaged(samples("workloads", ".toml"))) {
         let Ok(text) = String::from_utf8(bytes) else { return Ok(()) };
         if let Err(error) = Workload::parse(&text, Path::new("jobs.toml")) {
             prop_assert!(error.to_string().contains("jobs.toml"), "{error}");
@@ -48,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn a_machine(bytes in damaged(samples("machines", ".toml"))) {
+    fn damaged_machine_files_are_refused_or_have_cpus(bytes in damaged(samples("machines", ".toml"))) {
         let Ok(text) = String::from_utf8(bytes) else { return Ok(()) };
         if let Ok(machine) = Hardware::parse(&text, "machine.toml") {
             prop_assert!(!machine.topology.cpus().is_empty());
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn a_result(bytes in damaged(samples("crates/cli/tests/recordings", ".json"))) {
+    fn damaged_results_are_refused_or_read_back_the_same(bytes in damaged(samples("crates/cli/tests/recordings", ".json"))) {
         let path = Path::new("run.json");
         if let Ok(run) = RunResult::read(&bytes, path) {
             let again = RunResult::read(run.to_json().as_bytes(), path);
@@ -65,12 +65,12 @@ proptest! {
     }
 
     #[test]
-    fn a_snapshot(bytes in damaged(vec![SNAPSHOT.into()])) {
+    fn damaged_snapshots_never_crash(bytes in damaged(vec![SNAPSHOT.into()])) {
         _ = Snapshot::from_json(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
-    fn an_undo_log(bytes in damaged(vec![LOG.into()])) {
+    fn damaged_undo_logs_give_no_extra_records(bytes in damaged(vec![LOG.into()])) {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), &bytes).unwrap();
         let book = Log::load(file.path(), &Proc::default()).unwrap();
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_of_a_program(bytes in damaged(vec![Hello { threads: true }.bytes().to_vec()])) {
+    fn damaged_hellos_are_refused_or_unchanged(bytes in damaged(vec![Hello { threads: true }.bytes().to_vec()])) {
         if let Some(hello) = Hello::read(&bytes) {
             prop_assert_eq!(&hello.bytes()[..], &bytes[..]);
         }
@@ -87,7 +87,7 @@ proptest! {
 }
 
 #[test]
-fn the_samples_are_good() {
+fn undamaged_samples_are_accepted() {
     for text in samples("workloads", ".toml") {
         Workload::parse(&String::from_utf8(text).unwrap(), Path::new("jobs.toml")).unwrap();
     }

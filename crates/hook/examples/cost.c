@@ -1,8 +1,8 @@
 /* What a region costs, in nanoseconds:
  *
- * - of cosched_region that wants what the last one wanted;
+ * - of cosched_region with the same request as before;
  * - of an empty parallel region of gcc's OpenMP;
- * - of cosched_region that wants more than ever before, and so asks, on average and at worst.
+ * - of cosched_region with a larger request than ever before, which asks cosched, on average and at worst.
  *
  * The first two figures are the best of some batches: other processes take time away, and none
  * gives any. Without cosched's library there is only the second figure.

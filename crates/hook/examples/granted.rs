@@ -1,6 +1,6 @@
-//! Runs a command whose parallel regions are granted so many threads, without a scheduler: `granted
-//! N COMMAND...`. It says how often the command asked. To try out what the hook does to a program,
-//! and what that costs.
+//! Runs a command with a fixed thread limit for its parallel regions, without a scheduler: `granted
+//! N COMMAND...`. It prints how often the command requested threads. Use it to try out what the
+//! hook does to a program, and what that costs.
 
 use std::error::Error;
 use std::process::Command;
@@ -10,7 +10,7 @@ use cosched_linux::hook::{Door, Uses, library, preloaded};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
-/// How often it is looked whether the command has ended.
+/// How often to check whether the command has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut door = Door::open(Uses::THREADS)?;
     door.grant(Some(grant), 0);
     let mut env = std::env::vars_os().collect();
-    // Examples lie in a folder of their own below the library's.
+    // Examples lie in a subfolder of the library's folder.
     let beside =
         std::env::current_exe()?.parent().and_then(|at| at.parent()).ok_or(usage)?.join("cosched");
     preloaded(&mut env, &library(&beside)?, door.name());

@@ -1,5 +1,5 @@
 /*
- * How a program lets cosched choose its number of threads.
+ * How a program lets cosched choose its thread count.
  *
  *     for (;;) {
  *         int threads = cosched_region(4);      // 1 to 4
@@ -8,9 +8,9 @@
  *         cosched_progress(1);
  *     }
  *
- * Link with -lcosched_hook, and say malleable = true in the workload file. Without cosched, or without that key, nothing
- * here does anything: cosched_region returns what was wanted. Every function may be called from every thread, from the child
- * of a fork, and as often as one likes; none fails, prints or changes errno. docs/hook.md tells more.
+ * Link with -lcosched_hook, and write malleable = true in the jobs file. Without cosched, or without that key, no function
+ * does anything: cosched_region returns the requested number. Every function may be called from every thread, from the child
+ * of a fork, and as often as needed; none fails, prints or changes errno. See docs/hook.md for more.
  */
 #ifndef COSCHED_H
 #define COSCHED_H
@@ -25,15 +25,15 @@ extern "C" {
 int cosched_register(void);
 
 /*
- * How many threads the next parallel region may have, of as many as wanted: never more than that, and at least 1 where at
- * least 1 is wanted. Waits for the answer where more is wanted than before, 5 ms at most; otherwise it takes nanoseconds.
+ * How many threads the next parallel region may have: at most the requested number, and at least 1 if at least 1 is
+ * requested. A larger request than before waits for the answer, 5 ms at most; any other one takes nanoseconds.
  */
 int cosched_region(int wanted);
 
 /* How many CPUs the program has now. */
 int cosched_cpus(void);
 
-/* Tells that the program has come so many ticks further: iterations, samples, whatever counts its work evenly. */
+/* Reports that the program has advanced by so many ticks: iterations, samples, or another even measure of its work. */
 void cosched_progress(uint64_t ticks);
 
 #ifdef __cplusplus

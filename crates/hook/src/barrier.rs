@@ -1,25 +1,25 @@
 //! The time donating barrier: waiting threads that know which threads they wait for.
 //!
-//! A program whose threads meet often runs badly together with another program. The first thread to
-//! arrive waits for a thread that has lost its CPU, on a CPU that this thread could use. Tidon (Wu,
-//! Peng, Jin: Time Donating Barrier for efficient task scheduling in competitive multicore
-//! systems, 2015) lets the waiters hand over their time; that takes a kernel of its own. Here the
-//! kernel is a stock one. cosched has it write down what each thread does
-//! ([`cosched_page::ThreadTable`]), and the program's own barriers are replaced by one whose
-//! waiters read that.
+//! A program with frequent barriers often runs badly together with another program. The first
+//! thread to arrive waits for a thread that has lost its CPU, on a CPU that this thread could use.
+//! Tidon (Wu, Peng, Jin: Time Donating Barrier for efficient task scheduling in competitive
+//! multicore systems, 2015) lets the waiters hand over their time, which takes a modified kernel.
+//! Here the kernel is a stock one. cosched has it write down what each thread does
+//! ([`cosched_page::ThreadTable`]). The program's own barriers are replaced by one whose waiters
+//! read that table.
 //!
 //! - [`protocol`]: which threads arrive, which are missing, and why no thread sleeps for ever;
 //!   `tests/model.rs` checks it.
 //! - [`way`](mod@way): what a waiter does. It is the one place for ideas about donating.
 //! - [`stack`]: whether to leave a CPU on which threads wait behind each other.
-//! - [`kernel`]: what all of these need of the machine.
-//! - [`pool`]: a fixed number of barriers, so that nothing is allocated and no program's memory is
-//!   looked at late.
+//! - [`kernel`]: what waiting needs of the machine.
+//! - [`pool`]: a fixed number of barriers, so that nothing is allocated, and no program's memory is
+//!   read after it may be freed.
 //! - [`posix`]: `pthread_barrier_wait`. The barriers of OpenMP are in `region`, `gomp` and `kmp`.
 //!
 //! Without the table (no cosched, no BPF, a stale heartbeat) nothing is known of any thread. The
-//! barrier then looks on for about as long as a wake-up takes, and sleeps after that. The last
-//! thread to arrive wakes the sleeping ones; cosched never does.
+//! barrier then spins for about as long as a wake-up takes, and sleeps after that. The last thread
+//! to arrive wakes the sleeping ones; cosched never does.
 
 mod kernel;
 pub(crate) mod pool;
@@ -40,19 +40,19 @@ pub(crate) use self::protocol::Passed;
 
 const NOT_LOOKED: u8 = 0;
 const NONE: u8 = 1;
-/// The first of the ways.
+/// The value for the first way; each other way has the next one.
 const WAYS: u8 = 2;
 
-/// The way that the environment names: `COSCHED_BARRIER_WAY`, for comparisons alone. With it
-/// barriers are ours even without cosched.
+/// The way that the environment names: `COSCHED_BARRIER_WAY`, for comparisons only. With it,
+/// barriers are replaced even without cosched.
 static CHOSEN: AtomicU8 = AtomicU8::new(NOT_LOOKED);
 
-/// Whether barriers that are made now are ours.
+/// Whether barriers that are made now are replaced by this library's.
 pub(crate) fn are_ours() -> bool {
     chosen().is_some() || link::donates()
 }
 
-/// How to wait.
+/// How a thread waits.
 fn way() -> Way {
     chosen().unwrap_or(Way::Donate)
 }
@@ -69,7 +69,7 @@ fn look() -> Option<Way> {
     let number = sys::variable(c"COSCHED_BARRIER_WAY").and_then(Way::number);
     if number.is_some() {
         link::watch_forks();
-        // Where cosched is there, it wants to know what threads do, whatever that is.
+        // Where cosched is there, it counts what threads do under every way.
         link::page();
     }
     CHOSEN.store(number.map_or(NONE, |number| WAYS.saturating_add(number)), Relaxed);

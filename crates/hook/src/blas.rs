@@ -1,18 +1,18 @@
-//! OpenBLAS with threads of its own: the calls that it works on in parallel.
+//! OpenBLAS with its own threads: the calls that it executes in parallel.
 //!
-//! It has no regions that could be stood in front of, but a number of threads that holds for the
-//! whole process. So ours stands in front of the calls where programs spend their time: products
-//! and updates of matrices, and the solvers above them. The first call that finds no other at work
-//! asks for as many threads as the program has set, sets the grant, and puts the program's number
-//! back when the last call has ended. Between calls the number is the program's own: who reads or
-//! sets it (`threadpoolctl`, say) finds nothing of us. A call that finds another at work takes the
-//! number as it is.
+//! It has no regions that could be intercepted, only a thread count for the whole process. This
+//! library therefore intercepts the calls in which programs spend their time: products and updates
+//! of matrices, and the solvers above them. The first call that finds no other in progress requests
+//! as many threads as the program has set, and sets its limit. The last call to end restores the
+//! program's count. Between calls the count is the program's own, so a program that reads or sets
+//! it (`threadpoolctl`, say) sees no change. A call that finds another in progress takes the count
+//! as it is.
 //!
-//! An OpenBLAS that was built with OpenMP is left alone here: its number is OpenMP's.
+//! An OpenBLAS that was built with OpenMP is left alone here: its count is OpenMP's.
 //!
-//! Which OpenBLAS a caller means cannot be told, as nothing that is passed lies in its library. The
-//! linker's next one is taken, or where there is none (extension modules of Python bring their own)
-//! the first that was loaded. The builds that can stand side by side in one process have other
+//! Which OpenBLAS a caller means cannot be known, as no argument lies in its library. The linker's
+//! next one is taken or, where there is none (extension modules of Python bring their own), the
+//! first that was loaded. The builds that can be in one process at the same time have different
 //! names for their functions, each of which is here.
 
 mod entries;
@@ -26,11 +26,11 @@ use crate::link;
 use crate::runtime::OneFunction;
 use crate::sys;
 
-/// Where its name stands in the paths of its libraries.
+/// The part of a library's path that shows that it is an OpenBLAS.
 const PART: &[u8] = b"blas";
 
-/// A function of OpenBLAS that reads a number of the library's: how many threads it has, or how it
-/// was built.
+/// A function of OpenBLAS that returns a number of the library: its thread count, or how it was
+/// built.
 ///
 /// # Safety
 /// Calls are sound for an address that OpenBLAS has under such a name, while it is loaded.
@@ -49,11 +49,11 @@ struct Build {
     get: OneFunction,
     set: OneFunction,
     kind: OneFunction,
-    /// Held for as long as the number is looked at or changed.
+    /// Held while the thread count is read or changed.
     changing: AtomicBool,
-    /// How many calls are at work that were counted.
+    /// How many counted calls are in progress.
     at_work: AtomicU32,
-    /// The program's own number, while another is set; and that.
+    /// The program's own thread count, while another is set; and that other one.
     own: AtomicI32,
     given: AtomicI32,
 }
@@ -75,7 +75,7 @@ impl Build {
         self.changing.compare_exchange(false, true, Acquire, Relaxed).is_ok()
     }
 
-    /// What reads the number and what sets it, where this OpenBLAS has threads of its own.
+    /// The functions that read and set the thread count, where this OpenBLAS has its own threads.
     fn functions(&'static self) -> Option<(Get, Set)> {
         const THREADS: c_int = 1;
         let [get, set, kind] = [&self.get, &self.set, &self.kind].map(|f| f.of_anybody(PART));
@@ -91,13 +91,13 @@ impl Build {
         }
     }
 
-    /// In the child of a fork: the calls at work are the parent's.
+    /// In the child of a fork: the calls in progress are the parent's.
     fn forget_calls(&self) {
         self.at_work.store(0, Relaxed);
         self.changing.store(false, Release);
     }
 
-    /// A call begins.
+    /// Begins a call.
     fn begin(&'static self) -> Option<Call> {
         if !link::may_bind() {
             return None;
@@ -111,8 +111,8 @@ impl Build {
             // SAFETY: both come from `functions`: functions of OpenBLAS with these types.
             unsafe {
                 let (found, own) = (get(), self.own.load(Relaxed));
-                // Where ours still holds, a fork has cut off the call that was to put the program's
-                // back.
+                // If our count is still set, a fork has cut off the call that was to restore the
+                // program's.
                 let is_ours = found == self.given.load(Relaxed) && found != own;
                 let own = if is_ours { own } else { found };
                 let granted = link::region(own);
@@ -134,7 +134,7 @@ pub(crate) fn in_child() {
     entries::BUILDS.iter().for_each(|build| build.forget_calls());
 }
 
-/// A call that is at work.
+/// A call that is in progress.
 struct Call {
     build: &'static Build,
     get: Get,

@@ -1,19 +1,18 @@
 //! gcc's OpenMP: the entries that begin a parallel region.
 //!
-//! What the compiler makes of `#pragma omp parallel` is a call of one of these, with the number of
-//! the `num_threads` clause, or 0 where there is none. Ours asks for as many threads as the runtime
-//! would take then, and passes the grant on in that place. So nothing of the program's settings
-//! changes: `omp_get_max_threads` and `omp_set_num_threads` say and do what they always did, and
-//! are what is wanted.
+//! The compiler turns `#pragma omp parallel` into a call of one of these, with the number of the
+//! `num_threads` clause, or 0 where there is none. The replacement requests as many threads as the
+//! runtime would take, and passes the limit on in place of that number. The program's settings
+//! stay: `omp_get_max_threads` and `omp_set_num_threads` work as before, and determine the request.
 //!
-//! Left alone are: regions with a clause, which by the standard get exactly that many; regions
-//! inside parallel regions; everything after a call of `omp_set_dynamic(0)`, by which a program
-//! says that it counts on the numbers; and regions of a program whose executable has variables for
-//! every thread (`may_be_thread_private`).
+//! These are left alone: regions with a clause, which by the standard get exactly that many
+//! threads; regions inside parallel regions; everything after a call of `omp_set_dynamic(0)`, by
+//! which a program says that it relies on the numbers; and regions of a program whose executable
+//! has thread-local variables (`may_be_thread_private`).
 //!
-//! The body that is passed on is ours, for every region: each thread so knows which region it is
-//! in, and with that which runtime is meant by the entries that name no caller (`barriers`), and
-//! whether it meets the others at a barrier of ours (`region`).
+//! The runtime gets a body of this library for every region, so each thread knows its region. From
+//! the region follows which runtime is meant by the entries that name no caller (`barriers`), and
+//! whether the thread meets the others at a barrier of this library (`region`).
 
 mod barriers;
 
@@ -36,10 +35,10 @@ type Body = unsafe extern "C" fn(*mut c_void);
 static MAX_THREADS: Function = Function::named("omp_get_max_threads\0");
 static IN_PARALLEL: Function = Function::named("omp_in_parallel\0");
 
-/// Whether the program has said that its numbers of threads are not to be changed.
+/// Whether the program has said that its thread counts must not be changed.
 static IS_FIXED: AtomicBool = AtomicBool::new(false);
 
-/// How many threads a region without a clause gets, whose library has `code` in it; `None`: it is
+/// How many threads a region without a clause gets, whose library contains `code`; `None`: it is
 /// left alone.
 pub(crate) fn team(code: *const c_void) -> Option<c_int> {
     if !link::may_bind() || IS_FIXED.load(Relaxed) || may_be_thread_private(code) {
@@ -62,7 +61,7 @@ pub(crate) fn team(code: *const c_void) -> Option<c_int> {
     (granted < wanted).then_some(granted)
 }
 
-/// What is passed on in place of the number that the compiler gave.
+/// The number that is passed on in place of the one that the compiler gave.
 fn number(body: Body, given: c_uint) -> c_uint {
     match given {
         0 => team(body as *const c_void).map_or(0, |granted| granted as c_uint),
@@ -70,17 +69,17 @@ fn number(body: Body, given: c_uint) -> c_uint {
     }
 }
 
-/// What the body that is ours is called with.
+/// The argument of the body of this library.
 #[repr(C)]
 struct Region {
-    /// The runtime may look into the first word of what it is given: into the reductions of tasks.
+    /// The runtime may read the first word of its argument: the reductions of tasks.
     first: usize,
     body: Body,
     data: *mut c_void,
     team: Team,
 }
 
-/// The first word of most regions: the runtime does not look at it.
+/// The first word of most regions: the runtime does not read it.
 fn none(_: *const c_void) -> usize {
     0
 }
@@ -88,7 +87,7 @@ fn none(_: *const c_void) -> usize {
 /// The first word of a region with reductions of tasks: their address.
 ///
 /// # Safety
-/// It has to be what the compiler has made for such a region.
+/// The pointer has to be what the compiler has made for such a region.
 unsafe fn reductions(data: *const c_void) -> usize {
     // SAFETY: the compiler puts the address there.
     unsafe { *data.cast::<usize>() }
@@ -113,7 +112,7 @@ macro_rules! entry {
         entry!(none $name($($more: $kind),*) $(-> $answer)?);
     };
     ($first:ident $name:ident($($more:ident: $kind:ty),*) $(-> $answer:ty)?) => {
-        /// Begins a region with the runtime's entry of this name, with as many threads as granted.
+        /// Begins a region with the runtime's entry of this name, within the thread limit.
         ///
         /// # Safety
         /// As gcc's runtime has it: `body` is the region's body, and `data` what it is called with.
@@ -157,7 +156,8 @@ entry!(GOMP_parallel_loop_maybe_nonmonotonic_runtime(start: c_long, end: c_long,
 /// `omp_set_dynamic`, by its names for C and Fortran.
 macro_rules! set_dynamic {
     ($name:ident($value:ident: $kind:ty) $read:expr) => {
-        /// Notes whether the program's numbers of threads may be changed, and tells all runtimes.
+        /// Notes whether the program's thread counts may be changed, and passes the call on to all
+        /// runtimes.
         ///
         /// # Safety
         /// Where the argument is an address, as it is for Fortran, a number has to lie there.
@@ -170,8 +170,8 @@ macro_rules! set_dynamic {
             // gives functions of this name, which take it by the same type.
             unsafe {
                 IS_FIXED.store($read == 0, Relaxed);
-                // Of several runtimes that do not know of each other, which is meant cannot be
-                // told: all.
+                // With several runtimes that do not know of each other, it is unknown which one is
+                // meant: all get the call.
                 REAL.for_each(b"omp", |real| {
                     // SAFETY: `real` is a runtime's function of this name, so this is its type.
                     transmute::<usize, unsafe extern "C" fn($kind)>(real)($value)

@@ -1,18 +1,18 @@
 //! LLVM's OpenMP (and Intel's, which is the same): the entry that begins a parallel region.
 //!
-//! `__kmpc_fork_call` has no argument for the number of threads: the compiler has
-//! `__kmpc_push_num_threads` called before it where there is a clause. Ours calls that with the
-//! grant, and leaves alone the region that follows a call of the program's. Which runtime is meant
-//! is told by the description of the place in the source (`location`), which lies in the library
-//! that calls. Everything else is as with `gomp`.
+//! `__kmpc_fork_call` has no argument for the thread count: where there is a clause, the compiler
+//! calls `__kmpc_push_num_threads` before it. The replacement makes that call with the thread
+//! limit, and leaves alone the region that follows such a call of the program. The runtime is found
+//! by the description of the place in the source (`location`), which lies in the calling library.
+//! Everything else is as with `gomp`.
 //!
 //! The entry takes any number of arguments, one for each variable that the region uses, and all are
-//! addresses. They are passed on as they lie there: some more than there are, up to [`MOST`]. What
-//! is read beyond them is the caller's own stack, and is not used.
+//! addresses. They are passed on as they are on the stack, up to [`MOST`] of them. Those beyond the
+//! last argument are the caller's own stack, and are not used.
 //!
-//! Where the region's threads meet at a barrier of ours (`region`), the body that is passed on is
-//! ours, with one argument more, and `__kmpc_barrier` is that barrier. All entries here name their
-//! caller.
+//! Where the region's threads meet at a barrier of this library (`region`), the body that is passed
+//! on is this library's, with one more argument, and `__kmpc_barrier` is that barrier. All entries
+//! here name their caller.
 
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
@@ -23,7 +23,7 @@ use crate::gomp::team;
 use crate::region::{Team, aside, meeting};
 use crate::runtime::Function;
 
-/// The most variables of a region.
+/// The largest number of variables of a region.
 const MOST: c_int = 64;
 
 thread_local! {
@@ -62,7 +62,7 @@ unsafe extern "C" fn __kmpc_push_num_threads(
     }
 }
 
-/// Begins a region whose condition is false: it begins here instead of at the entry below. Its
+/// Begins a region whose condition is false, which begins here instead of at the entry below. Its
 /// clause, if it has one, is not that of the region that follows.
 ///
 /// # Safety
@@ -81,7 +81,7 @@ unsafe extern "C" fn __kmpc_serialized_parallel(location: *const c_void, thread:
     }
 }
 
-/// Tells the runtime how many threads the region that follows gets, if it is ours to say.
+/// Passes the thread limit of the next region to the runtime, if this library decides it.
 fn grant(location: *const c_void, body: *const c_void) {
     if HAS_CLAUSE.try_with(|clause| clause.replace(false)).unwrap_or(true) {
         return;
@@ -101,16 +101,16 @@ fn grant(location: *const c_void, body: *const c_void) {
     }
 }
 
-/// What the bodies that are ours are called with.
+/// The argument of the bodies of this library.
 struct Region {
     body: *const c_void,
     team: Team,
 }
 
-/// The entry with so many addresses, and the bodies that are ours.
+/// The entry with this many addresses, and the bodies of this library.
 macro_rules! fork_call {
     ($($few:ident)* ; $($many:ident)*) => {
-        /// Begins a region with the runtime's entry, with as many threads as granted.
+        /// Begins a region with the runtime's entry, within the thread limit.
         ///
         /// # Safety
         /// As LLVM's runtime has it: `body` takes `count` addresses, which follow it.
@@ -153,13 +153,13 @@ macro_rules! fork_call {
     };
 }
 
-/// A body that every thread of a region runs, which has so many addresses at most.
+/// A body that every thread of a region runs, with at most this many addresses.
 macro_rules! inside {
     ($name:ident: $($argument:ident)*) => {
         /// Runs the program's body in a thread of the region.
         ///
         /// # Safety
-        /// `region` has to be a [`Region`] that lives, and the rest what its body is called with.
+        /// `region` has to be a [`Region`] that lives, and the rest the arguments of its body.
         #[allow(clippy::too_many_arguments)]
         unsafe extern "C" fn $name(
             thread: *mut c_int, bound: *mut c_int, region: *const Region, $($argument: usize),*
@@ -183,7 +183,7 @@ fork_call! {
     b26 b27 b28 b29 b30 b31 b32 b33 b34 b35 b36 b37 b38 b39 b40 b41 b42 b43 b44 b45 b46 b47 b48 b49 b50 b51
 }
 
-/// Has the threads of a region meet, at a barrier of ours or at the runtime's.
+/// Has the threads of a region meet, at a barrier of this library or at the runtime's.
 ///
 /// # Safety
 /// As LLVM's runtime has it: `location` describes the place, and every thread of the team calls it.

@@ -1,17 +1,17 @@
-//! The way to cosched: one page and one socket of this process, and what a region costs.
+//! The connection to cosched: one page and one socket of this process, and what a region costs.
 //!
-//! A region that wants what the last one wanted reads the page and the coarse clock, and that is
-//! all. Only a region that wants *more* than was asked for asks, and waits for [`PATIENCE`] at
-//! most; then the last grant holds. Less is asked for once nothing larger has come for [`FALLS`],
-//! without waiting: so a program that goes to and fro between wide and narrow regions asks once,
-//! and cosched still learns when its wide ones are over.
+//! A region that requests as many threads as the last one reads only the page and the coarse clock.
+//! Only a region that requests *more* than before asks cosched, and waits for [`PATIENCE`] at most;
+//! then the last limit holds. The request is lowered, without waiting, once no region has wanted
+//! more for [`FALLS`]. A program that alternates between many and few threads therefore asks once,
+//! and cosched still learns when its large regions are over.
 //!
-//! cosched is gone when its heartbeat is stale, or when the socket, which is looked at every
-//! [`LOOK`], is closed. From then on every region has what it wants. The first connection of a
+//! cosched is gone when its heartbeat is stale, or when the socket, which is checked every
+//! [`LOOK`], is closed. From then on every region gets its request. The first connection of a
 //! process is its last.
 //!
 //! A child made by `fork` drops both, and gets its own when it asks. A child of a bare `clone`, of
-//! which the C library knows nothing, goes on with its parent's: it reads the same grants.
+//! which the C library knows nothing, keeps its parent's: it reads the same limits.
 
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -25,12 +25,12 @@ use crate::sys::{self, Errno, Socket};
 const PATIENCE: u64 = 5;
 /// How long a new connection waits for its page, milliseconds.
 const WELCOME: u64 = 1000;
-/// For how long regions have to want less before less is asked for, milliseconds.
+/// For how long regions have to request less before the request is lowered, milliseconds.
 const FALLS: u64 = 10;
-/// How often it is looked whether the socket is closed, milliseconds.
+/// How often to check whether the socket is closed, milliseconds.
 const LOOK: u64 = 100;
 
-/// How often to try to enter the gate, in which a thread is for microseconds.
+/// How often to try to enter the gate. A thread is in it for microseconds.
 const TRIES: u32 = 10_000;
 
 const NEW: u8 = 0;
@@ -40,27 +40,27 @@ const OFF: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(NEW);
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(null_mut());
-/// What threads do, where cosched has that written down. It stays mapped for ever.
+/// What threads do, where cosched has the kernel write it down. It stays mapped for ever.
 static TABLE: AtomicPtr<ThreadTable> = AtomicPtr::new(null_mut());
 static FD: AtomicI32 = AtomicI32::new(-1);
 static INODE: AtomicU64 = AtomicU64::new(0);
 /// Held by the thread that uses the socket.
 static IN_USE: AtomicBool = AtomicBool::new(false);
 /// The thread that makes a socket, or forks, by its number; 0: none. While a socket is made, the
-/// process does not fork: its child would have a socket of which it knows nothing.
+/// process does not fork: its child would have a socket without knowing it.
 static GATE: AtomicU32 = AtomicU32::new(0);
-/// Whether the C library knows what to do at a fork.
+/// Whether the C library calls this library at a fork.
 static WATCHES_FORKS: AtomicBool = AtomicBool::new(false);
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
-/// How many threads were asked for last.
+/// The last request, in threads.
 static ASKED: AtomicU32 = AtomicU32::new(0);
-/// When a region last wanted as many, and the most that one has wanted since.
+/// When a region last requested as many, and the largest request since.
 static REACHED: AtomicU64 = AtomicU64::new(0);
 static MOST_SINCE: AtomicU32 = AtomicU32::new(0);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 
-/// Whether regions may get less than they want, as far as that is known without asking cosched.
+/// Whether regions may get less than they request, as far as that is known without asking cosched.
 #[inline]
 pub(crate) fn may_bind() -> bool {
     STATE.load(Relaxed) != OFF
@@ -73,8 +73,8 @@ pub(crate) fn page() -> Option<&'static Page> {
     (page.is_fresh(now) && is_open(now)).then_some(page)
 }
 
-/// What the threads of this process do, where that is written down, as long as it is believed. Does
-/// not connect.
+/// What the threads of this process do, where it is written down, as long as it can be trusted.
+/// Does not connect.
 #[inline]
 pub(crate) fn threads() -> Option<&'static ThreadTable> {
     if STATE.load(Acquire) != ON {
@@ -85,7 +85,7 @@ pub(crate) fn threads() -> Option<&'static ThreadTable> {
     page.believes_threads(sys::coarse_now()).then_some(table)
 }
 
-/// Where a thread counts what it does at barriers, by the order in which threads came; `None`:
+/// Where a thread counts what it does at barriers, by the order in which threads came. `None`:
 /// cosched was never there. Does not connect.
 #[inline]
 pub(crate) fn tally(thread: usize) -> Option<&'static Tally> {
@@ -105,7 +105,7 @@ pub(crate) fn moving(f: impl FnOnce() -> bool) -> bool {
     }
 }
 
-/// Whether cosched says that the barriers of this program are ours.
+/// Whether cosched says that this library replaces the barriers of this program.
 pub(crate) fn donates() -> bool {
     page().is_some_and(|page| page.rule().donate)
 }
@@ -117,7 +117,7 @@ pub(crate) fn is_grouped() -> bool {
 }
 
 /// The program has begun a region, or all of its threads have met at a barrier: counted where
-/// cosched asks for that.
+/// cosched requests it.
 #[inline]
 pub(crate) fn passes() {
     if let Some(page) = counting() {
@@ -125,19 +125,19 @@ pub(crate) fn passes() {
     }
 }
 
-/// Where regions and barriers are counted, if cosched asks for that.
+/// Where regions and barriers are counted, if cosched requests it.
 #[inline]
 fn counting() -> Option<&'static Page> {
     connected().filter(|page| page.rule().counts)
 }
 
-/// Whether cosched asks for regions and barriers to be counted.
+/// Whether cosched requests that regions and barriers are counted.
 #[inline]
 pub(crate) fn counts() -> bool {
     counting().is_some()
 }
 
-/// How many threads a region gets that wants so many.
+/// How many threads a region gets that requests `wanted`.
 #[inline]
 pub(crate) fn region(wanted: i32) -> i32 {
     if wanted <= 1 {
@@ -176,7 +176,7 @@ fn connected() -> Option<&'static Page> {
 
 #[cold]
 fn connect() -> Option<&'static Page> {
-    // A thread that comes meanwhile has what it wants.
+    // A thread that comes meanwhile gets its request.
     STATE.compare_exchange(NEW, BUSY, Acquire, Relaxed).ok()?;
     let _errno = Errno::keep();
     let page = open();
@@ -184,7 +184,8 @@ fn connect() -> Option<&'static Page> {
     page
 }
 
-/// From now on a child of a fork drops what is its parent's. Says whether that could be arranged.
+/// From now on a child of a fork drops what is its parent's. Returns whether that could be
+/// arranged.
 pub(crate) fn watch_forks() -> bool {
     // SAFETY: the function stays where it is as long as this library does, and the C library
     // forgets it with that.
@@ -194,7 +195,7 @@ pub(crate) fn watch_forks() -> bool {
         }
 }
 
-/// Waits until no other thread is in the gate, though not for long; says whether this thread is in
+/// Waits for a short time until no other thread is in the gate. Returns whether this thread is in
 /// it now.
 fn enter_gate() -> bool {
     let own = sys::tid();
@@ -207,7 +208,7 @@ fn enter_gate() -> bool {
     false
 }
 
-/// A thread that is not in the gate changes nothing.
+/// Leaves the gate. A thread that is not in it changes nothing.
 fn leave_gate() {
     let _ = GATE.compare_exchange(sys::tid(), 0, Release, Relaxed);
 }
@@ -215,18 +216,18 @@ fn leave_gate() {
 /// In the parent, before a fork.
 ///
 /// # Safety
-/// Any thread may call it at any time: it uses system calls and atomic words only. It is `unsafe`
+/// Any thread may call it at any time: it uses only system calls and atomic words. It is `unsafe`
 /// because `pthread_atfork` takes functions of this type.
 unsafe extern "C" fn before_a_fork() {
     let _errno = Errno::keep();
-    // A child that is made all the same has at worst a socket that it never uses.
+    // A child that is made nevertheless has at worst a socket that it never uses.
     let _ = enter_gate();
 }
 
 /// In the parent, after a fork.
 ///
 /// # Safety
-/// Any thread may call it at any time: it uses system calls and atomic words only. It is `unsafe`
+/// Any thread may call it at any time: it uses only system calls and atomic words. It is `unsafe`
 /// because `pthread_atfork` takes functions of this type.
 unsafe extern "C" fn after_a_fork() {
     let _errno = Errno::keep();
@@ -267,7 +268,7 @@ impl InUse {
         Some(InUse(Socket { fd: FD.load(Relaxed), inode: INODE.load(Relaxed) }))
     }
 
-    /// cosched is gone, for ever.
+    /// Notes that cosched is gone, for ever.
     fn hang_up(&self) {
         STATE.store(OFF, Release);
         self.0.close();
@@ -280,7 +281,7 @@ impl Drop for InUse {
     }
 }
 
-/// Whether the socket was open the last time that it was looked at, which is now if it is time.
+/// Whether the socket was open at the last check, which is now if it is time.
 #[inline]
 fn is_open(now: u64) -> bool {
     now.wrapping_sub(LOOKED.load(Relaxed)) < LOOK || look(now)
@@ -301,7 +302,7 @@ fn look(now: u64) -> bool {
 #[cold]
 fn ask(page: &Page, threads: u32, blocked: bool) {
     let _errno = Errno::keep();
-    // Another thread asks just now: what holds is good enough for this region.
+    // Another thread asks just now: the present limit is good enough for this region.
     let Some(socket) = InUse::begin() else { return };
     if STATE.load(Relaxed) != ON {
         return;
@@ -324,14 +325,14 @@ fn ask(page: &Page, threads: u32, blocked: bool) {
         if !socket.0.wait(left) {
             return socket.hang_up();
         }
-        // What was read may belong to an earlier request.
+        // The answer may belong to an earlier request.
         if page.answered() != number {
             socket.0.drain();
         }
     }
 }
 
-/// In the child of a fork: what was the parent's is dropped. Only system calls and atomic words.
+/// In the child of a fork: drops what was the parent's, with only system calls and atomic words.
 ///
 /// # Safety
 /// It has to run in the child of a fork, whose only thread calls it. `pthread_atfork` sees to that.

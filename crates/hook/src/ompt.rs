@@ -1,16 +1,16 @@
-//! Barriers that LLVM's OpenMP tells of itself, by OMPT: how many a program passes per second is
-//! its progress.
+//! Barriers that LLVM's OpenMP reports by OMPT: how many a program passes per second is its
+//! progress.
 //!
-//! Barriers that are not ours are not counted otherwise. LLVM's runtime (and Intel's) calls a
-//! *tool* at each, if there is one when it begins: it asks for `ompt_start_tool` (OpenMP 5.0,
-//! section 4.2). We are that tool for a program whose threads cosched decides on, since the
-//! policies that do so want to know its progress. We are the tool of no other program: a runtime
-//! with a tool does a little more at every region. Another tool of the user's, in the program or by
-//! `OMP_TOOL_LIBRARIES`, always comes first.
+//! Barriers that this library does not replace are not counted otherwise. LLVM's runtime (and
+//! Intel's) calls a *tool* at each, if there is one when it begins: it asks for `ompt_start_tool`
+//! (OpenMP 5.0, section 4.2). This library is that tool for a program whose thread count cosched
+//! decides, since such policies need its progress. It is the tool of no other program, because a
+//! runtime with a tool does a little more at every region. A tool of the user's, in the program or
+//! by `OMP_TOOL_LIBRARIES`, always comes first.
 //!
-//! Where cosched asks for all regions and barriers to be counted, the entries count them (`link`),
-//! whatever the runtime. The runtime tells of each thread at each barrier; the first of a team
-//! counts. gcc's runtime knows no tools.
+//! Where cosched requests that all regions and barriers are counted, the entries count them
+//! (`link`), with every runtime. The runtime reports each thread at each barrier; the first of a
+//! team counts. gcc's runtime knows no tools.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::transmute;
@@ -23,7 +23,7 @@ use crate::link;
 use crate::runtime::OneFunction;
 use crate::sys;
 
-/// What the runtime keeps for a tool, of a task or a region.
+/// What the runtime keeps for a tool, for each task or region.
 #[repr(C)]
 struct Data {
     value: u64,
@@ -45,19 +45,19 @@ struct Tool {
     data: Data,
 }
 
-/// Numbers of the standard: of events, of the beginning of a scope, and of what is no barrier among
-/// the places where threads wait for each other.
+/// Numbers of the standard: of events, of the beginning of a scope, and of waits that are not at a
+/// barrier.
 const IMPLICIT_TASK: c_int = 7;
 const SYNC_REGION: c_int = 23;
 const BEGIN: c_int = 1;
 const NO_BARRIER: [c_int; 3] = [5, 6, 7];
-/// Of a task that is no member of a team.
+/// The flag of a task that is no member of a team.
 const INITIAL: c_int = 1;
 
 /// Noted with the task of the first thread of a team.
 const FIRST: u64 = 1;
 
-/// Asks the runtime to tell of tasks and barriers. Returns 0 where it cannot, else 1.
+/// Asks the runtime to report tasks and barriers. Returns 0 where it cannot, else 1.
 ///
 /// # Safety
 /// `lookup` has to be the runtime's own function.

@@ -1,18 +1,18 @@
-//! Regions of OpenMP whose threads meet at a barrier of ours.
+//! Regions of OpenMP whose threads meet at a barrier of this library.
 //!
-//! The outermost region of a program gets one, if barriers are ours when it begins. The thread that
-//! begins it hands the runtime a body of ours, which every thread of the team runs. That body notes
-//! in the thread which region that is, runs the program's body, and has all threads meet at its
-//! end. The runtime's own barrier there cannot be reached. When the first thread comes to it, all
-//! are at the door.
+//! The outermost region of a program gets one, if barriers are replaced when it begins. The thread
+//! that begins it hands the runtime a body of this library, which every thread of the team runs.
+//! That body notes in the thread which region it is, runs the program's body, and has all threads
+//! meet at its end. The runtime's own barrier there cannot be replaced. When the first thread comes
+//! to it, all have arrived.
 //!
-//! Barriers inside a region take the place of the runtime's: all threads of a team come by the same
-//! ones, so the runtime misses nothing. But its barriers also finish *tasks*, and threads that were
-//! *cancelled* do not come by. As soon as a thread makes a task or cancels, the region's barrier is
+//! Barriers inside a region replace those of the runtime: all threads of a team pass the same ones,
+//! so the runtime misses nothing. But its barriers also finish *tasks*, and threads that were
+//! *cancelled* do not arrive. As soon as a thread makes a task or cancels, the region's barrier is
 //! shut. A thread that waits at it leaves and goes to the runtime's barrier, and every thread does
-//! so from then on. That is for good: no region that begins later gets a barrier. A round was over
-//! before it was shut either for all of its threads or for none (`barrier::protocol`). No thread
-//! therefore waits at one barrier for a thread at the other.
+//! so from then on. This is final: no later region gets a barrier. A round was over before it was
+//! shut either for all of its threads or for none (`barrier::protocol`). No thread therefore waits
+//! at one barrier for a thread at the other.
 //!
 //! Regions inside regions are the runtime's. The level, which the runtime counts, tells whether a
 //! thread is in one of them.
@@ -44,14 +44,15 @@ static THREAD: Function = Function::named("omp_get_thread_num\0");
 // SAFETY: only a type; it is what OpenMP declares for the names above.
 type Ask = unsafe extern "C" fn() -> c_int;
 
-/// What the threads of a region share. It lives as long as the region: where that was begun.
+/// What the threads of a region share. It lives as long as the region, on the stack of its first
+/// thread.
 pub(crate) struct Team {
     /// An address in the library whose region it is.
     code: *const c_void,
     barrier: Option<Own>,
 }
 
-/// A barrier of ours, and what has to be asked in front of it.
+/// A barrier of this library, and what has to be asked in front of it.
 #[derive(Clone, Copy)]
 struct Own {
     number: usize,
@@ -59,15 +60,15 @@ struct Own {
     level: Ask,
 }
 
-/// Where a thread is.
+/// The region that a thread is in.
 #[derive(Clone, Copy)]
 struct Standing {
-    /// In which region; null: in none that we know.
+    /// The region; null: none that this library knows.
     team: *const Team,
     meeting: Option<Meeting>,
 }
 
-/// A barrier that a thread may meet the others at.
+/// A barrier at which a thread may meet the others.
 #[derive(Clone, Copy)]
 pub(crate) struct Meeting {
     number: usize,
@@ -82,18 +83,18 @@ thread_local! {
 }
 
 fn standing() -> Standing {
-    // A thread on its way out is in no region.
+    // A thread that is ending is in no region.
     STANDING.try_with(Cell::get).unwrap_or(NOWHERE)
 }
 
 impl Team {
-    /// For a region that begins now, whose body or caller is `code`, which is not null.
+    /// For a region that begins now, whose body or caller is `code` (not null).
     pub(crate) fn begin(code: *const c_void) -> Team {
         link::passes();
         Team { code, barrier: Own::begin(code) }
     }
 
-    /// Whether it meets at a barrier of ours.
+    /// Whether its threads meet at a barrier of this library.
     pub(crate) fn is_ours(&self) -> bool {
         self.barrier.is_some()
     }
@@ -137,7 +138,7 @@ impl Own {
         Some(Own { number, team_size, level })
     }
 
-    /// For a thread inside; `None`: it is alone.
+    /// For a thread inside; `None`: it is the only one.
     fn meeting(self) -> Option<Meeting> {
         // SAFETY: `begin` has found it: a function of the OpenMP standard, with this type.
         let size = unsafe { (self.team_size)() };
@@ -147,13 +148,13 @@ impl Own {
 }
 
 impl Meeting {
-    /// Waits for the others; says whether all have met, and not passed because the barrier is shut.
+    /// Waits for the others. Returns whether all have met; false where the barrier was shut.
     pub(crate) fn pass(self) -> bool {
         pool::pass(self.number, self.count) != Passed::Shut
     }
 }
 
-/// The barrier for a thread that is in a region of ours, and in no other inside it.
+/// The barrier for a thread that is in a known region, and in no other region inside it.
 #[inline]
 pub(crate) fn meeting() -> Option<Meeting> {
     let meeting = standing().meeting?;
@@ -161,8 +162,7 @@ pub(crate) fn meeting() -> Option<Meeting> {
     (unsafe { (meeting.level)() } == 1).then_some(meeting)
 }
 
-/// The threads of a region have met at a barrier of the runtime's: the first of them has it
-/// counted.
+/// The threads of a region have met at a barrier of the runtime: the first of them counts it.
 pub(crate) fn has_met() {
     let code = code();
     if code.is_null() || !link::counts() {
@@ -175,7 +175,7 @@ pub(crate) fn has_met() {
     }
 }
 
-/// An address in the library whose region this thread is in; null: in none that we know.
+/// An address in the library whose region this thread is in; null: in no known region.
 pub(crate) fn code() -> *const c_void {
     // SAFETY: null, or the team of a region that this thread has not left yet.
     unsafe { standing().team.as_ref() }.map_or(null(), |team| team.code)
@@ -191,9 +191,9 @@ pub(crate) fn stand_aside() {
     }
 }
 
-/// An entry of a runtime that makes a task, or cancels. Its first argument lies in the library that
-/// calls. There may be fewer arguments than are passed on: what lies beyond them is the caller's
-/// own stack, and is not used.
+/// An entry of a runtime that makes a task, or cancels. Its first argument lies in the calling
+/// library. There may be fewer arguments than are passed on: those beyond are the caller's own
+/// stack, and are not used.
 macro_rules! aside {
     ($name:ident($($argument:ident)*)) => {
         /// Leaves barriers to the runtime from now on, and calls its entry of this name.

@@ -1,15 +1,16 @@
-//! Finding the function that ours stands in front of: that of the runtime which the caller would
-//! have got without us.
+//! Finding the function that ours replaces: that of the runtime which the caller would have called
+//! without this library.
 //!
-//! The dynamic linker looks for a name among the program and what it was started with, then, for a
-//! library that was opened later (every extension module of Python), among what that library brings
-//! along. Ours is found first by all of them, so which one is meant has to be found out again: the
-//! next one after us if there is one, as for the linker; else the one that the caller's own library
-//! brings. Which library calls is told by an address in it: of the outlined body of a region, or of
-//! a constant that the compiler passes along. Two modules with a runtime each so keep each their
-//! own.
+//! The dynamic linker searches a name in the program and the libraries that it was started with.
+//! For a library that was opened later (every extension module of Python), it then searches that
+//! library's own dependencies. All of them find our function first, so the intended one has to be
+//! found again: the linker's next one if there is one, else the one among the dependencies of the
+//! caller's library. The calling library is known by an address in it: of the outlined body of a
+//! region, or of a constant that the compiler passes along. Two modules with a runtime each
+//! therefore keep their own.
 //!
-//! What was found stays: libraries are opened once more, so that they cannot go.
+//! Found functions stay valid: their libraries are opened once more, so that they cannot be
+//! unloaded.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::zeroed;
@@ -19,8 +20,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::sys::{self, Errno};
 
-/// A function of a runtime, for each library that calls; so many are remembered, for others it is
-/// found out each time.
+/// A function of a runtime, for each library that calls. `CALLERS` libraries are remembered; for
+/// others it is searched each time.
 pub(crate) struct Function<const CALLERS: usize = 64> {
     name: &'static CStr,
     callers: [Caller; CALLERS],
@@ -29,8 +30,8 @@ pub(crate) struct Function<const CALLERS: usize = 64> {
 /// A function that is the same for all callers.
 pub(crate) type OneFunction = Function<1>;
 
-/// A library that calls. One may have thousands of regions, and finding out takes longer than many
-/// a region.
+/// A library that calls. It may have thousands of regions, and a search takes longer than many a
+/// region.
 struct Caller {
     /// Where it begins; 0: none yet. Never changes again.
     from: AtomicUsize,
@@ -55,8 +56,8 @@ impl<const CALLERS: usize> Function<CALLERS> {
         Function { name, callers: [const { Caller::nobody() }; CALLERS] }
     }
 
-    /// The address of the function for the library in which `key` lies, which is not null; 0: there
-    /// is none.
+    /// The address of the function for the library that contains `key` (not null); 0: there is
+    /// none.
     #[inline]
     pub(crate) fn of(&self, key: *const c_void) -> usize {
         for caller in &self.callers {
@@ -118,7 +119,7 @@ impl<const CALLERS: usize> Function<CALLERS> {
         }
     }
 
-    /// The function of a runtime that is not even loaded. When a program is linked with this
+    /// Loads the function of a runtime that is not loaded yet. When a program is linked with this
     /// library, the linker finds the names here, and may leave the runtime out.
     fn load(&self) -> usize {
         let name = self.name.to_bytes();
@@ -145,8 +146,8 @@ impl<const CALLERS: usize> Function<CALLERS> {
         0
     }
 
-    /// The same as [`of_anybody`](Function::of_anybody), for a function that was called: it is
-    /// somewhere.
+    /// As [`of_anybody`](Function::of_anybody), for a function that was called and therefore
+    /// exists.
     pub(crate) fn called(&self, part: &[u8]) -> usize {
         let found = self.of_anybody(part);
         let loaded = if found == 0 { self.load() } else { found };
@@ -160,7 +161,7 @@ impl<const CALLERS: usize> Function<CALLERS> {
     }
 
     /// The function after ours, or of the first library with `part` in its path that has one, else
-    /// of the first that has one: for callers that give no address.
+    /// of the first library that has one. For callers that give no address.
     pub(crate) fn of_anybody(&self, part: &[u8]) -> usize {
         const NONE: usize = 1;
         let Some(known) = self.callers.first() else { return 0 };
@@ -203,8 +204,7 @@ impl<const CALLERS: usize> Function<CALLERS> {
         0
     }
 
-    /// Calls `act` with the function of every library that has one of its own, or the one after
-    /// ours.
+    /// Calls `act` with the function of every library that has its own, or with the one after ours.
     pub(crate) fn for_each(&self, part: &[u8], mut act: impl FnMut(usize)) {
         // SAFETY: the name ends with a zero byte.
         let next = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
@@ -221,7 +221,7 @@ impl<const CALLERS: usize> Function<CALLERS> {
         });
     }
 
-    /// It was called, and cannot be passed on: the program cannot go on.
+    /// Ends the program: the function was called, and the call cannot be passed on.
     #[cold]
     pub(crate) fn cannot_be_served(&self, why: &[u8]) -> ! {
         let remedy = b"; leave malleable = true and barrier = \"donate\" out for this program\n";
@@ -230,14 +230,14 @@ impl<const CALLERS: usize> Function<CALLERS> {
         unsafe { libc::abort() }
     }
 
-    /// There is no such function.
+    /// Ends the program: there is no such function.
     #[cold]
     pub(crate) fn is_lost(&self) -> ! {
         self.cannot_be_served(b"no runtime has it")
     }
 }
 
-/// A function that is none of this library.
+/// A function that is not this library's.
 fn not_ours(function: *mut c_void) -> usize {
     let own = base_of(&raw const OWN as *const c_void);
     if function.is_null() || base_of(function) == own { 0 } else { function as usize }
@@ -256,9 +256,9 @@ fn base_of(address: *const c_void) -> usize {
     }
 }
 
-/// The path of a library, copied: its own memory may go when the list is no longer locked.
+/// The path of a library, copied: its own memory may be freed when the list is no longer locked.
 struct Path {
-    /// How many fitting ones to pass over.
+    /// How many matching libraries to skip.
     skip: usize,
     part: *const [u8],
     text: [u8; 4096],
@@ -288,7 +288,7 @@ fn each_library(part: &[u8], mut act: impl FnMut(*mut c_void) -> bool) {
     }
 }
 
-/// Copies the path of a library, if it fits and is not to be passed over. Returns 1 then, else 0.
+/// Copies the path of a library, if it fits and is not to be skipped. Returns 1 then, else 0.
 ///
 /// # Safety
 /// `info` has to be an entry of `dl_iterate_phdr`, and `path` a [`Path`] that nothing else uses
@@ -308,7 +308,7 @@ unsafe extern "C" fn note_path(
     };
     // SAFETY: it lives as long as `each_library` runs.
     let part = unsafe { &*path.part };
-    // The program itself has no name here, and was looked into before.
+    // The program itself has no name here, and was searched before.
     if name.is_empty() || name.len() >= path.text.len() || !contains(name, part) {
         return 0;
     }
@@ -326,8 +326,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     part.is_empty() || text.windows(part.len()).any(|window| window == part)
 }
 
-/// The program's own executable: where it lies, and whether it has variables of its own for every
-/// thread.
+/// The program's own executable: where it lies, and whether it has thread-local variables.
 struct Executable {
     from: AtomicUsize,
     to: AtomicUsize,
@@ -340,9 +339,9 @@ static EXECUTABLE: Executable = Executable {
     has_thread_variables: AtomicUsize::new(0),
 };
 
-/// Whether the code at this address is the program's own and the program has variables for every
-/// thread: they may be OpenMP's `threadprivate`, which keep their values from region to region only
-/// among equally many threads.
+/// Whether the code at this address is the program's own and the program has thread-local
+/// variables. They may be OpenMP's `threadprivate`, which keep their values from region to region
+/// only with an equal number of threads.
 #[inline]
 pub(crate) fn may_be_thread_private(code: *const c_void) -> bool {
     if EXECUTABLE.to.load(Acquire) == 0 {
@@ -371,7 +370,7 @@ unsafe extern "C" fn note_executable(
     1
 }
 
-/// From where to where a library lies, and whether it has variables for every thread.
+/// The extent of a library, and whether it has thread-local variables.
 ///
 /// # Safety
 /// The entry has to be one of `dl_iterate_phdr`.
@@ -399,13 +398,13 @@ unsafe fn extent(info: *const libc::dl_phdr_info) -> (usize, usize, bool) {
     (from, to, has_thread_variables)
 }
 
-/// Looks for the library around an address.
+/// A search for the library around an address.
 struct Around {
     address: usize,
     found: Option<(usize, usize)>,
 }
 
-/// From where to where the library lies that an address belongs to.
+/// The extent of the library that an address belongs to.
 fn extent_around(address: *const c_void) -> Option<(usize, usize)> {
     let mut around = Around { address: address as usize, found: None };
     // SAFETY: the function is called with what it expects, while all of it lives.
@@ -413,7 +412,7 @@ fn extent_around(address: *const c_void) -> Option<(usize, usize)> {
     around.found
 }
 
-/// Notes where a library lies, if the address lies in it. Returns 1 then, else 0.
+/// Notes the extent of a library, if the address lies in it. Returns 1 then, else 0.
 ///
 /// # Safety
 /// `info` has to be an entry of `dl_iterate_phdr`, and `around` an [`Around`] that nothing else

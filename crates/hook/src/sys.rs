@@ -1,9 +1,10 @@
-//! System calls, as they may be made from inside a program that is not ours.
+//! System calls, as they may be made from inside a foreign program.
 //!
-//! They are made without the C library's functions of the same names. A thread can be cancelled in
-//! those functions. That would leave a lock held, and a cancellation cannot pass through Rust. The
-//! program may also have closed a descriptor (a daemon closes all that it does not know). The
-//! number may belong to a file of the program's own by now: [`Socket`] looks before it touches.
+//! They are made without the C library's functions of the same names, which are cancellation
+//! points. A cancelled thread would leave a lock held, and a cancellation cannot pass through Rust.
+//! The program may also have closed a descriptor (a daemon closes all that it does not know). The
+//! number may belong to a file of the program's own by now, so [`Socket`] checks it before each
+//! use.
 
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::mem::{MaybeUninit, size_of, zeroed};
@@ -15,7 +16,7 @@ use cosched_page::{Hello, Page, SIZE, ThreadTable};
 /// No descriptor.
 const NO_FILE: c_int = -1;
 
-/// Puts `errno` back when it goes.
+/// Restores `errno` when dropped.
 pub(crate) struct Errno(c_int);
 
 impl Errno {
@@ -79,7 +80,7 @@ pub(crate) fn cpus() -> c_int {
     count.max(1)
 }
 
-/// Says something on standard error, at once.
+/// Writes a message to standard error at once.
 pub(crate) fn complain(parts: &[&[u8]]) {
     for part in parts {
         // SAFETY: writes from memory that lives during the call.
@@ -87,7 +88,7 @@ pub(crate) fn complain(parts: &[&[u8]]) {
     }
 }
 
-/// Lets another thread run, which may hold what is wanted.
+/// Yields to another thread, which may hold what is needed.
 pub(crate) fn give_way() {
     // SAFETY: takes no arguments.
     unsafe { libc::syscall(libc::SYS_sched_yield) };
@@ -106,11 +107,11 @@ pub(crate) fn is_here(cpu: u16) -> bool {
     unsafe { libc::sched_getcpu() == c_int::from(cpu) }
 }
 
-/// Which CPUs a thread may use, as many as a kernel may have.
+/// The CPUs that a thread may use, as many as a kernel may have.
 type Mask = [u64; 128];
 
-/// Goes to the CPU on which the fewest are, of those that are counted, if there are two fewer than
-/// here. Says whether it went.
+/// Goes to the CPU with the fewest of the counted threads, if it has two fewer than this one.
+/// Returns whether it went.
 pub(crate) fn go_where_fewer_are(on: &[u8; 64]) -> bool {
     // SAFETY: takes no arguments.
     let here = unsafe { libc::sched_getcpu() } as usize;
@@ -119,11 +120,11 @@ pub(crate) fn go_where_fewer_are(on: &[u8; 64]) -> bool {
     siblings.saturating_sub(*others) >= 2 && go_to(least)
 }
 
-/// Goes to a CPU, and may run anywhere from there on; says whether it went. cosched is told on the
-/// page, since it may look at the mask meanwhile.
+/// Goes to a CPU, and may run anywhere from there on. Returns whether it went. cosched is told on
+/// the page, since it may look at the mask meanwhile.
 ///
-/// Only a thread goes that may use every CPU, so that the mask that is left, of every CPU, says
-/// what it said before, whatever becomes of its cpuset.
+/// Only a thread that may use every CPU goes. The mask that is left, of every CPU, is then equal to
+/// the original one, even if the cpuset changes.
 pub(crate) fn go_to(cpu: usize) -> bool {
     const EVERY: Mask = [u64::MAX; 128];
     let _errno = Errno::keep();
@@ -142,13 +143,13 @@ pub(crate) fn go_to(cpu: usize) -> bool {
     is_there
 }
 
-/// How many CPUs are there.
+/// How many CPUs are online.
 fn online() -> u32 {
     // SAFETY: a plain number.
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) as u32 }
 }
 
-/// Of the calling thread.
+/// The mask of the calling thread.
 fn mask() -> Option<Mask> {
     let mut mask: Mask = [0; 128];
     // SAFETY: the call writes a mask of this size, which lives during it.
@@ -163,7 +164,7 @@ fn set_mask(mask: &Mask) {
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), mask.as_ptr()) };
 }
 
-/// Sleeps until woken, if the lower half of the word is still `seen`; says whether it was woken.
+/// Sleeps until woken, if the lower half of the word is still `seen`. Returns whether it was woken.
 pub(crate) fn sleep_on(word: &AtomicU64, seen: u32) -> bool {
     let _errno = Errno::keep();
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
@@ -185,7 +186,7 @@ fn lower_half(word: &AtomicU64) -> *mut u32 {
     word.as_ptr().cast()
 }
 
-/// A variable that may be trusted: none, where the program has more rights than its user.
+/// A variable that can be trusted: none, where the program has more privileges than its user.
 pub(crate) fn variable(name: &CStr) -> Option<&'static [u8]> {
     // SAFETY: the C library declares it like this, but for a `const` in what it returns.
     unsafe extern "C" {
@@ -200,7 +201,7 @@ pub(crate) fn variable(name: &CStr) -> Option<&'static [u8]> {
     }
 }
 
-/// A connected socket: its number, and what file that was.
+/// A connected socket: its descriptor, and which file that was.
 #[derive(Clone, Copy)]
 pub(crate) struct Socket {
     pub(crate) fd: c_int,
@@ -208,7 +209,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Connects to the abstract name; only to the same user, or to root.
+    /// Connects to the abstract name, if the other end belongs to this user or to root.
     pub(crate) fn connect(name: &[u8]) -> Option<Socket> {
         // SAFETY: an all-zero address is one.
         let mut address: libc::sockaddr_un = unsafe { zeroed() };
@@ -239,12 +240,12 @@ impl Socket {
         Some(Socket { fd, inode: inode(fd)? })
     }
 
-    /// Whether the number still means this socket.
+    /// Whether the descriptor is still this socket.
     fn is_ours(self) -> bool {
         inode(self.fd) == Some(self.inode)
     }
 
-    /// Rings at the other end; says whether that is still there.
+    /// Sends a byte to the other end. Returns whether that is still there.
     pub(crate) fn ring(self) -> bool {
         // SAFETY: one byte that lives during the call.
         self.is_ours()
@@ -264,8 +265,8 @@ impl Socket {
             }
     }
 
-    /// Waits until something can be read, for so many milliseconds, whatever signals come
-    /// meanwhile; says whether the other end is still there.
+    /// Waits until something can be read, for so many milliseconds, whatever signals arrive
+    /// meanwhile. Returns whether the other end is still there.
     pub(crate) fn wait(self, milliseconds: u64) -> bool {
         let until = now().saturating_add(milliseconds);
         let mut left = milliseconds;
@@ -298,7 +299,7 @@ impl Socket {
         false
     }
 
-    /// Throws away what can be read.
+    /// Discards what can be read.
     pub(crate) fn drain(self) {
         let mut bytes = [0u8; 16];
         for _ in 0..16 {
@@ -321,19 +322,19 @@ impl Socket {
         }
     }
 
-    /// Closes it, unless the number means something else by now.
+    /// Closes it, unless the descriptor is another file by now.
     pub(crate) fn close(self) {
         if self.is_ours() {
             close(self.fd);
         }
     }
 
-    /// Takes the page that cosched sends first, and the table of threads, if one comes along.
-    /// `None`: what came is none.
+    /// Receives the page that cosched sends first, and the table of threads, if one comes along.
+    /// `None`: the message is not valid.
     pub(crate) fn page(self) -> Option<(&'static Page, Option<&'static ThreadTable>)> {
         const MOST: usize = 2;
         let mut message = [0u8; Hello::SIZE];
-        // Room for both descriptors; whatever more is sent, the kernel closes.
+        // Room for both descriptors; the kernel closes any others that are sent.
         let mut control: MaybeUninit<[u64; 8]> = MaybeUninit::zeroed();
         // SAFETY: an all-zero header is one; all that it points to lives during the calls. The
         // kernel fills in the control messages, which are walked with the C library's macros within
@@ -411,13 +412,12 @@ fn map_threads(table: c_int) -> Option<&'static ThreadTable> {
     }
 }
 
-/// Puts private zeros in the place of a page: a thread that is just looking at it finds that
-/// nothing holds.
+/// Replaces a page with private zeros: a thread that is just reading it finds that nothing holds.
 pub(crate) fn cover(page: *const Page) {
     cover_with_zeros(page.cast(), SIZE);
 }
 
-/// Puts private zeros in the place of the table of threads: nothing is known of any thread.
+/// Replaces the table of threads with private zeros: nothing is known of any thread.
 pub(crate) fn cover_threads(table: *const ThreadTable) {
     cover_with_zeros(table.cast(), ThreadTable::SIZE);
 }
@@ -436,7 +436,8 @@ fn close(fd: c_int) {
     unsafe { libc::syscall(libc::SYS_close, fd) };
 }
 
-/// Low numbers are left to the program, which may count on getting the next ones.
+/// Moves a descriptor up: low numbers are left to the program, which may rely on getting the next
+/// ones.
 fn out_of_the_way(fd: c_int) -> c_int {
     const HIGH: c_int = 700;
     // SAFETY: plain numbers.
@@ -448,7 +449,7 @@ fn out_of_the_way(fd: c_int) -> c_int {
     high
 }
 
-/// Whether the other end is this user's, or root's.
+/// Whether the other end belongs to this user, or to root.
 fn is_trusted(fd: c_int) -> bool {
     // SAFETY: all-zero credentials are some; the call writes at most as many bytes as it is told.
     unsafe {

@@ -1,4 +1,4 @@
-//! Programs whose barriers are ours check themselves: POSIX' and OpenMP's, under every way to wait.
+//! Programs with replaced barriers check themselves: POSIX' and OpenMP's, under every way to wait.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,12 +11,11 @@ use std::process::{Command, Output, Stdio};
 use cosched_page::Meetings;
 use support::{Host, Workshop, command, eventually, good, library};
 
-/// Every way, and how many threads spinning would still get through in time where there are two
-/// CPUs.
+/// Every way, and how many threads still finish in time with spinning on two CPUs.
 const WAYS: [(&str, &str); 5] =
     [("donate", "4"), ("block", "4"), ("spin-then-block", "4"), ("yield", "4"), ("spin", "2")];
 
-/// What counts the barriers that the runtimes are asked for.
+/// A library that counts the barriers of the runtimes.
 fn counter(workshop: &Workshop) -> PathBuf {
     workshop.compile("gcc", "passes.c", "passes.so", &["-shared", "-fPIC"]).unwrap()
 }
@@ -43,7 +42,7 @@ fn waits(workshop: &Workshop) -> PathBuf {
 }
 
 #[test]
-fn nobody_passes_a_barrier_of_posix_before_all_have_arrived_whatever_the_way() {
+fn no_thread_passes_a_posix_barrier_before_all_have_arrived() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     for (way, threads) in WAYS {
@@ -57,7 +56,7 @@ fn nobody_passes_a_barrier_of_posix_before_all_have_arrived_whatever_the_way() {
 }
 
 #[test]
-fn a_barrier_may_be_destroyed_and_its_memory_freed_as_soon_as_a_thread_has_passed() {
+fn a_barrier_may_be_freed_once_a_thread_has_passed() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     for (way, threads) in WAYS {
@@ -66,7 +65,7 @@ fn a_barrier_may_be_destroyed_and_its_memory_freed_as_soon_as_a_thread_has_passe
 }
 
 #[test]
-fn barriers_of_others_and_those_without_a_place_stay_the_c_librarys() {
+fn unknown_barriers_stay_the_c_librarys() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     run(&program, &["others", "3", "20"], &counter, Some("donate"));
@@ -79,9 +78,9 @@ fn without_cosched_barriers_are_the_c_librarys() {
     run(&program, &["plain", "3", "20", "120"], &counter, None);
 }
 
-/// With a door, but no table: nothing is known of any thread.
+/// With a hook server but without a table: nothing is known of any thread.
 #[test]
-fn barriers_are_ours_where_cosched_says_so_and_nowhere_else() {
+fn barriers_are_replaced_only_where_cosched_says_so() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     let preload = format!("{}:{}", library().display(), counter.display());
@@ -92,9 +91,9 @@ fn barriers_are_ours_where_cosched_says_so_and_nowhere_else() {
     }
 }
 
-/// 100 threads: some share a line, and some have no seat.
+/// 100 threads: some share a cache line, and some have no seat.
 #[test]
-fn cosched_hears_how_often_threads_have_met_and_how_each_wait_ended_whatever_the_way() {
+fn cosched_gets_barrier_statistics_with_every_way_of_waiting() {
     let workshop = Workshop::new();
     let program = waits(&workshop);
     for (threads, way) in [("3", None), ("100", None), ("3", Some("block")), ("3", Some("yield"))] {
@@ -137,18 +136,18 @@ fn barriers_go_on_when_cosched_is_gone() {
 }
 
 #[test]
-fn ten_thousand_rounds_of_threads_that_stumble_lose_no_wake_up() {
+fn ten_thousand_rounds_with_random_delays_lose_no_wake_up() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     for (way, threads) in WAYS {
-        // Who spins through a stop of another keeps that one's CPU.
+        // A thread that spins while another is stopped keeps the other one's CPU.
         let rounds = if way == "spin" { "500" } else { "10000" };
         eprintln!("{way}");
         run(&program, &["stress", threads, rounds, "0"], &counter, Some(way));
     }
 }
 
-/// The runtime of gcc's sanitizer for threads; `None`, and says so: it does not work here.
+/// The runtime of gcc's thread sanitizer; `None`, with a message: it does not work here.
 fn sanitizer(program: &Path) -> Option<PathBuf> {
     let found = Command::new("gcc").arg("-print-file-name=libtsan.so").output().ok()?;
     let found = PathBuf::from(String::from_utf8(found.stdout).ok()?.trim());
@@ -163,11 +162,11 @@ fn sanitizer(program: &Path) -> Option<PathBuf> {
     None
 }
 
-/// The sanitizer has a `pthread_barrier_wait` of its own. It notes which threads come and go, and
-/// calls the next one: ours, if the sanitizer comes first. If ours let a thread pass too early,
-/// that thread would read what, as far as the sanitizer knows, no thread has written yet.
+/// The sanitizer has its own `pthread_barrier_wait`. It notes which threads come and go, and calls
+/// the next one: ours, if the sanitizer comes first. If ours let a thread pass too early, that
+/// thread would read what, as far as the sanitizer knows, no thread has written yet.
 #[test]
-fn the_sanitizer_for_threads_finds_nothing_behind_our_barrier_and_what_is_before_it() {
+fn the_thread_sanitizer_finds_no_race_at_our_barrier() {
     let workshop = Workshop::new();
     let with = ["-pthread", "-fsanitize=thread"];
     let program = workshop.compile("gcc", "waits.c", "sanitized", &with).unwrap();
@@ -182,7 +181,8 @@ fn the_sanitizer_for_threads_finds_nothing_behind_our_barrier_and_what_is_before
     assert!(!output.status.success() && said.contains("data race"), "{said}");
 }
 
-/// The program with every kind of barrier, and whether barriers are ours to its end.
+/// Runs the program with every kind of barrier, and checks whether barriers are replaced to its
+/// end.
 fn openmp(program: &Path, counter: &Path) {
     for (way, threads) in WAYS {
         for (kind, rounds, ours) in [

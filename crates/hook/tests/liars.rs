@@ -1,5 +1,5 @@
-//! What says that it is cosched and is not: a program takes nothing from it, and goes on with what
-//! it wants.
+//! A process that falsely says that it is cosched: a program accepts nothing from it, and continues
+//! with the threads that it requests.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ fn memory(size: u64, sealed: bool, words: &[u64]) -> OwnedFd {
     memory
 }
 
-/// Sends this to the first that connects, and keeps the connection until the program has ended.
+/// Sends this to the first client, and keeps the connection until the program has ended.
 fn host(name: &str, hello: Vec<u8>, files: Vec<OwnedFd>) -> OwnedFd {
     let kind = SocketType::SEQPACKET;
     let listener = socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
@@ -53,7 +53,7 @@ fn host(name: &str, hello: Vec<u8>, files: Vec<OwnedFd>) -> OwnedFd {
 }
 
 #[test]
-fn a_program_takes_nothing_from_what_only_says_that_it_is_cosched() {
+fn a_program_accepts_nothing_from_a_false_cosched() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("regions.c") else { return };
     let hello = Hello::default().bytes().to_vec();
@@ -84,9 +84,9 @@ fn a_program_takes_nothing_from_what_only_says_that_it_is_cosched() {
         command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", &name);
         assert_eq!(good(command.output().unwrap()), "4 4 4 sum 1501500\n", "case {i}");
     }
-    // The same with nothing wrong is taken: the cases above were refused for what is wrong with
-    // them. It is also taken where a table of threads is promised and missing, or a file that could
-    // be cut.
+    // A message with nothing wrong is accepted: the cases above were refused for their faults. It
+    // is also accepted where a table of threads is promised and missing, or is a file that could be
+    // cut.
     let promised = Hello { threads: true }.bytes().to_vec();
     let file = memory(ThreadTable::SIZE as u64, true, &[]);
     let fine = [(hello, None), (promised.clone(), None), (promised, Some(file))];

@@ -1,4 +1,4 @@
-//! Programs that are given fewer threads than they want check themselves.
+//! Programs that get fewer threads than they request check themselves.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,13 +16,13 @@ fn regions(threads: u16) -> String {
     format!("{threads} {threads} {threads} sum 1501500\n")
 }
 
-/// The same without what languages put between.
+/// The text without what languages put between.
 fn tidied(text: String) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ") + "\n"
 }
 
 #[test]
-fn the_example_in_c_gets_what_is_granted_and_without_cosched_what_it_wants() {
+fn the_c_example_gets_its_limit_or_without_cosched_its_request() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("regions.c") else { return };
     let host = Host::granting(2);
@@ -33,7 +33,7 @@ fn the_example_in_c_gets_what_is_granted_and_without_cosched_what_it_wants() {
 }
 
 #[test]
-fn the_example_in_fortran_gets_what_is_granted() {
+fn the_fortran_example_gets_its_thread_limit() {
     let workshop = Workshop::new();
     let with = ["-fopenmp", "-lcosched_hook"];
     let Some(program) = workshop.compile("gfortran", "regions.f90", "program", &with) else {
@@ -46,7 +46,7 @@ fn the_example_in_fortran_gets_what_is_granted() {
 }
 
 #[test]
-fn the_example_in_python_gets_what_is_granted() {
+fn the_python_example_gets_its_thread_limit() {
     let python = Path::new("/usr/bin/python3");
     if !python.exists() {
         eprintln!("skipped: there is no {}", python.display());
@@ -60,7 +60,7 @@ fn the_example_in_python_gets_what_is_granted() {
     assert_eq!(run(python, &arguments, None), regions(4));
 }
 
-/// The program checks itself, with regions that want four threads.
+/// The program checks itself, with regions that request four threads.
 fn keeps_its_meaning_under_any_grant(program: &Path) {
     for granted in 1..=5 {
         let host = Host::granting(granted);
@@ -72,21 +72,21 @@ fn keeps_its_meaning_under_any_grant(program: &Path) {
 }
 
 #[test]
-fn every_kind_of_region_of_gccs_openmp_keeps_its_meaning_under_any_grant() {
+fn regions_of_gccs_openmp_keep_their_meaning_under_any_limit() {
     let workshop = Workshop::new();
     let Some(program) = workshop.openmp("openmp.c", &[]) else { return };
     keeps_its_meaning_under_any_grant(&program);
 }
 
 #[test]
-fn every_kind_of_region_of_llvms_openmp_keeps_its_meaning_under_any_grant() {
+fn regions_of_llvms_openmp_keep_their_meaning_under_any_limit() {
     let workshop = Workshop::new();
     let Some(program) = workshop.llvm("openmp.c") else { return };
     keeps_its_meaning_under_any_grant(&program);
 }
 
 #[test]
-fn llvms_openmp_tells_of_barriers_unless_another_tool_is_there() {
+fn llvms_openmp_reports_barriers_unless_another_tool_is_there() {
     let workshop = Workshop::new();
     let Some(program) = workshop.llvm("rounds.c") else { return };
     let host = Host::granting(2);
@@ -98,15 +98,17 @@ fn llvms_openmp_tells_of_barriers_unless_another_tool_is_there() {
     assert_eq!(host.met().seen, 150, "another tool comes first");
     let host = Host::granting(1);
     run(&program, &["50"], Some(&host));
-    assert_eq!(host.met().seen, 0, "one thread waits for nobody");
+    assert_eq!(host.met().seen, 0, "a single thread waits for no other");
     let host = Host::donating();
     run(&program, &["50"], Some(&host));
     eventually("the barriers", || host.met().barriers == 150);
     assert_eq!(host.met().seen, 0, "they are ours");
 }
 
+/// The linker found the names of the OpenMP runtime in our library, and left out the runtime
+/// itself.
 #[test]
-fn a_program_for_which_the_linker_found_the_runtimes_names_in_the_library_alone_has_its_runtime() {
+fn a_program_linked_only_to_the_hook_library_has_its_runtime() {
     let workshop = Workshop::new();
     let with = ["-fopenmp", "-Wl,--as-needed", "-lcosched_hook"];
     let Some(program) = workshop.compile("gcc", "bare.c", "program", &with) else { return };
@@ -115,7 +117,7 @@ fn a_program_for_which_the_linker_found_the_runtimes_names_in_the_library_alone_
 }
 
 #[test]
-fn what_threads_keep_from_region_to_region_stays() {
+fn thread_private_data_stays_from_region_to_region() {
     let workshop = Workshop::new();
     let Some(program) = workshop.openmp("threadprivate.c", &[]) else { return };
     let host = Host::granting(2);
@@ -124,7 +126,7 @@ fn what_threads_keep_from_region_to_region_stays() {
 }
 
 #[test]
-fn a_library_that_is_opened_later_with_a_runtime_of_its_own_is_served_by_that() {
+fn a_plugin_with_its_own_runtime_is_served_by_that_runtime() {
     let workshop = Workshop::new();
     let Some(opens) = workshop.compile("gcc", "opens.c", "opens", &[]) else { return };
     let shared = ["-fopenmp", "-shared", "-fPIC"];
@@ -137,7 +139,7 @@ fn a_library_that_is_opened_later_with_a_runtime_of_its_own_is_served_by_that() 
 }
 
 #[test]
-fn a_library_with_many_regions_is_looked_for_once() {
+fn the_runtime_of_a_library_is_looked_up_once() {
     let workshop = Workshop::new();
     let Some(counts) = workshop.compile("gcc", "counts.c", "counts", &["-rdynamic"]) else {
         return;
@@ -148,7 +150,7 @@ fn a_library_with_many_regions_is_looked_for_once() {
 }
 
 #[test]
-fn products_of_openblas_work_with_what_is_granted_and_its_number_stays_the_programs() {
+fn openblas_uses_the_thread_limit_and_keeps_the_programs_count() {
     let workshop = Workshop::new();
     let Some(opens) = workshop.compile("gcc", "opens.c", "opens", &[]) else { return };
     let shared = ["-shared", "-fPIC"];
@@ -161,7 +163,7 @@ fn products_of_openblas_work_with_what_is_granted_and_its_number_stays_the_progr
     run(&opens, &[above, "multiply", "2"], Some(&host));
     assert!(host.asked().contains(&(4, true)));
     run(&opens, &[above, "multiply", "4"], None);
-    // What the parent's other threads were at is not the child's.
+    // The work of the parent's other threads is not the child's.
     run(&opens, &[above, "multiply_in_child", "2"], Some(&host));
 }
 
@@ -176,7 +178,7 @@ fn a_child_of_a_fork_asks_for_itself() {
 }
 
 #[test]
-fn signals_do_not_keep_a_program_from_being_let_in() {
+fn signals_do_not_interrupt_the_connection_to_cosched() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("lives.c") else { return };
     // Late by many signals, and by less than a program waits.
@@ -184,14 +186,14 @@ fn signals_do_not_keep_a_program_from_being_let_in() {
 }
 
 #[test]
-fn a_program_that_closes_every_file_keeps_those_that_it_opens_then() {
+fn a_program_that_closes_all_files_keeps_those_it_opens_later() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("lives.c") else { return };
     run(&program, &["files", "2"], Some(&Host::granting(2)));
 }
 
 #[test]
-fn when_cosched_is_gone_every_region_has_what_it_wants() {
+fn every_region_gets_its_request_when_cosched_is_gone() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("lives.c") else { return };
     let host = Host::granting(2);
@@ -205,7 +207,7 @@ fn when_cosched_is_gone_every_region_has_what_it_wants() {
 }
 
 #[test]
-fn a_library_that_comes_and_goes_leaves_nothing_open() {
+fn a_library_loaded_and_unloaded_leaves_nothing_open() {
     let workshop = Workshop::new();
     let Some(program) = workshop.compile("gcc", "lives.c", "lives", &["-ldl", "-lcosched_hook"])
     else {
@@ -219,7 +221,7 @@ fn a_library_that_comes_and_goes_leaves_nothing_open() {
 }
 
 #[test]
-fn a_door_that_is_not_there_costs_a_program_nothing_but_the_asking() {
+fn a_missing_hook_server_does_not_affect_a_program() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("regions.c") else { return };
     for door in ["", "cosched-nobody", &"x".repeat(500)] {

@@ -1,10 +1,10 @@
-//! The protocol of the barrier under the orders of steps that a model checker tries, with a model
-//! of the futex.
+//! The protocol of the barrier under the schedules that a model checker tries, with a model of the
+//! futex.
 //!
-//! shuttle runs the threads of a test as coroutines. It chooses at every step of an atomic word,
-//! lock or condition which of them goes on: at random, at random with few preemptions, and for the
-//! smallest case one order after the other. A state that no thread can leave again is found as a
-//! deadlock. shuttle knows one order of all steps only; `protocol` says why that leaves out nothing
+//! shuttle runs the threads of a test as coroutines. At every step of an atomic word, lock or
+//! condition it chooses the next thread: at random, at random with few preemptions, and for the
+//! smallest case one schedule after the other. A state that no thread can leave is found as a
+//! deadlock. shuttle knows only one order of all steps; `protocol` says why that leaves out nothing
 //! here.
 
 #![allow(dead_code, clippy::unwrap_used)]
@@ -51,7 +51,7 @@ struct World {
     clock: AtomicUsize,
     /// How often threads have passed, by how.
     passed: [AtomicUsize; 5],
-    /// Whether a sleeper's word is looked at, as the kernel does.
+    /// Whether the word of a sleeper is compared, as the kernel does.
     compares: bool,
     /// Whether the clock jumps, signals come, and what is known of threads is random.
     is_wild: bool,
@@ -159,7 +159,7 @@ fn results<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// All threads meet so many times; each time all have arrived and one is the last.
+/// All threads meet so many times. Each time, all have arrived, and one is the last.
 fn meet(case: &Case, threads: usize, rounds: usize) {
     let counts = || case.world.passed.each_ref().map(|count| count.load(SeqCst));
     let before = counts();
@@ -185,15 +185,15 @@ fn meet(case: &Case, threads: usize, rounds: usize) {
     assert_eq!(all, threads * rounds, "and each thread in it");
 }
 
-/// Runs a test in the orders that a scheduler chooses.
+/// Runs a test in the schedules that a scheduler chooses.
 fn run(orders: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
     let mut config = Config::new();
-    // A barrier is large, more so in the checker.
+    // A barrier is large, and larger in the checker.
     config.stack_size = 1 << 18;
     Runner::new(orders, config).run(test);
 }
 
-/// Tries orders of steps for every way.
+/// Tries schedules for every way.
 fn check(test: impl Fn(Way) + Clone + Send + Sync + 'static) {
     for way in WAYS {
         let (at_random, with_few) = (test.clone(), test.clone());
@@ -203,25 +203,25 @@ fn check(test: impl Fn(Way) + Clone + Send + Sync + 'static) {
 }
 
 #[test]
-fn nobody_passes_before_all_have_arrived_and_nobody_sleeps_for_ever() {
+fn threads_pass_after_all_have_arrived_and_none_sleeps_for_ever() {
     check(|way| meet(&Case::new(way, true, true), 3, 3));
 }
 
 #[test]
-fn two_threads_that_sleep_at_once_meet_in_the_first_20000_orders_of_steps_one_by_one() {
+fn two_sleeping_threads_meet_in_the_first_20000_schedules() {
     let orders = DfsScheduler::new(Some(20_000), false);
     run(orders, || meet(&Case::new(Way::Block, true, false), 2, 1));
 }
 
-/// The checker finds what it is there for.
+/// The checker finds the error that it exists for.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn a_kernel_that_did_not_look_at_the_word_again_would_lose_a_wake_up() {
+fn a_futex_without_its_check_loses_a_wake_up() {
     run(RandomScheduler::new(10_000), || meet(&Case::new(Way::Block, false, true), 2, 2));
 }
 
 #[test]
-fn more_threads_than_meet_pass_in_groups_whichever_round_ends_first() {
+fn surplus_threads_pass_in_groups_whichever_round_ends_first() {
     check(|way| {
         let case = Case::new(way, true, true);
         let passed = results(case.start(6, |case, tid| case.pass(2, tid, &Cell::new(0))));
@@ -231,7 +231,7 @@ fn more_threads_than_meet_pass_in_groups_whichever_round_ends_first() {
 }
 
 #[test]
-fn the_last_may_make_another_barrier_of_it_while_others_are_on_their_way_out() {
+fn the_last_thread_may_reinitialise_while_others_leave() {
     check(|way| {
         let case = Case::new(way, true, true);
         let (tell, told) = channel();
@@ -257,7 +257,7 @@ fn the_last_may_make_another_barrier_of_it_while_others_are_on_their_way_out() {
 }
 
 #[test]
-fn all_threads_of_a_round_meet_or_none_when_a_barrier_is_shut() {
+fn all_threads_of_a_round_meet_or_none_when_it_is_shut() {
     const ROUNDS: usize = 3;
     check(|way| {
         let case = Case::new(way, true, true);

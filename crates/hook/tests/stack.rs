@@ -10,8 +10,8 @@ use std::sync::atomic;
 
 use stack::{FEW, Stack, TRY};
 
-/// Two threads: whether they are behind each other, the round, the time, and how often they went
-/// apart and came back.
+/// Two threads: whether they share a CPU, the round, the time, and how often they separated and
+/// came back.
 struct Pair {
     stack: Stack,
     together: bool,
@@ -26,7 +26,7 @@ impl Pair {
         Pair { stack: Stack::new(), together: true, round: 0, now: 1, went: 0, came_back: 0 }
     }
 
-    /// So many rounds, which take so long where they are behind each other and where they are
+    /// Passes so many rounds, with their duration where the threads share a CPU and where they are
     /// apart.
     fn meet(&mut self, rounds: u64, behind: u64, apart: u64) {
         for _ in 0..rounds {
@@ -41,8 +41,9 @@ impl Pair {
     }
 }
 
+/// After the kernel has put them on one CPU, they soon move apart again.
 #[test]
-fn they_stay_apart_where_rounds_are_quicker_then_and_go_again_soon_when_they_are_together_again() {
+fn threads_stay_apart_where_that_is_faster() {
     let mut pair = Pair::new();
     for times in 1..10 {
         pair.meet(100_000, 40_000, 30_000);
@@ -59,8 +60,9 @@ fn they_stay_apart_where_rounds_are_quicker_then_and_go_again_soon_when_they_are
     }
 }
 
+/// Trying costs less than 2% of the time.
 #[test]
-fn they_come_back_where_rounds_take_longer_then_and_hardly_any_time_is_lost_by_trying() {
+fn threads_come_back_where_being_apart_is_slower() {
     for apart in [45_000, 100_000, 4_000_000] {
         let mut pair = Pair::new();
         pair.meet(2_000_000, 40_000, apart);
@@ -72,7 +74,7 @@ fn they_come_back_where_rounds_take_longer_then_and_hardly_any_time_is_lost_by_t
 }
 
 #[test]
-fn nobody_comes_back_before_a_try_is_over() {
+fn no_thread_comes_back_before_a_try_is_over() {
     let mut pair = Pair::new();
     pair.meet(FEW, 40_000, 0);
     let began = pair.now;
@@ -83,7 +85,7 @@ fn nobody_comes_back_before_a_try_is_over() {
 }
 
 #[test]
-fn where_there_is_nowhere_to_go_it_is_asked_less_and_less() {
+fn requests_get_rarer_where_there_is_no_other_cpu() {
     let stack = Stack::new();
     let mut asked = 0;
     for round in 0..100_000 {

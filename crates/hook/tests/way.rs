@@ -15,7 +15,7 @@ fn donating(spent: u64, laggards: Laggards) -> Act {
 }
 
 #[test]
-fn a_waiter_leaves_its_cpu_at_once_where_that_may_help_a_laggard_or_none_can_be_helped() {
+fn a_waiter_sleeps_for_laggards_queued_here_or_blocked() {
     for laggards in [Laggards::QueuedHere, Laggards::Blocked] {
         assert_eq!(donating(0, laggards), Act::Sleep, "{laggards:?}");
     }
@@ -27,21 +27,21 @@ fn a_waiter_leaves_its_cpu_at_once_where_that_may_help_a_laggard_or_none_can_be_
 }
 
 #[test]
-fn a_waiter_gives_way_where_only_threads_of_its_program_come_next_and_not_for_ever() {
+fn a_waiter_yields_to_its_own_program_for_a_limited_time() {
     assert_eq!(donating(PATIENCE.running - 1, Laggards::NextHere), Act::GiveWay);
     assert_eq!(donating(PATIENCE.running, Laggards::NextHere), Act::Sleep);
     assert!(Laggards::NextHere > Laggards::Blocked, "it can be helped");
 }
 
 #[test]
-fn only_ways_that_learn_take_fewer_first_looks() {
+fn only_learning_ways_take_fewer_first_samples() {
     let looks = |way: Way| way.first_looks(3, 64);
     assert_eq!([Way::Donate, Way::Spread].map(looks), [3, 3]);
     assert_eq!([Way::Spin, Way::SpinThenBlock, Way::Block, Way::Yield].map(looks), [64, 64, 1, 1]);
 }
 
 #[test]
-fn a_waiter_looks_on_for_longer_while_every_laggard_runs_and_never_for_ever() {
+fn a_waiter_spins_longer_while_laggards_run_but_not_for_ever() {
     for laggards in [Laggards::Unknown, Laggards::WokenElsewhere, Laggards::QueuedElsewhere] {
         assert_eq!(donating(PATIENCE.unknown - 1, laggards), Act::LookOn);
         assert_eq!(donating(PATIENCE.unknown, laggards), Act::Sleep);
@@ -51,7 +51,7 @@ fn a_waiter_looks_on_for_longer_while_every_laggard_runs_and_never_for_ever() {
 }
 
 #[test]
-fn threads_that_spread_move_where_a_laggard_is_queued_and_leave_one_that_was_woken_alone() {
+fn spreading_threads_move_for_queued_laggards_only() {
     let does = |laggards| Way::Spread.act(0, PATIENCE, || laggards);
     assert_eq!(does(Laggards::QueuedHere), Act::Spread);
     assert_eq!(does(Laggards::QueuedElsewhere), Act::Join);
@@ -60,14 +60,14 @@ fn threads_that_spread_move_where_a_laggard_is_queued_and_leave_one_that_was_wok
 }
 
 #[test]
-fn the_laggard_that_can_be_helped_counts_more_than_one_that_cannot() {
+fn a_laggard_that_can_be_helped_counts_more() {
     let order = [Laggards::QueuedElsewhere, Laggards::QueuedHere, Laggards::Run, Laggards::Blocked];
     assert_eq!(order.into_iter().max(), Some(Laggards::QueuedHere));
     assert_eq!([Laggards::Unknown, Laggards::Run].into_iter().max(), Some(Laggards::Unknown));
 }
 
 #[test]
-fn the_other_ways_ask_nobody() {
+fn ways_without_donation_ask_for_no_laggards() {
     let nobody = || -> Laggards { unreachable!("asked for laggards") };
     assert_eq!(Way::Spin.act(u64::MAX, PATIENCE, nobody), Act::LookOn);
     assert_eq!(Way::Block.act(0, PATIENCE, nobody), Act::Sleep);

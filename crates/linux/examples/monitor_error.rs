@@ -1,7 +1,7 @@
 //! How far are the estimates from `/proc` from what the kernel itself says?
 //!
-//! Both monitors look at the same program at the same time, in intervals of a second, as `faithful`
-//! does. The table has the means over the intervals, and of lock contention the largest difference
+//! Both monitors observe the same program at the same time, in intervals of a second, as `faithful`
+//! does. The table has the means over the intervals, and for lock contention the largest difference
 //! in any interval.
 //!
 //! ```text
@@ -33,9 +33,9 @@ const PROGRAMS: [(&str, &str); 9] = [
 ];
 /// Threads per CPU.
 const LOADS: [usize; 2] = [2, 4];
-/// Work for far longer than the monitor looks.
+/// Work for far longer than the monitors observe.
 const WORK: &str = "--work 100000";
-/// Until all threads are there and at work.
+/// Until all threads are started and working.
 const START: Duration = Duration::from_millis(500);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -75,7 +75,7 @@ impl Drop for Ended {
     }
 }
 
-/// What both monitors say of each interval: the kernel's, then the sampled one's.
+/// The figures of both monitors for each interval: the kernel's, then the sampled one's.
 fn both(pid: i32, intervals: u32) -> Result<Vec<[ProgramUse; 2]>, Box<dyn Error>> {
     let (proc, clock) = (Proc::default(), Clock::start());
     let mut monitors = [Monitor::Kernel(Kernel::open(&proc)?), Monitor::sampled(&proc)];

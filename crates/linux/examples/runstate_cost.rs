@@ -1,5 +1,5 @@
-//! What does a context switch cost more while run states are written down? And what does one look
-//! cost without them?
+//! How much more does a context switch cost while run states are written down? And what does one
+//! sample cost without them?
 //!
 //! Two threads on one CPU wake each other through a socket, so each of their turns is one switch
 //! and one wake-up. Rounds of three kinds are interleaved. In the first kind, nothing is attached.
@@ -7,7 +7,7 @@
 //! nearly all threads of a machine. In the third, they are attached and the threads are members.
 //! The output gives medians over rounds, and quartiles. Each round with the programs attached is
 //! compared with nothing attached in the same round. After that come the ways in which a process
-//! can ask for a thread's state without the kernel's help: each is one look at one thread.
+//! can read a thread's state without the kernel's help: each is one sample of one thread.
 //!
 //! ```text
 //! cargo run --release -p cosched-linux --example runstate_cost [ROUNDS]
@@ -25,7 +25,7 @@ use cosched_linux::affinity;
 use cosched_linux::procfs::Proc;
 use cosched_linux::runstate::RunStates;
 
-/// Of one thread, in one round.
+/// Turns of one thread, in one round.
 const TURNS: u32 = 20_000;
 const LOOKS: u32 = 2_000;
 
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if round < rounds { strangers.push(more) } else { members.push(more) }
     }
     println!("one switch and one wake-up, nothing attached: {}", told(before));
-    println!("more for who is not a member: {}", told(strangers));
+    println!("more for threads that are not members: {}", told(strangers));
     println!("more for a member: {}", told(members));
     states.rest();
 
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What a switch and a wake-up cost in one round, nanoseconds.
+/// The cost of a switch and a wake-up in one round, nanoseconds.
 fn turn() -> Result<u64, Box<dyn std::error::Error>> {
     let (mut here, mut there) = UnixStream::pair()?;
     let echo = std::thread::spawn(move || {
@@ -79,14 +79,14 @@ fn turn() -> Result<u64, Box<dyn std::error::Error>> {
         here.write_all(&[1])?;
         here.read_exact(&mut [0])?;
     }
-    // Each turn has two.
+    // Each turn has two of them.
     let cost = (began.elapsed() / (2 * TURNS)).as_nanos() as u64;
     drop(here);
     echo.join().expect("it does not panic");
     Ok(cost)
 }
 
-/// What one look costs, by rounds, nanoseconds.
+/// The cost of one sample, by rounds, nanoseconds.
 fn looks(rounds: usize, look: impl Fn()) -> Vec<i64> {
     let round = |_| {
         let began = Instant::now();

@@ -1,8 +1,8 @@
-//! What must a switch between two gangs cost? The evidence for what cosched could use at least.
+//! What must a switch between two gangs cost? The lower bound for cosched's own cost.
 //!
 //! Two programs of spinning processes, one per CPU, each in a cgroup of version 2, take turns of
 //! 100 ms; a bare loop freezes the one, sleeps until it has stopped, and thaws the other. It
-//! decides nothing and books nothing. Its CPU time per switch is the least that any scheduler pays
+//! decides nothing and accounts nothing. Its CPU time per switch is the minimum for any scheduler
 //! that sleeps, freezes and thaws by cgroup.
 //!
 //! ```text
@@ -69,13 +69,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What this thread has used.
+/// The CPU time of this thread.
 fn cpu_time() -> Nanos {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     Nanos(used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64)
 }
 
-/// Spinning processes in a cgroup, which end with it when this is dropped.
+/// Spinning processes in a cgroup, which are killed when this is dropped.
 struct Program {
     dir: Dir,
     switch: FreezeSwitch,
@@ -98,7 +98,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Each step is tried whatever became of the others.
+        // Each step is tried even if an earlier one failed.
         let _ = self.switch.thaw();
         for spinner in &mut self.spinners {
             let _ = spinner.kill().and_then(|()| spinner.wait());

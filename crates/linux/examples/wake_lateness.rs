@@ -3,8 +3,8 @@
 //!
 //! Spinning processes fill every CPU (two each, or as many as the first argument says). This
 //! process sleeps for 5 ms again and again, as cosched does between quanta, in several scheduling
-//! settings, interleaved round by round. Settings that need a right which is missing are left out
-//! and said so.
+//! settings, interleaved round by round. Settings without the needed permission are left out, with
+//! a message.
 //!
 //! ```text
 //! cargo run --release -p cosched-linux --example wake_lateness [SPINNERS_PER_CPU [ROUNDS]]

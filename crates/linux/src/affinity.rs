@@ -1,8 +1,9 @@
 //! On which CPUs a thread may run: `sched_setaffinity` and `sched_getaffinity`.
 //!
-//! The kernel intersects what is set with the thread's cpuset and remembers only the result, so a
-//! mask should be read back where it matters; CPUs that are offline are left out of what is read
-//! ([`Seen`]). Nothing here intersects or saves masks: who may narrow whose mask is for the caller.
+//! The kernel intersects the mask that is set with the thread's cpuset and remembers only the
+//! result, so a mask should be read back where it matters. CPUs that are offline are missing in
+//! what is read ([`Seen`]). Nothing here intersects or saves masks: the caller decides which masks
+//! may be narrowed.
 
 mod seen;
 
@@ -30,7 +31,7 @@ pub enum AffinityError {
         /// Which thread.
         tid: i32,
     },
-    /// None of the wanted CPUs is there and in the thread's cpuset.
+    /// None of the requested CPUs is online and in the thread's cpuset.
     #[error(
         "thread {tid} may run on none of the wanted CPUs: they are offline or outside its cpuset"
     )]
@@ -38,10 +39,10 @@ pub enum AffinityError {
         /// Which thread.
         tid: i32,
     },
-    /// The kernel's masks are longer than ours.
+    /// The kernel's masks are longer than [`CpuSet`].
     #[error("this kernel has more than the {MAX_CPUS} CPUs that cosched supports")]
     TooManyCpus,
-    /// Something else.
+    /// Another error.
     #[error("cannot {action} the CPUs of thread {tid}: {errno}")]
     Other {
         /// What was tried, as a verb.
@@ -54,7 +55,7 @@ pub enum AffinityError {
 }
 
 impl From<AffinityError> for std::io::Error {
-    /// The system's own error, for callers that speak in those.
+    /// The system's own error, for callers that use those.
     fn from(error: AffinityError) -> std::io::Error {
         let errno = match error {
             AffinityError::Gone { .. } => Errno::SRCH,
@@ -95,7 +96,7 @@ pub fn set(tid: i32, cpus: &CpuSet) -> Result<(), AffinityError> {
     }
 }
 
-/// rustix' masks and ours hold the same CPUs.
+/// rustix' masks and [`CpuSet`] hold the same CPUs.
 const _: () = assert!(thread::CpuSet::MAX_CPU == MAX_CPUS);
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! A box into which another thread puts what users ask of a run, and a bell that wakes the
-//! scheduling thread for it.
+//! A box into which another thread puts what users request of a run, and an eventfd (the bell) that
+//! wakes the scheduling thread for it.
 //!
-//! Asking never waits, and nothing is answered here: the [undo log](crate::undo) shows when a
-//! request is done. The bell is an eventfd, so the scheduling thread sleeps on as long as nothing
-//! is asked.
+//! A request never waits, and is not answered here: the [undo log](crate::undo) shows when it is
+//! done. The scheduling thread sleeps as long as there is no request.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,17 +11,17 @@ use std::sync::Mutex;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// More than users ask for at once; what comes beyond is dropped.
+/// More than users request at once; any further request is dropped.
 const MOST: usize = 1024;
 
-/// What users ask for.
+/// What users request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Let go of the program that this process belongs to.
+    /// Detach the program that this process belongs to.
     Detach(i32),
 }
 
-/// The box.
+/// The box with requests.
 #[derive(Debug)]
 pub struct Asks {
     waiting: Mutex<VecDeque<Ask>>,
@@ -30,34 +29,34 @@ pub struct Asks {
 }
 
 impl Asks {
-    /// An empty one.
+    /// An empty box.
     ///
     /// # Errors
-    /// When no further file can be had.
+    /// When the process cannot open another file.
     pub fn new() -> io::Result<Asks> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Asks { waiting: Mutex::new(VecDeque::new()), bell })
     }
 
-    /// Puts something in.
+    /// Adds a request.
     pub fn put(&self, ask: Ask) {
         if let Ok(mut waiting) = self.waiting.lock() {
             if waiting.len() < MOST {
                 waiting.push_back(ask);
             }
         }
-        // It can only be refused while it rings already.
+        // The write can only fail while the bell rings already.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
-    /// Takes everything out, and stops the bell.
+    /// Takes all requests out, and stops the bell.
     pub fn take(&self) -> Vec<Ask> {
         let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
         self.waiting.lock().map(|mut waiting| waiting.drain(..).collect()).unwrap_or_default()
     }
 }
 
-/// Readable while something is in it.
+/// Readable while there is a request.
 impl AsFd for Asks {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
@@ -69,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_in_is_taken_out_once_in_its_order() {
+    fn requests_are_taken_once_and_in_order() {
         let asks = Asks::new().unwrap();
         asks.put(Ask::Detach(1));
         asks.put(Ask::Detach(2));

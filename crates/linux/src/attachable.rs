@@ -1,10 +1,11 @@
-//! Which running processes may be attached to: those that the caller may change and that no other
+//! Which running processes can be attached: those that the caller may change and that no other
 //! cosched has.
 //!
-//! Everything is refused that would not work or would hurt: processes that are gone, threads of the
-//! kernel, the first process of the machine (everything descends from it), cosched itself and what
-//! it descends from (it would schedule itself), processes of others without the right to change
-//! them, and whatever another cosched has in hand, since two of them would take each other's
+//! Everything is refused that would not work or would do harm: processes that are gone, kernel
+//! threads, and the first process of the machine (all others descend from it). cosched and its
+//! ancestors are refused, too (it would schedule itself), and so are processes of other users
+//! without the permission to change them. Processes of another cosched are refused, since each
+//! cosched would take the other's changes for original settings.
 //! changes for what they have found.
 
 use rustix::process::geteuid;
@@ -16,19 +17,19 @@ use crate::undo::Held;
 
 const CAP_SYS_NICE: u64 = 1 << 23;
 
-/// Why a process may not be attached to.
+/// Why a process cannot be attached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unattachable {
-    /// There is none.
+    /// There is no such process.
     #[error("there is no such process")]
     Gone,
     /// It belongs to the kernel.
     #[error("it is a thread of the kernel, which schedules it as it needs")]
     Kernel,
-    /// Everything descends from it.
+    /// All other processes descend from it.
     #[error("everything on this machine descends from it; name the processes that are meant")]
     First,
-    /// cosched descends from it, or is it.
+    /// It is this cosched, or an ancestor of it.
     #[error(
         "this cosched descends from it, and would schedule itself; start cosched from elsewhere"
     )]
@@ -36,32 +37,32 @@ pub enum Unattachable {
     /// It belongs to another user.
     #[error("it belongs to another user; changing it takes CAP_SYS_NICE (run cosched as root)")]
     NotPermitted,
-    /// It is a thread that is no process.
+    /// It is a thread, and not a process.
     #[error("it is a thread of process {process}: name that")]
     Thread {
         /// Its process.
         process: i32,
     },
-    /// It was named already, by itself or with a process above it.
+    /// It was named already, by itself or with an ancestor.
     #[error("it belongs to process {above}, which is named, too: name one of the two")]
     Twice {
         /// The other one.
         above: i32,
     },
-    /// Another cosched has it, or something of what descends from it.
+    /// Another cosched has it, or one of its descendants.
     #[error(
         "process {cosched}, another cosched, has it or something that descends from it; `cosched detach` makes that let go"
     )]
     Held {
-        /// Whose process that is.
+        /// The other cosched.
         cosched: i32,
     },
 }
 
-/// The processes with these numbers, as far as all of them may be attached to.
+/// The processes with these numbers, if all of them can be attached.
 ///
 /// # Errors
-/// The first one that may not be, with why.
+/// The first process that cannot be attached, with the reason.
 pub fn attachable(
     proc: &Proc,
     pids: &[i32],
@@ -87,7 +88,7 @@ pub fn attachable(
     Ok(found.into_iter().map(|(process, _)| process).collect())
 }
 
-/// Another cosched that has one of these processes, or is one.
+/// The number of another cosched that has one of these processes, or is one.
 pub(crate) fn holder(processes: &[Process], held: &[Held], proc: &Proc) -> Option<i32> {
     let taken = held.iter().find(|held| {
         processes.contains(&held.owner)
@@ -106,7 +107,7 @@ fn one(proc: &Proc, pid: i32) -> Result<Process, Unattachable> {
         Some(process) if process != pid => return Err(Unattachable::Thread { process }),
         _ => {}
     }
-    // Only what runs in user mode has memory of its own.
+    // Only a process with user-mode code has memory of its own.
     if status_field(&status, "VmSize").is_none() {
         return Err(Unattachable::Kernel);
     }
@@ -126,9 +127,9 @@ fn one(proc: &Proc, pid: i32) -> Result<Process, Unattachable> {
     Ok(Process::from(stat))
 }
 
-/// Follows the kernel's rule (`check_same_owner`). The caller's effective user must be the process'
-/// real or effective one. Otherwise the caller needs the right to change the scheduling of any
-/// process.
+/// Whether the caller may change a process, by the kernel's rule (`check_same_owner`). The caller's
+/// effective user must be the process' real or effective one. Otherwise the caller needs the
+/// capability to change the scheduling of any process.
 fn may_change(proc: &Proc, status: &str) -> bool {
     let users = status_field(status, "Uid").unwrap_or_default();
     let mut users = users.split_whitespace().take(2).filter_map(|uid| uid.parse().ok());
@@ -136,7 +137,7 @@ fn may_change(proc: &Proc, status: &str) -> bool {
     users.any(|uid: u32| uid == own) || may_change_any(proc, std::process::id() as i32)
 }
 
-/// Whether a process has the right to change the scheduling of all others, in any direction.
+/// Whether a process has the capability to change the scheduling of all others, in any direction.
 pub(crate) fn may_change_any(proc: &Proc, pid: i32) -> bool {
     let status = files::read(&proc.folder(pid).join("status")).unwrap_or_default();
     let capabilities = status_field(&status, "CapEff").unwrap_or("0");
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_first_or_our_own_is_refused() {
+    fn missing_first_and_own_processes_are_refused() {
         let own = std::process::id() as i32;
         assert_eq!(refused(&[i32::MAX]), (i32::MAX, Unattachable::Gone));
         assert_eq!(refused(&[own]), (own, Unattachable::Own));
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_twice_or_one_below_another_is_refused() {
+    fn a_process_twice_or_with_its_descendant_is_refused() {
         let sleeper = Sleeper::start();
         let (pid, below) = (sleeper.pid(), sleeper.below());
         assert_eq!(refused(&[pid, pid]), (pid, Unattachable::Twice { above: pid }));
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_told_from_its_process() {
+    fn a_thread_number_is_distinguished_from_a_process() {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let (told, tid) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {

@@ -1,10 +1,10 @@
 //! Whether the kernel shares the CPUs by session.
 //!
-//! Its autogroup feature makes a CPU group of every session. So a session with many threads gets no
-//! more than one with few, and programs in cosched's own session would take their CPUs from
-//! cosched's share: there each gets one of its own. But a session of one's own has no controlling
-//! terminal, so where the feature is off, or a cpu cgroup decides instead, programs stay in
-//! cosched's.
+//! The autogroup feature makes a CPU group of every session, so a session with many threads gets no
+//! more than one with few. Programs in cosched's own session would then take CPU time from
+//! cosched's share, so each gets a session of its own. But such a session has no controlling
+//! terminal. Where the feature is off, or a cpu cgroup decides instead, programs therefore stay in
+//! cosched's session.
 
 use crate::cgroup::Hierarchies;
 use crate::files::{self, FileError};
@@ -18,7 +18,7 @@ pub fn shares_by_session(proc: &Proc) -> Result<bool, FileError> {
     Ok(is_in_effect(&Hierarchies::find(proc)?, proc))
 }
 
-/// The feature is on, and no cpu cgroup stands above it.
+/// Whether the feature is on, and no cpu cgroup is above it.
 pub(crate) fn is_in_effect(trees: &Hierarchies, proc: &Proc) -> bool {
     let below_v2 =
         trees.v2().is_some_and(|tree| tree.own_and_above().any(|dir| dir.has("cpu.weight")));
@@ -36,8 +36,8 @@ mod tests {
 
     use super::*;
 
-    /// A made-up host whose switch reads so, with the caller in `/job` of a cgroup v2 tree, which
-    /// may have weights.
+    /// A made-up host with this content of the switch and the caller in `/job` of a cgroup v2 tree,
+    /// which may have weights.
     fn shares(switch: Option<&str>, weights: bool) -> bool {
         let root = tempfile::tempdir().unwrap();
         let mount = format!("1 1 0:1 / {}/c rw - cgroup2 cgroup2 rw\n", root.path().display());
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_share_where_the_feature_is_on_and_no_cpu_cgroup_decides_instead() {
+    fn sessions_share_cpus_only_with_autogroup_and_no_cpu_cgroup() {
         assert!(shares(Some("1\n"), false));
         assert!(!shares(Some("0\n"), false));
         assert!(!shares(None, false));

@@ -1,10 +1,11 @@
-//! A thread beside the scheduling one, for work that may be late: showing a run to onlookers.
+//! A thread beside the scheduling one, for work that may be late: showing a run to clients.
 //!
-//! Two things of the scheduling thread it must not share. *Signals*: Ctrl-C has to reach cosched as
-//! data ([`poll`](crate::poll)), and a signal to the process goes to any thread that has not
-//! blocked it; so this one blocks all, from before its first instruction on. *Scheduling*: what
-//! makes cosched punctual would make its background punctual at the programs' expense; so it has to
-//! be started before the machine is, and runs as the caller was found.
+//! Two properties of the scheduling thread it must not share. *Signals*: Ctrl-C has to reach
+//! cosched as data ([`poll`](crate::poll)), and a signal to the process goes to any thread that has
+//! not blocked it. The background thread therefore blocks all signals, from before its first
+//! instruction on. *Scheduling*: what makes cosched punctual would make its background punctual at
+//! the programs' expense. The thread has to be started before the machine, so that it keeps the
+//! caller's original scheduling.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -21,7 +22,8 @@ pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joi
     spawned
 }
 
-/// Blocks every signal for the calling thread, and for those it starts; gives what was found.
+/// Blocks every signal for the calling thread and the threads that it starts; returns the previous
+/// mask.
 fn block_all() -> io::Result<libc::sigset_t> {
     let (mut all, mut found) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: `sigfillset` initialises the set before the next call reads it, and that call writes
@@ -57,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn no_signal_that_ends_cosched_reaches_the_background_and_the_caller_hears_them_as_before() {
+    fn background_threads_block_signals_and_the_caller_does_not() {
         let (found, (sender, receiver)) = (blocked(), channel());
         let thread = spawn("test", move || sender.send(blocked()).unwrap()).unwrap();
         thread.join().unwrap();

@@ -1,21 +1,22 @@
-//! What ties a program to others, and what forbids freezing it.
+//! What ties a program to others (IPC dependencies), and what forbids freezing it.
 //!
-//! A frozen program must not make others wait. One that holds a GPU keeps its
-//! queue, one that listens keeps its clients, one that holds a terminal keeps a
-//! person waiting. And of two programs that share a pipe or memory, one that is
-//! frozen stalls the other: they have to freeze together, as a *group*.
+//! A frozen program must not make others wait. One that holds a GPU keeps its queue, one that
+//! listens keeps its clients, and one that holds a terminal keeps a person waiting. If two programs
+//! share a pipe or memory, a frozen one stalls the other: they have to freeze together, as a
+//! *group*.
 //!
 //! All of that is read from the files that the processes of a program hold, and from their shared
 //! mappings. (Shared memory is usually mapped and its descriptor closed.) Two programs that are
-//! just about to open the same named pipe hold nothing yet. The system call that they are in tells
-//! of that (`opening`). What the caller itself handed to every program ties no programs together
-//! and is left out: its own terminal, the pipe behind its output, a make's job server.
+//! just about to open the same named pipe hold nothing yet; the system call that they are in shows
+//! it (`opening`). What the caller itself handed to every program ties no programs together and is
+//! left out: its own terminal, the pipe behind its output, a make's job server.
 //!
-//! Two programs with a TCP connection between them share it; which listening sockets keep clients
-//! is told by who is connected (`sockets`).
+//! Two programs with a TCP connection between them share it. Whether a listening socket has clients
+//! is known by its connections (`sockets`).
 //!
-//! Limits: `/proc` does not show who is at the other end of a UNIX connection, nor who serves over
-//! UDP; such ties show only if both programs hold the same end. The user can name groups by hand.
+//! Limits: `/proc` does not show which process is at the other end of a UNIX connection, nor which
+//! serves over UDP. Such ties show only if both programs hold the same end. The user can name
+//! groups by hand.
 
 mod groups;
 mod locks;
@@ -39,12 +40,13 @@ use sockets::{Contacts, Sockets};
 pub use tables::Tables;
 use terminals::Terminals;
 
-/// What all programs were given alike: names as in `/proc/PID/fd`.
+/// What all programs were given: names as in `/proc/PID/fd`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandedOut(BTreeSet<String>);
 
 impl HandedOut {
-    /// Everything that a process, usually the caller, holds now: so whatever it passes on is known.
+    /// Everything that a process, usually the caller, holds now: whatever it passes on is then
+    /// known.
     ///
     /// # Errors
     /// When its files cannot be listed.
@@ -71,8 +73,8 @@ pub enum SharedKey {
     Pipe(u64),
     /// A named pipe.
     Fifo(FileId),
-    /// A named pipe that is being opened, of which more is not known. Any program that opens a
-    /// named pipe may be meant.
+    /// A named pipe that is being opened, without further details. It may be any named pipe that is
+    /// being opened.
     FifoBeingOpened,
     /// A socket, by inode number.
     Socket(u64),
@@ -82,7 +84,7 @@ pub enum SharedKey {
     LockedFile(FileId),
 }
 
-/// What makes a file the same file.
+/// The identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
     /// The file system's device number.
@@ -91,16 +93,16 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// What was found about one program.
+/// What was found about one program: its IPC dependencies and freeze blockers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bonds {
     /// It has a GPU device open.
     pub holds_gpu: bool,
-    /// It waits for connections of others: an outside process is connected, or knows where.
+    /// It waits for connections of other programs: one is connected, or knows the address.
     pub listens: bool,
     /// It waits for connections, so far only of its own processes.
     pub listens_within: bool,
-    /// It has a terminal open that it was not handed, and did not make for its own processes.
+    /// It has a terminal open that it was not given, and did not make for its own processes.
     pub holds_terminal: bool,
     /// What it may share with other programs.
     pub shared: BTreeSet<SharedKey>,
@@ -132,7 +134,7 @@ impl Bonds {
         }
     }
 
-    /// A file that has a name: only what it is by itself tells a named pipe from an ordinary file.
+    /// A file with a name: only its type distinguishes a named pipe from an ordinary file.
     fn note_file(&mut self, link: &Path, target: &str) {
         // No file server is asked, since it might not answer. A file closed meanwhile ties no
         // programs together.
@@ -149,9 +151,9 @@ impl Bonds {
     }
 }
 
-/// Finds out what the processes of one program hold. Processes that end meanwhile are passed over.
-/// `others` tells the processes of all other programs that run under cosched. `tables` are those
-/// that were read for other programs just now.
+/// Finds out what the processes of one program hold. Processes that end meanwhile are skipped.
+/// `others` returns the processes of all other programs that run under cosched. `tables` are those
+/// that were just read for other programs.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
@@ -182,7 +184,7 @@ fn serves_others(
         return Ok(false);
     }
     // Descriptors and tables are not read at one moment, so a new connection of the program's own
-    // may have passed for another's. It does not twice.
+    // may look like another's. It does not twice.
     let (_, second) = look(proc, pids, handed_out, &mut Tables::default())?;
     let mut held_by_others = BTreeSet::new();
     for pid in others() {
@@ -213,7 +215,7 @@ fn look(
     Ok((seen.bonds, seen.sockets.contacts(tables, proc, pids)))
 }
 
-/// What was seen of the processes of one program so far.
+/// What was seen so far of the processes of one program.
 #[derive(Default)]
 struct Look {
     bonds: Bonds,

@@ -1,11 +1,10 @@
-//! Programs for the kernel (BPF): compiled with this crate, loaded when a caller wants what they
-//! tell.
+//! Programs for the kernel (BPF): compiled with this crate, loaded when a caller needs their data.
 //!
-//! They run at tracepoints while they are attached. They go when the value that holds them does,
-//! also when cosched is killed: nothing else makes the kernel hold them. Membership decides whose
-//! threads they look at: a value in the storage of a process' first thread. It is written by pidfd,
-//! so no number of a process is ever compared, whatever PID namespaces there are. What the process
-//! forks later inherits it.
+//! They run at tracepoints while they are attached. They are removed when the value that holds them
+//! is dropped, and when cosched is killed: nothing else keeps them in the kernel. They observe only
+//! the threads of members. A member has a value in the storage of its first thread. The value is
+//! written by pidfd, so process numbers are never compared, whatever PID namespaces there are. What
+//! the process forks later inherits it.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -28,7 +27,7 @@ pub enum Unavailable {
         "cosched was built without its programs for the kernel (remedy: install clang and libbpf-dev, and build again)"
     )]
     NotBuilt,
-    /// A right or a part of the kernel is missing.
+    /// A permission or a part of the kernel is missing.
     #[error("the kernel does not take the programs: {0} (`cosched doctor` tells what is missing)")]
     Refused(String),
 }
@@ -57,7 +56,7 @@ impl From<io::Error> for Unavailable {
     }
 }
 
-/// An error and what caused it, without the verifier's log.
+/// An error with its causes, without the verifier's log.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -68,17 +67,17 @@ fn causes(error: &dyn std::error::Error) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// What clang made of one source, and what it is for.
+/// The object that clang made of one source, and its tracepoints.
 #[derive(Debug)]
 pub(crate) struct Object {
     /// Empty where there was no clang.
     pub(crate) code: &'static [u8],
-    /// Each program and the tracepoint that it is for.
+    /// Each program and its tracepoint.
     pub(crate) tracepoints: &'static [(&'static str, &'static str)],
 }
 
 impl Object {
-    /// Whether there is one.
+    /// Checks that the object was built.
     ///
     /// # Errors
     /// When there was no clang.
@@ -97,10 +96,10 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Loads them; nothing runs yet. They number threads as `proc` does.
+    /// Loads the programs; nothing runs yet. They number threads as `proc` does.
     ///
     /// # Errors
-    /// When they were not built, or this kernel or user may not have them.
+    /// When they were not built, or this kernel or user does not allow them.
     pub(crate) fn load(
         object: &Object,
         proc: &Proc,
@@ -109,11 +108,11 @@ impl Programs {
         Programs::load_with(object, proc, constants, |_| Ok(()))
     }
 
-    /// The same, with a map that is there already in the place of the object's own of this name,
-    /// which has to be alike.
+    /// Loads the programs as [`Programs::load`] does, with an existing map in place of the object's
+    /// own map of this name. Both have to have one layout.
     ///
     /// # Errors
-    /// As above.
+    /// As [`Programs::load`].
     pub(crate) fn load_for(
         object: &Object,
         proc: &Proc,
@@ -149,10 +148,10 @@ impl Programs {
         Ok(programs)
     }
 
-    /// From now on they run, if they did not before.
+    /// Attaches the programs, unless they are attached.
     ///
     /// # Errors
-    /// When the kernel refuses one; then none runs.
+    /// When the kernel refuses one; then none is attached.
     pub(crate) fn attach(&mut self) -> Result<(), Unavailable> {
         if !self.links.is_empty() {
             return Ok(());
@@ -169,7 +168,7 @@ impl Programs {
         Ok(())
     }
 
-    /// From now on another one runs as well, until this value is dropped.
+    /// Attaches another one as well, until this value is dropped.
     ///
     /// # Errors
     /// When the kernel refuses it.
@@ -181,25 +180,25 @@ impl Programs {
         Ok(())
     }
 
-    /// None of them runs any more.
+    /// Detaches all programs.
     pub(crate) fn detach(&mut self) {
         for ((name, _), link) in self.tracepoints.iter().zip(self.links.drain(..)) {
-            // Only a link that is not there is refused.
+            // Only a missing link is refused.
             let _ = at_tracepoint(&mut self.loaded, name).and_then(|at| at.detach(link));
         }
     }
 
-    /// The whole object, for what has no tracepoint.
+    /// The whole object, for programs without a tracepoint.
     pub(crate) fn loaded(&self) -> &Ebpf {
         &self.loaded
     }
 
-    /// The same, to change it.
+    /// The whole object, to change it.
     pub(crate) fn loaded_mut(&mut self) -> &mut Ebpf {
         &mut self.loaded
     }
 
-    /// What lies behind a map's name.
+    /// The data of a map.
     pub(crate) fn map(&self, name: &str) -> &MapData {
         match self.loaded.map(name) {
             // The library has no type for the storage of tasks.
@@ -208,10 +207,10 @@ impl Programs {
         }
     }
 
-    /// Makes a process a member, and all that it will start; this is kept with it.
+    /// Makes a process a member, with all that it will start; `kept` is stored with it.
     ///
     /// # Errors
-    /// When the process is gone, or may not be one.
+    /// When the process is gone, or cannot be a member.
     pub(crate) fn join(&self, proc: &Proc, process: i32, kept: [u32; 2]) -> Result<(), FileError> {
         let path = || proc.folder(process);
         let gone = || FileError::io("watch", &path(), io::Error::from_raw_os_error(libc::ESRCH));
@@ -258,9 +257,9 @@ fn store(storage: BorrowedFd<'_>, pidfd: BorrowedFd<'_>, value: [u32; 2]) -> io:
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the descriptor of a map that the library has made stand for another map: programs that are
-/// loaded later know a map by the number of its descriptor alone. The library has no way to be
-/// handed a map.
+/// Makes the descriptor of a map of the library refer to another map. Programs that are loaded
+/// later know a map only by the number of its descriptor, and the library has no way to be given a
+/// map.
 fn stand_for(own: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the number stays one of a map that is open, and nothing of the map that it stood for
     // is in use yet.
@@ -300,9 +299,9 @@ pub(crate) fn words(entries: u32) -> io::Result<OwnedFd> {
     }
 }
 
-/// From now on only programs in the kernel write to a map. No process that has a descriptor of it
-/// can: neither by the system call nor through memory. There must be no memory by which it can be
-/// written yet.
+/// Lets only programs in the kernel write to a map from now on. A process with a descriptor of it
+/// can write neither by the system call nor through memory. There must be no writable mapping of it
+/// yet.
 pub(crate) fn freeze(map: BorrowedFd<'_>) -> io::Result<()> {
     const BPF_MAP_FREEZE: libc::c_int = 22;
     let map = map.as_raw_fd();

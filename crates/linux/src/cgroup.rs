@@ -1,20 +1,19 @@
 //! Control groups: named sets of processes that the kernel freezes, binds and weighs together.
 //!
-//! A cgroup is a folder. Making one is `mkdir`, moving a process in is writing
-//! its number to `cgroup.procs`, and everything else is writing small files.
-//! There are two versions, and cosched must work with both, also at once:
+//! A cgroup is a folder. Making one is `mkdir`, moving a process in is writing its number to
+//! `cgroup.procs`, and everything else is writing small files. There are two versions, and cosched
+//! must work with both, also at once:
 //!
-//! - **v2** is one tree. Freezing (`cgroup.freeze`) is in every cgroup but the root;
-//!   `cpuset` and `cpu` are there only where each ancestor passes them on, by
-//!   `cgroup.subtree_control`, and a cgroup that passes controllers on may hold no
-//!   process itself ([`enable_controllers`]).
-//! - **v1** is one tree per controller (or per few). `freezer` has a file of its own form;
-//!   `cpuset` groups start empty and take no process before CPUs and memory nodes are named.
+//! - **v2** is one tree. Freezing (`cgroup.freeze`) is in every cgroup except the root. `cpuset`
+//!   and `cpu` are there only where each ancestor enables them, by `cgroup.subtree_control`, and a
+//!   cgroup that enables controllers may hold no process itself ([`enable_controllers`]).
+//! - **v1** is one tree per controller (or per few). `freezer` has its own file format; `cpuset`
+//!   groups start empty and take no process before CPUs and memory nodes are named.
 //!
 //! The parts: [`Hierarchies`] finds the trees and the caller's own place in each. [`Dir`] is one
 //! folder. [`FreezeSwitch`] freezes and thaws one on the hot path. [`WeightSwitch`] gives one its
-//! weight. [`bind_to`] fills a cpuset. [`enable_controllers`] passes controllers on. [`name_of`] is
-//! what a program's cgroup is called, so that the process that undoes a run finds it.
+//! weight. [`bind_to`] fills a cpuset. [`enable_controllers`] enables controllers for children.
+//! [`name_of`] is the name of a program's cgroup, so that the process that undoes a run finds it.
 
 mod controllers;
 mod cpuset;

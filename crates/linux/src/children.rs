@@ -1,7 +1,7 @@
 //! Children that have ended: how, and what they have used.
 //!
-//! A shim waits for whatever is below it. cosched waits only for processes that it can name. It
-//! therefore never takes the end of a helper from other code that asks for that.
+//! A shim waits for all of its descendants. cosched waits only for processes that it can name, so
+//! it never takes the end of a child from other code that waits for it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -21,7 +21,7 @@ pub enum Child {
     NotOurs,
 }
 
-/// Looks at a child, and takes its end if it has ended. Never waits.
+/// Checks a child, and reaps it if it has ended. Never waits.
 pub fn look(pid: i32) -> Child {
     let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::uninit());
     // SAFETY: both pointers are writable and of the types that the call fills.
@@ -36,10 +36,10 @@ pub fn look(pid: i32) -> Child {
     }
 }
 
-/// What all children that were waited for have used, and theirs in turn.
+/// The usage of all children that were waited for, with theirs in turn.
 ///
 /// # Errors
-/// Never, as far as the manual tells.
+/// Never, according to the manual.
 pub fn usage_of_all() -> io::Result<Usage> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` is writable and of the type that the call fills.
@@ -50,7 +50,7 @@ pub fn usage_of_all() -> io::Result<Usage> {
     Ok(usage_of(unsafe { usage.assume_init_ref() }))
 }
 
-/// How a process ended, from what `wait` tells.
+/// How a process ended, from the status of `wait`.
 pub fn exit_of(status: i32) -> Exit {
     let status = ExitStatus::from_raw(status);
     let byte = |n: i32| u8::try_from(n).ok();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_child_is_told_once() {
+    fn the_end_of_a_child_is_reported_once() {
         let mut child = Command::new("sh")
             .args(["-c", "read line; kill -USR1 $$"])
             .stdin(Stdio::piped())
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_not_ours() {
+    fn a_foreign_process_is_not_a_child() {
         assert_eq!(look(1), Child::NotOurs);
     }
 }

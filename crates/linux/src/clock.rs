@@ -20,17 +20,18 @@ impl Clock {
         Nanos(monotonic() - self.origin)
     }
 
-    /// One of our instants on the kernel's own monotonic clock.
+    /// An instant of this clock on the kernel's own monotonic clock.
     pub fn monotonic(&self, at: Nanos) -> Nanos {
         Nanos(self.origin.saturating_add(at.0))
     }
 
-    /// An instant of the kernel's monotonic clock on ours; what was before the start is then.
+    /// An instant of the kernel's monotonic clock on this one; earlier than the start counts as the
+    /// start.
     pub fn of_monotonic(&self, at: Nanos) -> Nanos {
         Nanos(at.0.saturating_sub(self.origin))
     }
 
-    /// The kernel's name for one of our instants.
+    /// The kernel's form of an instant of this clock.
     pub fn absolute(&self, at: Nanos) -> Timespec {
         let nanos = self.origin.saturating_add(at.0).min(i64::MAX as u64);
         Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 }

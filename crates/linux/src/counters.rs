@@ -5,26 +5,26 @@
 //! program: all its threads, and all processes that it ever starts, from its first instruction on.
 //!
 //! *Mechanism.* The kernel counts per thread, and lets what a thread starts inherit its counters
-//! (`event.rs` tells the rules). A program lives below its [shim](crate::shim). So the counters
-//! are opened on the shim before it gets its order, switched off; the program's `exec` switches
-//! them on. Nothing of cosched is counted, and of the program nothing is missed but what it starts
-//! under another user's rights (setuid), which the kernel does not let us watch. Only user mode
-//! counts: that needs no right where `perf_event_paranoid` is at most 2, and it is the program's
-//! own use of the cache.
+//! (see `event.rs` for the rules). A program lives below its [shim](crate::shim). The counters are
+//! therefore opened on the shim before it gets its order, switched off; the program's `exec`
+//! switches them on. Nothing of cosched is counted. Of the program, only what it starts under
+//! another user's rights (setuid) is missed, since the kernel does not let us observe that. Only
+//! user mode counts: that needs no permission where `perf_event_paranoid` is at most 2, and it is
+//! the program's own use of the cache.
 //!
-//! A program that runs already is counted from now on: each of its threads by counters of its own,
-//! which what it starts later inherits. A thread that is made between the look at the list and its
-//! maker's counters is missed.
+//! A running program is counted from now on: each of its threads by counters of its own, which what
+//! it starts later inherits. A thread that starts between the reading of the list and the counters
+//! of its parent is missed.
 //!
 //! *What "last level" means* is the processor's and the kernel's choice. On x86 it is the kernel's
 //! generic cache event: the last level on Intel's processors, the second level on AMD's since Zen,
 //! whose last level counts for all its cores together. Elsewhere the generic event often means the
-//! first level, so the events of the last level are asked for by name. On processors with two
-//! kinds of cores the kernel counts on one kind, and the count is scaled up like that of events
-//! that take turns.
+//! first level, so the events of the last level are requested by name. On processors with two kinds
+//! of cores the kernel counts on one kind, and the count is scaled up like that of multiplexed
+//! events.
 //!
-//! *What is not there* is left out, never zero: without counters (most virtual machines), without
-//! permission, for events that this processor does not have. [`check`] tells which.
+//! *A missing figure* is left out, never zero: without counters (most virtual machines), without
+//! permission, for events that this processor does not have. [`check`] says which.
 
 mod event;
 #[cfg(test)]
@@ -44,7 +44,7 @@ const TYPE_HARDWARE: u32 = 0;
 const HARDWARE_CYCLES: u64 = 0;
 const HARDWARE_INSTRUCTIONS: u64 = 1;
 
-/// Something for each of the events that are counted.
+/// A value for each of the counted events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerEvent<T> {
     /// Instructions retired.
@@ -53,7 +53,7 @@ pub struct PerEvent<T> {
     pub cycles: T,
     /// References to the last-level cache.
     pub llc_references: T,
-    /// References to it that missed.
+    /// References to the last-level cache that missed.
     pub llc_misses: T,
 }
 
@@ -72,7 +72,7 @@ impl<T> PerEvent<T> {
 pub type Events = PerEvent<Event>;
 
 impl Events {
-    /// Those of this processor.
+    /// The events of this processor.
     pub const HARDWARE: Events = Events {
         instructions: Event { kind: TYPE_HARDWARE, config: HARDWARE_INSTRUCTIONS },
         cycles: Event { kind: TYPE_HARDWARE, config: HARDWARE_CYCLES },
@@ -94,24 +94,24 @@ const LAST_LEVEL: [Event; 2] =
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
 const TYPE_CACHE: u32 = 3;
 
-/// The counters of one program: of each event one for each thread that it was counted from, none
+/// The counters of one program: for each event one for each thread that it was counted from, none
 /// where it cannot be counted.
 #[derive(Debug)]
 pub struct Counters(PerEvent<Vec<Counter>>);
 
 impl Counters {
-    /// Counts the program that `shim` is going to start, with all its descendants. Has to be
-    /// called before the shim gets its order. What cannot be counted stays out.
+    /// Counts the program that `shim` is going to start, with all its descendants. Has to be called
+    /// before the shim gets its order. Events that cannot be counted are left out.
     pub fn below(shim: Process, events: Events) -> Counters {
         Counters(events.map(|event| Counter::below(*event, shim).into_iter().collect()))
     }
 
-    /// Counts a program that runs already from now on: these threads, and all that they will start.
-    /// What cannot be counted of all of them stays out.
+    /// Counts a running program from now on: these threads, and all that they will start. Events
+    /// that cannot be counted for all of them are left out.
     pub fn of(threads: &[i32], events: Events) -> Counters {
         let open = |event: &Event| {
             let counters = threads.iter().map(|thread| Counter::of(*event, *thread));
-            // A thread that has just ended is none of the program any more.
+            // A thread that has just ended no longer belongs to the program.
             let counters = counters.filter(|counter| !matches!(counter, Err(e) if is_gone(e)));
             counters.collect::<io::Result<Vec<Counter>>>().unwrap_or_default()
         };
@@ -123,7 +123,7 @@ impl Counters {
         self.readings().since(Readings::default())
     }
 
-    /// The same, as the end of an interval or the beginning of the next one.
+    /// The present readings, as the end of an interval or the beginning of the next one.
     pub fn readings(&self) -> Readings {
         Readings(self.0.map(|counters| {
             let readings = counters.iter().map(|counter| counter.read().ok());
@@ -132,13 +132,13 @@ impl Counters {
     }
 }
 
-/// What the counters of a program said at a moment.
+/// The readings of a program's counters at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readings(PerEvent<Option<Reading>>);
 
 impl Readings {
-    /// What was counted from `before` to here. Counters that took turns are scaled by the turns of
-    /// this interval; what did not run in it at all has no count.
+    /// The counts from `before` to here. Multiplexed counters are scaled by their running time in
+    /// this interval; a counter that did not run in it has no count.
     pub fn since(self, before: Readings) -> Counts {
         let mut quality = None;
         let mut count = |now: Option<Reading>, before: Option<Reading>| {
@@ -163,25 +163,25 @@ fn is_gone(error: &io::Error) -> bool {
 /// Why cache misses cannot be counted here.
 #[derive(Debug, thiserror::Error)]
 pub enum Lack {
-    /// No counters at all.
+    /// There are no counters.
     #[error("this machine shows no hardware counters (a PMU)")]
     Hardware,
-    /// Not for this user.
+    /// This user may not use them.
     #[error("using the hardware counters is not permitted")]
     Permission,
-    /// They are shown and do not work, as on some virtual machines.
+    /// They are listed but do not work, as on some virtual machines.
     #[error("the instruction counter of this machine stands still")]
     StandsStill,
     /// Instructions are counted, misses are not.
     #[error("this machine counts instructions, but no misses of the last-level cache")]
     CacheEvents,
-    /// Something else.
+    /// Another error.
     #[error("the hardware counters cannot be used: {0}")]
     Other(#[source] io::Error),
 }
 
 impl Lack {
-    /// How to get what is missing, where it can be had.
+    /// How to get what is missing, where that is possible.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Lack::Hardware | Lack::StandsStill | Lack::CacheEvents => {
@@ -209,7 +209,7 @@ impl From<io::Error> for Lack {
 /// What is missing.
 pub fn check(events: Events) -> Result<(), Lack> {
     let instructions = Counter::here(events.instructions)?;
-    // One that gets no turn in this moment proves nothing.
+    // A counter that gets no turn in this moment proves nothing.
     if matches!(instructions.read()?.count(), Some((0, _))) {
         return Err(Lack::StandsStill);
     }

@@ -1,16 +1,16 @@
-//! What processes compute, by the clocks that the kernel keeps of each.
+//! The CPU time of processes, by the clocks that the kernel keeps for each.
 //!
-//! *Problem.* A policy that asks how fast a program gets on needs its CPU time outside the kernel,
-//! a few times in some ten seconds. `/proc` tells times in hundredths of a second; what [notes
-//! every switch](crate::monitor) takes 0.1 s of CPU time to load, and a little at every switch from
-//! then on.
+//! *Problem.* A policy that needs the speed of a program needs its CPU time outside the kernel, a
+//! few times in some ten seconds. `/proc` has times in hundredths of a second. The [monitor in the
+//! kernel](crate::monitor) takes 0.1 s of CPU time to load, and a little at every switch from then
+//! on.
 //!
 //! *Idea.* Each process has three clocks that every process may read, and that include its threads
 //! that have ended. One counts, to the nanosecond, what the scheduler gave it. The other two count
-//! at the ticks of the kernel: all ticks, and those that met the process outside the kernel. The
-//! first clock therefore tells how much time was used, and the share of the other two tells where.
-//! What a process had used is missed if it ended between two looks. A process that begins between
-//! two looks counts from its beginning.
+//! at the ticks of the kernel: all ticks, and those at which the process was outside the kernel.
+//! The first clock is the used time, and the ratio of the other two is the part outside. The last
+//! time of a process that ended between two samples is missed. A process that starts between two
+//! samples counts from its start.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -24,12 +24,12 @@ const AT_TICKS: i32 = 0;
 const AT_TICKS_OUTSIDE: i32 = 1;
 const SCHEDULED: i32 = 2;
 
-/// What programs have computed.
+/// The CPU time of programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Computed {
     /// CPU time.
     pub(crate) all: Nanos,
-    /// Of that, outside the kernel.
+    /// The part of it outside the kernel.
     pub(crate) outside: Nanos,
 }
 
@@ -52,12 +52,12 @@ impl Clocks {
     }
 }
 
-/// Follows the processes of one program.
+/// Tracks the processes of one program.
 #[derive(Debug, Default)]
 pub(crate) struct CpuClocks(BTreeMap<Process, Clocks>);
 
 impl CpuClocks {
-    /// What a program with these processes has computed since the last look.
+    /// What a program with these processes has computed since the last sample.
     pub(crate) fn next(&mut self, members: &[Process]) -> Computed {
         let read = |process: &Process| Some((*process, Clocks::read(process.pid)?));
         let now: BTreeMap<Process, Clocks> = members.iter().filter_map(read).collect();
@@ -69,7 +69,7 @@ impl CpuClocks {
         let all = sum(|clocks| clocks.scheduled);
         let (ticks, outside) =
             (sum(|clocks| clocks.at_ticks), sum(|clocks| clocks.at_ticks_outside));
-        // Who ran so shortly that no tick met it has computed all the time.
+        // A process that ran too briefly for a tick counts as computing all the time.
         let share = if ticks == 0 { 1.0 } else { outside as f64 / ticks as f64 };
         self.0 = now;
         Computed { all: Nanos(all), outside: Nanos((all as f64 * share) as u64) }
@@ -78,7 +78,7 @@ impl CpuClocks {
 
 /// Nanoseconds on a clock of a process.
 fn read(pid: i32, kind: i32) -> Option<u64> {
-    // The number of such a clock holds that of the process, inverted, in front of the kind.
+    // The number of such a clock contains the process number, inverted, in front of the kind.
     let id = (!pid << 3) | kind;
     let mut time = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: the call writes one time; it is read only if the call succeeded.
@@ -99,7 +99,7 @@ mod tests {
     use crate::procfs::Proc;
 
     #[test]
-    fn what_a_process_computes_is_told_once_and_one_that_sleeps_computes_nothing() {
+    fn cpu_time_is_counted_once_and_a_sleeper_has_none() {
         let proc = Proc::default();
         let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let mut idle = Command::new("sleep").arg("1000").spawn().unwrap();
@@ -108,7 +108,7 @@ mod tests {
         let (mut of_busy, mut of_idle) = (CpuClocks::default(), CpuClocks::default());
         of_idle.next(&[idle_one]);
         of_busy.next(&[busy_one]);
-        // A loop of a shell's own is outside the kernel, but ticks may meet it elsewhere for a
+        // A loop of a shell's own is outside the kernel, but ticks may find it elsewhere for a
         // while.
         let mut sum = Computed::default();
         while sum.outside < Nanos::from_millis(50) {
@@ -118,7 +118,7 @@ mod tests {
             sum.outside += more.outside;
             assert!(sum.all < Nanos::from_secs(60), "{sum:?}");
         }
-        // A sleep may have been on its way to its first sleep at the first look.
+        // `sleep` may not have been asleep yet at the first sample.
         of_idle.next(&[idle_one]);
         assert_eq!(of_idle.next(&[idle_one]).all, Nanos::ZERO);
         busy.kill().unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_between_two_looks_counts_from_its_beginning() {
+    fn a_process_started_between_samples_counts_from_its_start() {
         let me = Process::find(&Proc::default(), std::process::id() as i32).unwrap();
         let mut clocks = CpuClocks::default();
         clocks.next(&[]);

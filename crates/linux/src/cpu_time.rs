@@ -1,14 +1,14 @@
-//! CPU time and context switches of programs that run, for onlookers.
+//! CPU time and context switches of running programs, for clients.
 //!
-//! What a program has used is told exactly when it has ended (`wait4`). Before that it has to be
-//! put together. *CPU time*: the kernel counts for each process its own time and that of the
-//! children that it has waited for. The program's [shim](crate::shim) waits for every process that
-//! no other process waits for. The sum over the tree below the shim is therefore whole, and the
-//! shim's own time is left out. *Switches* are counted for each thread. Those of a thread that has
-//! ended since the last look are missed until the program's end.
+//! The usage of a program is known exactly when it has ended (`wait4`). Before that it has to be
+//! summed up. *CPU time*: the kernel counts for each process its own time and that of the children
+//! that it has waited for. The program's [shim](crate::shim) waits for every process that no other
+//! process waits for. The sum over the tree below the shim is therefore complete; the shim's own
+//! time is left out. *Switches* are counted for each thread. Those of a thread that has ended since
+//! the last sample are missed until the program's end.
 //!
-//! Looking costs an open file for each process and each thread. It is therefore done by a thread
-//! that is not the scheduling one, and only while there is an onlooker. [`Pace`] says how often.
+//! A sample costs an open file for each process and each thread. It is therefore taken by a thread
+//! that is not the scheduling one, and only while there is a client. [`Pace`] says how often.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,27 +17,27 @@ use std::time::{Duration, Instant};
 
 use crate::procfs::{Proc, Stat};
 
-/// How often it is looked at most.
+/// The shortest time between two samples.
 const LOOK: Duration = Duration::from_secs(2);
-/// Looking takes this part of the time at most: 0.025 % of a CPU, however many programs and threads
+/// Samples take this part of the time at most: 0.025 % of a CPU, however many programs and threads
 /// there are.
 const PART: u32 = 4000;
-/// How often it is looked which processes a program has.
+/// How often the processes of a program are listed.
 const WALK: Duration = Duration::from_secs(10);
-/// Of a second: what the kernel counts times in for user space.
+/// Ticks in a second: the kernel's unit of times for user space.
 const TICKS: f64 = 100.0;
 
-/// The shims of the programs by slot: the machine tells them to the code that reads times.
+/// The shims of the programs by slot: the machine writes them for the code that reads times.
 #[derive(Clone, Debug, Default)]
 pub struct Roots(Arc<[AtomicI32]>);
 
 impl Roots {
-    /// For so many programs; nothing runs yet.
+    /// For so many programs; none runs yet.
     pub fn new(slots: usize) -> Roots {
         Roots((0..slots).map(|_| AtomicI32::new(0)).collect())
     }
 
-    /// The program has this shim from now on.
+    /// Sets the shim of a program.
     pub(crate) fn set(&self, slot: u16, shim: i32) {
         if let Some(root) = self.0.get(usize::from(slot)) {
             root.store(shim, Ordering::Relaxed);
@@ -49,19 +49,19 @@ impl Roots {
     }
 }
 
-/// When to look.
+/// When to sample.
 #[derive(Debug, Default)]
 pub struct Pace {
     next: Option<Instant>,
 }
 
 impl Pace {
-    /// Whether it is time for a look.
+    /// Whether a sample is due.
     pub fn is_due(&self, now: Instant) -> bool {
         self.next.is_none_or(|next| now >= next)
     }
 
-    /// A look that began then took so long.
+    /// Notes the duration of a sample.
     pub fn has_looked(&mut self, began: Instant, took: Duration) {
         self.next = Some(began + LOOK.max(took * PART));
     }
@@ -90,21 +90,21 @@ struct Walked {
     shim: i32,
     below: Vec<i32>,
     at: Option<Instant>,
-    /// Switches of the threads that were there at the last look.
+    /// Switches of the threads that existed at the last sample.
     threads: HashMap<i32, u64>,
     /// Switches of threads that have ended, as far as they were seen.
     gone: u64,
 }
 
 impl Meter {
-    /// Of the programs with these shims.
+    /// For the programs with these shims.
     pub fn new(proc: Proc, roots: Roots) -> Meter {
         let walked = vec![Walked::default(); roots.0.len()];
         Meter { proc, roots, walked }
     }
 
-    /// What the program at this position, which must be started and not be done, has used. `None`
-    /// if its shim is gone.
+    /// The usage of the program in this slot, which must have started and not be done. `None` if
+    /// its shim is gone.
     pub fn used(&mut self, slot: usize, now: Instant) -> Option<Used> {
         let shim = self.roots.get(slot)?;
         let walked = &mut self.walked[slot];
@@ -114,7 +114,8 @@ impl Meter {
         if walked.at.is_none_or(|at| now.duration_since(at) >= WALK) {
             (walked.below, walked.at) = (self.proc.descendants(shim).ok()?, Some(now));
         }
-        // Parents come first: the time of who ends meanwhile is missed once, and not counted twice.
+        // Parents come first: the time of a process that ends meanwhile is missed once, and not
+        // counted twice.
         let reaped = self.proc.stat(shim).ok()?.reaped;
         let below = walked.below.iter().filter_map(|pid| self.proc.stat(*pid).ok());
         let used: u64 = below.map(|stat| own(&stat) + stat.reaped).sum();
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longer_a_look_takes_the_rarer_it_is() {
+    fn the_longer_a_sample_takes_the_rarer_it_is() {
         let (mut pace, now) = (Pace::default(), Instant::now());
         assert!(pace.is_due(now));
         pace.has_looked(now, Duration::from_micros(100));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_everybody_below_counts_also_of_those_who_have_ended() {
+    fn cpu_time_includes_descendants_that_have_ended() {
         // A child that has ended, one that lives, and the parent in the shim's place, whose own
         // time is left out.
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";

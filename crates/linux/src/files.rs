@@ -14,7 +14,7 @@ const USUAL_SIZE: usize = 4096;
 /// Why a kernel file could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The operating system said no.
+    /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// What was tried, as a verb.
@@ -31,18 +31,18 @@ pub enum FileError {
         path: PathBuf,
         /// What it should hold.
         wanted: &'static str,
-        /// What it holds, or the part that is wrong.
+        /// The content, or the part that is wrong.
         found: String,
     },
 }
 
 impl FileError {
-    /// Wraps what the system said about `path`.
+    /// Wraps the system's error for `path`.
     pub fn io(action: &'static str, path: &Path, source: impl Into<io::Error>) -> FileError {
         FileError::Io { action, path: path.to_owned(), source: source.into() }
     }
 
-    /// Says that `path` does not hold what was wanted.
+    /// Says that the content of `path` is not as expected.
     pub fn malformed(path: &Path, wanted: &'static str, found: &str) -> FileError {
         FileError::Malformed { path: path.to_owned(), wanted, found: found.trim().to_owned() }
     }
@@ -55,14 +55,14 @@ impl FileError {
         }
     }
 
-    /// Whether the thing is not there (any more): a missing file, or a process that has ended.
-    /// The kernel answers the first when a file of an ended process is opened and the second
-    /// when one that was open before is read.
+    /// Whether the thing is not there (any more): a missing file, or a process that has ended. The
+    /// kernel returns the first when a file of an ended process is opened, and the second when a
+    /// file that was open before is read.
     pub fn is_gone(&self) -> bool {
         matches!(self.errno(), Some(libc::ENOENT | libc::ESRCH))
     }
 
-    /// Whether a right is missing.
+    /// Whether permission is missing.
     pub fn is_denied(&self) -> bool {
         matches!(self.errno(), Some(libc::EACCES | libc::EPERM | libc::EROFS))
     }
@@ -82,8 +82,8 @@ pub fn read(path: &Path) -> Result<String, FileError> {
     }
 }
 
-/// The size that the kernel tells of its own files is zero, from which `fs::read` would begin to
-/// feel its way with many small reads.
+/// The kernel reports a size of zero for its own files, so `fs::read` would begin with many small
+/// reads.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL_SIZE);
     File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
@@ -103,8 +103,8 @@ pub fn read_if_there(path: &Path) -> Result<Option<String>, FileError> {
 }
 
 /// Reads a table that takes the kernel long to walk; an empty one if it is not there. The kernel
-/// hands on as many lines as fit into a page. To be told that there are no more, it would walk the
-/// whole table again; so a read that leaves room for another line is taken for the last one.
+/// returns as many lines as fit into a page. To report that there are no more, it would walk the
+/// whole table again. A read that leaves room for another line is therefore taken for the last one.
 ///
 /// # Errors
 /// When the system refuses for another reason.
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_the_path_and_tell_missing_from_malformed() {
+    fn errors_name_the_path_and_distinguish_missing_and_malformed() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("level");
         let error = read(&path).unwrap_err();
@@ -211,7 +211,7 @@ mod tests {
             fs::write(&file, &text).unwrap();
             assert_eq!(read_table(file.path()).unwrap(), text, "{length}");
         }
-        // One of the kernel's, which does not end within its first pages.
+        // A file of the kernel's that does not end within its first pages.
         assert!(read_table(Path::new("/proc/kallsyms")).unwrap().len() > 100_000);
         assert_eq!(read_table(Path::new("/proc/no-such-table")).unwrap(), "");
     }

@@ -1,10 +1,10 @@
 //! Forking into a cgroup.
 //!
-//! A process that writes itself to `cgroup.procs` is *moved*. For that the kernel keeps every
-//! process of the machine from forking and ending. It first waits until no CPU is in the midst of
+//! A process that writes itself to `cgroup.procs` is *moved*. For a move the kernel keeps every
+//! process of the machine from forking and ending, and first waits until no CPU is in the midst of
 //! that. This takes 10 to 40 ms, in which no process makes or moves another cgroup either
-//! ([measured](../../../docs/measurements.md)). A process that begins its life in the cgroup is not
-//! moved (`CLONE_INTO_CGROUP`: Linux 5.7, version 2), and that takes no longer than a fork.
+//! ([measured](../../../docs/measurements.md)). A process that starts in the cgroup is not moved
+//! (`CLONE_INTO_CGROUP`: Linux 5.7, version 2), and that takes no longer than a fork.
 
 use std::fs::File;
 use std::io;
@@ -16,11 +16,11 @@ use rustix::process::Pid;
 /// The flag of `clone3`; the C library's constant of that name is too narrow for it.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// Who goes on.
+/// Which side of the fork continues.
 pub(crate) enum Forked {
-    /// The child, which is in the cgroup already or not.
+    /// The child, which may or may not be in the cgroup already.
     Child {
-        /// Whether it is.
+        /// Whether it is in the cgroup.
         born_in: bool,
     },
     /// The caller.
@@ -30,11 +30,10 @@ pub(crate) enum Forked {
     },
 }
 
-/// Forks. The child begins in the cgroup of version 2 with this folder, where the kernel can do
-/// that.
+/// Forks. The child starts in the v2 cgroup with this folder, where the kernel can do that.
 ///
 /// # Safety
-/// The caller has a single thread: no lock is held by a thread that the child has not.
+/// The caller has a single thread: no lock is held by a thread that the child lacks.
 ///
 /// # Errors
 /// When no process can be made.
@@ -62,7 +61,7 @@ pub(crate) unsafe fn into_cgroup(folder: Option<&Path>) -> io::Result<Forked> {
 /// # Safety
 /// The caller has a single thread.
 unsafe fn clone_into(folder: &File) -> io::Result<i32> {
-    // SAFETY: numbers only, for all of which 0 is a value: nothing is asked for.
+    // SAFETY: numbers only, for all of which 0 is valid: nothing is requested.
     let mut how: libc::clone_args = unsafe { std::mem::zeroed() };
     how.flags = CLONE_INTO_CGROUP;
     how.exit_signal = libc::SIGCHLD as u64;
@@ -73,7 +72,7 @@ unsafe fn clone_into(folder: &File) -> io::Result<i32> {
     if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid as i32) }
 }
 
-/// Ends the child without anything that is to be done once only, at the end of its parent.
+/// Ends the child without the exit handlers, which run once, at the end of its parent.
 pub(crate) fn end() -> ! {
     // SAFETY: this touches no memory.
     unsafe { libc::_exit(1) }

@@ -1,18 +1,19 @@
-//! Stopping one program and letting it go on, on whichever rung of the ladder there is.
+//! Stopping one program and continuing it, with the best available backend.
 //!
 //! A cgroup stops everything in it at once, whatever it forks meanwhile, and unseen by the
-//! program's parents. Without any right there are still signals. SIGSTOP goes to every process of
-//! the program's tree, walk after walk, until a walk finds no new process. Either way stopping
-//! takes a moment, so there are two calls: [`Freezer::freeze`] asks, and [`Freezer::is_frozen`]
-//! looks whether it is done.
+//! program's parents. Without any permission there are still signals. SIGSTOP goes to every process
+//! of the program's tree, walk after walk, until a walk finds no new process. Stopping takes a
+//! moment with both backends, so there are two calls: [`Freezer::freeze`] requests it, and
+//! [`Freezer::is_frozen`] checks whether it is done.
 //!
 //! A stop begins when *some* thread takes the signal. If that is the process's first thread, and it
 //! sleeps (waiting for the others to end, say), it must first get a CPU that its siblings hold:
-//! measured, 1 to 4 ms. So where the first thread sleeps, a thread that runs gets the signal too.
+//! measured, 1 to 4 ms. Where the first thread sleeps, a running thread therefore gets the signal
+//! too.
 //!
-//! On the signal rung a thread in uninterruptible sleep counts as stopped: its
-//! stop is pending, so it cannot run another instruction of the program. The
-//! cgroup freezers wait for it, and the engine's patience decides.
+//! With signals, a thread in uninterruptible sleep counts as stopped: its stop is pending, so it
+//! cannot run another instruction of the program. The cgroup freezers wait for it, up to the
+//! engine's limit.
 
 use std::collections::HashSet;
 
@@ -25,7 +26,7 @@ use crate::procfs::{Proc, State, StateReader};
 use crate::signals;
 use crate::tree::{Process, Tree};
 
-/// How many threads are looked at for one that runs. A look costs some ten microseconds: after more
+/// How many threads are checked for one that runs. A check costs some ten microseconds: after more
 /// of them, the stop would have begun by itself.
 const MOST_LOOKS: usize = 64;
 
@@ -42,7 +43,7 @@ impl Freezer {
     /// Asks every thread of the program to stop.
     ///
     /// # Errors
-    /// Why it cannot be stopped; nothing of it is stopped then.
+    /// Why it cannot be stopped; none of its threads is stopped then.
     pub fn freeze(&mut self, tree: &Tree, proc: &Proc) -> Result<(), Refusal> {
         match self {
             Freezer::Cgroup(switch) => switch.freeze().map_err(refusal),
@@ -61,10 +62,10 @@ impl Freezer {
         }
     }
 
-    /// Lets every thread go on that was stopped here.
+    /// Continues every thread that was stopped here.
     ///
     /// # Errors
-    /// Why it could not be let go.
+    /// Why it could not be continued.
     pub fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
         match self {
             Freezer::Cgroup(switch) => match switch.thaw() {
@@ -87,16 +88,16 @@ fn refusal(errno: Errno) -> Refusal {
 #[derive(Debug, Default)]
 pub struct Stopper {
     stopped: Vec<Stopped>,
-    /// Found stopped by another process: left out, now and at the thaw.
+    /// The processes that another process had stopped: left out, now and at the thaw.
     others: Vec<Process>,
 }
 
 #[derive(Debug)]
 struct Stopped {
     process: Process,
-    /// Its threads as far as they were listed.
+    /// Its threads, as far as they were listed.
     seen: HashSet<i32>,
-    /// Those that are not known to have stopped.
+    /// The threads that are not known to have stopped.
     pending: Vec<StateReader>,
 }
 
@@ -106,7 +107,7 @@ impl Stopped {
     }
 
     /// Whether no thread can run another instruction of the program before it is continued. Each
-    /// thread is asked until it has stopped. The list is read again until it holds no new thread.
+    /// thread is checked until it has stopped. The list is read again until it holds no new thread.
     fn is_confirmed(&mut self, proc: &Proc) -> bool {
         loop {
             self.pending.retain(|thread| !thread.state().is_ok_and(cannot_run));
@@ -122,7 +123,7 @@ impl Stopped {
                 match StateReader::open(proc, self.process.pid, tid) {
                     Ok(reader) => self.pending.push(reader),
                     Err(error) if error.is_gone() => {}
-                    // No more files may be opened: nothing is known of this thread yet.
+                    // No more files may be opened: the state of this thread is not known yet.
                     Err(_) => {
                         self.seen.remove(&tid);
                         return false;
@@ -151,7 +152,7 @@ impl Stopper {
         }
     }
 
-    /// Sends SIGSTOP to the processes that have not had it; whether there were any.
+    /// Sends SIGSTOP to the processes that have not had it. Returns whether there were any.
     fn stop_newcomers(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
         let mut any = false;
         for process in tree.members(proc) {
@@ -163,7 +164,7 @@ impl Stopper {
                 State::Traced => return Err(Refusal::Traced),
                 _ => {
                     any = true;
-                    // Noted before it is done, so that a thaw after a failure finds it.
+                    // Noted before the signal, so that a thaw after a failure finds it.
                     self.stopped.push(Stopped::new(process));
                     process.signal(proc, Signal::STOP).map_err(refusal)?;
                     if stat.state != State::Running && stat.threads > 1 {
@@ -192,8 +193,8 @@ impl Stopper {
     }
 }
 
-/// Has a thread that is on a CPU begin the stop. The stop is under way in any case, so nothing here
-/// can fail it.
+/// Makes a thread that is on a CPU begin the stop. The stop is under way in any case, so a failure
+/// here does not matter.
 fn stop_by_a_running_thread(process: Process, proc: &Proc) {
     let threads = proc.threads(process.pid).unwrap_or_default();
     let runs = |tid: &i32| {

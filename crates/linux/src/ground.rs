@@ -1,6 +1,6 @@
-//! The cgroups of one run: found, chosen, made, and handed out program by program.
+//! The run cgroups: found, chosen, made, and given to the programs.
 //!
-//! A run gets one cgroup below the caller's own in every tree that it uses, and in there one per
+//! A run gets one cgroup below the caller's own in every tree that it uses, and inside it one per
 //! program. Each is announced in the undo log before it is made. The process that undoes the run
 //! therefore finds them all under a few names.
 
@@ -34,7 +34,7 @@ pub enum PinningRung {
     Cpuset,
 }
 
-/// How each program gets a share of the CPUs of its own.
+/// How each program gets its own share of the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShareRung {
     /// The cpu controller of either version.
@@ -44,7 +44,7 @@ pub enum ShareRung {
 }
 
 impl FreezerRung {
-    /// As users name it.
+    /// The name that users see.
     pub fn name(self) -> &'static str {
         match self {
             FreezerRung::CgroupV2 => "cgroup-v2",
@@ -55,7 +55,7 @@ impl FreezerRung {
 }
 
 impl PinningRung {
-    /// As users name it.
+    /// The name that users see.
     pub fn name(self) -> &'static str {
         match self {
             PinningRung::Affinity => "affinity",
@@ -64,14 +64,14 @@ impl PinningRung {
     }
 }
 
-/// What the caller asks for; `None`: the best there is.
+/// What the caller requests; `None`: the best available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wishes {
     /// How to freeze.
     pub freezer: Option<FreezerRung>,
     /// How to bind.
     pub pinning: Option<PinningRung>,
-    /// Whether programs get a share of the CPUs each.
+    /// Whether each program gets its own share of the CPUs.
     pub shares: bool,
     /// Whether programs take turns by weight instead of being frozen.
     pub by_weight: ByWeight,
@@ -83,21 +83,21 @@ pub enum ByWeight {
     /// They do not.
     #[default]
     No,
-    /// Where CPU groups can be had.
+    /// They do where CPU groups are available.
     IfPossible,
-    /// Nothing else will do.
+    /// They do, or the run fails.
     Always,
 }
 
-/// Why the wishes cannot be met.
+/// Why a request cannot be met.
 #[derive(Debug, thiserror::Error)]
 pub enum GroundError {
-    /// No tree for what was asked.
+    /// There is no tree for the request.
     #[error("{wish} cannot be had: {why}; {remedy}")]
     NotHere {
-        /// What was asked.
+        /// The request.
         wish: &'static str,
-        /// What is in the way.
+        /// What prevents it.
         why: String,
         /// What would help.
         remedy: &'static str,
@@ -105,7 +105,7 @@ pub enum GroundError {
     /// A cgroup could not be made.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A cgroup cannot pass controllers on.
+    /// A cgroup cannot enable controllers.
     #[error(transparent)]
     Enable(#[from] EnableError),
     /// The change could not be announced.
@@ -114,7 +114,7 @@ pub enum GroundError {
 }
 
 impl GroundError {
-    /// Whether this host, or this user's rights, do not have it: another way may be taken.
+    /// Whether this host, or this user's permissions, lack it: another backend may be used.
     fn is_lack(&self) -> bool {
         matches!(self, GroundError::NotHere { .. } | GroundError::Enable(_))
     }
@@ -122,8 +122,8 @@ impl GroundError {
 
 const DELEGATE: &str = "start cosched with `systemd-run --user --scope -p Delegate=yes cosched …`, or leave the option out";
 
-/// Those beside the programs': the run's, one for what else is in cosched's cgroup, and one to try
-/// out.
+/// Cgroups besides the programs': the run's, one for other processes in cosched's cgroup, and one
+/// to try out.
 const OWN_CGROUPS: usize = 3;
 
 /// The cgroups of a run.
@@ -132,7 +132,7 @@ pub struct Ground {
     freezer: FreezerRung,
     pinning: PinningRung,
     share: Option<ShareRung>,
-    /// Whether programs take turns by weight; `Err`: why not, where that was wanted.
+    /// Whether programs take turns by weight; `Err`: why not, where it was requested.
     by_weight: Result<bool, String>,
     bases: Vec<Base>,
 }
@@ -154,26 +154,26 @@ enum Role {
 /// The cgroups of one program.
 #[derive(Debug, Default)]
 pub struct Plot {
-    /// The one that freezes.
+    /// The cgroup that freezes.
     pub freezer: Option<Dir>,
-    /// The one that binds.
+    /// The cgroup that binds.
     pub cpuset: Option<Dir>,
-    /// The one that has a share of the CPUs.
+    /// The cgroup that has a share of the CPUs.
     pub share: Option<Dir>,
-    /// All of them, each once.
+    /// All of these cgroups, each once.
     pub all: Vec<Dir>,
 }
 
 impl Plot {
-    /// The cgroup in which the program's first process can begin. Not one that binds: before Linux
-    /// 6.3 the kernel forgot the CPUs of those that begin there.
+    /// The cgroup in which the program's first process can start. Not one that binds: before Linux
+    /// 6.3 the kernel forgot the CPUs of processes that start there.
     pub fn born_in(&self) -> Option<PathBuf> {
         let can_bear =
             |dir: &&Dir| dir.version() == Version::V2 && self.cpuset.as_ref() != Some(*dir);
         self.all.iter().find(can_bear).map(|dir| dir.path().to_owned())
     }
 
-    /// The `cgroup.procs` files of all others, which it has to write itself into.
+    /// The `cgroup.procs` files of all others, into which the process has to write itself.
     pub fn procs(&self) -> Vec<PathBuf> {
         let born_in = self.born_in();
         let others = self.all.iter().filter(|dir| Some(dir.path()) != born_in.as_deref());
@@ -182,10 +182,10 @@ impl Plot {
 }
 
 impl Ground {
-    /// Chooses the rungs and makes the run's cgroups, which have room for so many programs.
+    /// Chooses the backends and makes the run cgroups, with room for so many programs.
     ///
     /// # Errors
-    /// When a wish cannot be met, or a cgroup that can be had cannot be made.
+    /// When a request cannot be met, or an available cgroup cannot be made.
     pub fn prepare(
         proc: &Proc,
         wishes: Wishes,
@@ -251,7 +251,7 @@ impl Ground {
         self.by_weight == Ok(true)
     }
 
-    /// Why programs do not take turns by weight, where that was wanted.
+    /// Why programs do not take turns by weight, where it was requested.
     pub fn no_weights(&self) -> Option<&str> {
         self.by_weight.as_ref().err().map(String::as_str)
     }
@@ -261,7 +261,7 @@ impl Ground {
         self.share
     }
 
-    /// Makes the cgroups of a program; the run's are announced, so these need not be.
+    /// Makes the cgroups of a program. The run's are announced, so these need no announcement.
     ///
     /// # Errors
     /// When one cannot be made.
@@ -289,7 +289,7 @@ impl Ground {
         Ok(plot)
     }
 
-    /// Makes the run's cgroup in a tree, or gives the one that is there another role.
+    /// Makes the run's cgroup in a tree, or gives the existing one another role.
     fn claim(
         &mut self,
         tree: Option<&Hierarchy>,
@@ -317,7 +317,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Claims a tree with a controller: version 2 if it has it there, else version 1.
+    /// Claims a tree with a controller: version 2 if it has the controller, else version 1.
     fn claim_controller(
         &mut self,
         trees: &Hierarchies,
@@ -348,7 +348,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Claims what turns by weight need: a CPU group for each program, which can be idle.
+    /// Claims what turns by weight need: a CPU group for each program that can be idle.
     fn claim_weights(
         &mut self,
         trees: &Hierarchies,
@@ -426,8 +426,8 @@ fn choose_freezer(
     Ok(FreezerRung::Signals)
 }
 
-/// Finds out whether a tree is open to the caller. That makes a cgroup for a moment, so it is
-/// announced: a cosched that is killed at that moment leaves it behind.
+/// Finds out whether the caller may use a tree. That makes a cgroup for a moment, so it is
+/// announced: a cosched that is killed at that moment leaves the cgroup behind.
 fn try_out(
     tree: &Hierarchy,
     kind: CgroupKind,
@@ -440,7 +440,7 @@ fn try_out(
     Ok(outcome)
 }
 
-/// Has the caller's v2 cgroup pass a controller on, and announces all that this changes.
+/// Enables a controller for the children of the caller's v2 cgroup, and announces all changes.
 fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<(), GroundError> {
     let passed = own.read("cgroup.subtree_control")?;
     if !passed.split_whitespace().any(|c| c == controller) {
@@ -461,8 +461,9 @@ fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<(), GroundError
 mod tests {
     use super::*;
 
+    /// It joins its other cgroups later.
     #[test]
-    fn a_program_begins_in_its_cgroup_of_version_2_unless_that_binds_and_joins_the_others() {
+    fn a_program_starts_in_its_v2_cgroup_unless_that_binds() {
         let dir = |path: &str, version| Dir::new(path, version);
         let (freezer, share) = (dir("/v2/p", Version::V2), dir("/cpu/p", Version::V1));
         let all = vec![share, freezer.clone()];

@@ -1,13 +1,14 @@
-//! The heartbeat: by when cosched will have done something again.
+//! The heartbeat: the time by which cosched will have done something again.
 //!
 //! *Problem.* A cosched that is stuck (it writes to a pipe that is not read, its cgroup is frozen,
 //! it gets no CPU, it waits for a lock of a program without a CPU) thaws no program. From outside
-//! it cannot be told from one that waits for the end of a long quantum.
+//! it looks like a cosched that waits for the end of a long quantum.
 //!
-//! *Idea.* Before it waits, cosched writes down until when; while it works, that it works now.
-//! These are eight bytes of memory that the sentinel has open, too, so that neither waits for
-//! the other. A time that is past by more than [`SLACK`] means that cosched is stuck. Eight bytes
-//! more are for the other direction: when the sentinel looked last. A sentinel that is stopped, or
+//! *Idea.* Before it waits, cosched writes down until when; while it works, it writes that it works
+//! now. The time is in eight bytes of memory that the sentinel has open, too, so that neither waits
+//! for the other. A time that is past by more than [`SLACK`] means that cosched is stuck. Eight
+//! more bytes are for the other direction: when the sentinel last checked. A sentinel that is
+//! stopped, or
 //! frozen with its cgroup, guards nothing.
 
 use std::fs::File;
@@ -22,7 +23,7 @@ use crate::clock::monotonic;
 const SLACK: u64 = 500_000_000;
 /// How long one piece of work takes at most.
 const WORK: u64 = 500_000_000;
-/// How long a sentinel that looks every half second may be silent.
+/// How long a sentinel that checks every half second may be silent.
 const SILENCE: u64 = 2_000_000_000;
 /// Where the two times are in memory.
 const DUE: u64 = 0;
@@ -33,7 +34,7 @@ const GLANCE: u64 = 8;
 pub(crate) struct Heartbeat(File);
 
 impl Heartbeat {
-    /// One of a cosched that has promised nothing yet, at the beginning of this memory.
+    /// The heartbeat of a cosched that has promised nothing yet, at the beginning of this memory.
     pub(crate) fn new(memory: File) -> Heartbeat {
         let heartbeat = Heartbeat(memory);
         heartbeat.waits_until(Nanos::NEVER);
@@ -41,7 +42,7 @@ impl Heartbeat {
         heartbeat
     }
 
-    /// The one in this memory.
+    /// The heartbeat in this memory.
     pub(crate) fn of(memory: File) -> Heartbeat {
         Heartbeat(memory)
     }
@@ -54,13 +55,13 @@ impl Heartbeat {
         self.0.try_clone()
     }
 
-    /// Cosched waits, until this time on the kernel's monotonic clock at most.
+    /// cosched waits, until this time on the kernel's monotonic clock at most.
     pub(crate) fn waits_until(&self, at: Nanos) {
-        // Where memory cannot be written, nothing else goes on either.
+        // If memory cannot be written, nothing else works either.
         let _ = self.0.write_all_at(&at.0.to_ne_bytes(), DUE);
     }
 
-    /// Cosched works.
+    /// cosched works now.
     pub(crate) fn works(&self) {
         self.waits_until(Nanos(monotonic() + WORK));
     }
@@ -70,12 +71,12 @@ impl Heartbeat {
         self.is_past(DUE, SLACK)
     }
 
-    /// The sentinel looks now.
+    /// The sentinel checks now.
     pub(crate) fn glances(&self) {
         let _ = self.0.write_all_at(&monotonic().to_ne_bytes(), GLANCE);
     }
 
-    /// Whether the sentinel looks no more.
+    /// Whether the sentinel has stopped checking.
     pub(crate) fn is_unwatched(&self) -> bool {
         self.is_past(GLANCE, SILENCE)
     }
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beat_is_missed_when_its_time_is_long_past() {
+    fn a_beat_is_missed_when_it_is_long_overdue() {
         let ours = Heartbeat::new(tempfile::tempfile().unwrap());
         let theirs = Heartbeat::of(ours.memory().unwrap());
         assert!(!theirs.is_missed(), "nothing was promised");

@@ -1,17 +1,16 @@
 //! The helper processes: cosched's own executable, started again with a hidden first argument.
 //!
-//! Two things must outlive cosched whatever happens to it: the [shim], in whose
-//! subtree a program lives, and the [sentinel], which undoes everything. A
-//! process of its own is the only place where such a thing is safe, and the executable that
-//! runs is the only one that is sure to be there and of the same version.
+//! Two things must outlive cosched in every case: the [shim], in whose subtree a program lives, and
+//! the [sentinel], which undoes everything. Only a process of its own can do that. The executable
+//! that runs is the only one that is surely there and of the same version.
 //!
-//! A helper talks with cosched over a socket that it gets as its standard input, so no number
-//! of a descriptor has to be agreed upon. Either side sees the end of the other as the end of
-//! that stream: the kernel closes it, even when the other side was killed.
+//! A helper talks to cosched over a socket that it gets as its standard input, so no descriptor
+//! number has to be agreed upon. Either side sees the end of the other as the end of that stream:
+//! the kernel closes it, even when the other side was killed.
 //!
-//! Helpers carry other names than cosched, in `comm` and on their command lines, so that
-//! `pkill cosched` does not end them along with it, and they ignore every signal that a
-//! terminal or a polite `kill` sends.
+//! Helpers have other names than cosched, in `comm` and on their command lines, so that `pkill
+//! cosched` does not end them with it. They ignore every signal that a terminal or a plain `kill`
+//! sends.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
@@ -45,7 +44,7 @@ pub struct HelperError {
 pub enum Helper {
     /// The parent of one program.
     Shim,
-    /// The keeper of the undo log.
+    /// The process that undoes changes by the undo log.
     Sentinel,
 }
 
@@ -58,7 +57,7 @@ impl Helper {
         }
     }
 
-    /// What `ps` and `pkill` know it by.
+    /// The name that `ps` and `pkill` show.
     pub fn name(self) -> &'static CStr {
         match self {
             Helper::Shim => c"shim",
@@ -80,9 +79,10 @@ pub fn become_one_if_asked() {
     }
 }
 
-/// Starts a helper with the given outputs and returns it with cosched's end of the socket.
+/// Starts a helper with these outputs and returns it with cosched's end of the socket.
 ///
-/// `message` waits in the socket before the helper is there: it gets it even if cosched dies now.
+/// `message` waits in the socket before the helper is there: the helper gets it even if cosched
+/// dies now.
 pub(crate) fn spawn(
     executable: &Path,
     helper: Helper,
@@ -94,8 +94,8 @@ pub(crate) fn spawn(
     ours.write_all(message).map_err(failed)?;
     let mut command = Command::new(executable);
     if helper == Helper::Shim {
-        // A process group of its own, so that what hits cosched's whole group (Ctrl-C,
-        // `kill -9 -PGID`) misses it. The sentinel opens a session, which a group's leader may not.
+        // A process group of its own, so that what hits cosched's whole group (Ctrl-C, `kill -9
+        // -PGID`) misses it. The sentinel opens a session, which a group leader may not.
         command.process_group(0);
     }
     let child = command
@@ -124,7 +124,7 @@ pub(crate) fn begin(helper: Helper) -> io::Result<UnixStream> {
     Ok(UnixStream::from(channel))
 }
 
-/// Lets go of the outputs, so that their reader sees their end when the others have closed them.
+/// Closes the outputs, so that their reader sees their end when the others have closed them.
 pub(crate) fn drop_outputs() -> io::Result<()> {
     rustix::stdio::dup2_stdout(null()?)?;
     rustix::stdio::dup2_stderr(null()?)?;

@@ -1,17 +1,16 @@
-//! The other end of the hook: a door for each program that has it inside, and what makes its
-//! processes come to it.
+//! cosched's side of the hook: a hook server for each program with the library, and the environment
+//! that makes its processes connect.
 //!
-//! A program whose workload file says `malleable = true`, `barrier = "donate"` or `progress = true`
-//! is started with the hook's library preloaded and the name of its [`Door`] in its environment.
-//! Each of its processes that has a use for it connects, and gets a [page](cosched_page) of its
-//! own. What processes ask for becomes one number of threads for the program, the most that any of
-//! them wants; the grant holds for each of them. Where the barriers are the hook's, the [table of
-//! threads](crate::runstate) comes with the page.
+//! A program whose jobs file says `malleable = true`, `barrier = "donate"` or `progress = true` is
+//! started with the hook's library preloaded and the name of its [`Door`] in its environment. Each
+//! process that needs it connects, and gets its own [page](cosched_page). The requests of the
+//! processes become one thread count for the program, the largest request of all; the limit holds
+//! for each process. Where barriers are the hook's, the [table of threads](crate::runstate) comes
+//! with the page.
 //!
-//! Everything that comes in may be a lie. A process that is not of the program is sent away. A
-//! process that says what makes no sense is not heard. Of what comes without end, only so much is
-//! heard in a second ([`Door::hear`]). The memory of a page is sealed: neither side can take it
-//! away from the other.
+//! All input may be a lie. A process of another program is rejected. A senseless message is
+//! ignored. Of endless input, only a limited part is read per second ([`Door::hear`]). The memory
+//! of a page is sealed: neither side can take it away from the other.
 
 mod door;
 mod guest;
@@ -24,11 +23,11 @@ pub use door::{Door, Heard, Uses};
 pub use guest::Told;
 pub use preload::{LIBRARY, NoLibrary, PRELOAD, library, preloaded};
 
-/// The library inside a program, and what it is there for.
+/// The library inside a program, and its purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
     /// Its file.
     pub library: PathBuf,
-    /// What cosched does by it.
+    /// What cosched uses it for.
     pub uses: Uses,
 }

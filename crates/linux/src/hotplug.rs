@@ -1,10 +1,11 @@
-//! Learning that CPUs come and go: the kernel's announcements of devices.
+//! Learning that CPUs go offline and come back: the kernel's announcements of devices.
 //!
 //! CPUs can be switched off and on while programs run: by hand, by a virtual machine's host, to
 //! save energy. The kernel announces it to every process that listens on a netlink socket for
-//! "uevents", which needs no right. A message is a line such as `offline@/devices/system/cpu/cpu7`,
-//! and then pairs of keys and values, each ended by a zero byte. What has become of the CPUs is
-//! *read* afterwards: announcements may be lost when there are many, and a mask says more.
+//! "uevents", which needs no permission. A message is a line such as
+//! `offline@/devices/system/cpu/cpu7`, and then pairs of keys and values, each ended by a zero
+//! byte. The state of the CPUs is *read* afterwards: announcements may be lost when there are many,
+//! and a mask says more.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -24,7 +25,7 @@ pub struct Hotplug {
 }
 
 impl Hotplug {
-    /// Begins to listen.
+    /// Begins to receive announcements.
     ///
     /// # Errors
     /// Where the kernel or a container does not let us.
@@ -39,14 +40,14 @@ impl Hotplug {
         Ok(Hotplug { socket })
     }
 
-    /// Takes what has been announced. Tells whether CPUs may have come or gone.
+    /// Reads all announcements. Returns whether CPUs may have gone offline or come back.
     pub fn take(&self) -> bool {
         let mut message = [0u8; LONGEST];
         let mut found = false;
         loop {
             match rustix::net::recv(&self.socket, &mut message[..], RecvFlags::empty()) {
                 Ok((length, _)) => found |= is_about_cpus(&message[..length.min(LONGEST)]),
-                // Some were lost.
+                // Some announcements were lost.
                 Err(Errno::NOBUFS) => found = true,
                 Err(Errno::INTR) => {}
                 Err(_) => return found,
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_that_go_or_come_are_told_from_other_devices_and_other_news() {
+    fn only_messages_about_cpus_online_and_offline_count() {
         let message = |action: &str, subsystem: &str| {
             let device =
                 format!("{action}@/devices/system/{subsystem}/{subsystem}7\0ACTION={action}\0");
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_while_nothing_happens() {
+    fn no_event_is_reported_while_nothing_happens() {
         match Hotplug::listen() {
             Ok(hotplug) => assert!(!hotplug.take()),
             Err(errno) => eprintln!("skipped: no announcements of devices here: {errno}"),

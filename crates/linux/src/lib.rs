@@ -1,8 +1,8 @@
 //! A machine made of Linux: one module per kernel interface.
 //!
-//! Every module that reads files takes the folder to read them from, so that
-//! it is tested on made-up machines; modules that call the kernel are thin.
-//! This crate is the only place outside the hook where `unsafe` may stand.
+//! Every module that reads files takes the folder to read them from, so that it is tested on
+//! made-up machines. Modules that call the kernel are thin. This crate is the only place outside
+//! the hook where `unsafe` is allowed.
 
 pub mod affinity;
 pub mod asks;

@@ -1,24 +1,22 @@
-//! Linux as a [`Machine`]: one thread that sleeps in one place and obeys.
+//! Linux as a [`Machine`]: one thread that sleeps in one place and carries out steps.
 //!
-//! [`Linux::wait`] sleeps in epoll until the engine's next deadline, a signal,
-//! or a report from a program's shim. While a freeze is being confirmed it wakes
-//! more often: the kernel announces `frozen 1` by a notification that is limited to one per
-//! hundredth of a second, so the answer is re-read instead, every 20 us at first
-//! and more rarely the longer it takes.
+//! [`Linux::wait`] sleeps in epoll until the engine's next deadline, a signal, or a report from a
+//! program's shim. While a freeze is being confirmed it wakes more often: the kernel limits the
+//! notification of `frozen 1` to one per hundredth of a second, so the answer is re-read instead,
+//! every 20 us at first and more rarely the longer it takes.
 //!
-//! To be on time while programs spin on every CPU, cosched does three things (`punctual`): it asks
-//! for the shortest slice that the kernel gives; where it may, it takes the highest nice priority;
-//! and programs that it schedules in gangs get sessions of their own where the kernel shares CPUs
-//! by session (autogroup), so that cosched's share does not shrink with the number of their
-//! threads.
+//! To be on time while programs spin on every CPU, cosched does three things (`punctual`). It
+//! requests the shortest slice that the kernel gives. Where it may, it takes the highest nice
+//! priority. Programs in gangs get sessions of their own where the kernel shares CPUs by session
+//! (autogroup), so that cosched's share does not shrink with the number of their threads.
 //!
 //! The parts: `program` is one live program with its freezer and its pinning, `steps` carries out
-//! what the engine wants, `freezes` waits until a freeze is complete, `reports` listens to the
-//! shims, `orphans` takes the place of a killed one, and `inspect` looks now and then at what
-//! programs hold and who stopped them. `grants` hears malleable programs and answers them,
-//! `barriers` tells programs what their threads do, `phases` has their instruction pointers
-//! sampled. `attached` has programs that no shim is the parent of: they ran before cosched came, or
-//! keep its place at the terminal.
+//! the engine's steps, `freezes` waits until a freeze is complete, and `reports` reads from the
+//! shims. `orphans` takes the place of a killed shim, and `inspect` checks now and then what
+//! programs hold and which process stopped them. `grants` answers malleable programs, `barriers`
+//! gives programs the states of their threads, and `phases` samples their instruction pointers.
+//! `attached` has programs that have no shim as a parent: they ran before cosched, or have its
+//! place at the terminal.
 
 mod attached;
 mod barriers;
@@ -82,11 +80,11 @@ const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
 const ASKS: u64 = u64::MAX - 4;
 const DOOR: u64 = 1 << 48;
-/// What is not left to its default beside [`INTERRUPTIONS`], upon which cosched ends the programs
-/// first: Ctrl-Z, and the news that a child has ended.
+/// The signals with a handler besides [`INTERRUPTIONS`], which end the programs first: Ctrl-Z, and
+/// the end of a child.
 const SIGNALS: [i32; 2] = [libc::SIGTSTP, libc::SIGCHLD];
 
-/// Why the machine is lost, or could not be had.
+/// Why the machine failed, or cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     /// The kernel refused something that always works.
@@ -98,19 +96,19 @@ pub enum MachineError {
     /// A helper process cannot be started.
     #[error(transparent)]
     Helper(#[from] HelperError),
-    /// The cgroups cannot be had.
+    /// The cgroups are unavailable.
     #[error(transparent)]
     Ground(#[from] GroundError),
     /// A file of the kernel cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The programs need more open files than may be had.
+    /// The programs need more open files than are allowed.
     #[error(transparent)]
     Files(#[from] TooFewFiles),
-    /// Our own CPUs cannot be read.
+    /// cosched's own CPUs cannot be read.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
-    /// A process that was to be attached to has been taken meanwhile.
+    /// A process that was to be attached has been taken meanwhile.
     #[error("process {pid}: {}", Unattachable::Held { cosched: *cosched })]
     Held {
         /// Which process.
@@ -129,12 +127,12 @@ pub struct Linux {
     launcher: Launcher,
     executable: PathBuf,
     topology: Topology,
-    /// The CPUs that programs might use when the run began; those that are there now are `cpus`.
+    /// The CPUs that programs might use when the run began. Those that are online now are `cpus`.
     first_cpus: CpuSet,
     cpus: CpuSet,
     hotplug: Option<Hotplug>,
     own_mask: CpuSet,
-    /// The session that every program inherits that opens none; 0 in a container whose session
+    /// The session that every program inherits unless it opens one; 0 in a container whose session
     /// leader is outside.
     own_session: i32,
     punctual: Punctual,
@@ -148,12 +146,12 @@ pub struct Linux {
     count: Option<Events>,
     jobs: Vec<Job>,
     live: BTreeMap<ProgramId, Live>,
-    /// Those that were asked to stop; who has stopped, or was let go, is taken out at the next
-    /// look.
+    /// The programs that were asked to stop. Those that have stopped, or were detached, are removed
+    /// at the next check.
     freezing: Vec<ProgramId>,
     /// Programs that count as ended and have processes left.
     leftovers: Vec<Live>,
-    /// Shims whose sockets are closed and who have yet to become zombies.
+    /// Shims whose sockets are closed and that have yet to become zombies.
     unreaped: Vec<Launched>,
     inspector: Inspector,
     observer: Observer,
@@ -161,12 +159,12 @@ pub struct Linux {
     orphanage: Orphanage,
     queue: Vec<Event>,
     asks: Option<Arc<Asks>>,
-    /// Programs that the user wants let go.
+    /// Programs that the user wants to detach.
     detaching: BTreeSet<ProgramId>,
     notes: Sender<Note>,
     roots: Roots,
     met: Met,
-    /// When malleable programs were last told that cosched is alive.
+    /// When malleable programs last got a heartbeat.
     last_beat: Nanos,
 }
 
@@ -174,7 +172,7 @@ impl Linux {
     /// Prepares the run: the undo log, the sentinel, the cgroups. Nothing is started yet.
     ///
     /// # Errors
-    /// When one of them cannot be had; whatever was made is removed again.
+    /// When one of them is unavailable; whatever was made is removed again.
     pub fn new(config: Config) -> Result<Linux, MachineError> {
         let proc = Proc::own()?;
         let states = barriers::load(&config.jobs, &proc);
@@ -200,7 +198,7 @@ impl Linux {
                     Ok(ground) => Ok((sentinel, ground)),
                     Err(error) => {
                         undo::restore(log.book(), &proc);
-                        // Whether it hears us or not: there is nothing left to undo.
+                        // Whether it receives this or not: there is nothing left to undo.
                         let _ = sentinel.goodbye();
                         Err(error.into())
                     }
@@ -213,12 +211,12 @@ impl Linux {
                 return Err(error);
             }
         };
-        // CPU groups share the CPUs whatever session their threads are in.
+        // CPU groups share the CPUs independently of the sessions of threads.
         let own_sessions = by_session && !ground.is_by_weight();
         let ends = INTERRUPTIONS.map(|(signal, _)| signal);
         let poll = Poll::new(&[&ends[..], &SIGNALS].concat())?;
         poll.add(sentinel.as_fd(), SENTINEL)?;
-        // Without announcements, CPUs that come and go are noticed at the next look.
+        // Without announcements, a change of CPUs is noticed at the next check.
         let hotplug = Hotplug::listen().ok();
         if let Some(hotplug) = &hotplug {
             poll.add(hotplug.as_fd(), HOTPLUG)?;
@@ -266,19 +264,19 @@ impl Linux {
         };
         linux.tell_of_lacking_states();
         if let Err(error) = linux.attach_all() {
-            // What went wrong first is what the user has to know.
+            // The first error is the one that the user has to know.
             let _ = linux.close();
             return Err(error);
         }
         Ok(linux)
     }
 
-    /// The rungs that the run stands on.
+    /// The cgroups and backends that the run uses.
     pub fn ground(&self) -> &Ground {
         &self.ground
     }
 
-    /// Programs that count as ended, or were given up, and still have processes, with how many.
+    /// Programs that count as ended, or were given up, and still have processes, with their number.
     pub fn left_running(&self) -> Vec<(ProgramId, usize)> {
         let counted = self
             .leftovers
@@ -288,7 +286,7 @@ impl Linux {
         counted.filter(|(_, n)| *n > 0).collect()
     }
 
-    /// Ends the run: everything is put back as found.
+    /// Ends the run: all original settings are restored.
     ///
     /// # Errors
     /// When the log cannot be removed.
@@ -296,23 +294,23 @@ impl Linux {
         self.tell_meetings();
         let restored = undo::restore(self.log.book(), &self.proc);
         self.dismiss_shims();
-        // Without a goodbye the sentinel tries in its turn: it may have what we lack (open files,
-        // say).
+        // Without a goodbye the sentinel tries in its turn: it may have what cosched lacks (open
+        // files, say).
         if restored.failed.is_empty() {
             self.log.delete()?;
-            // Another process may have ended it; everything is undone all the same.
+            // Another process may have ended it; everything is undone nevertheless.
             let _ = self.sentinel.goodbye();
         }
         Ok(restored)
     }
 
-    /// Something happened now.
+    /// Queues an event with the present time.
     fn tell(&mut self, what: Happening) {
         self.queue.push(Event { at: self.clock.now(), what });
     }
 
-    /// Finds out which of the CPUs that might be used at first are there. Our own mask tells: the
-    /// kernel leaves out of it what is offline, or was taken from us meanwhile.
+    /// Finds out which of the CPUs that might be used at first are available. They follow from our
+    /// own mask: the kernel leaves out of it what is offline, or was taken from us meanwhile.
     fn look_at_cpus(&mut self) {
         let Ok(mask) = affinity::get(0) else { return };
         let cpus = self.first_cpus.intersection(&mask);
@@ -322,9 +320,9 @@ impl Linux {
         }
     }
 
-    /// Something that the user should be told.
+    /// Sends a message for the user.
     fn note(&self, program: ProgramId, text: impl Into<String>) {
-        // A receiver that has stopped listening does not want to know.
+        // A receiver that is closed needs no message.
         let _ = self.notes.send(Note { program: Some(program), text: text.into() });
     }
 
@@ -332,8 +330,8 @@ impl Linux {
         match ready {
             Ready::Signal(libc::SIGCHLD) => self.reap()?,
             Ready::Signal(signal) if self.has_child() => self.pass_on(signal),
-            // The others are Ctrl-Z: a stopped cosched would leave programs frozen for as long as
-            // it is stopped.
+            // The other signal is Ctrl-Z: a stopped cosched would leave programs frozen for as long
+            // as it is stopped.
             Ready::Signal(signal) => {
                 if let Some(by) = interruption(signal) {
                     self.tell(Happening::Interrupted(by));
@@ -354,7 +352,7 @@ impl Linux {
                     true => self.hear(id)?,
                     false => self.hear_leftover(id)?,
                 }
-                // Taking the place of a killed shim may have to wait for this news.
+                // To take the place of a killed shim may have to wait for this news.
                 self.reap()?;
             }
         }
@@ -381,11 +379,11 @@ impl Machine for Linux {
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
             }
             self.sentinel.works();
-            // What `submit` queued is told at once, but signals are still looked at. If cosched was
-            // stopped while it waited, and goes on, it has been told only that the time has come.
+            // What `submit` queued is delivered at once, but signals are still read. If cosched was
+            // stopped while it waited, and continues, it knows only that the time has come.
             present = self.clock.now();
             self.poll.look(&mut ready)?;
-            // What happened while cosched was stopped is older than all that is found now.
+            // Events from before the stop of cosched are older than all that is found now.
             self.hear_sentinel()?;
             for ready in &ready {
                 self.digest(*ready)?;
@@ -400,7 +398,7 @@ impl Machine for Linux {
                 break;
             }
         }
-        // What helpers have told happened earlier than what was seen by ourselves.
+        // Events that helpers report happened earlier than those that cosched has seen itself.
         self.queue.sort_by_key(|event| event.at);
         let last = self.queue.last().map_or(present, |event| event.at);
         out.append(&mut self.queue);
@@ -451,7 +449,8 @@ fn handed_out(proc: &Proc) -> Result<HandedOut, FileError> {
     Ok(handed_out)
 }
 
-/// Under which key a program's reports are waited for; with [`DOOR`], what its processes ask for.
+/// The key under which a program's reports are waited for; with [`DOOR`], the key of its hook
+/// server.
 fn key(id: ProgramId) -> u64 {
     u64::from(id.slot) << 32 | u64::from(id.generation)
 }

@@ -1,5 +1,5 @@
-//! What the threads of each program have done at barriers of cosched, and whether the program told
-//! how far it has come. The machine tells this to any code that wants to know.
+//! The barrier statistics of each program, and whether the program has reported progress. The
+//! machine writes them for any code that needs them.
 //!
 //! Threads count on the pages of their processes ([`cosched_page::Tally`]). The machine adds that
 //! up once a second, and when a program ends. Code that has a [`Met`] of the run reads it, while
@@ -12,17 +12,17 @@ use cosched_page::Meetings as Counted;
 
 use crate::hook::Told;
 
-/// For each program by slot.
+/// The statistics of each program by slot.
 #[derive(Clone, Debug, Default)]
 pub struct Met(Arc<[Mutex<Known>]>);
 
-/// Of one program.
+/// The statistics of one program.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
-    /// In runs that are over, and in the present one.
+    /// In finished runs, and in the present one.
     past: Counted,
     present: Counted,
-    /// Whether it ever told of progress.
+    /// Whether it ever reported progress.
     has_told: bool,
 }
 
@@ -32,7 +32,7 @@ impl Met {
         Met((0..slots).map(|_| Mutex::default()).collect())
     }
 
-    /// In its present run the program has met so often by now, and told this of its progress.
+    /// Sets the statistics and the reported progress of the program's present run.
     pub(crate) fn tell(&self, slot: u16, now: Counted, told: Told) {
         self.change(slot, |known| {
             known.present = now;
@@ -40,7 +40,7 @@ impl Met {
         });
     }
 
-    /// Its present run is over.
+    /// Ends its present run.
     pub(crate) fn end(&self, slot: u16) {
         self.change(slot, |known| known.past = known.past + std::mem::take(&mut known.present));
     }
@@ -51,7 +51,7 @@ impl Met {
         }
     }
 
-    /// What the threads of the program at this position have done; `None`: nothing that was told.
+    /// The barrier statistics of the program in this slot; `None`: there are none.
     pub fn of(&self, slot: usize) -> Option<Meetings> {
         let Known { past, present, .. } = self.known(slot)?;
         let all = Counted { seen: 0, ..past + present };
@@ -66,7 +66,7 @@ impl Met {
         })
     }
 
-    /// Whether the program at this position ever told how far it has come.
+    /// Whether the program in this slot ever reported progress.
     pub fn has_told_progress(&self, slot: usize) -> bool {
         self.known(slot).is_some_and(|known| known.has_told)
     }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_of_a_program_add_up_and_one_that_goes_on_is_told_as_it_is_now() {
+    fn finished_runs_add_up_with_the_present_one() {
         let (met, barriers) = (Met::new(2), |barriers| Counted { barriers, ..Counted::default() });
         assert_eq!(met.of(0), None);
         met.tell(0, barriers(5), Told::default());
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn who_told_of_progress_in_one_run_has_told_whatever_comes_later() {
+    fn progress_reported_in_one_run_is_remembered_in_later_ones() {
         let met = Met::new(2);
         let nothing = (Counted::default(), Told::default());
         met.tell(0, nothing.0, nothing.1);

@@ -1,22 +1,21 @@
 //! What the threads of programs do: run, wait for a CPU, wait for each other, sleep.
 //!
-//! *Problem.* Faithful scheduling (section III) asks each second which share of their time a
-//! program's threads wait for locks; thread shuffling asks it of each thread. The kernel keeps no
+//! *Problem.* Faithful scheduling (section III) needs each second which part of their time a
+//! program's threads wait for locks; thread shuffling needs it for each thread. The kernel keeps no
 //! such account.
 //!
-//! *Sources,* one file each, of which the best that this machine and user allow is taken
-//! ([`Monitor::open`]):
+//! *Sources,* one file each. The best that this machine and user allow is used ([`Monitor::open`]):
 //!
-//! - [`kernel`]: programs in the kernel (BPF) look at every context switch of the threads in
-//!   question. Everything is exact, and who took whose CPU is known.
-//! - [`sampled`]: `/proc` tells CPU time, run delay and switches exactly; which system call a
-//!   thread sleeps in is looked up at moments, and times at locks are estimated from these.
+//! - [`kernel`]: programs in the kernel (BPF) see every context switch of the observed threads.
+//!   Everything is exact, and it is known which thread took which CPU.
+//! - [`sampled`]: `/proc` has exact CPU times, run delays and switches. The system call in which a
+//!   thread sleeps is sampled, and times at locks are estimated from the samples.
 //!
 //! *What a lock is.* To the kernel, every wait for another thread is a sleep in the futex call:
-//! mutexes, condition variables, barriers, and idle workers of a thread pool. The arguments tell
-//! them apart as far as can be ([`Activity`]). The paper counts "user locks, condition-variables,
-//! etc." alike. A thread that slept at the same place during the whole interval is idle, not held
-//! up. Code that forms a share can tell by [`ThreadUse::since`].
+//! mutexes, condition variables, barriers, and idle workers of a thread pool. The arguments
+//! distinguish them as far as possible ([`Activity`]). The paper counts "user locks,
+//! condition-variables, etc." alike. A thread that slept at the same place during the whole
+//! interval is idle, not held up; [`ThreadUse::since`] shows that.
 
 pub mod interval;
 pub mod kernel;
@@ -32,11 +31,11 @@ use cosched_core::{CpuSet, Nanos};
 use crate::files::FileError;
 use crate::procfs::Proc;
 
-/// How many threads have room at once in the kernel's part, those that ended since the last reading
-/// included.
+/// How many threads can be observed at once in the kernel, including those that ended since the
+/// last reading.
 pub const ROOM: usize = record::RECORDS;
 
-/// What a thread does.
+/// The activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Activity {
@@ -44,13 +43,13 @@ pub enum Activity {
     Sleeping = 0,
     /// It is on a CPU.
     Running = 1,
-    /// It would run and has no CPU.
+    /// It is ready to run and has no CPU.
     Runnable = 2,
     /// It waits at a mutex.
     AtMutex = 3,
     /// It waits at a condition variable, a semaphore, a read-write lock, or for a thread's end.
     AtCondition = 4,
-    /// It waits by a plain futex call: at a barrier, or in a runtime's own way.
+    /// It waits by a plain futex call: at a barrier, or by a runtime's own means.
     AtBarrier = 5,
     /// It is frozen, or stopped by a signal.
     Stopped = 6,
@@ -77,7 +76,7 @@ impl Activity {
     }
 }
 
-/// Why involuntary switches happened; known only in the kernel.
+/// The causes of involuntary switches; known only in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Preemptions {
     /// The slice was used up.
@@ -87,8 +86,8 @@ pub struct Preemptions {
     pub by_sibling: u64,
 }
 
-/// How often a running thread was met outside the kernel, and inside, by a clock that ticks while
-/// user time is wanted. Only their ratio means anything.
+/// How often a clock that ticks while user time is requested found the thread running outside the
+/// kernel, and inside. Only their ratio is meaningful.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticks {
     /// Outside.
@@ -98,17 +97,17 @@ pub struct Ticks {
 }
 
 /// How often a thread was woken at a lock by a thread of its program, and came to a CPU. The lock
-/// has come from there, as far as can be told. Counted while a caller wants it
+/// has then probably come from that thread's CPU. Counted while a caller requests it
 /// ([`Monitor::count_transfers`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfers {
-    /// From whatever CPU.
+    /// From any CPU.
     pub all: u64,
     /// From a CPU of another group.
     pub across: u64,
 }
 
-/// How long the windows are in which arrivals at locks are told.
+/// The length of the windows in which arrivals at locks are reported.
 pub const WINDOW: Nanos = Nanos::from_millis(100);
 
 /// The first time in a window that a thread came to a lock and had to wait.
@@ -116,11 +115,11 @@ pub const WINDOW: Nanos = Nanos::from_millis(100);
 pub struct Arrival {
     /// Number of the window: the time at its beginning over [`WINDOW`].
     pub window: u64,
-    /// On the clock of [`crate::clock`].
+    /// The time, on the clock of [`crate::clock`].
     pub at: Nanos,
 }
 
-/// Of each thread, so many locks are told apart; known only in the kernel.
+/// How many locks are distinguished for each thread; known only in the kernel.
 pub const LOCKS: usize = 4;
 
 /// How long a thread waited at a lock.
@@ -130,7 +129,7 @@ pub struct LockWait {
     pub lock: u64,
     /// How long.
     pub time: Nanos,
-    /// Of this, what it took over from a lock that was forgotten for it.
+    /// The part of it that was taken over from a lock that was forgotten for this one.
     pub taken: Nanos,
 }
 
@@ -141,9 +140,9 @@ pub struct ThreadUse {
     pub program: u32,
     /// Its process.
     pub process: i32,
-    /// Itself.
+    /// The thread's number.
     pub thread: i32,
-    /// What it does now; `None` once it has ended.
+    /// Its present activity; `None` once it has ended.
     pub now: Option<Activity>,
     /// The CPU that it ran on last, where that is known.
     pub cpu: Option<u16>,
@@ -155,7 +154,7 @@ pub struct ThreadUse {
     pub voluntary: u64,
     /// How often the CPU was taken away.
     pub involuntary: u64,
-    /// Why, where that is known.
+    /// The causes, where they are known.
     pub preemptions: Option<Preemptions>,
     /// How often it came to another CPU, where that is known.
     pub migrations: Option<u64>,
@@ -165,16 +164,16 @@ pub struct ThreadUse {
     pub transfers: Transfers,
     /// When it came to locks in the latest windows.
     pub arrivals: [Arrival; 2],
-    /// For which locks it waited, in no order; told while a caller wants it
+    /// The locks that it waited for, in no order; reported while a caller requests it
     /// ([`Monitor::tell_locks_apart`]).
     pub locks: [LockWait; LOCKS],
-    /// Whether what it slept for could not be seen; then all time asleep is in
+    /// Whether it could not be seen what it slept for; then all time asleep is in
     /// [`Activity::Sleeping`].
     pub hidden: bool,
 }
 
 impl ThreadUse {
-    /// A thread that has done nothing and has ended: what others are made of, in tests.
+    /// A thread that has done nothing and has ended: the basis of others, in tests.
     pub fn of_nothing(program: u32, thread: i32) -> ThreadUse {
         ThreadUse {
             program,
@@ -211,17 +210,18 @@ impl ThreadUse {
     }
 }
 
-/// The best source that there is.
+/// The best available source.
 #[derive(Debug)]
 pub enum Monitor {
-    /// Exact.
+    /// Exact values.
     Kernel(kernel::Kernel),
-    /// Estimated.
+    /// Estimated values.
     Sampled(sampled::Sampled),
 }
 
 impl Monitor {
-    /// In the kernel where that is possible, else sampled; then with the reason why.
+    /// Opens the source in the kernel where that is possible, else the sampled one, with the
+    /// reason.
     pub fn open(proc: &Proc) -> (Monitor, Option<kernel::Unavailable>) {
         match kernel::Kernel::open(proc) {
             Ok(kernel) => (Monitor::Kernel(kernel), None),
@@ -229,16 +229,16 @@ impl Monitor {
         }
     }
 
-    /// Sampled, whatever else could be had.
+    /// The sampled source, whatever else is available.
     pub fn sampled(proc: &Proc) -> Monitor {
         Monitor::Sampled(sampled::Sampled::new(proc.clone()))
     }
 
-    /// Watches a process from now on: its threads, and all that it will start. `program` is a
-    /// number for what belongs together.
+    /// Observes a process from now on: its threads, and all that it will start. `program` is a
+    /// number for processes that belong together.
     ///
     /// # Errors
-    /// When the process is gone, or may not be watched.
+    /// When the process is gone, or may not be observed.
     pub fn add(&mut self, program: u32, process: i32) -> Result<(), FileError> {
         match self {
             Monitor::Kernel(kernel) => kernel.add(program, process),
@@ -246,8 +246,8 @@ impl Monitor {
         }
     }
 
-    /// A program is not of interest any more. (In the kernel its threads stay members until they
-    /// end, or cosched does.)
+    /// Stops observing a program. (In the kernel its threads stay members until they end, or
+    /// cosched does.)
     pub fn forget(&mut self, program: u32) {
         if let Monitor::Sampled(sampled) = self {
             sampled.forget(program);
@@ -258,7 +258,7 @@ impl Monitor {
     /// interruptions a second on each CPU.
     ///
     /// # Errors
-    /// When the kernel does not let this user.
+    /// When the kernel does not allow it.
     pub fn count_ticks(&mut self, wanted: bool) -> Result<(), kernel::Unavailable> {
         match self {
             Monitor::Kernel(kernel) => kernel.count_ticks(wanted),
@@ -269,11 +269,11 @@ impl Monitor {
         }
     }
 
-    /// Counts lock transfers from now on, with those from a CPU of one group to one of another
-    /// apart. CPUs of no group are one of their own.
+    /// Counts lock transfers from now on. Those from a CPU of one group to a CPU of another are
+    /// also counted separately. CPUs without a group form one of their own.
     ///
     /// # Errors
-    /// Where there is no kernel's part, or it may not do that.
+    /// Where there is no BPF, or it may not do that.
     pub fn count_transfers(&mut self, groups: &[CpuSet]) -> Result<(), kernel::Unavailable> {
         match self {
             Monitor::Kernel(kernel) => kernel.count_transfers(groups),
@@ -283,11 +283,11 @@ impl Monitor {
         }
     }
 
-    /// Tells from now on for which locks threads wait ([`ThreadUse::locks`]). Sampled, that is not
-    /// to be seen.
+    /// Reports from now on for which locks threads wait ([`ThreadUse::locks`]). The sampled source
+    /// cannot see them.
     ///
     /// # Errors
-    /// When the kernel does not let this user.
+    /// When the kernel does not allow it.
     pub fn tell_locks_apart(&mut self) -> Result<(), kernel::Unavailable> {
         match self {
             Monitor::Kernel(kernel) => kernel.tell_locks_apart(),
@@ -295,7 +295,7 @@ impl Monitor {
         }
     }
 
-    /// How many threads could not be watched so far, since there were too many at once ([`ROOM`]).
+    /// How many threads could not be observed so far, since there were too many at once ([`ROOM`]).
     pub fn lost(&self) -> u64 {
         match self {
             Monitor::Kernel(kernel) => kernel.lost(),
@@ -303,7 +303,7 @@ impl Monitor {
         }
     }
 
-    /// How often [`Monitor::look`] wants to be called; `None`: never.
+    /// How often [`Monitor::look`] is to be called; `None`: never.
     pub fn looks_every(&self) -> Option<Nanos> {
         match self {
             Monitor::Kernel(_) => None,
@@ -322,8 +322,8 @@ impl Monitor {
         }
     }
 
-    /// What every thread has done since it was first seen; threads that have ended are told for the
-    /// last time.
+    /// What every thread has done since it was first seen. Threads that have ended are reported for
+    /// the last time.
     ///
     /// # Errors
     /// When the source fails.

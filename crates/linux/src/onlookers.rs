@@ -1,15 +1,15 @@
-//! Where onlookers of a run connect: the names of its sockets, which process listens there, and
-//! what a killed run has left.
+//! Where clients of a run connect: the names of its sockets, which process listens there, and what
+//! a killed run has left.
 //!
 //! The run's own socket lies in the user's private folder, named after its process. A socket for
-//! metrics lies where the user wants it. A link beside the first one tells where, so that the
-//! process that cleans up finds it. A socket whose listener is gone refuses connections: that is
-//! how what was left is distinguished from what is in use. Nothing here ever waits. A listener
-//! whose queue is full, because it is stopped, say, is there all the same.
+//! metrics lies where the user wants it. A link beside the first one points to it, so that the
+//! process that cleans up finds it. A socket whose listener is gone refuses connections, so a
+//! leftover is distinguishable from a socket in use. Nothing here ever waits. A listener whose
+//! queue is full, because it is stopped, say, still counts as listening.
 //!
-//! Root may look on at every run, and folders can be anywhere. But the kernel lists the sockets on
-//! which a process listens (`/proc/net/unix`), by the names that they were bound to. It also tells
-//! which process listens.
+//! Root may observe every run, and folders can be anywhere. But the kernel lists the sockets on
+//! which a process listens (`/proc/net/unix`), by the names that they were bound to, with the
+//! listening process.
 
 use std::fs;
 use std::io;
@@ -24,7 +24,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use crate::procfs::Proc;
 
-/// Of a listening socket, in the kernel's list (`SO_ACCEPTCON`).
+/// The mark of a listening socket in the kernel's list (`SO_ACCEPTCON`).
 const LISTENS: &str = "00010000";
 
 /// The run's own socket, in the folder of its log. It is removed with the process, by the sentinel
@@ -33,7 +33,7 @@ pub fn live_socket(folder: &Path, pid: u32) -> PathBuf {
     folder.join(format!("{pid}.sock"))
 }
 
-/// The name that it is bound to, and has until it listens.
+/// The name that a socket is bound to, and has until it listens.
 pub fn unfinished(socket: &Path) -> PathBuf {
     let mut name = socket.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
@@ -45,8 +45,8 @@ pub fn metrics_link(folder: &Path, pid: u32) -> PathBuf {
     folder.join(format!("{pid}.metrics"))
 }
 
-/// Whether a process listens there. If none does any more, the socket is removed; nothing else ever
-/// is.
+/// Whether a process listens there. If none does any more, the socket is removed; other files never
+/// are.
 pub fn is_heard(path: &Path) -> bool {
     // Connecting to a file that is no socket is refused as well.
     if !path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()) {
@@ -86,27 +86,26 @@ fn knock(path: &Path) -> rustix::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Whether a process listens at a socket of that run. Sockets at which none does any more are
-/// removed.
+/// Whether a process listens at a socket of that run. Sockets without a listener are removed.
 pub fn is_run_heard(folder: &Path, pid: u32) -> bool {
     let metrics = fs::read_link(metrics_link(folder, pid));
     let live = is_heard(&live_socket(folder, pid));
     metrics.is_ok_and(|metrics| is_heard(&metrics)) || live
 }
 
-/// Removes what a run has left that was killed. What others have put in its place meanwhile stays.
+/// Removes what a killed run has left. Files that others have put in its place meanwhile stay.
 pub fn remove_left(folder: &Path, pid: u32) {
     is_run_heard(folder, pid);
     // Most have none.
     let _ = fs::remove_file(metrics_link(folder, pid));
 }
 
-/// A run that can be looked at.
+/// A run that clients can connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The process of cosched.
     pub pid: u32,
-    /// Whose it is.
+    /// The user that it belongs to.
     pub uid: u32,
     /// Its socket.
     pub socket: PathBuf,
@@ -126,7 +125,7 @@ pub fn everybodys(proc: &Proc) -> io::Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// Who listens there, if it is the process that the name tells.
+/// The run whose process listens there, if it is the process in the name.
 fn listening(pid: u32, socket: PathBuf) -> Option<Run> {
     let peer = socket_peercred(knock(&socket).ok()?).ok()?;
     let is_it = peer.pid.as_raw_nonzero().get() as u32 == pid;
@@ -154,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_of_runs_are_known_by_their_names_in_the_kernels_list() {
+    fn sockets_of_runs_are_found_by_name_in_the_kernels_list() {
         let list = "Num       RefCount Protocol Flags    Type St Inode Path\n\
             0000000000000000: 00000002 00000000 00010000 0001 01 17 /run/user/7/cosched/12.sock.12\n\
             0000000000000000: 00000003 00000000 00000000 0001 03 18 /run/user/7/cosched/12.sock.12\n\
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_found_wherever_its_folder_is_and_only_under_its_own_number() {
+    fn a_run_is_found_in_any_folder_and_only_by_its_own_number() {
         let folder = tempfile::tempdir().unwrap();
         let listen = |pid: u32| {
             let socket = live_socket(folder.path(), pid);
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_run_has_left_goes_and_what_took_its_place_stays() {
+    fn leftovers_of_a_killed_run_go_and_later_files_stay() {
         let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let link = |pid, to: &Path| symlink(to, metrics_link(folder.path(), pid)).unwrap();
         let [dead, alive, file] = ["dead", "alive", "file"].map(|name| elsewhere.path().join(name));
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_takes_nobody_is_there_all_the_same() {
+    fn a_listener_that_accepts_no_connection_still_counts() {
         let folder = tempfile::tempdir().unwrap();
         let path = live_socket(folder.path(), 1);
         let _listener = UnixListener::bind(&path).unwrap();

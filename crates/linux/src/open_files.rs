@@ -2,10 +2,10 @@
 //!
 //! cosched holds a few files open for each program: the socket of its shim, the switch of its
 //! freezer, its counters. The limit that a process is started with (1024, usually) is the *soft*
-//! one, kept low for the sake of old programs; up to the *hard* one everybody may raise it. So
-//! cosched raises its own as far as it goes, and programs get back what was found. What a run will
-//! need at most is known beforehand, so that a run that would fail in the middle is refused at the
-//! start.
+//! one, kept low for the sake of old programs; every process may raise it up to the *hard* one.
+//! cosched therefore raises its own as far as possible, and programs get the original limit. The
+//! largest number that a run will need is known beforehand, so that a run that would fail in the
+//! middle is refused at the start.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 /// Files that cosched opens once: the undo log, the sentinel's socket, what it waits with (three),
 /// and those that are open for a moment while a program is started, inspected or frozen.
 const ONCE: usize = 24;
-/// Connections of onlookers, at each door.
+/// Connections of clients, at each socket.
 pub const VISITORS: usize = 16;
 /// The run's own socket, and the one for metrics.
 const DOORS: usize = 2;
 /// Files for one program: its shim's socket and the two of its freezer.
 const EACH: usize = 3;
-/// The door of a program that has the hook inside, and sockets of its first processes.
+/// The hook server of a program, and sockets of its first processes.
 const DOOR: usize = 6;
-/// Counters of one program, if they are wanted.
+/// Counters of one program, if they are requested.
 const COUNTERS: usize = 4;
 
 /// How many files a process may hold open; `None`: any number.
@@ -34,16 +34,16 @@ pub struct FileLimit {
 }
 
 impl FileLimit {
-    /// The caller's own.
+    /// The caller's own limit.
     pub fn own() -> FileLimit {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
         FileLimit { soft: current, hard: maximum }
     }
 
-    /// Makes it the caller's own. Allocates nothing, so it may run between `fork` and `exec`.
+    /// Makes it the caller's own limit. Allocates nothing, so it may run between `fork` and `exec`.
     ///
     /// # Errors
-    /// When the hard limit would rise and the caller has no right to that.
+    /// When the hard limit would rise and the caller may not do that.
     pub fn set(self) -> rustix::io::Result<()> {
         setrlimit(Resource::Nofile, Rlimit { current: self.soft, maximum: self.hard })
     }
@@ -64,15 +64,15 @@ pub struct TooFewFiles {
     pub limit: u64,
 }
 
-/// The caller's limit, raised as far as it goes; as found again when this is dropped.
+/// The caller's limit, raised as far as possible; restored when this is dropped.
 #[derive(Debug)]
 pub struct Raised {
     found: FileLimit,
 }
 
 impl Raised {
-    /// Raises the limit, provided that it is enough then for so many programs, of which so many
-    /// have the hook inside, beside the `open` files that are there already.
+    /// Raises the limit, provided that it is then enough for so many programs, of which so many
+    /// have the hook, besides the `open` files that are open already.
     ///
     /// # Errors
     /// When it is not enough.
@@ -88,13 +88,13 @@ impl Raised {
         if let Some(limit) = found.hard.filter(|limit| *limit < needed as u64) {
             return Err(TooFewFiles { programs, needed, limit });
         }
-        // No process is refused this. If cosched is refused it all the same, the limit that was
-        // found may do.
+        // No process is refused this. If cosched is refused it nevertheless, the original limit may
+        // be enough.
         let _ = FileLimit { soft: found.hard, ..found }.set();
         Ok(Raised { found })
     }
 
-    /// What was found, and what programs get.
+    /// The original limit, which programs get.
     pub fn found(&self) -> FileLimit {
         self.found
     }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_raised_to_the_hard_one_and_put_back() {
+    fn the_limit_is_raised_to_the_hard_one_and_restored() {
         let found = FileLimit::own();
         let low = FileLimit { soft: Some(100), ..found };
         low.set().unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_enough_is_refused_with_the_number_that_would_be() {
+    fn an_insufficient_hard_limit_is_refused_with_the_needed_number() {
         let hard = FileLimit::own().hard.unwrap_or(1 << 20);
         let programs = usize::try_from(hard).unwrap();
         let error = Raised::for_programs(programs, 1, true, 3).unwrap_err();

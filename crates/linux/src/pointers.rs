@@ -1,23 +1,23 @@
 //! Where in its code a program is: samples of its instruction pointer, counted by block.
 //!
-//! *Problem.* A policy that tells a program's phases apart asks in which parts of the code each
-//! quantum was spent (`cosched_core::Measure::InstructionPointers`).
+//! *Problem.* A policy that distinguishes a program's phases needs to know in which parts of the
+//! code each quantum was spent (`cosched_core::Measure::InstructionPointers`).
 //!
-//! *Mechanism.* An event of the kernel interrupts the running thread every so often, and writes
-//! down where it was. As with [counters](crate::counters::Counters), it is opened on the shim
-//! before that gets its order. What the shim starts inherits it, and `exec` switches it on. Events
-//! that are inherited may be written down only CPU by CPU. There is therefore one for each, with a
-//! ring of memory of its own, which the kernel fills and a look empties. A ring that is full takes
-//! no more until then. The counts are shares, and a lost sample is lost to no block more than to
+//! *Mechanism.* An event of the kernel interrupts the running thread at intervals, and writes down
+//! where it was. As with [counters](crate::counters::Counters), it is opened on the shim before
+//! that gets its order. What the shim starts inherits it, and `exec` switches it on. Inherited
+//! events may be written down only CPU by CPU. There is therefore one for each, with a ring of
+//! memory of its own, which the kernel fills and cosched empties. A full ring takes no more until
+//! then. The counts are used as shares, and a lost sample is not lost to one block more than to
 //! another.
 //!
 //! *Which event.* The paper on fair-progress scheduling takes a sample every 500,000 instructions
-//! (table 3). Without hardware counters it is a clock that goes while the program is on a CPU. Both
-//! need no right where `perf_event_paranoid` is at most 2, since only user mode is looked at.
+//! (table 3). Without hardware counters, it is a clock that runs while the program is on a CPU.
+//! Both need no permission where `perf_event_paranoid` is at most 2, since only user mode is
+//! sampled.
 //!
 //! *What a block is.* Not the compiler's basic block, which would take the program's code to find,
-//! but [`BLOCK`] bytes. The fewer blocks, the less two samples of the same phase differ by chance
-//! alone.
+//! but [`BLOCK`] bytes. The fewer blocks, the less two samples of the same phase differ by chance.
 
 mod ring;
 
@@ -32,30 +32,30 @@ use ring::Ring;
 
 /// The size of a block, bytes; a power of two.
 pub const BLOCK: u64 = 512;
-/// More rings than that are not open in a run: each takes memory that the kernel cannot swap out,
-/// and an open file.
+/// The largest number of rings in a run: each takes memory that the kernel cannot swap out, and an
+/// open file.
 pub const MOST_RINGS: usize = 256;
 /// Instructions between two samples (table 3 of the paper).
 const INSTRUCTIONS: u64 = 500_000;
 /// CPU time between two samples without counters, ns: a hundred in a quantum of 100 ms, twenty-five
-/// in one of training. With fewer, two quanta of the same phase would differ by chance; twice as
-/// many cost up to 4.9 % of a program's time (docs/benchmarks.md). A prime, so that it keeps no
-/// step with what programs do.
+/// in one of training. With fewer, two quanta of the same phase would differ by chance. Twice as
+/// many cost up to 4.9 % of a program's time (docs/benchmarks.md). A prime, so that it is not in
+/// step with programs.
 const NANOS: u64 = 999_983;
-/// CPU time as the kernel's own clock tells it.
+/// CPU time by the kernel's own clock.
 const CPU_CLOCK: Event = Event { kind: 1, config: 0 };
 
 /// When samples are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Every so many instructions.
+    /// Every 500,000 instructions.
     Instructions,
-    /// Every so much CPU time.
+    /// About every millisecond of CPU time.
     CpuTime,
 }
 
 impl Source {
-    /// The best that works here for the caller; `None`: neither does.
+    /// The best source that works here for the caller; `None`: neither does.
     pub fn here() -> Option<Source> {
         let works = |source: &Source| counters::can_sample(source.sampling()).is_ok();
         [Source::Instructions, Source::CpuTime].into_iter().find(works)
@@ -76,11 +76,11 @@ impl Source {
 pub struct Pointers(Vec<Ring>);
 
 impl Pointers {
-    /// Of the program that `shim` is going to start, with all its descendants, on these CPUs. Has
-    /// to be called before the shim gets its order.
+    /// Samples the program that `shim` is going to start, with all its descendants, on these CPUs.
+    /// Has to be called before the shim gets its order.
     ///
     /// # Errors
-    /// When one of the events cannot be had: too many files, or too much memory that cannot be
+    /// When one of the events is unavailable: too many files, or too much memory that cannot be
     /// swapped out.
     pub fn below(shim: Process, cpus: &CpuSet, source: Source) -> io::Result<Pointers> {
         let open = |cpu| Ring::new(counters::sample_below(source.sampling(), shim, cpu)?);
@@ -95,7 +95,7 @@ impl Pointers {
     }
 }
 
-/// How many samples lie in which block, ascending.
+/// The number of samples in each block, ascending.
 pub(crate) fn by_block(samples: &[u64]) -> BTreeMap<u64, u32> {
     let mut blocks = BTreeMap::new();
     for pointer in samples {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_met_where_it_computes_and_the_thread_that_starts_it_is_not() {
+    fn a_program_is_sampled_where_it_computes_but_not_its_starter() {
         let Some(source) = Source::here() else {
             eprintln!("skipped: the instruction pointer cannot be sampled here");
             return;

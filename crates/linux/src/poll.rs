@@ -1,11 +1,10 @@
 //! Waiting for everything at once: one epoll set with a timer, the signals, and the programs'
 //! reports.
 //!
-//! cosched has one thread and sleeps in one place, so that it costs nothing
-//! while nothing happens. The timer is a `timerfd` on an absolute time: unlike a
-//! time-out of `epoll_wait` it has no slack (50 us by default) and is not
-//! rounded to milliseconds. Signals arrive as data (`signalfd`), so no handler
-//! ever interrupts half a change.
+//! cosched has one thread and sleeps in one place, so that it costs nothing while nothing happens.
+//! The timer is a `timerfd` on an absolute time: unlike a time-out of `epoll_wait` it has no slack
+//! (50 us by default) and is not rounded to milliseconds. Signals arrive as data (`signalfd`), so
+//! no handler ever interrupts half a change.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -22,7 +21,7 @@ use crate::signals::is_ignored;
 /// What became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// A signal came: its number.
+    /// A signal arrived: its number.
     Signal(i32),
     /// A source can be read, or its other end is closed: the key it was added with.
     Source(u64),
@@ -41,11 +40,11 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// Waits for these signals, which from now on no longer interrupt the calling thread; not for
-    /// those that are ignored.
+    /// Waits for these signals, which no longer interrupt the calling thread. Ignored signals stay
+    /// ignored.
     ///
     /// # Errors
-    /// When the kernel has no more descriptors for us.
+    /// When the kernel has no more descriptors.
     pub fn new(signals: &[i32]) -> io::Result<Poll> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
@@ -101,7 +100,7 @@ impl Poll {
         };
         for event in ready.iter() {
             match event.data.u64() {
-                // It stays ready until it is set anew, which the next wait does first.
+                // The timer stays ready until it is set again, which the next wait does first.
                 TIMER => self.armed = None,
                 SIGNALS => self.read_signals(out)?,
                 key if out.contains(&Ready::Source(key)) => {}
@@ -143,8 +142,8 @@ fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
     // other owner.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        // What the caller has had ignored (`nohup`) goes on being ignored: a signal that is waited
-        // for is not.
+        // A signal that the caller ignores (`nohup`) stays ignored, which it would not be if it was
+        // waited for.
         for signal in signals.iter().filter(|signal| !is_ignored(**signal)) {
             if libc::sigaddset(set.as_mut_ptr(), *signal) != 0 {
                 return Err(io::Error::last_os_error());
@@ -168,7 +167,7 @@ mod tests {
     use cosched_core::Nanos;
 
     #[test]
-    fn the_time_that_was_asked_for_has_come_when_wait_returns_empty() {
+    fn wait_returns_empty_only_at_the_requested_time() {
         let (clock, mut poll) = (Clock::start(), Poll::new(&[]).unwrap());
         let until = clock.now() + Nanos::from_millis(2);
         let mut out = Vec::new();
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_finds_what_is_ready_and_does_not_wait_for_the_rest() {
+    fn a_poll_finds_what_is_ready_and_does_not_wait() {
         let mut poll = Poll::new(&[]).unwrap();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         poll.add(reader.as_fd(), 42).unwrap();
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_come_as_data() {
+    fn signals_are_read_as_data() {
         let (clock, mut poll) = (Clock::start(), Poll::new(&[libc::SIGUSR2]).unwrap());
         // SAFETY: sends a signal to this thread only, which has just blocked it.
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };

@@ -1,15 +1,15 @@
 //! Processes and threads as `/proc` shows them.
 //!
-//! cosched asks `/proc` two kinds of questions. The first kind comes now and then: which process
-//! descends from which, what files does a program hold, is it traced. The second kind comes up to
-//! thousands of times a second: is this thread still running? The `procfs` crate answers the first
-//! kind well, but reads and parses whole files into new memory on every call. A few lines parse the
-//! few fields that we need. Both kinds are therefore served here, from one parser, and the second
-//! without allocating ([`StateReader`]).
+//! cosched reads `/proc` for two kinds of questions. The first kind comes now and then: which
+//! process descends from which, what files does a program hold, is it traced. The second kind comes
+//! up to thousands of times a second: is this thread still running? The `procfs` crate answers the
+//! first kind well, but reads and parses whole files into new memory on every call. A few lines
+//! parse the few fields that are needed. Both kinds are therefore served here, from one parser, and
+//! the second without allocating ([`StateReader`]).
 //!
-//! Whatever is read may be old by the time it is looked at. A process that has ended shows as an
-//! error for which [`FileError::is_gone`] holds. A number that was given to another process is told
-//! by its start time ([`Proc::is_same`]).
+//! Data may be old by the time it is used. A process that has ended shows as an error for which
+//! [`FileError::is_gone`] holds. A number that was given to another process is recognised by its
+//! start time ([`Proc::is_same`]).
 
 mod stat;
 mod state_reader;
@@ -46,7 +46,7 @@ impl Default for Proc {
 pub struct Fd {
     /// The descriptor.
     pub number: i32,
-    /// What it refers to, as the kernel words it: a path, `pipe:[123]`, `socket:[123]`, ...
+    /// What it refers to, in the kernel's form: a path, `pipe:[123]`, `socket:[123]`, ...
     pub target: String,
 }
 
@@ -59,7 +59,7 @@ pub struct Membership {
     pub path: String,
 }
 
-/// How often the kernel has run a thread, and how long in all: while both stay, the thread does
+/// How often the kernel has run a thread, and how long in total: while both stay, the thread does
 /// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runs {
@@ -73,7 +73,7 @@ impl Proc {
         Proc { root: root.into() }
     }
 
-    /// The one at `/proc`, if it numbers processes as this process does.
+    /// The proc file system at `/proc`, if it numbers processes as this process does.
     ///
     /// # Errors
     /// When it belongs to another PID namespace: each of its numbers would mean another process.
@@ -98,7 +98,7 @@ impl Proc {
         self.root.join(pid.to_string())
     }
 
-    /// What the kernel tells of a process.
+    /// The kernel's data about a process.
     ///
     /// # Errors
     /// When it has ended, or the file cannot be read.
@@ -106,7 +106,7 @@ impl Proc {
         stat::read(&self.folder(pid).join("stat"))
     }
 
-    /// What the kernel tells of a thread; times and state are the thread's own.
+    /// The kernel's data about a thread; times and state are the thread's own.
     ///
     /// # Errors
     /// When it has ended, or the file cannot be read.
@@ -114,7 +114,7 @@ impl Proc {
         stat::read(&self.folder(pid).join(format!("task/{tid}/stat")))
     }
 
-    /// What a process calls itself: 15 bytes at most, any but line ends.
+    /// The name of a process: 15 bytes at most, any but line ends.
     ///
     /// # Errors
     /// When it has ended, or the file cannot be read.
@@ -122,7 +122,7 @@ impl Proc {
         Ok(files::read(&self.folder(pid).join("comm"))?.trim_end_matches('\n').to_owned())
     }
 
-    /// The process that a thread belongs to; of a process itself the same.
+    /// The process that a thread belongs to; for a process, its own number.
     ///
     /// # Errors
     /// When it has ended, or the file cannot be read.
@@ -166,8 +166,8 @@ impl Proc {
             let path = self.folder(pid).join(format!("task/{tid}/children"));
             match files::read_if_there(&path)? {
                 Some(list) => children.extend(numbers(&path, &list)?),
-                // The thread is gone, and its children belong to another one by now. Or the
-                // kernel was built without the file.
+                // The thread is gone, and its children belong to another one by now. Or the kernel
+                // was built without the file.
                 None if path.with_file_name("stat").exists() => {
                     return Ok(self.by_parent()?.remove(&pid).unwrap_or_default());
                 }
@@ -180,7 +180,7 @@ impl Proc {
     }
 
     /// The children of a process, their children, and so on; without the process itself, ascending.
-    /// Processes born meanwhile may be missed: ask again until nothing changes.
+    /// Processes born meanwhile may be missed: call again until nothing changes.
     ///
     /// # Errors
     /// When proc cannot be read.
@@ -212,7 +212,7 @@ impl Proc {
         both.map(|(own, forced)| own + forced).ok_or_else(wrong)
     }
 
-    /// The user with whose rights a process acts; `None`: it is gone.
+    /// The user whose permissions a process has; `None`: it is gone.
     pub fn user(&self, pid: i32) -> Option<u32> {
         let status = files::read(&self.folder(pid).join("status")).ok()?;
         status_field(&status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
@@ -227,7 +227,7 @@ impl Proc {
         (times > 0).then_some(Runs { times, nanoseconds })
     }
 
-    /// The number that was given last to a process or thread; `None`: the kernel does not tell.
+    /// The last number that a process or thread got; `None`: the kernel does not say.
     pub fn last_pid(&self) -> Option<i32> {
         // `0.20 0.18 0.12 1/80 11206`
         files::read(&self.root.join("loadavg")).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
@@ -260,8 +260,8 @@ impl Proc {
         }
     }
 
-    /// The words of the command that a process was started with, as far as it has not written over
-    /// them; none for a thread of the kernel.
+    /// The words of the command that a process was started with, as far as it has not overwritten
+    /// them; none for a kernel thread.
     ///
     /// # Errors
     /// When it has ended.
@@ -291,7 +291,7 @@ impl Proc {
                     fds.push(Fd { number, target: target.to_string_lossy().into_owned() })
                 }
                 Err(source) => {
-                    // Descriptors may be closed between the list and the look.
+                    // Descriptors may be closed after they were listed.
                     let error = FileError::io("follow", &path, source);
                     if !error.is_gone() {
                         return Err(error);
@@ -310,7 +310,7 @@ impl Proc {
         memberships(&self.folder(pid).join("cgroup"))
     }
 
-    /// The processor's name, where the kernel tells it.
+    /// The processor's name, where the kernel knows it.
     pub fn cpu_model(&self) -> Option<String> {
         let text = files::read(&self.root.join("cpuinfo")).ok()?;
         let line = text.lines().find(|line| line.starts_with("model name"))?;
@@ -318,7 +318,7 @@ impl Proc {
     }
 
     /// Whether the process is there, as a zombie at least, and is the one that started at
-    /// `start_time` (see [`Stat::start_time`]): numbers of ended processes are given out again.
+    /// `start_time` (see [`Stat::start_time`]): numbers of ended processes are reused.
     ///
     /// # Errors
     /// When proc cannot be read.

@@ -1,13 +1,13 @@
-//! What this kernel, machine and user allow: the ladder of rights.
+//! What this kernel, machine and user allow: the capability levels.
 //!
-//! The main job needs no right at all: signals stop and continue one's own
-//! programs, affinity places them. Each further right makes something better, and none can be
-//! told reliably by looking: owners, permission bits, capabilities and versions
-//! all lie in some container. So each is *tried*, on a thread, cgroup or counter made for it,
-//! and nothing is left behind. (Only BPF is judged by its preconditions.)
+//! The main job needs no privileges: signals stop and continue one's own programs, affinity places
+//! them. Each further ability makes something better, and none can be detected reliably by reading:
+//! owners, permission bits, capabilities and versions may all be different in a container. Each is
+//! therefore *tried*, on a thread, cgroup or counter made for it, and nothing is left behind. (Only
+//! BPF is judged by its preconditions.)
 //!
-//! A report says for each ability whether it is there, what was found, what it
-//! gives, and how to get it.
+//! A report says for each ability whether it is there, what was found, what it gives, and how to
+//! get it.
 
 mod groups;
 mod observing;
@@ -48,7 +48,7 @@ pub enum Ability {
     NegativeNice,
     /// The real-time round-robin class.
     RealTime,
-    /// Programs in the kernel that watch scheduling.
+    /// Programs in the kernel that observe scheduling.
     Bpf,
     /// Hardware performance counters.
     Pmu,
@@ -61,7 +61,7 @@ pub enum Ability {
 }
 
 impl Ability {
-    /// What is gained by it.
+    /// The benefit of it.
     pub fn gives(self) -> &'static str {
         match self {
             Ability::Signals => {
@@ -101,19 +101,19 @@ impl Ability {
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Right {
-    /// What it is about.
+    /// The ability.
     pub name: Ability,
-    /// Whether it is there.
+    /// Whether it is available.
     pub available: bool,
     /// What was found.
     pub detail: String,
-    /// What is gained by it.
+    /// The benefit of it.
     pub gives: &'static str,
-    /// How to get it, where it is missing and can be had.
+    /// How to get it, where it is missing and that is possible.
     pub remedy: Option<String>,
 }
 
-/// How far up the ladder this host lets the user go.
+/// The highest capability level of this user on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
@@ -130,7 +130,7 @@ pub enum Rung {
 }
 
 impl Rung {
-    /// What the user may do there, in words.
+    /// What the level means for the user.
     pub fn means(self) -> &'static str {
         match self {
             Rung::Unprivileged => "signals and affinity masks, which need no right",
@@ -149,18 +149,18 @@ impl Rung {
 pub struct Rights {
     /// The kernel's release.
     pub kernel: String,
-    /// The highest rung with none missing below.
+    /// The highest level with none missing below.
     pub rung: Rung,
-    /// Every ability, those that need least first.
+    /// Every ability, those with the fewest requirements first.
     pub rights: Vec<Right>,
 }
 
 impl Rights {
-    /// Tries everything. Cgroups, threads and counters made for it are gone when this returns, and
-    /// the caller is where and as it was.
+    /// Tries everything. Cgroups, threads and counters made for it are removed when this returns,
+    /// and the caller is unchanged.
     ///
     /// # Errors
-    /// When `/proc` itself cannot be read; whatever else fails is part of the report.
+    /// When `/proc` itself cannot be read; any other failure is part of the report.
     pub fn probe(proc: &Proc, sys: &Sys) -> Result<Rights, FileError> {
         let cgroups = Hierarchies::find(proc)?;
         let release = files::read(&proc.root().join("sys/kernel/osrelease"))?;
@@ -187,7 +187,7 @@ impl Rights {
         Ok(Rights { kernel: release.to_owned(), rung: rung(&rights), rights })
     }
 
-    /// Whether an ability is there.
+    /// Whether an ability is available.
     pub fn has(&self, ability: Ability) -> bool {
         has(&self.rights, ability)
     }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rung_counts_only_if_none_below_is_missing() {
+    fn a_level_counts_only_if_no_lower_one_is_missing() {
         assert_eq!(rung(&rights(&[Ability::Signals])), Rung::Unprivileged);
         assert_eq!(rung(&rights(&[Ability::FreezerV1, Ability::NegativeNice])), Rung::Priorities);
         assert_eq!(rung(&rights(&[Ability::FreezeV2, Ability::Pmu])), Rung::Cgroup);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn probing_this_host_tells_every_ability_once_and_changes_nothing() {
+    fn a_probe_reports_every_ability_once_and_changes_nothing() {
         let own = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap();
         let before = (own("cgroup"), affinity::get(0), sched_attr::get(0));
         let report = Rights::probe(&Proc::default(), &Sys::default()).unwrap();

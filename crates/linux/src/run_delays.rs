@@ -1,10 +1,10 @@
-//! How long the threads of a program were ready and had no CPU, by the account that the kernel
-//! keeps of each (`schedstat`).
+//! How long the threads of a program were ready and had no CPU, by the kernel's account for each
+//! (`schedstat`).
 //!
-//! Clocks tell how long threads were on a CPU. In the rest of its time a thread may have slept,
-//! which is its own affair, or others may have had its CPU. A policy that asks what others cost a
-//! program has to tell these apart. The account is exact, and every user may read that of their own
-//! processes. What a thread had waited is missed if it ended between two looks.
+//! Clocks show how long threads were on a CPU. In the rest of its time a thread may have slept, or
+//! others may have had its CPU. A policy that needs the cost of co-runners to a program has to
+//! distinguish these. The account is exact, and all users may read that of their own processes. The
+//! wait of a thread that ended between two samples is missed.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use cosched_core::Nanos;
 use crate::procfs::Proc;
 use crate::tree::Process;
 
-/// Follows the threads of one program.
+/// Tracks the threads of one program.
 #[derive(Debug, Default)]
 pub(crate) struct RunDelays(BTreeMap<i32, u64>);
 
 impl RunDelays {
-    /// How long the threads of these processes have waited since the last look, all together;
-    /// `None` where the kernel does not tell.
+    /// How long the threads of these processes have waited since the last sample, in total; `None`
+    /// where the kernel does not say.
     pub(crate) fn next(&mut self, members: &[Process], proc: &Proc) -> Option<Nanos> {
         let mut now = BTreeMap::new();
         for process in members {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_has_come_since_the_last_look_counts_and_of_all_threads_together() {
+    fn delays_since_the_last_sample_are_added_over_threads() {
         let root = tempfile::tempdir().unwrap();
         let proc = Proc::new(root.path());
         let write = |pid: i32, thread: i32, delay: u64| {
@@ -52,7 +52,7 @@ mod tests {
         };
         let members = [7, 8].map(|pid| Process { pid, start_time: 1 });
         let mut delays = RunDelays::default();
-        assert_eq!(delays.next(&members, &proc), None, "there is nobody");
+        assert_eq!(delays.next(&members, &proc), None, "there is no process");
         write(7, 7, 100);
         write(8, 8, 10);
         assert_eq!(delays.next(&members, &proc), Some(Nanos(110)));

@@ -1,20 +1,18 @@
 //! Whether each thread of given programs is on a CPU: a table that these programs read in their own
 //! memory.
-//!
-//! A barrier that knows for which threads it waits has to know it at every turn of its loop. A
+//! A barrier needs to know the states of the threads that it waits for at every turn of its loop. A
 //! system call for each thread is therefore too much. Programs in the kernel write a word at every
-//! switch and every wake-up of a member's thread (`bpf/runstate.bpf.c` tells how). What a word says
-//! stands in [`cosched_page::ThreadTable`].
+//! switch and every wake-up of a member's thread (see `bpf/runstate.bpf.c`). The form of a word is
+//! in [`cosched_page::ThreadTable`].
 //!
-//! Members' processes are handed a descriptor of the table and map it. The table is *frozen* before
-//! any process has one: from then on only programs in the kernel write to it, whatever a process
-//! does with its descriptor. Freezing takes no right beyond those to load the table at all. A
-//! descriptor that is read-only in itself takes CAP_SYS_ADMIN. The table holds the threads of all
-//! members, and no others. Each member can see when the others' threads run, as every process can
-//! by `/proc`.
+//! Members' processes get a descriptor of the table and map it. The table is *frozen* before any
+//! process has one: from then on only programs in the kernel write to it, whatever a process does
+//! with its descriptor. Freezing needs no permission beyond those to load the table. A descriptor
+//! that is read-only in itself needs CAP_SYS_ADMIN. The table holds the threads of all members, and
+//! no others. Each member can see when the others' threads run, as every process can by `/proc`.
 //!
 //! Every context switch of the machine pays for it, if little (`examples/runstate_cost.rs`). The
-//! programs therefore run only while there is a reader. What was loaded stays, for the next one.
+//! programs are therefore attached only while there is a reader. They stay loaded for the next one.
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +28,7 @@ use crate::bpf::{self, Object, Programs};
 use crate::files::FileError;
 use crate::procfs::Proc;
 
-/// What clang made of `bpf/runstate.bpf.c`.
+/// The object that clang made of `bpf/runstate.bpf.c`.
 static OBJECT: Object = Object {
     code: aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/runstate.bpf.o")),
     tracepoints: &[
@@ -43,7 +41,7 @@ static OBJECT: Object = Object {
     ],
 };
 
-/// What the programs in the kernel call it.
+/// The table's name in the programs in the kernel.
 const TABLE: &str = "threads";
 
 /// The table and what writes it.
@@ -54,11 +52,11 @@ pub struct RunStates {
 }
 
 impl RunStates {
-    /// Makes a table, and loads what writes it; nothing is written yet. That takes some hundredths
-    /// of a second.
+    /// Makes a table, and loads the programs that write it; nothing is written yet. That takes some
+    /// hundredths of a second.
     ///
     /// # Errors
-    /// When the programs were not built, or this kernel or user may not have them.
+    /// When the programs were not built, or this kernel or user does not allow them.
     pub fn load(proc: &Proc) -> Result<RunStates, Unavailable> {
         OBJECT.is_built()?;
         let table = bpf::words(ENTRIES as u32)?;
@@ -67,7 +65,7 @@ impl RunStates {
         Ok(RunStates { programs, proc: proc.clone() })
     }
 
-    /// From now on changes are written down.
+    /// Begins to write changes to the table.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -75,16 +73,16 @@ impl RunStates {
         self.programs.attach()
     }
 
-    /// Nothing is written any more. Members stay what they are.
+    /// Stops writing. Members stay members.
     pub fn rest(&mut self) {
         self.programs.detach();
     }
 
-    /// Makes a process a member, and all that it will start: the states of their threads are
+    /// Makes a process a member, with all that it will start: the states of their threads are
     /// written down, each from its next change on.
     ///
     /// # Errors
-    /// When the process is gone, or may not be one.
+    /// When the process is gone, or cannot be a member.
     pub fn add(&self, process: i32) -> Result<(), FileError> {
         // The number of its thread is found when it is first seen.
         self.programs.join(&self.proc, process, [0, 0])

@@ -1,11 +1,10 @@
 //! How the kernel schedules a thread: `sched_getattr` and `sched_setattr`.
 //!
-//! Beside class, nice value and real-time priority, these calls carry the
-//! *slice*: how long a fair thread may run before the kernel looks whether
-//! another should. Since Linux 6.12 it is set per thread through the field
-//! `sched_runtime`, from 0.1 to 100 ms; zero means the kernel's own choice.
-//! Older kernels take the field for fair threads and ignore it, and newer ones clamp it
-//! silently. So we refuse lengths outside the range, and [`default_slice`] tells
+//! Besides class, nice value and real-time priority, these calls carry the *slice*: how long a fair
+//! thread may run before the kernel checks whether another should. Since Linux 6.12 it is set per
+//! thread through the field `sched_runtime`, from 0.1 to 100 ms; zero means the kernel's own
+//! choice. Older kernels accept the field for fair threads and ignore it, and newer ones clamp it
+//! silently. Lengths outside the range are therefore refused here. [`default_slice`] finds out
 //! whether slices work by setting one and reading it back.
 //!
 //! Neither libc nor rustix wraps the two calls, hence the `unsafe` below.
@@ -71,7 +70,7 @@ impl SchedPolicy {
     }
 }
 
-/// How a thread is scheduled. What [`get`] returns can be given back to [`set`] to restore it.
+/// How a thread is scheduled. A value from [`get`] can be given to [`set`] to restore it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedAttr {
     /// The class.
@@ -91,13 +90,14 @@ pub struct SchedAttr {
 }
 
 impl SchedAttr {
-    /// The same, but not inherited: what the thread starts gets the kernel's choice of slice, and
-    /// neither real-time priority nor a negative nice value (`SCHED_FLAG_RESET_ON_FORK`).
+    /// This scheduling, but not inherited: what the thread starts gets the kernel's choice of
+    /// slice, and neither real-time priority nor a negative nice value
+    /// (`SCHED_FLAG_RESET_ON_FORK`).
     pub fn reset_on_fork(self) -> SchedAttr {
         SchedAttr { flags: self.flags | RESET_ON_FORK, ..self }
     }
 
-    /// The same in the default class, with the kernel's choice of slice.
+    /// This scheduling in the default class, with the kernel's choice of slice.
     pub fn in_default_class(self) -> SchedAttr {
         SchedAttr {
             policy: SchedPolicy::Other,
@@ -109,8 +109,8 @@ impl SchedAttr {
         }
     }
 
-    /// What the kernel will tell of a thread that is given this: in the real-time classes neither
-    /// nice value nor slice.
+    /// What the kernel will return for a thread with this scheduling: in the real-time classes
+    /// neither nice value nor slice.
     pub fn shown(self) -> SchedAttr {
         match self.policy {
             SchedPolicy::Fifo | SchedPolicy::RoundRobin => {
@@ -120,10 +120,10 @@ impl SchedAttr {
         }
     }
 
-    /// How a thread that is scheduled like this was found, if these changes were made to it. Each
-    /// change is given as found, and as [`shown`](SchedAttr::shown) after it; the latest last.
-    /// Class, nice value and slice are told one by one. Each is what was found, unless other
-    /// software (often the thread itself) has changed just that since.
+    /// The original settings of a thread that is scheduled like this, after these changes. Each
+    /// change consists of the settings before it, and the [`shown`](SchedAttr::shown) ones after
+    /// it; the latest comes last. Class, nice value and slice are treated one by one. Each is the
+    /// original one, unless other software (often the thread itself) has changed just that since.
     pub fn as_found(
         self,
         changes: impl DoubleEndedIterator<Item = (SchedAttr, SchedAttr)> + Clone,
@@ -154,7 +154,7 @@ impl SchedAttr {
         self.shares(other, self.runtime == other.runtime)
     }
 
-    /// What a class does not show is as it was when the thread came into that class.
+    /// A value that a class does not show is as it was when the thread entered that class.
     fn shares(&self, other: &SchedAttr, same: bool) -> bool {
         match (self.policy.has_slices(), other.policy.has_slices()) {
             (true, true) => same,
@@ -173,7 +173,7 @@ pub enum SchedError {
         /// Which thread.
         tid: i32,
     },
-    /// A right is missing.
+    /// Permission is missing.
     #[error(
         "not permitted to change the scheduling of thread {tid}: it is somebody else's, or its \
          priority would rise, which takes CAP_SYS_NICE or a larger RLIMIT_NICE or RLIMIT_RTPRIO"
@@ -193,7 +193,7 @@ pub enum SchedError {
         /// Its class.
         policy: SchedPolicy,
     },
-    /// Something else.
+    /// Another error.
     #[error("cannot {action} the scheduling of thread {tid}: {errno}")]
     Other {
         /// What was tried, as a verb.
@@ -247,7 +247,7 @@ pub fn get(tid: i32) -> Result<SchedAttr, SchedError> {
 /// Sets how a thread is scheduled; thread 0 is the caller.
 ///
 /// # Errors
-/// When the thread has ended, a right is missing, or the kernel finds the values impossible.
+/// When the thread has ended, permission is missing, or the kernel finds the values impossible.
 pub fn set(tid: i32, attr: &SchedAttr) -> Result<(), SchedError> {
     let raw = Raw {
         size: RAW_SIZE,
@@ -259,18 +259,18 @@ pub fn set(tid: i32, attr: &SchedAttr) -> Result<(), SchedError> {
         deadline: attr.deadline.0,
         period: attr.period.0,
     };
-    // SAFETY: the kernel reads the `size` bytes that the structure says to have, which is its real
+    // SAFETY: the kernel reads the `size` bytes that the structure declares, which is its real
     // size, from a reference that outlives the call, and keeps no pointer to it.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const raw, 0) };
     check("set", tid, result)
 }
 
 /// Gives a thread this slice and leaves the rest as it is; `None` leaves the length to the kernel.
-/// A kernel before 6.12 accepts it without effect: ask [`default_slice`] first.
+/// A kernel before 6.12 accepts it without effect: call [`default_slice`] first.
 ///
 /// # Errors
-/// When the slice is out of range, the thread is gone or in a class without slices, or a right is
-/// missing.
+/// When the slice is out of range, the thread is gone or in a class without slices, or permission
+/// is missing.
 pub fn set_slice(tid: i32, slice: Option<Nanos>) -> Result<(), SchedError> {
     let runtime = slice.unwrap_or(Nanos::ZERO);
     if slice.is_some() && !(SHORTEST_SLICE..=LONGEST_SLICE).contains(&runtime) {
@@ -292,11 +292,10 @@ pub fn set_own_slice(slice: Nanos) -> Result<(), SchedError> {
 }
 
 /// The slice that this kernel gives to threads without one of their own; `None` if it has no slices
-/// per thread. A thread whose slice reads so was never given one, and is restored by giving it
-/// `None`.
+/// per thread. A thread with this slice was never given one, and is restored by giving it `None`.
 ///
 /// # Errors
-/// When the kernel refuses to tell or to set, which no kernel with these calls should.
+/// When the kernel refuses to read or to set, which no kernel with these calls should.
 pub fn default_slice() -> Result<Option<Nanos>, SchedError> {
     on_scratch_thread(|| {
         // The scratch thread inherits the caller's class, which may be one without slices.
@@ -318,7 +317,7 @@ pub fn slice_supported() -> Result<bool, SchedError> {
     Ok(default_slice()?.is_some())
 }
 
-/// Tries something on a thread that ends with it, so that there is nothing to restore.
+/// Tries something on a new thread that ends afterwards, so that there is nothing to restore.
 pub(crate) fn on_scratch_thread<T: Send>(
     attempt: impl FnOnce() -> Result<T, SchedError> + Send,
 ) -> Result<T, SchedError> {
@@ -352,7 +351,7 @@ fn check(action: &'static str, tid: i32, result: libc::c_long) -> Result<(), Sch
 mod tests {
     use super::*;
 
-    /// Whether the test can go on; says so if not.
+    /// Whether the test can go on; prints a message if not.
     fn slices_are_here() -> bool {
         let here = slice_supported().unwrap();
         if !here {

@@ -1,14 +1,14 @@
-//! Giving all threads of a program one class, nice value and slice, and giving back what was found.
+//! Giving all threads of a program one class, nice value and slice, and restoring the original
+//! settings.
 //!
-//! What a thread was found with may be the user's own (`nice`, `chrt`): of that, only what was
-//! asked for is replaced. A thread in a class without slices (real-time, deadline) is left alone,
-//! and that is told. A thread in the class for idle times stays in it. Class, nice value and slice
-//! are given back one by one. What the thread itself, or other software, has changed meanwhile is
-//! its own from then on.
+//! The original settings of a thread may be the user's own (`nice`, `chrt`), so only the requested
+//! ones are replaced. A thread in a class without slices (real-time, deadline) is unchanged, and
+//! that is reported. A thread in the idle class stays in it. Class, nice value and slice are
+//! restored one by one. What the thread itself, or other software, has changed meanwhile stays.
 //!
-//! Threads are born with their creator's scheduling. A thread that shows what we gave, and to which
-//! we gave nothing, therefore has it from its creator. The list of threads is walked until a walk
-//! finds no new thread. Each change is in the undo log before it is made.
+//! Threads are born with their creator's scheduling. A thread with settings of cosched's that
+//! cosched did not set itself therefore has them from its creator. The list of threads is walked
+//! until a walk finds no new thread. Each change is in the undo log before it is made.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -36,19 +36,19 @@ pub struct Scheduling {
     /// The slice that means "the kernel's choice"; `None` where the kernel has no slices per
     /// thread.
     default_slice: Option<Nanos>,
-    /// The lowest nice value that may be given back.
+    /// The lowest nice value that may be restored.
     least_nice: i32,
-    /// Threads that were there before any change, and those that we changed: as found, and as last
-    /// set.
+    /// Threads that existed before any change, and those that cosched changed: the original
+    /// settings, and the last ones set.
     threads: HashMap<Process, (SchedAttr, SchedAttr)>,
-    /// Everything that was ever given, with what it replaced.
+    /// All changes: the settings that were replaced, and those that were set.
     given: Vec<(SchedAttr, SchedAttr)>,
 }
 
 impl Scheduling {
-    /// For a program that nothing was done to yet.
+    /// For a program without changes.
     pub fn new(program: ProgramId) -> Scheduling {
-        // A kernel that does not tell has no slices.
+        // A kernel that reports no slice has no slices.
         let default_slice = default_slice().ok().flatten();
         let least_nice = least_nice(&Proc::default());
         Scheduling {
@@ -65,8 +65,8 @@ impl Scheduling {
         self.given.is_empty()
     }
 
-    /// Gives every thread what is asked for of class, nice value and slice, and the rest back as
-    /// found. Returns what could not be had, each thing at most once; threads get what can.
+    /// Sets the requested ones of class, nice value and slice for every thread, and restores the
+    /// others. Returns what is impossible, each thing at most once; threads get what is possible.
     ///
     /// # Errors
     /// When the log cannot be written: then nothing more is changed.
@@ -86,8 +86,8 @@ impl Scheduling {
             met.insert(thread);
             self.apply_to(thread, wanted, log, &mut refused)
         })?;
-        // Whose program's first process has ended, no tree leads to, nor to what it has started
-        // since.
+        // No tree leads to threads of a program whose first process has ended, nor to what they
+        // have started since.
         let known: Vec<Process> = self.threads.keys().copied().collect();
         for thread in known {
             if met.contains(&thread) {
@@ -106,8 +106,8 @@ impl Scheduling {
         Ok(refused)
     }
 
-    /// Notes how all threads are scheduled before any of them is changed: what one has chosen
-    /// itself may be the same as what others are going to be given.
+    /// Notes how all threads are scheduled before any of them is changed: a thread may have chosen
+    /// itself what the others are going to be given.
     fn take_stock(&mut self, tree: &Tree, proc: &Proc) {
         let Ok(()) = tree.threads_until_stable::<Infallible>(proc, |thread| {
             if let Ok(present) = sched_attr::get(thread.pid) {
@@ -138,7 +138,8 @@ impl Scheduling {
         let target = wanted.on(found, self.least_nice);
         let shown = self.as_chosen(target.shown());
         let changes = shown != present;
-        // Who has already what others are given keeps it, and that is to be known afterwards.
+        // A thread that has already what the others are given keeps it, and that has to be known
+        // afterwards.
         if changes || (wanted.asks() && found == present) {
             let set = self.as_read(shown);
             log.note(Record::Attr { program: self.program, thread, found, set })?;
@@ -161,7 +162,7 @@ impl Scheduling {
         }
     }
 
-    /// What can be had of what is asked for here, and what cannot.
+    /// The part of the request that is possible here, and the part that is not.
     fn possible(&self, settings: &Settings) -> (Wanted, Vec<(Aspect, Refusal)>) {
         let mut refused = Vec::new();
         let class = match settings.class {
@@ -192,17 +193,17 @@ impl Scheduling {
         if is_default { SchedAttr { runtime: Nanos::ZERO, ..attr } } else { attr }
     }
 
-    /// How the kernel will tell what we set.
+    /// What the kernel will return for these settings.
     fn as_read(&self, attr: SchedAttr) -> SchedAttr {
         let is_default = attr.runtime == Nanos::ZERO && attr.policy.has_slices();
         let runtime = self.default_slice.filter(|_| is_default).unwrap_or(attr.runtime);
         SchedAttr { runtime, ..attr }
     }
 
-    /// How a thread would be scheduled without us.
+    /// How a thread would be scheduled without cosched.
     fn found(&self, thread: Process, present: SchedAttr) -> SchedAttr {
         if let Some(change) = self.threads.get(&thread) {
-            // What other software has changed of it since is its own from now on.
+            // A setting that other software has changed since stays.
             return present.as_found(std::iter::once(*change));
         }
         let inherited = self.given.iter().find(|(_, given)| *given == present);
@@ -218,18 +219,18 @@ fn siblings(thread: Process, proc: &Proc) -> Vec<Process> {
     stats.map(Process::from).collect()
 }
 
-/// The lowest nice value that this process may give (`RLIMIT_NICE`): others may be raised, but
-/// never be put back.
+/// The lowest nice value that this process may set (`RLIMIT_NICE`). Lower values may be raised, but
+/// never restored.
 fn least_nice(proc: &Proc) -> i32 {
     if may_change_any(proc, std::process::id() as i32) {
         return LEAST_NICE;
     }
-    // The limit counts from 20 downwards: 40 stands for -20.
+    // The limit counts from 20 downwards: 40 means -20.
     let limit = getrlimit(Resource::Nice).current.unwrap_or(u64::MAX).min(40);
     20 - limit as i32
 }
 
-/// What is to be replaced.
+/// The settings to replace.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     class: Option<(SchedPolicy, u32)>,
@@ -243,11 +244,11 @@ impl Wanted {
         if !found.policy.has_slices() {
             return found;
         }
-        // Who has chosen the class for idle times would be raised above others by any other class.
+        // A thread in the idle class would be raised above others by any other class.
         let class = self.class.filter(|_| found.policy != SchedPolicy::Idle);
         let (policy, priority) = class.unwrap_or((found.policy, found.priority));
         let runtime = self.slice.filter(|_| policy.has_slices()).unwrap_or(found.runtime);
-        // No thread becomes nicer for ever.
+        // No thread gets a higher nice value for ever.
         let steps = if found.nice < least_nice { self.steps.min(0) } else { self.steps };
         SchedAttr { policy, priority, runtime, nice: (found.nice + steps).min(NICEST), ..found }
     }
@@ -257,7 +258,7 @@ impl Wanted {
         self.class.is_some() || self.slice.is_some() || self.steps != 0
     }
 
-    /// What a right is most likely missing for.
+    /// The aspect for which a permission is most likely missing.
     fn aspect(self) -> Aspect {
         match self.class {
             Some((SchedPolicy::RoundRobin, _)) => Aspect::Class,

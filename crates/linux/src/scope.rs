@@ -1,19 +1,19 @@
 //! A scope of systemd's user manager: a cgroup that belongs to an ordinary user.
 //!
-//! *Problem.* Turns by weight need a CPU group per program. An ordinary user who has logged in sits
-//! in a cgroup of the system's, or in one with other processes, and can make none there. systemd's
-//! user manager can: it was given a part of the cgroup tree, by default with the `cpu` controller.
+//! *Problem.* Turns by weight need a CPU group per program. An ordinary user's login is in a cgroup
+//! of the system's, or in one with other processes, and cannot make groups there. systemd's user
+//! manager can: it has a part of the cgroup tree, by default with the `cpu` controller.
 //!
 //! *Idea.* cosched asks the manager to put this very process into a new scope that is delegated to
-//! the user. That is what `systemd-run --user --scope -p Delegate=yes` does before it starts a
-//! command. Here no command is started: process number, terminal, standard input, environment and
-//! signals stay as they are, and there is no loop to guard against. When the manager refuses,
-//! cosched is where it was.
+//! the user. `systemd-run --user --scope -p Delegate=yes` does the same before it starts a command.
+//! Here no command is started: process number, terminal, standard input, environment and signals
+//! stay as they are, and there is no loop to guard against. When the manager refuses, cosched stays
+//! where it was.
 //!
-//! *Life.* A scope lives until its last process has ended. Programs that outlive a killed cosched
-//! keep it; systemd kills none of them for that. The [sentinel](crate::sentinel) is in another
-//! cgroup. When the user's last login ends, systemd ends the manager with all its scopes, unless
-//! the user lingers.
+//! *Lifetime.* A scope lives until its last process has ended. Programs that outlive a killed
+//! cosched keep it; systemd kills none of them for that. The [sentinel](crate::sentinel) is in
+//! another cgroup. When the user's last login ends, systemd ends the manager with all its scopes,
+//! unless lingering is enabled for the user.
 
 use std::ffi::OsString;
 use std::io;
@@ -32,13 +32,13 @@ use crate::procfs::Proc;
 /// How long the manager may take to move this process.
 const MOVING: Duration = Duration::from_secs(3);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
-/// How the scopes of logins, desktop applications (GNOME, KDE), VTE's windows and tmux's panes
-/// begin.
+/// The scopes of logins, desktop applications (GNOME, KDE), VTE's windows and tmux's panes begin
+/// like this.
 const TERMINALS: [&str; 4] = ["session-", "app-", "vte-spawn-", "tmux-spawn-"];
 /// The number of SIGHUP.
 const HANGUP: u32 = 1;
 
-/// What decides whether a scope would help.
+/// The facts that decide whether a scope would help.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The caller is root.
@@ -47,24 +47,24 @@ pub struct Facts {
     pub has_tree: bool,
     /// The caller's own cgroup already gives CPU groups.
     pub has_groups: bool,
-    /// The caller is in the cgroup of a login or of a terminal window. Any other may have limits
-    /// that the user, or a batch system, wants to hold.
+    /// The caller is in the cgroup of a login or of a terminal window. Any other cgroup may have
+    /// limits that the user, or a batch system, has set on purpose.
     pub is_login: bool,
-    /// The user's manager runs, as its folder in `$XDG_RUNTIME_DIR` tells.
+    /// The user's manager runs, as its folder in `$XDG_RUNTIME_DIR` shows.
     pub has_manager: bool,
-    /// The user's message bus is there, and `busctl`, which speaks on it.
+    /// The user's message bus is there, and its client `busctl`.
     pub has_bus: bool,
-    /// The manager was given the `cpu` controller.
+    /// The manager has the `cpu` controller.
     pub manager_has_cpu: bool,
     /// The kernel has idle CPU groups.
     pub has_idle_groups: bool,
-    /// The caller is to outlive its login: it ignores SIGHUP, as under `nohup`.
+    /// The caller shall outlive its login: it ignores SIGHUP, as under `nohup`.
     pub outlives_login: bool,
     /// The manager outlives the login.
     pub lingers: bool,
 }
 
-/// Why a scope cannot be had, or would not help.
+/// Why a scope is unavailable, or would not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lack {
     /// CPU groups are there already.
@@ -79,10 +79,10 @@ pub enum Lack {
     /// The host has the controller elsewhere, or not at all.
     #[error("no cgroup v2 tree has the cpu controller")]
     NoTree,
-    /// No user manager.
+    /// There is no user manager.
     #[error("no systemd user manager runs for this user")]
     NoManager,
-    /// The manager cannot be spoken to.
+    /// The manager cannot be reached.
     #[error("systemd's user manager cannot be asked: the user's D-Bus, or busctl, is missing")]
     NoBus,
     /// The manager has no CPU groups to give.
@@ -91,7 +91,7 @@ pub enum Lack {
     /// The kernel is too old.
     #[error("this kernel has no idle CPU groups (cpu.idle)")]
     OldKernel,
-    /// The scope would end with the login, and cosched is not to.
+    /// The scope would end with the login, and cosched shall not.
     #[error("SIGHUP is ignored (nohup), and systemd's user manager ends with the last login")]
     EndsWithLogin,
 }
@@ -133,25 +133,25 @@ impl Lack {
 /// Why this process is in no scope of its own.
 #[derive(Debug, thiserror::Error)]
 pub enum ScopeError {
-    /// There is none to be had.
+    /// No scope is available.
     #[error(transparent)]
     Lack(#[from] Lack),
-    /// The host could not be looked at.
+    /// The facts about the host cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The messenger could not be started.
+    /// `busctl` could not be started.
     #[error("busctl cannot be started: {0}")]
     Messenger(io::Error),
-    /// The manager has said no.
+    /// The manager has refused.
     #[error("systemd's user manager refuses a scope: {0}")]
     Refused(String),
-    /// The manager has said yes, and nothing came of it.
+    /// The manager has agreed, but this process was not moved.
     #[error("systemd's user manager promised a scope, but did not move cosched within {} s", MOVING.as_secs())]
     NotMoved,
 }
 
 impl Facts {
-    /// Finds them for this process.
+    /// Finds the facts for this process.
     ///
     /// # Errors
     /// When `/proc/self` cannot be read.
@@ -186,7 +186,7 @@ impl Facts {
         })
     }
 
-    /// Whether a scope would give CPU groups that cannot be had without it.
+    /// Whether a scope would give CPU groups that are unavailable without it.
     ///
     /// # Errors
     /// Why not.
@@ -211,15 +211,15 @@ impl Facts {
 
 const CONTROLLERS: &str = "cgroup.controllers";
 
-/// Moves this process into a scope of its own, if that gives CPU groups that it has not. To be
-/// called before there are threads and children, which are not counted on to move along.
+/// Moves this process into a scope of its own, if that gives CPU groups that it lacks. To be called
+/// before there are threads and children, which may not move along.
 ///
 /// # Errors
-/// When it stays where it is, with the reason.
+/// The reason why it stays where it is.
 pub fn enter(proc: &Proc) -> Result<(), ScopeError> {
     Facts::find(proc)?.check()?;
     let pid = std::process::id().to_string();
-    // A scope of the same number may live on with programs of a killed cosched.
+    // A scope with the same number may still exist with programs of a killed cosched.
     let name = format!("cosched-{pid}-{}.scope", monotonic());
     ask(&name, &pid)?;
     let until = Instant::now() + MOVING;
@@ -239,7 +239,7 @@ fn ask(name: &str, pid: &str) -> Result<(), ScopeError> {
         "/org/freedesktop/systemd1",
         "org.freedesktop.systemd1.Manager",
     ];
-    // A name, what to do if there is such a scope, so many properties, and no further units.
+    // A name, what to do if there is such a scope, the number of properties, and no further units.
     let unit = ["StartTransientUnit", "ssa(sv)a(sa(sv))", name, "fail", "4"];
     let properties = [
         &["PIDs", "au", "1", pid] as &[&str],
@@ -250,7 +250,7 @@ fn ask(name: &str, pid: &str) -> Result<(), ScopeError> {
     let mut command = Command::new("busctl");
     command.args(["--user", "--timeout=5", "call"]).args(manager).args(unit);
     command.args(properties.concat()).arg("0");
-    // A bus of another kind, such as that of dbus-launch, does not lead to the manager.
+    // Another kind of bus, such as that of dbus-launch, does not lead to the manager.
     if let Some(folder) = runtime_folder(rustix::process::geteuid().as_raw()) {
         let mut address = OsString::from("unix:path=");
         address.push(folder.join("bus"));
@@ -269,14 +269,14 @@ fn is_in(proc: &Proc, name: &str) -> Result<bool, FileError> {
     Ok(trees.v2().is_some_and(|tree| tree.own.path().ends_with(name)))
 }
 
-/// `$XDG_RUNTIME_DIR`, if it is this user's: after `su` it may be that of another.
+/// `$XDG_RUNTIME_DIR`, if it belongs to this user: after `su` it may be that of another.
 fn runtime_folder(user: u32) -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR")?);
     let owner = std::fs::metadata(&folder).ok()?.uid();
     (owner == user).then_some(folder)
 }
 
-/// Whether a cgroup of version 2 can pass `cpu` on to children that the caller makes.
+/// Whether a cgroup of version 2 can enable `cpu` for children that the caller makes.
 fn gives_groups(own: &Dir, controllers: &[String]) -> bool {
     let is_mine = |file: &str| access(own.path().join(file), Access::WRITE_OK).is_ok();
     let is_open = is_mine("") && is_mine("cgroup.procs") && is_mine("cgroup.subtree_control");
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_login_gains_from_a_scope() {
+    fn an_ordinary_login_benefits_from_a_scope() {
         assert_eq!(usual().check(), Ok(()));
         assert_eq!(Facts { outlives_login: true, lingers: true, ..usual() }.check(), Ok(()));
     }
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_process_that_ignores_hangups_is_to_outlive_its_login() {
+    fn only_a_process_that_ignores_hangups_outlives_its_login() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("self")).unwrap();
         for (mask, expected) in [("0000000000000001", true), ("0000000000001000", false)] {

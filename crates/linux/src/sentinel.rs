@@ -1,23 +1,23 @@
 //! The sentinel: the process that undoes everything if cosched cannot.
 //!
-//! A killed process cleans up nothing. So before cosched changes anything it starts a process that
-//! does nothing but wait at the other end of a socket. The kernel closes cosched's end whatever way
+//! A killed process cleans up nothing. Before cosched changes anything, it therefore starts a
+//! process that only waits at the other end of a socket. The kernel closes cosched's end however
 //! cosched ends: exit, panic, SIGKILL, out of memory. If no goodbye came before, the sentinel reads
-//! the [undo log](crate::undo) and restores everything; it can do so at once even while every CPU
-//! is busy, for a thread that has slept long is served first. It holds the log open, so that it
-//! needs no file when that was removed.
+//! the [undo log](crate::undo) and restores everything. It can do so at once even while every CPU
+//! is busy, since a thread that has slept long is served first. It holds the log open, so that it
+//! works even when the file was removed.
 //!
-//! The sentinel must not die of what cosched dies of. It is in a session of its own, ignores what
-//! terminals send, carries another name, holds nothing else open, and leaves cosched's cgroup where
-//! it may, because systemd ends services and scopes by killing a cgroup. If it is killed all the
-//! same, its end of the socket closes, and cosched can start another. So it does in place of one
-//! that is stopped or frozen.
+//! The sentinel must survive what kills cosched. It is in a session of its own, ignores what
+//! terminals send, has another name, and holds nothing else open. It leaves cosched's cgroup where
+//! it may, because systemd ends services and scopes by killing a cgroup. If it is killed
+//! nevertheless, its end of the socket closes, and cosched can start another. cosched also replaces
+//! a sentinel that is stopped or frozen.
 //!
 //! A cosched that another process *stops* (SIGSTOP, a debugger) is alive and thaws no program. A
 //! cosched that is *stuck*, whose `heartbeat` is missed, thaws no program either. The sentinel
-//! therefore looks now and then, and lets every program run, with the same weight, while cosched is
-//! stopped or stuck. Nothing else is undone then. The sentinel tells when it did so, and cosched
-//! takes up its work from there when it goes on.
+//! therefore checks now and then, and thaws every program, with the same weight, while cosched is
+//! stopped or stuck. Nothing else is undone then. The sentinel reports when it did so, and cosched
+//! resumes from there when it continues.
 
 mod refuge;
 
@@ -44,21 +44,21 @@ use refuge::Refuge;
 
 /// What cosched sends when everything is undone.
 const GOODBYE: u8 = b'.';
-/// What the sentinel sends when it is on guard.
+/// What the sentinel sends when it is ready.
 const ON_GUARD: u8 = b'!';
-/// How long the news is that every program may run: when, on the kernel's monotonic clock.
+/// The length of the report that every program was thawed: when, on the kernel's monotonic clock.
 const NEWS: usize = size_of::<u64>();
-/// How often to look whether cosched is stopped or stuck.
+/// How often to check whether cosched is stopped or stuck.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-/// How often to look whether a process still listens at a killed cosched's sockets, and how long
-/// after another.
+/// How often to check whether a process still listens at a killed cosched's sockets, and the time
+/// between two checks.
 const GLANCES_AT_SOCKETS: usize = 100;
 const BETWEEN_GLANCES: Duration = Duration::from_millis(10);
 /// Far longer than a process takes to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The sentinel, seen from cosched. When it is dropped without [`Sentinel::goodbye`], the sentinel
-/// takes it that cosched has failed, and undoes.
+/// assumes that cosched has failed, and undoes all changes.
 #[derive(Debug)]
 pub struct Sentinel {
     child: Child,
@@ -68,8 +68,8 @@ pub struct Sentinel {
 
 impl Sentinel {
     /// Starts the sentinel of a log, from an executable that has to call
-    /// [`helper::become_one_if_asked`] first; normally [`helper::OWN_EXECUTABLE`]. It is on guard
-    /// when this returns.
+    /// [`helper::become_one_if_asked`] first; normally [`helper::OWN_EXECUTABLE`]. It is ready when
+    /// this returns.
     ///
     /// # Errors
     /// When no process can be made, or it does not answer.
@@ -78,7 +78,7 @@ impl Sentinel {
         let path = std::path::absolute(log.path()).map_err(failed)?;
         // Not as an argument: `pkill -f cosched` must not find it there.
         let path = [path.as_os_str().as_bytes(), &[0]].concat();
-        // The log itself, too: another process may remove the file.
+        // The log itself is passed, too: another process may remove the file.
         let heartbeat = Heartbeat::new(log.memory().map_err(failed)?);
         let outputs = [log.file(), heartbeat.memory()];
         let [log, memory] = outputs.map(|file| file.map(Stdio::from).map_err(failed));
@@ -95,23 +95,23 @@ impl Sentinel {
         self.child.id() as i32
     }
 
-    /// Tells it that cosched waits, until this time on the kernel's monotonic clock at most.
+    /// Notes that cosched waits, until this time on the kernel's monotonic clock at most.
     pub fn waits_until(&self, at: Nanos) {
         self.heartbeat.waits_until(at);
     }
 
-    /// Tells it that cosched works: to be called more often than every half second.
+    /// Notes that cosched works: to be called more often than every half second.
     pub fn works(&self) {
         self.heartbeat.works();
     }
 
-    /// Whether it guards nothing, since it is stopped, or frozen: then another is needed.
+    /// Whether it does not work, since it is stopped, or frozen: then another is needed.
     pub fn is_held_up(&self, proc: &Proc) -> bool {
         let is_stopped = |stat: Stat| stat.state == State::Stopped;
         self.heartbeat.is_unwatched() || proc.stat(self.pid()).is_ok_and(is_stopped)
     }
 
-    /// Sends away one that is held up or has ended, without waiting for it.
+    /// Dismisses a sentinel that is held up or has ended, without waiting for it.
     pub fn dismiss(mut self) {
         // If it is frozen, it reads this before it sees that the socket is closed, and undoes
         // nothing.
@@ -120,16 +120,16 @@ impl Sentinel {
         let _ = self.child.try_wait();
     }
 
-    /// All that has happened to it and was not heard yet; to be called when it is readable, else
-    /// there is nothing.
+    /// All its reports that were not read yet; to be called when it is readable, otherwise there
+    /// are none.
     ///
     /// # Errors
-    /// When the kernel does not know it as our child.
+    /// When the kernel does not know it as a child.
     pub fn hear(&mut self) -> io::Result<Heard> {
         let mut heard = Heard::default();
         let mut news = [0; NEWS];
         loop {
-            // The kernel hands on whole what was written whole.
+            // The kernel delivers whole what was written whole.
             match self.channel.read(&mut news) {
                 Ok(NEWS) => heard.thawed.push(Nanos(u64::from_le_bytes(news))),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -143,7 +143,7 @@ impl Sentinel {
         }
     }
 
-    /// Sends the sentinel away: everything is undone. Waits a little for its end, so that it leaves
+    /// Dismisses the sentinel: everything is undone. Waits a little for its end, so that it leaves
     /// no trace.
     ///
     /// # Errors
@@ -160,13 +160,13 @@ impl Sentinel {
     }
 }
 
-/// What cosched learns of the sentinel.
+/// What cosched learns from the sentinel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// When it let every program run, since cosched was stopped: on the kernel's monotonic clock,
-    /// in order.
+    /// When it thawed every program, since cosched was stopped: on the kernel's monotonic clock, in
+    /// order.
     pub thawed: Vec<Nanos>,
-    /// It has ended: another is needed.
+    /// It has ended, so another is needed.
     pub has_ended: bool,
 }
 
@@ -177,11 +177,11 @@ impl AsFd for Sentinel {
     }
 }
 
-/// Is the sentinel until cosched has ended.
+/// Runs the sentinel until cosched has ended.
 ///
 /// Has to be the first thing that the process does: it closes every descriptor that it finds.
 pub fn main() -> ! {
-    // An error cannot be reported: what could not be undone is left in the log.
+    // An error cannot be reported: changes that could not be undone stay in the log.
     let status = if guard().is_ok() { 0 } else { 1 };
     std::process::exit(status)
 }
@@ -195,9 +195,10 @@ fn guard() -> io::Result<()> {
     let heartbeat = Heartbeat::of(memory);
     let cosched = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     let refuge = Refuge::enter(&Proc::default());
-    // If cosched is gone already, the next read tells.
+    // If cosched is gone already, the next read shows it.
     let _ = channel.write_all(&[ON_GUARD]);
-    // A cosched that is stopped for hours hears nothing: what does not fit any more is not told.
+    // A cosched that is stopped for hours reads nothing: reports that do not fit any more are
+    // dropped.
     channel.set_nonblocking(true)?;
     let said_goodbye = wait_for_the_end(&mut channel, &log, &heartbeat, cosched);
     let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
@@ -208,8 +209,8 @@ fn guard() -> io::Result<()> {
     result
 }
 
-/// Waits until cosched has ended, and thaws everything while it is stopped or stuck; whether it
-/// said goodbye.
+/// Waits until cosched has ended, and thaws everything while it is stopped or stuck. Returns
+/// whether it said goodbye.
 fn wait_for_the_end(
     channel: &mut UnixStream,
     log: &Kept,
@@ -223,7 +224,7 @@ fn wait_for_the_end(
         match poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&GLANCE)) {
             Ok(0) => {
                 if is_held_up(cosched, heartbeat, &proc) {
-                    // A log that cannot be read now is tried again at the next glance.
+                    // A log that cannot be read now is tried again at the next check.
                     if let Ok(book) = log.book(&proc) {
                         // A program with little left to do may have ended before all of them run.
                         let since = monotonic();
@@ -234,7 +235,7 @@ fn wait_for_the_end(
                 continue;
             }
             Err(Errno::INTR) => continue,
-            // Reading tells what is wrong, if not at once.
+            // Reading reports the error, if not at once.
             Err(_) => std::thread::sleep(BETWEEN_GLANCES),
             Ok(_) => {}
         }
@@ -261,17 +262,17 @@ fn is_for_now(error: &io::Error) -> bool {
 fn undo_all(log: &Kept) -> io::Result<()> {
     let proc = Proc::default();
     let restored = undo::restore(&log.book(&proc)?, &proc);
-    // What could not be undone stays in the log, for another attempt later.
+    // Changes that could not be undone stay in the log, for another attempt later.
     if !restored.failed.is_empty() {
         return log.keep_memory();
     }
-    // Shims may hold it open, and its name may be gone.
+    // Shims may hold it open, and its name may be removed.
     let _ = log.file.set_len(0);
     Log::delete_at(&log.path).map_err(io::Error::other)
 }
 
-/// The undo log, by its name, as an open file, and what is in memory of it. The file of that name
-/// is newer after the log was rewritten. The open one is there when the other, or its folder, was
+/// The undo log, by its name, as an open file, and its part in memory. The file of that name is
+/// newer after the log was rewritten. The open file is there when the other one, or its folder, was
 /// removed.
 struct Kept {
     path: PathBuf,
@@ -280,7 +281,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Puts what is in memory alone into the file, since memory ends with this process.
+    /// Writes the part that is only in memory into the file, since memory ends with this process.
     fn keep_memory(&self) -> io::Result<()> {
         (&self.file).write_all(&Log::lines_in(&self.memory)?)
     }
@@ -292,7 +293,7 @@ impl Kept {
     }
 }
 
-/// What cosched has handed over as the standard outputs, which are let go of: the log, and the
+/// The files that cosched has passed as the standard outputs, which are closed: the log, and the
 /// memory with the heartbeat and further lines of the log.
 fn outputs() -> io::Result<(File, File)> {
     let log = io::stdout().as_fd().try_clone_to_owned()?;

@@ -1,18 +1,17 @@
 //! The shim: the process in whose subtree one program lives.
 //!
-//! A program is one command with *all* its descendants. Without a cgroup, Linux
-//! forgets whose descendant a process is as soon as a parent in between ends:
-//! the orphan becomes a child of init. Unless an ancestor is a *child
-//! subreaper*: then it becomes that ancestor's child. So every program gets a
-//! small parent of its own that is one. However a program forks, double forks
-//! and daemons included, its processes stay below its shim until they end.
+//! A program is one command with *all* its descendants. Without a cgroup, Linux forgets the
+//! ancestors of a process as soon as a parent in between ends: the orphan becomes a child of init.
+//! If an ancestor is a *child subreaper*, the orphan becomes that ancestor's child instead. Every
+//! program therefore gets a small parent of its own that is one. However a program forks, double
+//! forks and daemons included, its processes stay below its shim until they end.
 //!
 //! The shim reads its [order](crate::launch), starts the command, and then only reaps: it reports
 //! when the command has ended, and when the last descendant has. It is never frozen. If cosched is
-//! gone it stays until the command has ended, because a command whose parent dies while it is
-//! stopped gets a SIGHUP from the kernel; what is left then goes to init, as it would without
-//! cosched. Until then it holds the undo log open, unread: if the sentinel is gone, too, and so is
-//! the file's name, `cosched recover` [finds](crate::undo::kept_by_shims) it there.
+//! gone, the shim stays until the command has ended, because a command whose parent dies while it
+//! is stopped gets a SIGHUP from the kernel. Remaining processes then go to init, as they would
+//! without cosched. Until then the shim holds the undo log open, unread. If the sentinel and the
+//! file's name are gone, too, `cosched recover` [finds](crate::undo::kept_by_shims) the log there.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -37,7 +36,7 @@ use crate::tree::Process;
 /// The key of the socket to cosched.
 const CHANNEL: u64 = 0;
 
-/// Is a shim until its program and cosched need it no more.
+/// Runs the shim until its program and cosched need it no more.
 ///
 /// Has to be the first thing that the process does: it closes every descriptor that it finds.
 pub fn main() -> ! {
@@ -121,7 +120,7 @@ impl Shim {
         Ok(())
     }
 
-    /// Tells cosched; that it may be gone is no error here but is seen in [`Shim::sleep`].
+    /// Reports to cosched. If cosched is gone, this is no error here; [`Shim::sleep`] notices it.
     fn report(&mut self, report: &Report) {
         tell(&self.channel, report);
     }
@@ -137,7 +136,7 @@ fn own_process() -> io::Result<Process> {
     Process::find(&Proc::default(), std::process::id() as i32).map_err(io::Error::other)
 }
 
-/// Starts the command; returns when it runs its own first instruction.
+/// Starts the command; returns when it executes its own first instruction.
 fn start(order: &Order, channel: &UnixStream) -> Result<Pid, (StartStep, io::Error)> {
     std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
     let failed = |error| (StartStep::Command, error);
@@ -145,7 +144,7 @@ fn start(order: &Order, channel: &UnixStream) -> Result<Pid, (StartStep, io::Err
     // SAFETY: the shim has a single thread.
     match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
         Forked::Child { born_in } => {
-            // The process tells it itself, so that no program runs that cosched does not know.
+            // The process reports it itself, so that no program runs that cosched does not know.
             if let Ok(process) = own_process() {
                 tell(channel, &Report::Forked { process });
             }
@@ -158,7 +157,7 @@ fn start(order: &Order, channel: &UnixStream) -> Result<Pid, (StartStep, io::Err
             drop(tells);
             let begun = hear(told);
             if begun.is_err() {
-                // Whatever it is about to do: it has failed.
+                // It has failed, whatever it is about to do.
                 let _ = rustix::process::kill_process(child, Signal::KILL);
                 let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
             }
@@ -167,8 +166,8 @@ fn start(order: &Order, channel: &UnixStream) -> Result<Pid, (StartStep, io::Err
     }
 }
 
-/// Waits until the child has executed the command, which closes its end of the socket, or says what
-/// is in the way.
+/// Waits until the child has executed the command, which closes its end of the socket, or has
+/// reported an error.
 fn hear(mut told: UnixStream) -> Result<(), (StartStep, io::Error)> {
     let mut all = Vec::new();
     told.read_to_end(&mut all).map_err(|error| (StartStep::Command, error))?;
@@ -177,7 +176,7 @@ fn hear(mut told: UnixStream) -> Result<(), (StartStep, io::Error)> {
     Err((StartStep::from_byte(*step), io::Error::from_raw_os_error(errno)))
 }
 
-/// In the child: executes the command, or says what is in the way.
+/// In the child: executes the command, or returns the error.
 fn become_the_command(order: &Order, born_in: bool) -> (StartStep, io::Error) {
     if let Err(failed) = prepare(order, born_in) {
         return failed;
@@ -198,7 +197,7 @@ fn become_the_command(order: &Order, born_in: bool) -> (StartStep, io::Error) {
 fn prepare(order: &Order, born_in: bool) -> Result<(), (StartStep, io::Error)> {
     let own = order.born_in.iter().filter(|_| !born_in).map(|dir| dir.join("cgroup.procs"));
     for procs in own.chain(order.cgroups.iter().cloned()) {
-        // 0 means the writer.
+        // 0 means the writing process.
         crate::files::write(&procs, "0")
             .map_err(|error| (StartStep::Cgroup, raw(error.errno())))?;
     }

@@ -1,8 +1,8 @@
-//! What this process, and the programs that it starts, do on signals; and which signals ask it to
-//! end.
+//! The effect of signals on this process and the programs that it starts, and which signals ask it
+//! to end.
 //!
-//! Ignored signals and the mask of blocked ones survive `exec`. A helper that ignores what a
-//! terminal sends therefore has to undo that before it becomes a user's program.
+//! Ignored signals and the mask of blocked ones survive `exec`. A helper that ignores signals of
+//! the terminal therefore has to undo that before it becomes a user's program.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use std::process::Command;
 use cosched_core::Interruption;
 use rustix::process::Signal;
 
-/// The signals that would end cosched at once if they were not waited for, by their numbers.
+/// The signals that would end cosched at once without a handler, by their numbers.
 pub const INTERRUPTIONS: [(i32, Interruption); 7] = [
     (libc::SIGINT, Interruption::Interrupt),
     (libc::SIGQUIT, Interruption::Quit),
@@ -27,13 +27,13 @@ pub const INTERRUPTIONS: [(i32, Interruption); 7] = [
 /// zero.
 const DEFAULT_ACTION: [u64; 4] = [0; 4];
 
-/// What a signal asks for, if it is one of those.
+/// The meaning of a signal, if it is one of [`INTERRUPTIONS`].
 pub fn interruption(signal: i32) -> Option<Interruption> {
     INTERRUPTIONS.iter().find(|(number, _)| *number == signal).map(|(_, by)| *by)
 }
 
-/// Those of [`INTERRUPTIONS`] that this process ignores since its caller did (`nohup`): so do the
-/// programs that it starts, and none of them asks for its end.
+/// The signals of [`INTERRUPTIONS`] that this process ignores because its caller did (`nohup`). The
+/// programs that it starts ignore them, too.
 pub fn ignored() -> Vec<i32> {
     INTERRUPTIONS.iter().map(|(signal, _)| *signal).filter(|signal| is_ignored(*signal)).collect()
 }
@@ -47,7 +47,7 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// Lets this process take no notice of a signal.
+/// Ignores a signal in this process.
 ///
 /// # Errors
 /// For signals that cannot be ignored (KILL and STOP).
@@ -59,7 +59,7 @@ pub fn ignore(signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Hears of the ends of children, whatever the caller wanted to hear.
+/// Makes the ends of children arrive as signals, even if the caller ignored them.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -71,14 +71,14 @@ pub fn hear_of_children() -> io::Result<()> {
     }
 }
 
-/// Has a file that grows beyond the user's limit (`ulimit -f`) fail the write, in place of ending
+/// Makes a write fail in a file that grows beyond the user's limit (`ulimit -f`), instead of ending
 /// this process.
 ///
 /// # Errors
 /// When the kernel refuses.
 pub fn outlive_file_size_limit() -> io::Result<()> {
     extern "C" fn nothing(_: libc::c_int) {}
-    // Not ignored: programs would inherit that, and a handler they do not.
+    // Not ignored: programs would inherit that. They do not inherit a handler.
     // SAFETY: the handler does nothing, so it may run at any time.
     match unsafe { libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) } {
         libc::SIG_ERR => Err(io::Error::last_os_error()),
@@ -86,14 +86,15 @@ pub fn outlive_file_size_limit() -> io::Result<()> {
     }
 }
 
-/// Sends a signal to one thread of a process; says whether it was there and the caller may.
+/// Sends a signal to one thread of a process. Returns whether the thread was there and the caller
+/// may.
 pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
     // SAFETY: the call takes three numbers and touches no memory of ours.
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal.as_raw()) == 0 }
 }
 
-/// Gives every signal its default effect, but for some that stay ignored, and blocks none: how a
-/// program expects to start.
+/// Gives every signal its default effect, except for some that stay ignored, and blocks none, as a
+/// program expects at its start.
 ///
 /// Allocates nothing and takes no lock, so it may run between `fork` and `exec`.
 ///
@@ -112,7 +113,7 @@ pub fn reset(ignored: &[i32]) -> io::Result<()> {
     unblock()
 }
 
-/// Has what this command will start block no signal, whatever the caller waits for by then (see
+/// Blocks no signal in what this command will start, whatever the caller waits for by then (see
 /// [`poll`](crate::poll)).
 pub fn unblock_in(command: &mut Command) -> &mut Command {
     // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and

@@ -1,32 +1,32 @@
 //! Moving the threads of a program apart when its turn begins.
 //!
-//! *Problem.* A program that gets what others leave ([filler](cosched_core::Turn::Filler)) often
-//! has several threads in the queue of one CPU. When its turn begins they stay there until the
-//! kernel's next look at all queues, a tick or two later (4 ms each with 250 Hz): until then a
-//! barrier waits for the thread behind, and the other CPU is left to fillers. With quanta of 100
-//! ms, eight kernels with barriers took 6.0 s instead of 5.2 s (`docs/turns.md`).
+//! *Problem.* A program that runs as backfill ([filler](cosched_core::Turn::Filler)) often has
+//! several threads in the queue of one CPU. When its turn begins they stay there until the kernel
+//! next balances all queues, a tick or two later (4 ms each with 250 Hz). Until then a barrier
+//! waits for the thread behind, and the other CPU is left to backfill. With quanta of 100 ms, eight
+//! kernels with barriers took 6.0 s instead of 5.2 s (`docs/turns.md`).
 //!
-//! *Idea.* A queued thread moves at once when its mask changes. So each thread that shares a CPU
-//! while another CPU has fewer is bound to that one, and gets its own mask back at once. A mask is
-//! never widened: a thread moves only to CPUs of its own mask.
+//! *Idea.* A queued thread moves at once when its mask changes. Each thread that shares a CPU while
+//! another CPU has fewer is therefore bound to that one, and gets its own mask back at once. A mask
+//! is never widened: a thread moves only to CPUs of its own mask.
 //!
 //! *Algorithm.* The runnable threads of the programs whose turn comes are counted by CPU. One after
 //! another, a thread moves to the CPU with the fewest, if that has at least two fewer than its own.
-//! Mostly there is none.
+//! Mostly there is no such CPU.
 //!
 //! *Between two weights.* The moves are made when the programs already have their weight in turn,
-//! and those whose turn ends have it still. Earlier, a look at a thread may wait for a lock that
-//! the thread holds, and it gets no CPU to let go of it. Later, Linux 6.18 may keep everything else
-//! from a CPU for seconds: a thread of great weight comes to a CPU that has only fillers
-//! (`docs/turns.md`).
+//! and those whose turn ends have it still. Earlier, reading a thread's data may wait for a lock
+//! that the thread holds, and the thread gets no CPU to release it. Later, Linux 6.18 may keep
+//! everything else from a CPU for seconds: a thread of great weight comes to a CPU that has only
+//! backfill (`docs/turns.md`).
 //!
 //! *A thread that is started in that moment* inherits its mask. Mostly there can be none: a thread
 //! that the kernel has not run meanwhile has started none. If it has run, the threads that were
-//! started in the program since, by their numbers, are looked at until none has the mask. To make
+//! started in the program since, by their numbers, are checked until none has the mask. To make
 //! that rare, a program is left alone if a thread or process of it has come since its last switch,
 //! or one of its processes has waited for a child.
 //!
-//! The masks of the moment are in the undo log.
+//! The temporary masks are in the undo log.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -39,12 +39,12 @@ use crate::procfs::{Proc, Stat, State};
 use crate::tree::Process;
 use crate::undo::{Log, LogError, Move, Record};
 
-/// So many threads are looked at, or twice as many as there are CPUs: a look costs some five
+/// How many threads are checked, or twice as many as there are CPUs: a check costs some five
 /// microseconds.
 const MOST_LOOKS: usize = 64;
 /// How long it takes at most until a thread that is being started can be seen.
 const BIRTH: Duration = Duration::from_millis(1);
-/// Threads that start threads that start threads are followed this far.
+/// The most generations of threads that are followed from a thread to those that it starts.
 const MOST_GENERATIONS: usize = 8;
 
 /// A program whose threads are moved apart.
@@ -61,7 +61,7 @@ pub(crate) struct Candidate<'a> {
 struct Runnable {
     program: ProgramId,
     thread: Process,
-    /// The CPU in whose queue it is.
+    /// The CPU whose queue it is in.
     cpu: usize,
     /// The CPUs that its program has from now on.
     cpus: CpuSet,
@@ -78,18 +78,18 @@ pub(crate) struct Spread {
 /// Moves that were announced, and are not yet sure to be over.
 #[derive(Debug, Default)]
 struct Unsettled {
-    /// The number that was given last to a thread before.
+    /// The last number that a thread had got before.
     first: Option<i32>,
     /// The threads of the programs before.
     known: BTreeMap<ProgramId, Vec<i32>>,
     /// The moves of threads that have run meanwhile, and may have started others.
     have_run: Vec<Move>,
-    /// A mask could not be given back.
+    /// Whether a mask could not be restored.
     refused: bool,
 }
 
 impl Spread {
-    /// Moves apart the threads of programs whose turn comes now, or goes on, on a machine with so
+    /// Separates the threads of programs whose turn comes now, or goes on, on a machine with so
     /// many CPUs.
     ///
     /// # Errors
@@ -141,8 +141,8 @@ impl Spread {
         Ok(())
     }
 
-    /// Makes sure that the last moves are over: no thread that was started meanwhile has a mask of
-    /// theirs. This may take milliseconds, in which the program should have its turn.
+    /// Makes sure that the last moves are over: no thread that was started meanwhile has one of
+    /// their masks. This may take milliseconds, in which the program should have its turn.
     ///
     /// # Errors
     /// When it cannot be written that they are over.
@@ -159,7 +159,7 @@ impl Spread {
         for (program, known) in &known {
             let of_it: Vec<&Move> = have_run.iter().filter(|one| one.program == *program).collect();
             let Some(dir) = dir(*program).filter(|_| !of_it.is_empty()) else { continue };
-            // What these have started in turn has greater numbers.
+            // Threads that these have started in turn have greater numbers.
             let mut last = proc.last_pid();
             settled &= give_back_to_newborn(known, &of_it, give_back, || {
                 std::thread::sleep(BIRTH);
@@ -169,11 +169,11 @@ impl Spread {
                 newborn
             });
         }
-        // What could not be given back stays announced.
+        // Masks that could not be restored stay announced.
         if settled { log.note(Record::MovedApart) } else { Ok(()) }
     }
 
-    /// Looks at the threads of a program; adds those that are runnable, with whether they may move.
+    /// Checks the threads of a program; adds those that are runnable, with whether they may move.
     fn look(
         &mut self,
         candidate: &Candidate<'_>,
@@ -203,8 +203,8 @@ impl Spread {
     }
 }
 
-/// Whether a thread with this number was started after one number was given and before another;
-/// where one of them is unknown, it may have been. Numbers begin anew after the greatest.
+/// Whether a thread with this number was started between two other numbers; where one of them is
+/// unknown, it may have been. Numbers start again after the greatest.
 fn is_between(tid: i32, first: Option<i32>, last: Option<i32>) -> bool {
     match (first, last) {
         (Some(first), Some(last)) if first <= last => tid > first && tid <= last,
@@ -219,8 +219,8 @@ fn starts_nothing(before: &HashMap<Process, u64>, now: &HashMap<Process, u64>) -
     now.iter().all(|(thread, waited_for)| before.get(thread) == Some(waited_for))
 }
 
-/// Gives the mask that was found to the threads that are not among the known ones and have
-/// inherited that of a moment; whether all have it.
+/// Restores the mask of threads that are not among the known ones and have inherited a temporary
+/// one. Returns whether all have their mask.
 fn give_back_to_newborn(
     known: &[i32],
     moves: &[&Move],
@@ -242,17 +242,17 @@ fn give_back_to_newborn(
     false
 }
 
-/// What became of a mask that was to be given back.
+/// The result of restoring a mask.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Given {
     /// The thread has it.
     Back,
-    /// The thread did not have the mask of the moment, or has ended.
+    /// The thread did not have the temporary mask, or has ended.
     NotNeeded,
     Refused,
 }
 
-/// Gives a thread the mask that was found, if it has the one of the moment.
+/// Restores the mask of a thread, if it has the temporary one.
 fn give_back(tid: i32, one: &Move) -> Given {
     match affinity::get(tid) {
         Ok(mask) if mask == one.set => match unless_gone(affinity::set(tid, &one.found)) {
@@ -268,7 +268,7 @@ fn unless_gone(result: Result<(), AffinityError>) -> bool {
     matches!(result, Ok(()) | Err(AffinityError::Gone { .. }))
 }
 
-/// The threads in a program's cgroup, without those in groups that it has made below.
+/// The threads in a program's cgroup, without those in its own groups below.
 fn threads(dir: &Dir) -> Vec<i32> {
     let file = match dir.version() {
         Version::V2 => "cgroup.threads",
@@ -304,9 +304,8 @@ fn moves(runnable: &[Runnable], mask: impl Fn(Process) -> Option<CpuSet>) -> Vec
     moves
 }
 
-/// The threads that have the mask of a move from themselves, told as moves that change nothing. So
-/// undo keeps their masks, and does not take these threads for ones that were started in that
-/// moment.
+/// The threads that set the mask of a move themselves, listed as moves that change nothing. Undo
+/// then keeps their masks, and does not take them for threads that were started in that moment.
 fn kept(
     moves: &[Move],
     known: impl Iterator<Item = (ProgramId, i32)>,
@@ -328,7 +327,7 @@ mod tests {
 
     const P: ProgramId = ProgramId::first(0);
 
-    /// Threads at these CPUs of so many.
+    /// Threads on these CPUs of so many.
     fn on(cpus: &[usize], cpus_in_all: usize) -> Vec<Runnable> {
         let thread = |i: usize| Process { pid: i as i32, start_time: 0 };
         let of = |(i, cpu): (usize, &usize)| Runnable {
@@ -356,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_starts_threads_or_processes_is_left_alone() {
+    fn a_program_that_starts_threads_is_left_alone() {
         let threads = |all: &[(i32, u64)]| {
             let of = |(pid, waited_for): &(i32, u64)| {
                 (Process { pid: *pid, start_time: 0 }, *waited_for)
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_bound_from_now_on_moves_there_first() {
+    fn a_newly_bound_program_is_moved_to_its_cpus_first() {
         let mut threads = on(&[0, 2, 3], 4);
         threads.iter_mut().for_each(|one| one.cpus = "2-3".parse().unwrap());
         let moves = moves(&threads[..2], |_| "0-3".parse().ok());
@@ -381,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_tell_which_threads_were_started_meanwhile() {
+    fn numbers_show_which_threads_were_started_meanwhile() {
         let between = |tid, first, last| is_between(tid, Some(first), Some(last));
         assert_eq!([8, 9, 12, 13].map(|tid| between(tid, 8, 12)), [false, true, true, false]);
         assert_eq!([8, 30, 2, 5].map(|tid| between(tid, 29, 3)), [false, true, true, false]);
@@ -395,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_bound_by_themselves_are_told_apart() {
+    fn threads_bound_by_themselves_are_distinguished() {
         let process = |tid: i32| Process { pid: tid, start_time: 0 };
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let one = Move { program: P, thread: process(1), found: cpus("0-1"), set: cpus("1") };
@@ -410,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_newborn_threads_have_started_meanwhile_is_looked_at_until_none_has_the_mask() {
+    fn newborn_threads_are_checked_until_none_has_the_mask() {
         let process = Process { pid: 1, start_time: 0 };
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let one = Move { program: P, thread: process, found: cpus("0-1"), set: cpus("1") };

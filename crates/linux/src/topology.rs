@@ -1,17 +1,15 @@
-//! What this machine is made of, from `/sys/devices/system`.
+//! The CPUs, caches and packages of this machine, from `/sys/devices/system`.
 //!
-//! The kernel describes each CPU by itself: its package number, the list of
-//! its SMT siblings, and per cache the list of CPUs that share it. We turn that
-//! into [`Topology`]'s group numbers: two CPUs belong to one group of a level
-//! if they belong to one group of every wider level and show the same mark
-//! (a number, or the first CPU of the list that they share). Keying each level by
-//! the wider ones guarantees that levels nest whatever a hypervisor makes up.
+//! The kernel describes each CPU by itself: its package number, the list of its SMT siblings, and
+//! per cache the list of CPUs that share it. This module turns that into [`Topology`]'s group
+//! numbers: two CPUs belong to one group of a level if they belong to one group of every wider
+//! level and show the same mark (a number, or the first CPU of the list that they share). With the
+//! wider levels in the key, levels nest whatever a hypervisor reports.
 //!
-//! Much of it may be missing. Virtual machines often show no caches, ARM boards no
-//! SMT lists, containers no NUMA nodes. What is missing falls back to the
-//! nearest thing that is there:
+//! Much of it may be missing. Virtual machines often show no caches, ARM boards no SMT lists,
+//! containers no NUMA nodes. Missing data are replaced by the nearest available thing:
 //!
-//! | missing | taken instead |
+//! | missing | used instead |
 //! |---|---|
 //! | level-3 cache | the outermost shared level that is shown (not level 1), else the die, else the package |
 //! | level-2 cache | the core |
@@ -93,7 +91,7 @@ impl Sys {
     /// The online CPUs and what they share.
     ///
     /// # Errors
-    /// When sysfs cannot be read, or holds something else than it should.
+    /// When sysfs cannot be read, or has unexpected content.
     pub fn topology(&self) -> Result<Topology, TopologyError> {
         let online = self.online()?;
         let nodes = self.nodes()?;
@@ -119,7 +117,7 @@ impl Sys {
         }
     }
 
-    /// What marks the groups of one CPU, widest level first.
+    /// The marks of one CPU's groups, widest level first.
     fn marks(&self, id: usize) -> Result<[usize; 4], TopologyError> {
         let folder = self.cpus().join(format!("cpu{id}"));
         let topology = folder.join("topology");

@@ -1,14 +1,13 @@
-//! All processes of one program, and signals that hit them and no other process.
+//! All processes of one program, and signals that reach them and no other process.
 //!
-//! No system call signals a program with all its descendants: they may have left
-//! its process group and its session. But they cannot leave the subtree of the
-//! program's [shim](crate::shim). Walking a tree takes time in which processes
-//! fork, so a walk is repeated until it finds nothing to do. A stopped process
-//! does not fork, so stopping converges.
+//! No system call signals a program with all its descendants: they may have left its process group
+//! and its session. But they cannot leave the subtree of the program's [shim](crate::shim). Walking
+//! a tree takes time in which processes fork, so a walk is repeated until it finds nothing to do. A
+//! stopped process does not fork, so stopping converges.
 //!
-//! Numbers of processes are given out again. A process is therefore named by its
-//! number *and* its start time, and signals go through a pidfd, which stays
-//! bound to the process that it was opened for: open, look whether it is still the right one, send.
+//! Process numbers are reused. A process is therefore named by its number *and* its start time, and
+//! signals go through a pidfd, which stays bound to the process that it was opened for: open, check
+//! whether it is still the right one, send.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -20,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use crate::files::FileError;
 use crate::procfs::{Proc, Stat};
 
-/// More walks than any program needs that does not fork on purpose faster than we can look.
+/// More walks than any program needs that does not deliberately fork faster than the walks.
 const MOST_WALKS: usize = 100;
 
-/// A process or thread, told apart from an earlier one with the same number.
+/// A process or thread, distinguishable from an earlier one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Process {
     /// Its number.
@@ -53,13 +52,13 @@ impl Process {
         proc.stat(pid).map(Process::from)
     }
 
-    /// What it is doing; `None` once it has ended, even if it has not been waited for yet.
+    /// Its present data; `None` once it has ended, even if it has not been waited for yet.
     pub fn look(&self, proc: &Proc) -> Option<Stat> {
         let stat = proc.stat(self.pid).ok()?;
         (stat.start_time == self.start_time && !stat.state.has_ended()).then_some(stat)
     }
 
-    /// Sends a signal; says whether the process was there to get it.
+    /// Sends a signal. Returns whether the process was there to get it.
     ///
     /// # Errors
     /// When the caller may not send it (the process may have changed its user).
@@ -69,7 +68,8 @@ impl Process {
             Err(Errno::SRCH) => return Ok(false),
             other => other?,
         };
-        // Looked at after opening: if it is the right one now, the handle is the right one's.
+        // Checked after opening: if it is the right process now, the handle belongs to the right
+        // one.
         if self.look(proc).is_none() {
             return Ok(false);
         }
@@ -84,16 +84,16 @@ impl Process {
 /// Where the processes of a program are found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// The parent that cosched gave it; is not part of the program.
+    /// The parent that cosched gave it, which is not part of the program.
     pub shim: Option<Process>,
     /// The first process of the program, from which its tree is found if the shim is gone.
     pub main: Option<Process>,
-    /// Further processes from which it is found then: orphans, whose parents have ended.
+    /// Further processes from which the tree is found then: orphans, whose parents have ended.
     pub orphans: Vec<Process>,
 }
 
 impl Tree {
-    /// The processes of the program now, those that have ended and were not waited for excluded.
+    /// The present processes of the program, without those that have ended and were not waited for.
     pub fn members(&self, proc: &Proc) -> Vec<Process> {
         // A folder of /proc that cannot be read belongs to a process that has just ended.
         let below = |root: Process| proc.descendants(root.pid).unwrap_or_default();
@@ -109,20 +109,20 @@ impl Tree {
         stats.filter(|stat| !stat.state.has_ended()).map(Process::from).collect()
     }
 
-    /// Whether a process is one of the program's. It is found from below: that costs a look at its
-    /// ancestors, where a walk costs one at everybody.
+    /// Whether a process belongs to the program. The search goes upwards: that costs a read for
+    /// each of its ancestors, where a walk costs one for every process.
     pub fn has(&self, proc: &Proc, pid: i32) -> bool {
         let Some(shim) = self.shim.filter(|shim| shim.look(proc).is_some()) else {
             return self.members(proc).iter().any(|process| process.pid == pid);
         };
-        // An ancestor that ends meanwhile has its children given to the shim: then it is begun
-        // anew.
+        // If an ancestor ends meanwhile, its children are given to the shim, and the search starts
+        // again.
         let mut looks = (0..MOST_WALKS).map(|_| descends_from(proc, pid, shim.pid));
         looks.find_map(|found| found).unwrap_or(false)
     }
 
-    /// Calls `act` on every process, again and again, until a whole walk had nothing to do;
-    /// `act` says whether it did something.
+    /// Calls `act` on every process, again and again, until a whole walk had nothing to do; `act`
+    /// returns whether it did something.
     pub fn until_stable(&self, proc: &Proc, mut act: impl FnMut(Process) -> bool) {
         for _ in 0..MOST_WALKS {
             let mut busy = false;
@@ -135,10 +135,10 @@ impl Tree {
         }
     }
 
-    /// Calls `act` once on every thread of the program, those that are born meanwhile included.
+    /// Calls `act` once on every thread of the program, including those that are born meanwhile.
     ///
     /// # Errors
-    /// The first one of `act`, which ends the walk.
+    /// The first error of `act`, which ends the walk.
     pub fn threads_until_stable<E>(
         &self,
         proc: &Proc,
@@ -165,11 +165,12 @@ impl Tree {
         Ok(())
     }
 
-    /// Sends a signal once to every process of the program but those in `except`, children born
-    /// meanwhile included; the number of processes that got it. The shim never gets it.
+    /// Sends a signal once to every process of the program except those in `except`, including
+    /// children born meanwhile. Returns the number of processes that got it. The shim never gets
+    /// it.
     ///
     /// # Errors
-    /// The first refusal; the others got theirs all the same.
+    /// The first refusal; the other processes got the signal nevertheless.
     pub fn signal(&self, proc: &Proc, signal: Signal, except: &[Process]) -> Result<usize, Errno> {
         let (mut met, mut reached, mut refused) = (HashSet::new(), 0, None);
         self.until_stable(proc, |process| {
@@ -206,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_with_the_same_number_and_another_start_is_not_hit() {
+    fn a_process_with_a_reused_number_gets_no_signal() {
         let proc = Proc::default();
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let right = Process::find(&proc, child.id() as i32).unwrap();
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_below_the_shim_is_found_from_below_and_nobody_else() {
+    fn members_below_the_shim_are_found_and_no_others() {
         let proc = Proc::default();
         let mut shell = Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
         let find = |pid: u32| Process::find(&proc, pid as i32).unwrap();
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn orphans_count_with_what_is_below_them_and_nobody_counts_twice() {
+    fn orphans_count_once_with_their_descendants() {
         let proc = Proc::default();
         let start = || Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
         let mut shells = [start(), start()];
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn all_processes_of_a_tree_are_hit_but_the_excepted() {
+    fn all_processes_of_a_tree_but_the_excepted_get_the_signal() {
         let proc = Proc::default();
         let mut shell =
             Command::new("sh").args(["-c", "sleep 1000 & sleep 1000 & wait"]).spawn().unwrap();

@@ -1,16 +1,16 @@
-//! Undoing: whatever happens to cosched, programs are left as they were found.
+//! Undoing: whatever happens to cosched, programs get their original settings back.
 //!
 //! Every change to a program is announced in a *write-ahead log* before it is made: one line says
-//! what will be changed and what was found there. If cosched ends, in whatever way, a process reads
-//! the log and [`restore`]s. This is cosched itself, the [sentinel](crate::sentinel) within a
+//! what will be changed, and the original setting. If cosched ends, in whatever way, a process
+//! reads the log and [`restore`]s. This is cosched itself, the [sentinel](crate::sentinel) within a
 //! moment of cosched's death, or later `cosched recover`.
 //!
 //! What makes this safe:
-//! - a change that is announced may not have been made. Undoing therefore looks first, and changes
-//!   only what is as cosched would have set it. What other software has changed since stays;
+//! - an announced change may not have been made. Undoing therefore checks first, and changes only
+//!   what is as cosched would have set it. What other software has changed since stays;
 //! - undoing twice, or by two processes at once, does no harm, for the same reason;
-//! - a log tells whose it is by cosched's number and start time ([`Log::leftovers`]), and in which
-//!   boot of the machine it was written: nothing outlives a reboot, but numbers come again.
+//! - a log says which cosched it belongs to by number and start time ([`Log::leftovers`]), and in
+//!   which boot of the machine it was written: nothing outlives a reboot, but numbers are reused.
 //!
 //! The parts: [`Record`] is one announcement, [`Book`] holds what is still to be undone,
 //! [`Log`] keeps it in a file, [`restore`] does it.

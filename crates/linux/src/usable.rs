@@ -1,14 +1,13 @@
-//! The CPUs that the caller may use: they are the machine that policies see.
+//! The CPUs that the caller may use, which are the machine that policies see.
 //!
-//! Four things take CPUs away from a caller: they can be offline, outside its
-//! cpuset, outside its affinity mask (`taskset`, a batch system), or beyond a
-//! cgroup's CPU quota, as containers have. A quota does not say which CPUs, only how much
-//! CPU time per wall time: with 2.5 CPUs' worth we use two CPUs, for a gang of three would be
-//! throttled, all threads of it, in every period. Rounded down, but at least one.
+//! Four things take CPUs away from a caller: they can be offline, outside its cpuset, outside its
+//! affinity mask (`taskset`, a batch system), or beyond a cgroup's CPU quota, as containers have. A
+//! quota does not say which CPUs, only how much CPU time per wall time. With a quota of 2.5 CPUs,
+//! two CPUs are used: a gang of three would be throttled, all its threads, in every period. A quota
+//! is rounded down, but to at least one.
 //!
-//! Which CPUs a quota leaves is ours to choose: neighbours behind the same
-//! cache, and one per core before any SMT sibling, since a second sibling costs as
-//! much quota and gives less.
+//! cosched chooses the CPUs for a quota: neighbours behind the same cache, and one per core before
+//! any SMT sibling, since a second sibling costs as much quota and gives less.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +19,7 @@ use crate::files::FileError;
 use crate::procfs::Proc;
 use crate::topology::{self, TopologyError};
 
-/// The CPUs that the caller may use, and what kept the others from it.
+/// The CPUs that the caller may use, and what took the others away.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Usable {
     /// The CPUs; at least one.
@@ -79,7 +78,7 @@ impl Usable {
         Usable::within(machine, &affinity::get(0)?, &Hierarchies::find(proc)?)
     }
 
-    /// The same for a caller with this mask and these cgroups.
+    /// Finds the CPUs for a caller with this mask and these cgroups.
     ///
     /// # Errors
     /// When a limit cannot be read, or no CPU is left.
@@ -132,12 +131,11 @@ fn packed(machine: &Topology, cpus: &CpuSet, count: usize) -> CpuSet {
     ranked.into_iter().take(count).map(|(_, id)| id).collect()
 }
 
-/// The CPUs of the caller's cpuset and the cgroup that says so.
+/// The CPUs of the caller's cpuset, and the cgroup that has it.
 fn cpuset(cgroups: &Hierarchies) -> Result<Option<(PathBuf, CpuSet)>, TopologyError> {
     let files: &[&str] = &["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
     for tree in cgroups.v1("cpuset").into_iter().chain(cgroups.v2()) {
-        // A v2 cgroup that was not given the controller lives in the cpuset of the nearest above
-        // that was.
+        // A v2 cgroup without the controller uses the cpuset of its nearest ancestor with one.
         for dir in tree.own_and_above() {
             for file in files {
                 match topology::list(&dir.path().join(file))? {
@@ -250,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpuset_above_counts_where_the_own_group_has_no_such_controller() {
+    fn an_ancestors_cpuset_counts_if_the_group_has_none() {
         let machine = Topology::regular(1, 1, 8, 1, 1);
         let files = [("c/a/cpuset.cpus.effective", "2-5\n"), ("c/a/b/cgroup.procs", "")];
         let (root, groups) = cgroups(&[("v2", "c")], "0::/a/b\n", &files);
@@ -290,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_takes_cores_before_siblings_and_stays_behind_one_cache() {
+    fn a_quota_takes_cores_before_siblings_within_one_cache() {
         // Two caches of two cores of two siblings; the mask starts in the middle of the first.
         let machine = Topology::regular(1, 2, 2, 1, 2);
         let all = machine.all();

@@ -1,4 +1,4 @@
-//! What the machine counts of its programs, with software events in place of hardware's.
+//! The counts of the machine for its programs, with software events in place of hardware's.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,7 @@ fn machine(folder: &Path, origin: Origin, text: &str, count: Option<Events>) -> 
     alone::machine(folder, Job { origin, ..alone::job(script(text)) }, count)
 }
 
-/// Runs a shell script on the machine; what was counted.
+/// Runs a shell script on the machine. Returns the counts.
 fn counts(text: &str, count: Option<Events>) -> Counts {
     let folder = tempfile::tempdir().unwrap();
     let mut machine = machine(folder.path(), Origin::Started, text, count);
@@ -68,7 +68,7 @@ fn a_program_is_counted_with_its_children_and_background_jobs() {
 }
 
 #[test]
-fn a_program_that_runs_already_is_counted_from_when_that_is_asked_for() {
+fn a_running_program_is_counted_from_the_request() {
     if let Err(lack) = counters::check(SOFTWARE) {
         eprintln!("skipped: {lack}");
         return;
@@ -100,12 +100,12 @@ fn a_program_that_runs_already_is_counted_from_when_that_is_asked_for() {
 }
 
 #[test]
-fn nothing_is_counted_unless_asked_for() {
+fn nothing_is_counted_without_a_request() {
     assert_eq!(counts(":", None), Counts::default());
 }
 
 #[test]
-fn what_is_asked_for_and_not_there_is_missing() {
+fn requested_events_that_do_not_exist_are_missing() {
     let unknown = Event { kind: 9999, config: 0 };
     let events = Events {
         instructions: unknown,

@@ -1,5 +1,5 @@
-//! Processes that lie, at the door of a malleable program: whatever they do, cosched goes on, and
-//! an honest process beside them gets what it is granted.
+//! Hostile clients of a malleable program's hook server: whatever they do, cosched goes on, and an
+//! honest client gets its thread limit.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,10 +18,10 @@ use rustix::net::{
     SocketFlags, SocketType, connect, recv, recvmsg, send, socket_with,
 };
 
-/// A door that is there for nothing.
+/// A hook server without any use.
 const NOTHING: Uses = Uses { threads: false, ..Uses::THREADS };
 
-/// A process of the program, or what says that it is one.
+/// A process of the program, or one that pretends to be.
 struct Process {
     socket: OwnedFd,
     memory: OwnedFd,
@@ -30,7 +30,7 @@ struct Process {
 }
 
 impl Process {
-    /// Connects and takes its page; `None`: it was not let in.
+    /// Connects and receives its page; `None`: it was rejected.
     fn enter(door: &mut Door, now: u64) -> Option<Process> {
         let socket = knock(door).ok()?;
         door.hear(now, |_| true);
@@ -136,7 +136,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn liars_hurt_nobody(acts in prop::collection::vec(act(), 0..60), wanted in 2u16.., grant in 1u16..) {
+    fn hostile_clients_do_not_affect_honest_ones(acts in prop::collection::vec(act(), 0..60), wanted in 2u16.., grant in 1u16..) {
         let mut door = Door::open(Uses::THREADS).unwrap();
         let honest = Process::enter(&mut door, 0).unwrap();
         let (mut liars, mut sockets) = (Vec::new(), Vec::new());
@@ -163,7 +163,7 @@ proptest! {
                 _ => {}
             }
         }
-        // Whatever is still to be heard is heard; then the honest one asks.
+        // All remaining messages are read; then the honest one asks.
         (0..20).for_each(|_| _ = door.hear(0, |_| true));
         honest.ask(1, wanted);
         let mut heard = Heard::default();
@@ -182,7 +182,7 @@ proptest! {
 }
 
 #[test]
-fn the_program_wants_what_the_neediest_of_its_processes_wants() {
+fn a_program_requests_the_most_that_a_process_requests() {
     let mut door = Door::open(Uses::THREADS).unwrap();
     let [a, b] = [(); 2].map(|()| Process::enter(&mut door, 0).unwrap());
     a.ask(1, 4);
@@ -196,7 +196,7 @@ fn the_program_wants_what_the_neediest_of_its_processes_wants() {
 }
 
 #[test]
-fn what_is_no_process_of_the_program_is_sent_away() {
+fn processes_of_other_programs_are_rejected() {
     let mut door = Door::open(Uses::THREADS).unwrap();
     let stranger = knock(&door).unwrap();
     door.hear(0, |pid| pid != std::process::id() as i32);
@@ -204,8 +204,9 @@ fn what_is_no_process_of_the_program_is_sent_away() {
     assert_eq!(recv(&stranger, &mut [0u8; 8][..], RecvFlags::DONTWAIT).unwrap().1, 0);
 }
 
+/// The client keeps its shared page.
 #[test]
-fn who_rings_without_end_is_not_heard_until_the_next_heartbeat_and_keeps_its_page() {
+fn a_flooding_client_is_ignored_until_the_next_heartbeat() {
     let mut door = Door::open(Uses::THREADS).unwrap();
     let noisy = Process::enter(&mut door, 0).unwrap();
     let told = (0..10_000).any(|_| {
@@ -222,19 +223,19 @@ fn who_rings_without_end_is_not_heard_until_the_next_heartbeat_and_keeps_its_pag
     assert!(!noisy.is_hung_up() && !door.is_tired());
 }
 
+/// A process that connects without end does not keep messages of clients from being read.
 #[test]
-fn who_knocks_without_end_keeps_nobody_from_being_heard_and_nobody_out_for_longer_than_a_heartbeat()
-{
+fn endless_connections_delay_others_by_one_heartbeat_at_most() {
     let mut door = Door::open(Uses::THREADS).unwrap();
     let own = Process::enter(&mut door, 0).unwrap();
     let (me, mut told) = (std::process::id() as i32, 0);
     for _ in 0..100 {
-        // Who has gone again still stands in the queue.
+        // Connections that are closed again still stand in the queue.
         (0..32).for_each(|_| _ = knock(&door));
         told += u32::from(door.hear(0, |pid| pid != me).too_much);
     }
     assert!(told == 1 && door.is_tired());
-    assert!(knock(&door).is_err(), "nobody has been taken in, so there is no room");
+    assert!(knock(&door).is_err(), "no client was accepted, so there is no room");
     own.ask(1, 4);
     assert_eq!(door.hear(0, |pid| pid != me).wanted, Some(4));
     door.beat(1000);
@@ -244,12 +245,12 @@ fn who_knocks_without_end_keeps_nobody_from_being_heard_and_nobody_out_for_longe
 }
 
 #[test]
-fn who_asks_as_often_as_programs_do_is_heard_for_ever() {
+fn a_client_with_a_usual_rate_is_always_heard() {
     let mut door = Door::open(Uses::THREADS).unwrap();
     let busy = Process::enter(&mut door, 0).unwrap();
     for number in 1..50_000 {
         busy.ask(number, 3);
-        // One in a millisecond.
+        // One request per millisecond.
         let heard = door.hear(number.into(), |_| true);
         assert_eq!(heard.wanted, Some(3));
         door.grant(Some(2), 1);
@@ -258,7 +259,7 @@ fn who_asks_as_often_as_programs_do_is_heard_for_ever() {
 }
 
 #[test]
-fn ticks_of_processes_that_have_gone_count_and_no_lie_makes_them_overflow() {
+fn ticks_of_ended_processes_count_and_never_overflow() {
     let mut door = Door::open(Uses::THREADS).unwrap();
     assert_eq!(door.told().ticks, 0);
     let [a, b] = [(); 2].map(|()| Process::enter(&mut door, 0).unwrap());
@@ -274,7 +275,7 @@ fn ticks_of_processes_that_have_gone_count_and_no_lie_makes_them_overflow() {
 }
 
 #[test]
-fn passages_are_counted_where_that_is_asked_for_and_ticks_go_before_them() {
+fn passages_are_counted_on_request_and_ticks_precede_them() {
     let mut door = Door::open(Uses { progress: true, ..NOTHING }).unwrap();
     let process = Process::enter(&mut door, 0).unwrap();
     assert!(process.page().rule().counts && !process.page().rule().managed);
@@ -298,7 +299,7 @@ fn passages_are_counted_where_that_is_asked_for_and_ticks_go_before_them() {
 }
 
 #[test]
-fn nobody_has_to_ask_any_more_once_the_program_is_let_go() {
+fn a_detached_program_needs_no_more_requests() {
     let mut door = Door::open(Uses::THREADS).unwrap();
     let process = Process::enter(&mut door, 0).unwrap();
     assert!(process.page().rule().managed);
@@ -309,7 +310,7 @@ fn nobody_has_to_ask_any_more_once_the_program_is_let_go() {
 }
 
 #[test]
-fn a_program_whose_barriers_are_ours_is_told_so_and_is_not_asked_for_threads() {
+fn a_program_with_our_barriers_is_informed_and_not_limited() {
     let mut door = Door::open(Uses { barriers: true, ..NOTHING }).unwrap();
     let process = Process::enter(&mut door, 0).unwrap();
     let rule = process.page().rule();
@@ -326,7 +327,7 @@ fn a_program_whose_barriers_are_ours_is_told_so_and_is_not_asked_for_threads() {
 }
 
 #[test]
-fn a_table_that_is_offered_comes_with_the_page_until_the_program_is_let_go() {
+fn a_table_comes_with_the_page_until_the_program_is_detached() {
     let table = || memfd_create("table", MemfdFlags::CLOEXEC).unwrap();
     let mut door = Door::open(Uses { barriers: true, ..Uses::THREADS }).unwrap();
     assert!(Process::enter(&mut door, 0).unwrap().table.is_none());

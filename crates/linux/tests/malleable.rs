@@ -1,4 +1,4 @@
-//! A malleable program on the machine: it asks, and the next settings are its answer.
+//! A malleable program on the machine: it sends a request, and the next settings are the answer.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,8 @@ use support::alone;
 
 const PROGRAM: ProgramId = ProgramId::first(0);
 
-/// A program that asks, in a row, for what its arguments say, and prints what it got.
+/// A program that requests, one after another, the thread counts in its arguments, and prints what
+/// it got.
 const ASKS: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// A machine with the program, which is told of cosched or not; its output goes to `out`.
+/// A machine with the program, which has a hook server or not; its output goes to `out`.
 fn machine(folder: &Path, program: PathBuf, asks: &[&str], malleable: bool) -> Linux {
     let library = std::env::current_exe().unwrap().with_file_name(LIBRARY);
     let argv = ["asks"].iter().chain(asks).map(|word| (*word).to_owned()).collect();
@@ -64,7 +65,7 @@ fn machine(folder: &Path, program: PathBuf, asks: &[&str], malleable: bool) -> L
     alone::machine(folder, Job { stdout, hook, ..alone::job(order) }, None)
 }
 
-/// Answers every request as `answer` says until the program has ended; what was asked.
+/// Answers every request by `answer` until the program has ended. Returns the requests.
 fn obey(machine: &mut Linux, answer: impl Fn(u16) -> Directive) -> Vec<(u16, bool)> {
     let (mut told, mut asked) = (Vec::new(), Vec::new());
     loop {
@@ -92,7 +93,7 @@ fn granting(grant: Option<u16>) -> Settings {
 }
 
 #[test]
-fn a_program_gets_what_is_granted_when_it_starts_and_whenever_it_asks_for_more() {
+fn a_program_gets_its_thread_limit_at_start_and_per_request() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
     let mut machine = machine(folder.path(), program, &["4", "4", "8", "1", "3"], true);
@@ -106,7 +107,7 @@ fn a_program_gets_what_is_granted_when_it_starts_and_whenever_it_asks_for_more()
 }
 
 #[test]
-fn a_policy_that_grants_nothing_and_one_that_lets_go_leave_a_program_what_it_wants() {
+fn without_a_limit_a_program_gets_what_it_requests() {
     for answer in [Directive::Run(Settings::default()), Directive::Leave] {
         let folder = tempfile::tempdir().unwrap();
         let Some(program) = compiled(folder.path()) else { return };
@@ -116,14 +117,14 @@ fn a_policy_that_grants_nothing_and_one_that_lets_go_leave_a_program_what_it_wan
         machine.close().unwrap();
         let written = std::fs::read_to_string(folder.path().join("out")).unwrap();
         assert!(written.starts_with("4 8 8 on "), "{written}");
-        // It is not asked for any more once it was let go.
+        // A detached program sends no more requests.
         let most = if answer == Directive::Leave { 1 } else { 2 };
         assert!((1..=most).contains(&asked.len()), "{asked:?}");
     }
 }
 
 #[test]
-fn a_program_that_is_not_malleable_has_no_library_and_its_grant_is_refused() {
+fn a_rigid_program_has_no_library_and_refuses_a_limit() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
     let mut machine = machine(folder.path(), program, &["4"], false);
@@ -145,7 +146,7 @@ fn a_program_that_is_not_malleable_has_no_library_and_its_grant_is_refused() {
 }
 
 #[test]
-fn progress_that_a_program_tells_stands_in_its_samples() {
+fn progress_reported_by_a_program_is_in_its_samples() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
     let mut machine = machine(folder.path(), program, &["4", "5"], true);

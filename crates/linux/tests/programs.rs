@@ -1,4 +1,4 @@
-//! Programs below their shims, on the real kernel, with whatever rights the caller has.
+//! Programs below their shims, on the real kernel, with the permissions of the caller.
 
 #![allow(clippy::unwrap_used)]
 
@@ -45,7 +45,7 @@ fn a_code_and_a_signal_are_reported_as_such() {
 }
 
 #[test]
-fn the_usage_counts_the_processes_that_the_program_waited_for_and_its_orphans() {
+fn usage_includes_awaited_children_and_orphans() {
     let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
     let mut program = Program::start(script(&format!("({spin}); (({spin}) &); exit 0")), null());
     let Report::Exited { usage: first, .. } = program.report(1) else { panic!() };
@@ -55,7 +55,7 @@ fn the_usage_counts_the_processes_that_the_program_waited_for_and_its_orphans() 
 }
 
 #[test]
-fn what_cannot_be_started_is_reported_with_the_step_and_the_reason() {
+fn a_failed_start_is_reported_with_step_and_reason() {
     let cases = [
         (Order { executable: "/not/there".into(), ..script("") }, StartStep::Command, libc::ENOENT),
         (
@@ -82,7 +82,7 @@ fn what_cannot_be_started_is_reported_with_the_step_and_the_reason() {
 }
 
 #[test]
-fn an_output_that_cannot_be_opened_is_an_error_that_names_it() {
+fn an_output_that_cannot_be_opened_is_named_in_the_error() {
     let stdout = Output::File { path: "/not/there/out".into(), append: false };
     let spec = Spec { order: script(""), stdout, stderr: Output::Inherit };
     let error = Launcher::new(Path::new(HIDDEN), Proc::default()).prepare(&spec).unwrap_err();
@@ -102,7 +102,7 @@ fn a_daemon_that_forks_twice_stays_in_the_tree_and_delays_gone() {
 }
 
 #[test]
-fn arguments_environment_directory_and_input_are_as_ordered_and_nothing_else_is_open() {
+fn a_program_gets_what_was_ordered_and_nothing_else_open() {
     let folder = tempfile::tempdir().unwrap();
     let text = "echo $0,$1; pwd; echo $COLOUR; env | grep -c =; readlink /proc/self/fd/0; ls /proc/self/fd";
     let order = Order {
@@ -136,7 +136,7 @@ fn every_signal_has_its_default_effect_and_none_is_blocked() {
 }
 
 #[test]
-fn both_outputs_in_one_file_keep_each_other_and_appending_keeps_what_is_there() {
+fn two_outputs_in_one_file_and_appending_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
     for append in [false, true] {
@@ -148,7 +148,7 @@ fn both_outputs_in_one_file_keep_each_other_and_appending_keeps_what_is_there() 
 }
 
 #[test]
-fn a_program_has_a_process_group_of_its_own_in_our_session_or_a_session_of_its_own() {
+fn a_program_has_its_own_process_group_or_session() {
     let ours = Proc::default().stat(std::process::id() as i32).unwrap();
     for new_session in [false, true] {
         let mut program = Program::start(Order { new_session, ..script("sleep 1000; :") }, null());
@@ -177,11 +177,11 @@ fn a_shim_without_an_order_ends_with_cosched() {
 }
 
 #[test]
-fn a_shim_is_not_hit_by_what_is_meant_for_cosched_and_holds_nothing_open() {
+fn a_shim_ignores_signals_for_cosched_and_holds_nothing_open() {
     let mut program = Program::start(script("sleep 1000; :"), null());
     program.main();
     let (proc, shim) = (program.proc.clone(), program.launched.shim());
-    // Beyond the standard three: the socket, and what it waits with.
+    // Besides the standard three: the socket, and what it waits with.
     let is_its_own =
         |target: &str| ["socket:", "anon_inode:"].iter().any(|k| target.starts_with(k));
     eventually("dropped outputs", || {

@@ -1,5 +1,5 @@
-//! What a policy that compares quanta is told of each: for how long a program ran in it, and where
-//! in its code it was.
+//! What a policy that compares quanta gets for each: for how long a program ran in it, and where in
+//! its code it was.
 
 #![allow(clippy::unwrap_used)]
 
@@ -56,7 +56,7 @@ fn end(mut machine: Linux) {
 }
 
 #[test]
-fn time_in_which_cosched_has_a_program_frozen_is_told_apart_from_time_in_which_it_runs() {
+fn frozen_time_and_running_time_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let (mut machine, what) = computing(folder.path());
     let mut arena = Arena::default();
@@ -78,7 +78,7 @@ fn time_in_which_cosched_has_a_program_frozen_is_told_apart_from_time_in_which_i
 }
 
 #[test]
-fn where_a_program_computes_is_counted_since_it_was_last_read() {
+fn where_a_program_computes_is_counted_since_the_last_read() {
     if Source::here().is_none() {
         eprintln!("skipped: the instruction pointer cannot be sampled here");
         return;

@@ -1,4 +1,4 @@
-//! What is left of cosched's changes when it is killed: nothing, on every way of freezing.
+//! What is left of cosched's changes when it is killed: nothing, with every freezer.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ use rustix::process::Signal;
 use serde::Deserialize;
 use support::{HIDDEN, Program, eventually, script};
 
-/// The user that owns nothing.
+/// The user id of `nobody`, which owns nothing.
 const NOBODY: u32 = 65534;
 
 /// What the host has done.
@@ -60,7 +60,7 @@ impl Host {
         Host(Host::command(Path::new(HIDDEN), way, folder).spawn().unwrap())
     }
 
-    /// Waits for the changes; `None`, with the reason said, where it may not make them.
+    /// Waits for the changes; `None`, with a message, where it may not make them.
     fn changes(&mut self) -> Option<Done> {
         let mut line = String::new();
         let told: ChildStdout = self.0.stdout.take().unwrap();
@@ -94,7 +94,7 @@ fn is_frozen(done: &Done) -> bool {
     }
 }
 
-/// Kills the host and checks that all is as before it came.
+/// Kills the host and checks that all original settings are restored.
 fn everything_is_restored(mut host: Host, way: &str) {
     let Some(done) = host.changes() else { return };
     let proc = Proc::default();
@@ -114,7 +114,7 @@ fn everything_is_restored(mut host: Host, way: &str) {
         assert_eq!(sched_attr::get(process.pid).unwrap().policy, SchedPolicy::Other);
     }
     if way == "signal" {
-        eventually("the stop by somebody else", || state(done.bystander) == Some(State::Stopped));
+        eventually("the stop by another process", || state(done.bystander) == Some(State::Stopped));
     }
     assert!(done.cgroup.as_ref().is_none_or(|dir| !dir.exists()));
 
@@ -130,7 +130,7 @@ fn nothing_is_owed(book: &Book, proc: &Proc) {
 }
 
 #[test]
-fn a_program_frozen_by_signal_is_restored_and_what_others_stopped_stays_stopped() {
+fn a_frozen_program_is_restored_unless_others_stopped_it() {
     let folder = tempfile::tempdir().unwrap();
     everything_is_restored(Host::start("signal", folder.path()), "signal");
 }
@@ -165,7 +165,7 @@ fn no_rights_are_needed() {
 }
 
 #[test]
-fn the_sentinel_outlives_a_killed_cgroup_and_leaves_no_cgroup_of_its_own() {
+fn the_sentinel_survives_a_killed_cgroup_and_leaves_none() {
     let proc = Proc::default();
     let trees = Hierarchies::find(&proc).unwrap();
     let name = format!("cosched-test-killed-{}", std::process::id());
@@ -193,7 +193,7 @@ fn the_sentinel_outlives_a_killed_cgroup_and_leaves_no_cgroup_of_its_own() {
 }
 
 #[test]
-fn the_moment_of_death_does_not_matter() {
+fn programs_are_restored_whenever_cosched_is_killed() {
     let proc = Proc::default();
     for moment in 0..24 {
         let folder = tempfile::tempdir().unwrap();
@@ -210,8 +210,8 @@ fn the_moment_of_death_does_not_matter() {
         eventually("the sentinel's end", || {
             helpers.iter().all(|name| marked.named(name).is_empty())
         });
-        // A log may be left by a host that died before the sentinel was on guard, or after it had
-        // gone.
+        // A log may be left by a host that died before the sentinel was ready, or after it had
+        // ended.
         for log in Log::leftovers(folder.path(), &proc).unwrap() {
             nothing_is_owed(&Log::load(&log, &proc).unwrap(), &proc);
         }
@@ -250,7 +250,7 @@ impl Marked {
 
 impl Drop for Marked {
     fn drop(&mut self) {
-        // A helper that is killed may leave one more behind that it was about to start.
+        // A helper that is killed may leave a process behind that it was about to start.
         while !self.all().is_empty() {
             for process in self.all() {
                 let _ = process.signal(&Proc::default(), Signal::KILL);
@@ -285,7 +285,7 @@ fn after_a_goodbye_nothing_is_undone() {
 }
 
 #[test]
-fn a_sentinel_survives_what_is_meant_for_cosched_and_its_death_is_noticed() {
+fn the_sentinel_survives_signals_and_its_death_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let proc = Proc::default();
     let log = Log::create(folder.path(), &proc).unwrap();

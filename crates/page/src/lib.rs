@@ -1,9 +1,9 @@
 //! The page that cosched and a process of a malleable program share, and how they find each other.
 //!
 //! cosched starts the program with the library of `crates/hook` preloaded and the name of a socket
-//! in [`SOCKET`]. A process that wants threads connects; cosched makes a page for it alone and
-//! sends its descriptor with a [`Hello`]. From then on numbers stand in the page, and a byte on the
-//! socket says that there are new ones.
+//! in [`SOCKET`]. A process that needs threads connects. cosched makes a page for it alone and
+//! sends its descriptor with a [`Hello`]. From then on numbers are exchanged in the page, and a
+//! byte on the socket says that there are new ones.
 //!
 //! ```text
 //! first 64 bytes: cosched writes          next 64 bytes: the program writes
@@ -17,13 +17,13 @@
 //! then 32 lines of 64 bytes, which the program's threads write: what they did at barriers of ours ([`Tally`])
 //! ```
 //!
-//! Either side may lie, die or be of another version. So a page has no pointers and no lengths,
-//! every word is read and written whole, any value of it means something harmless, and a program
-//! only ever takes the *smaller* of the grant and what it wanted itself. No word is read by the
-//! side that writes it.
+//! Either side may lie, die or be of another version. A page therefore has no pointers and no
+//! lengths, and every word is read and written whole. Any value of a word is harmless, and a
+//! program always takes the *smaller* of its limit and its own request. No word is read by the side
+//! that writes it.
 //!
-//! Where the rule says that the program's barriers are ours, a second memory may come along: the
-//! [`ThreadTable`], which the program only reads.
+//! Where the rule says that cosched's library replaces the program's barriers, a second memory may
+//! come along: the [`ThreadTable`], which the program only reads.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -43,7 +43,7 @@ pub const SOCKET: &str = "COSCHED_HOOK";
 pub const BARRIER_WAY: &str = "COSCHED_BARRIER_WAY";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 4096;
-/// The version of everything here; other versions have nothing to do with each other.
+/// The version of everything here; different versions do not work together.
 pub const VERSION: u32 = 5;
 /// How often cosched renews the heartbeat, milliseconds.
 pub const BEAT: u64 = 1000;
@@ -52,7 +52,7 @@ pub const STALE: u64 = 3 * BEAT;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"cosched\x01");
 
-/// What both sides look at.
+/// The memory that both sides read.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Page {
@@ -81,25 +81,25 @@ struct OfProgram {
     moves: AtomicU64,
 }
 
-/// What cosched does.
+/// The side of cosched.
 impl Page {
-    /// Makes a page of zeros one that programs take.
+    /// Prepares a page of zeros, so that programs accept it.
     pub fn prepare(&self) {
         self.cosched.form.store(form(), Ordering::Relaxed);
         self.cosched.magic.store(MAGIC, Ordering::Release);
     }
 
-    /// cosched is alive: milliseconds of the monotonic clock.
+    /// Notes that cosched is alive; `now` is in milliseconds of the monotonic clock.
     pub fn beat(&self, now: u64) {
         self.cosched.heartbeat.store(now, Ordering::Relaxed);
     }
 
-    /// Holds from now on.
+    /// Sets the rule.
     pub fn set_rule(&self, rule: Rule) {
         self.cosched.rule.store(rule.packed(), Ordering::Release);
     }
 
-    /// The request with this number is answered: by the rule.
+    /// Marks the request with this number as answered by the rule.
     pub fn answer(&self, number: u32) {
         self.cosched.answer.store(number.into(), Ordering::Release);
     }
@@ -109,12 +109,12 @@ impl Page {
         Request::unpacked(self.program.request.load(Ordering::Acquire))
     }
 
-    /// How many ticks the program has told.
+    /// How many ticks the program has reported.
     pub fn progress(&self) -> u64 {
         self.program.progress.load(Ordering::Relaxed)
     }
 
-    /// What the program's threads have done at barriers of ours.
+    /// What the program's threads have done at barriers of cosched's library.
     pub fn meetings(&self) -> Meetings {
         self.threads.iter().map(Tally::read).fold(Meetings::default(), Meetings::add)
     }
@@ -132,7 +132,7 @@ impl Page {
     }
 }
 
-/// What a program does.
+/// The side of a program.
 impl Page {
     /// Whether this was prepared by a cosched of this version.
     pub fn is_known(&self) -> bool {
@@ -146,14 +146,14 @@ impl Page {
         now.saturating_sub(self.cosched.heartbeat.load(Ordering::Relaxed)) <= STALE
     }
 
-    /// What holds now.
+    /// The present rule.
     #[inline]
     pub fn rule(&self) -> Rule {
         Rule::unpacked(self.cosched.rule.load(Ordering::Acquire))
     }
 
-    /// Whether what the [`ThreadTable`] says is believed, at `now`, milliseconds of the monotonic
-    /// clock.
+    /// Whether the states in the [`ThreadTable`] can be trusted, at `now`, milliseconds of the
+    /// monotonic clock.
     #[inline]
     pub fn believes_threads(&self, now: u64) -> bool {
         self.rule().donate && self.is_fresh(now)
@@ -164,12 +164,12 @@ impl Page {
         self.cosched.answer.load(Ordering::Acquire) as u32
     }
 
-    /// Asks; a message on the socket has to follow.
+    /// Makes a request; a message on the socket has to follow.
     pub fn ask(&self, request: Request) {
         self.program.request.store(request.packed(), Ordering::Release);
     }
 
-    /// It has begun a region, or all of its threads have met at a barrier.
+    /// Counts a region that has begun, or a barrier at which all threads have met.
     #[inline]
     pub fn pass(&self) {
         self.program.passages.fetch_add(1, Ordering::Relaxed);
@@ -183,13 +183,12 @@ impl Page {
         result
     }
 
-    /// Tells of progress.
+    /// Reports progress.
     pub fn tick(&self, ticks: u64) {
         self.program.progress.fetch_add(ticks, Ordering::Relaxed);
     }
 
-    /// Where the thread of this number, by the order in which threads came, counts what it does at
-    /// barriers.
+    /// Where a thread counts what it does at barriers, by the order in which threads came.
     #[inline]
     pub fn tally(&self, thread: usize) -> Option<&Tally> {
         self.threads.get(thread % LINES)
@@ -200,26 +199,28 @@ fn form() -> u64 {
     u64::from(VERSION) << 32 | SIZE as u64
 }
 
-/// What holds for a process; the default: nothing does, it has what it wants.
+/// The rule for a process. The default limits nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Whether cosched wants to be asked at all.
+    /// Whether cosched limits threads, so that the process has to send requests.
     pub managed: bool,
-    /// Whether the barriers of the program are ours, and what the table of threads says is true.
+    /// Whether cosched's library replaces the barriers of the program, and the table of threads is
+    /// valid.
     pub donate: bool,
     /// Whether regions and barriers are to be counted.
     pub counts: bool,
-    /// Whether the program has a CPU group of its own (a cgroup with a share, or a session): who
-    /// gives way in it gives its CPU to another thread of the program first.
+    /// Whether the program has a CPU group of its own (a cgroup with a share, or a session): a
+    /// thread that yields in it gives its CPU to another thread of the program first.
     pub grouped: bool,
-    /// The most threads that a region may have; `None`: as many as it wants.
+    /// The most threads that a region may have; `None`: no limit.
     pub grant: Option<u16>,
     /// How many CPUs the program has; 0: not known.
     pub cpus: u16,
 }
 
 impl Rule {
-    /// How many threads a region gets that wants so many: never more than that, and at least one.
+    /// How many threads a region gets that requests `wanted`: never more than that, and at least
+    /// one.
     #[inline]
     pub fn bound(self, wanted: i32) -> i32 {
         match self.grant {
@@ -244,12 +245,12 @@ impl Rule {
     }
 }
 
-/// What a process asks for.
+/// The request of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Which of its requests this is.
     pub number: u32,
-    /// How many threads its regions want.
+    /// How many threads its regions request.
     pub threads: u16,
     /// Whether it waits for the answer.
     pub blocked: bool,
@@ -276,7 +277,7 @@ impl Hello {
     /// How long it is, bytes.
     pub const SIZE: usize = 24;
 
-    /// As it is sent.
+    /// The message as it is sent.
     pub fn bytes(self) -> [u8; Hello::SIZE] {
         let mut bytes = [0; Hello::SIZE];
         let words = [MAGIC, form(), u64::from(self.threads)];
@@ -286,7 +287,7 @@ impl Hello {
         bytes
     }
 
-    /// What a message says; `None`: it is none of this version.
+    /// The content of a message; `None`: it is not of this version.
     pub fn read(message: &[u8]) -> Option<Hello> {
         [false, true]
             .map(|threads| Hello { threads })
@@ -300,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_zeros_is_not_known_and_binds_nobody() {
+    fn a_page_of_zeros_is_unknown_and_limits_no_program() {
         let page = Page::default();
         assert!(!page.is_known() && page.rule() == Rule::default());
         assert_eq!(page.rule().bound(7), 7);
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_whatever_it_is() {
+    fn any_written_value_is_read_back() {
         let page = Page::default();
         for rule in [
             Rule { managed: true, grant: Some(u16::MAX), ..Rule::default() },
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_gives_a_region_more_than_it_wants_or_less_than_one() {
+    fn no_word_gives_a_region_more_than_its_request_or_below_one() {
         for word in (0..64).map(|bit| 1u64 << bit).chain([0, u64::MAX]) {
             for wanted in [1, 2, 3, 70_000, i32::MAX] {
                 let granted = Rule::unpacked(word).bound(wanted);
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_believed_only_while_the_rule_says_so_and_cosched_lives() {
+    fn thread_states_are_used_only_while_allowed_and_cosched_lives() {
         let page = Page::default();
         page.beat(10_000);
         assert!(!page.believes_threads(10_000));
@@ -377,13 +378,13 @@ mod tests {
     }
 
     #[test]
-    fn both_halves_and_each_thread_have_a_cache_line_of_their_own_and_fit_into_the_memory() {
+    fn halves_and_threads_have_separate_cache_lines_that_fit() {
         assert_eq!(size_of::<Page>(), 128 + LINES * 64);
         assert!(size_of::<Page>() <= SIZE);
     }
 
     #[test]
-    fn what_threads_count_on_their_own_lines_and_on_shared_ones_is_one_sum() {
+    fn counts_on_own_and_shared_lines_are_added_up() {
         let page = Page::default();
         for thread in [0, 1, LINES, usize::MAX] {
             page.tally(thread).unwrap().passed(Passage::Slept);

@@ -1,9 +1,9 @@
-//! What the threads of a program did at barriers of ours, as they count it themselves.
+//! What the threads of a program did at barriers of cosched's library, as they count it themselves.
 //!
 //! Each thread counts on a cache line of its own, so that no thread waits for another. Where a
 //! program has more threads than there are lines, some share one, and lose nothing but time. A
 //! barrier that is passed adds one to one number. Only a thread that had to wait for longer than
-//! some first looks adds a time, too, which it knows by then.
+//! its first samples adds a time, too, which it knows by then.
 //!
 //! ```text
 //! a line: how often this thread
@@ -20,7 +20,7 @@
 use core::ops::Add;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// How many threads count apart.
+/// How many threads have a line of their own.
 pub const LINES: usize = 32;
 
 /// How a thread has passed a barrier.
@@ -28,11 +28,11 @@ pub const LINES: usize = 32;
 pub enum Passage {
     /// It came last.
     Last,
-    /// After some looks.
+    /// After its first samples.
     Glanced,
-    /// After looking on for longer.
+    /// After spinning for longer.
     LookedOn,
-    /// After letting others run.
+    /// After yielding to other threads.
     GaveWay,
     /// After sleeping.
     Slept,
@@ -57,20 +57,20 @@ impl Tally {
         }
     }
 
-    /// The thread had waited for so long after its glance, and knew what the threads that it waited
-    /// for did, or not.
+    /// Adds how long the thread had waited after its first samples, and whether it knew what the
+    /// laggards did.
     pub fn waited(&self, nanoseconds: u64, knew: bool) {
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
         self.knew.fetch_add(knew.into(), Ordering::Relaxed);
     }
 
-    /// A barrier of its runtime was passed, at which nothing else is counted.
+    /// Counts a barrier of the thread's runtime, for which there are no other counts.
     #[inline]
     pub fn saw(&self) {
         self.seen.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was counted here.
+    /// The counts of this thread.
     pub(crate) fn read(&self) -> Meetings {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let [barriers, glanced, looked_on, gave_way, slept] = self.passages.each_ref().map(read);
@@ -79,28 +79,28 @@ impl Tally {
     }
 }
 
-/// What threads have counted together.
+/// The counts of several threads together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meetings {
     /// Barriers that were passed.
     pub barriers: u64,
-    /// Waits that ended within some looks.
+    /// Waits that ended within the first samples.
     pub glanced: u64,
-    /// Waits that took longer, and in which the thread looked on.
+    /// Waits that took longer, and in which the thread spun.
     pub looked_on: u64,
-    /// Waits in which it let others run.
+    /// Waits in which it yielded to others.
     pub gave_way: u64,
     /// Waits in which it slept.
     pub slept: u64,
-    /// Of the waits that took longer: in which it knew what the threads that it waited for did.
+    /// The number of the longer waits in which it knew what the laggards did.
     pub knew: u64,
-    /// How long these waits were together, ns.
+    /// The total time of the longer waits, ns.
     pub nanoseconds: u64,
-    /// Barriers of a runtime's own that were passed, where it tells of them.
+    /// Barriers of a runtime's own that were passed, where it reports them.
     pub seen: u64,
 }
 
-/// Of two threads, or processes. What a program counts may be a lie, of any size.
+/// The counts of two threads, or processes. A program's counts may be a lie, of any size.
 impl Add for Meetings {
     type Output = Meetings;
 
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_passage_is_counted_once_and_the_time_of_long_waits_added_up() {
+    fn passages_are_counted_once_and_long_waits_are_added_up() {
         let tally = Tally::default();
         for (times, how) in [
             (1, Passage::Last),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tally_has_a_cache_line_of_its_own() {
+    fn a_tally_has_its_own_cache_line() {
         assert_eq!((size_of::<Tally>(), align_of::<Tally>()), (64, 64));
     }
 }

@@ -1,10 +1,10 @@
-//! What the threads of a program do just now, as its barrier reads it.
+//! The present states of a program's threads, as its barrier reads them.
 //!
-//! A thread that waits for others wants to know whether they are on a CPU: then it is best to go on
-//! looking, else it is in the way. The kernel knows, and asking it costs a system call for each of
-//! them. cosched therefore has a program in the kernel write it down. At every switch and every
-//! wake-up that program notes what the thread does from now on. The memory it writes to is mapped
-//! into the user's program, which can read it and nothing else.
+//! A thread that waits for others needs to know whether they are on a CPU: then it is best to keep
+//! spinning, otherwise it is in the way. The kernel knows, and asking it costs a system call for
+//! each of them. cosched therefore has a program in the kernel write it down, at every switch and
+//! every wake-up. The memory that it writes to is mapped into the user's program, which can only
+//! read it.
 //!
 //! ```text
 //! entry tid % ENTRIES, one word:
@@ -16,8 +16,8 @@
 //!
 //! Threads do not register: membership decides which threads are noted. Two threads whose numbers
 //! differ by a multiple of [`ENTRIES`] overwrite each other. A reader that looks for one and finds
-//! the other knows nothing, which is always right. The words are only believed as long as the
-//! page's rule says so and its heartbeat is fresh
+//! the other has no information, which is always right. The words can be trusted only as long as
+//! the page's rule says so and its heartbeat is fresh
 //! ([`Page::believes_threads`](crate::Page::believes_threads)): a table that is no longer written
 //! looks like any other.
 
@@ -37,26 +37,27 @@ impl ThreadTable {
     /// How long it is, bytes.
     pub const SIZE: usize = ENTRIES * size_of::<u64>();
 
-    /// Where the thread's entry stands.
+    /// The index of the thread's entry.
     #[inline]
     pub const fn index(tid: u32) -> usize {
         tid as usize % ENTRIES
     }
 
-    /// What is known of the thread. Read relaxed, as memory that cannot be written has to be.
+    /// The entry of the thread, if there is one. Read relaxed, as memory that cannot be written has
+    /// to be.
     #[inline]
     pub fn entry(&self, tid: u32) -> Option<Entry> {
         let word = self.entries.get(ThreadTable::index(tid))?.load(Ordering::Relaxed);
         Some(Entry::unpacked(word)).filter(|entry| entry.tid == tid && tid != 0)
     }
 
-    /// What the thread does, as far as that is known.
+    /// The thread's state, as far as that is known.
     #[inline]
     pub fn state(&self, tid: u32) -> RunState {
         self.entry(tid).map_or(RunState::Unknown, |entry| entry.state)
     }
 
-    /// Notes what a thread does: for a writer that works without the kernel's help, and for tests.
+    /// Notes a thread's state: for a writer that works without the kernel's help, and for tests.
     pub fn note(&self, entry: Entry) {
         if let Some(word) = self.entries.get(ThreadTable::index(entry.tid)) {
             word.store(entry.packed(), Ordering::Relaxed);
@@ -64,7 +65,7 @@ impl ThreadTable {
     }
 }
 
-/// What a thread does, as far as CPUs are concerned.
+/// The state of a thread with respect to CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunState {
     /// Nothing is known.
@@ -72,7 +73,7 @@ pub enum RunState {
     Unknown,
     /// It is on a CPU.
     Running,
-    /// It was preempted, or gave way, and waits for a CPU.
+    /// It was preempted, or yielded, and waits for a CPU.
     Preempted,
     /// It waits for something else.
     Blocked,
@@ -87,12 +88,12 @@ pub struct Entry {
     pub tid: u32,
     /// The CPU that it is or was on.
     pub cpu: u16,
-    /// What it does.
+    /// The state of the thread.
     pub state: RunState,
 }
 
 impl Entry {
-    /// As it stands in the table.
+    /// The entry as a word of the table.
     #[inline]
     pub const fn packed(self) -> u64 {
         let state = match self.state {
@@ -105,7 +106,7 @@ impl Entry {
         state << 48 | (self.cpu as u64) << 32 | self.tid as u64
     }
 
-    /// Of a word that stands in the table, whatever it is.
+    /// The entry of a word in the table, whatever its value.
     #[inline]
     pub const fn unpacked(word: u64) -> Entry {
         let state = match word >> 48 & 7 {
@@ -127,7 +128,7 @@ mod tests {
     static TABLE: ThreadTable = ThreadTable { entries: [const { AtomicU64::new(0) }; ENTRIES] };
 
     #[test]
-    fn an_entry_is_read_as_it_was_written_and_lies_where_the_layout_says() {
+    fn an_entry_is_read_back_and_follows_the_layout() {
         let entry = Entry { tid: 4_194_303, cpu: 65_535, state: RunState::Blocked };
         assert_eq!(Entry::unpacked(entry.packed()), entry);
         let word = Entry { tid: 7, cpu: 3, state: RunState::Preempted }.packed();
@@ -144,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_mean_nothing_change_nothing() {
+    fn unknown_bits_change_nothing() {
         let entry = Entry { tid: 9, cpu: 2, state: RunState::Running };
         assert_eq!(Entry::unpacked(entry.packed() | !0 << 51), entry);
     }
 
     #[test]
-    fn who_finds_somebody_else_in_its_place_knows_nothing() {
+    fn a_thread_whose_entry_is_taken_has_an_unknown_state() {
         let far = 70_000 + ENTRIES as u32;
         TABLE.note(Entry { tid: 70_000, cpu: 1, state: RunState::Running });
         assert_eq!(TABLE.state(70_000), RunState::Running);
@@ -162,12 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn of_a_thread_without_a_number_nothing_is_known_and_neither_of_one_never_noted() {
+    fn threads_without_number_or_entry_are_unknown() {
         assert_eq!((TABLE.entry(0), TABLE.entry(12)), (None, None));
     }
 
     #[test]
-    fn it_is_as_long_as_its_entries() {
+    fn the_table_is_as_long_as_its_entries() {
         assert_eq!(size_of::<ThreadTable>(), ThreadTable::SIZE);
         assert_eq!(ThreadTable::SIZE, 512 * 1024);
     }

@@ -1,5 +1,5 @@
-//! An ordinary user who has logged in types `cosched run`, and cosched gets itself a scope of
-//! systemd's user manager.
+//! An ordinary user logs in and types `cosched run`, and cosched gets a scope of systemd's user
+//! manager for itself.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -76,7 +76,7 @@ fn standard_input_and_exit_status_stay_as_they_are() {
 }
 
 #[test]
-fn weights_are_undone_after_sigkill_in_a_scope_of_its_own() {
+fn weights_are_undone_after_sigkill_in_an_own_scope() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -108,7 +108,7 @@ fn reads(group: &std::path::Path, file: &str, expected: &str) -> bool {
 }
 
 #[test]
-fn a_manager_that_refuses_is_told_once_and_programs_run() {
+fn a_refusal_by_the_manager_is_reported_once_and_programs_run() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -123,7 +123,7 @@ fn a_manager_that_refuses_is_told_once_and_programs_run() {
 }
 
 #[test]
-fn doctor_says_that_a_scope_can_be_had_and_asks_for_none() {
+fn doctor_says_that_a_scope_is_available_and_requests_none() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }

@@ -1,7 +1,7 @@
 //! The controllers of version 2 that a run uses: `cpuset` to bind, `cpu` to weigh.
 //!
-//! Both have to be passed down from cgroup to cgroup before a program's own has them, and
-//! taken back afterwards: below the root a cgroup that passes them on may hold no process.
+//! Both have to be enabled from cgroup to cgroup before a program's own has them, and disabled
+//! afterwards: below the root, a cgroup that enables them may hold no process.
 
 use std::collections::HashSet;
 use std::fs;
@@ -20,8 +20,8 @@ const OWN_FILE: &str = "cat /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/";
 const MASK: &str = "grep Cpus_allowed_list /proc/self/status";
 const CPUSET: &str = "--policy greedy --quantum 50ms --freezer cgroup-v2 --pinning cpuset";
 
-/// The cgroup that cosched starts in. The root of the tree may hold processes and pass controllers
-/// on; below it cosched has to be alone, as in a scope of systemd's.
+/// The cgroup that cosched starts in. The root of the tree may hold processes and enable
+/// controllers; below it cosched has to be alone, as in a scope of systemd's.
 struct Home {
     dir: Dir,
     made: bool,
@@ -48,8 +48,7 @@ impl Home {
         Cosched::start(command, place)
     }
 
-    /// What must be the same after a run as before: our children, our neighbours, and what is
-    /// passed on.
+    /// What must not change during a run: our children, our siblings, and the enabled controllers.
     fn surroundings(&self) -> (Vec<Dir>, Vec<Dir>, String) {
         let above = match self.made {
             true => Dir::new(self.dir.path().parent().unwrap(), Version::V2),
@@ -73,7 +72,7 @@ fn list(text: &str) -> CpuSet {
 }
 
 #[test]
-fn a_cpuset_of_version_2_binds_programs_and_is_taken_back() {
+fn a_v2_cpuset_binds_programs_and_is_removed() {
     if guest().is_none() {
         return;
     }
@@ -104,7 +103,7 @@ fn a_cpuset_of_version_2_binds_programs_and_is_taken_back() {
 }
 
 #[test]
-fn whoever_is_born_in_a_cpuset_is_bound_too() {
+fn processes_started_in_a_cpuset_are_bound_too() {
     if guest().is_none() {
         return;
     }
@@ -126,7 +125,7 @@ fn whoever_is_born_in_a_cpuset_is_bound_too() {
 }
 
 #[test]
-fn each_program_has_a_weight_of_its_own_and_nothing_is_left() {
+fn each_program_has_its_own_weight_and_nothing_is_left() {
     if guest().is_none() {
         return;
     }
@@ -143,7 +142,7 @@ fn each_program_has_a_weight_of_its_own_and_nothing_is_left() {
 }
 
 #[test]
-fn whenever_cosched_is_killed_neither_its_cgroups_nor_its_cpusets_are_left() {
+fn cgroups_and_cpusets_are_removed_after_sigkill() {
     if guest().is_none() {
         return;
     }

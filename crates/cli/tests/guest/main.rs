@@ -1,9 +1,8 @@
 //! The `cosched` command on machines that are not at hand: real kernels in emulated machines.
 //!
 //! `guest/` makes such machines: several packages, caches or memory nodes, SMT, and a tree of
-//! version 2 cgroups with every controller. What other live tests cannot ask of the
-//! machine that they happen to run on is asked here: where threads are placed, what a
-//! cpuset of version 2 does, and what happens when a CPU is taken away.
+//! version 2 cgroups with every controller. These tests need such machines: where threads are
+//! placed, what a cpuset of version 2 does, and what happens when a CPU goes offline.
 //!
 //! `COSCHED_GUEST` names the machine; anywhere else these tests skip, because they take CPUs
 //! offline and expect to be alone. An emulated machine is slow, so programs are few and do little.
@@ -23,7 +22,7 @@ mod unit;
 mod unplug;
 mod user;
 
-/// The guest that this is; `None`, and said so, outside of any.
+/// The guest's variant; `None`, with a message, outside of any guest.
 fn guest() -> Option<String> {
     let name = std::env::var("COSCHED_GUEST").ok();
     if name.is_none() {
@@ -32,7 +31,7 @@ fn guest() -> Option<String> {
     name
 }
 
-/// A guest that this test has something to ask of.
+/// The guest's variant, if it is one of those that this test needs.
 fn guest_is_one_of(names: &[&str]) -> Option<String> {
     let name = guest()?;
     if names.contains(&name.as_str()) {

@@ -32,7 +32,7 @@ fn machines() -> BTreeMap<&'static str, Expected> {
 }
 
 #[test]
-fn the_machine_is_seen_as_it_was_made() {
+fn the_machine_is_seen_as_it_was_defined() {
     let machines = machines();
     let names: Vec<&str> = machines.keys().copied().collect();
     let Some(name) = guest_is_one_of(&names) else { return };
@@ -46,7 +46,7 @@ fn the_machine_is_seen_as_it_was_made() {
 }
 
 #[test]
-fn two_programs_of_a_quantum_are_packed_and_spread_as_the_machine_is_built() {
+fn programs_of_one_quantum_are_placed_by_the_topology() {
     let machines = machines();
     let names: Vec<&str> = machines.keys().copied().collect();
     let Some(name) = guest_is_one_of(&names) else { return };
@@ -69,13 +69,13 @@ fn two_programs_of_a_quantum_are_packed_and_spread_as_the_machine_is_built() {
 }
 
 #[test]
-fn programs_in_turn_together_are_bound_apart_and_fillers_run_everywhere() {
+fn co_runners_are_bound_apart_and_backfill_runs_everywhere() {
     let machines = machines();
     // Where the tests are in a cgroup with others, no program can have a CPU group.
     let names: Vec<&str> = machines.keys().copied().filter(|name| *name != "numa").collect();
     let Some(name) = guest_is_one_of(&names) else { return };
     let place = Place::new();
-    // Until the third program has ended, the first two are fillers every second time.
+    // Until the third program has ended, the first two run as backfill every second time.
     let script = "until [ -e ended ]; do sleep 0.05; done";
     let mut tables: Vec<String> =
         ["a", "b"].map(|name| program(name, "threads = 2", script)).to_vec();

@@ -1,6 +1,6 @@
-//! `shuffling` on a machine with several packages: threads really are where the plan says, also
-//! when a package goes. In the root of a tree of cgroups and in a cpuset below it, where the kernel
-//! takes CPUs away differently.
+//! `shuffling` on a machine with several packages: threads really are where the plan says, even
+//! when a package goes offline. Tested in the root of a tree of cgroups and in a cpuset below it,
+//! where the kernel takes CPUs away differently.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,8 +17,8 @@ use super::support::{Cosched, Locker, Place, eventually};
 const PACKAGES: [&str; 4] = ["0-1", "2-3", "4-5", "6-7"];
 
 /// A program of eight threads on a machine with these packages, shuffled until there are threads on
-/// each of them; `None` elsewhere. Groups are made once and then kept: who is moved while he sleeps
-/// is there only when he has been woken.
+/// each of them; `None` elsewhere. Groups are made once and then kept: a thread that is moved while
+/// it sleeps arrives only when it has been woken.
 fn shuffled() -> Option<(Place, Locker, Cosched)> {
     guest_is_one_of(&["packages", "numa"])?;
     let place = Place::new();
@@ -32,8 +32,8 @@ fn shuffled() -> Option<(Place, Locker, Cosched)> {
     Some((place, locker, cosched))
 }
 
-/// Of each thread: which CPUs it may use, and on which it ran last. Those that end meanwhile are
-/// left out.
+/// The CPUs that each thread may use, and the one on which it ran last. Threads that end meanwhile
+/// are left out.
 fn places(locker: &Locker) -> Vec<(CpuSet, usize)> {
     let pid = locker.process.pid;
     let of = |tid: i32| {
@@ -46,8 +46,7 @@ fn places(locker: &Locker) -> Vec<(CpuSet, usize)> {
     Proc::default().threads(pid).unwrap_or_default().into_iter().filter_map(of).collect()
 }
 
-/// Whether all threads are bound to these packages, to each of them and to no others, and are
-/// there.
+/// Whether all threads are bound to these packages, each package has some, and all run there.
 fn are_on(packages: &[&str], locker: &Locker) -> bool {
     let packages: BTreeSet<String> = packages.iter().map(|cpus| (*cpus).to_owned()).collect();
     let places = places(locker);
@@ -56,7 +55,7 @@ fn are_on(packages: &[&str], locker: &Locker) -> bool {
 }
 
 #[test]
-fn threads_land_on_the_packages_that_the_plan_gives_them_and_are_as_found_afterwards() {
+fn threads_run_on_planned_packages_and_are_restored_afterwards() {
     let Some((place, locker, cosched)) = shuffled() else { return };
     cosched.signal(Signal::INT);
     let ended = cosched.ended().with(130);
@@ -80,7 +79,7 @@ fn stop(cosched: &Cosched) {
 const LAST: [usize; 2] = [6, 7];
 
 #[test]
-fn a_package_that_goes_takes_its_group_along_and_gets_one_again_when_it_is_back() {
+fn a_group_goes_offline_and_returns_with_its_package() {
     let Some((place, locker, cosched)) = shuffled() else { return };
     let unplugged = Unplugged::now(&LAST);
     eventually("threads on the others", || are_on(&PACKAGES[..3], &locker));
@@ -93,8 +92,9 @@ fn a_package_that_goes_takes_its_group_along_and_gets_one_again_when_it_is_back(
     locker.stop(&place);
 }
 
+/// The package goes offline and comes back while cosched is stopped.
 #[test]
-fn threads_are_bound_again_where_a_package_has_gone_and_come_back_before_anybody_looked() {
+fn threads_are_rebound_after_an_unseen_loss_of_a_package() {
     let Some((place, locker, cosched)) = shuffled() else { return };
     let all = CpuSet::first(8);
     // Now and then the next round of shuffling binds just these threads.
@@ -111,8 +111,9 @@ fn threads_are_bound_again_where_a_package_has_gone_and_come_back_before_anybody
     locker.stop(&place);
 }
 
+/// Half of the package of these threads is offline when cosched is killed.
 #[test]
-fn threads_are_as_found_again_where_cosched_is_killed_while_half_of_their_package_is_gone() {
+fn threads_are_restored_after_sigkill_with_a_cpu_offline() {
     let Some((place, locker, cosched)) = shuffled() else { return };
     stop(&cosched);
     let unplugged = Unplugged::now(&LAST[1..]);

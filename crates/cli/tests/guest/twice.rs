@@ -1,9 +1,9 @@
-//! A run in a guest without chance: its clock counts instructions, and nothing of the host comes
-//! in.
+//! A run in a guest without chance: its clock counts instructions, and nothing of the host
+//! influences it.
 //!
-//! `guest/run.sh` boots that guest twice and compares all that it said, to the byte. So a result is
-//! printed here: when each quantum began and ended (nanoseconds), and how often each program was
-//! switched. What must hold for every order of events is asserted.
+//! `guest/run.sh` boots that guest twice and compares its whole output, to the byte. The tests
+//! therefore print their results: when each quantum began and ended (nanoseconds), and how often
+//! each program was switched. What must hold for every order of events is asserted.
 
 use cosched_core::result::DeviationResult;
 use cosched_core::{Aspect, Refusal};
@@ -18,8 +18,8 @@ const WORK: &str =
 /// when the next quantum ends costs another program a turn.
 const QUANTUM: &str = "100ms";
 
-/// After how many turns each of the three had one. A program that starts late comes in where the
-/// ring is then, so that nothing is said before.
+/// After how many turns each of the three had one. A late program joins the ring at its present
+/// position, so that no order can be expected before.
 fn everybody_had_one(turns: &str) -> Option<usize> {
     ["a", "b", "c"]
         .map(|name| turns.find(name))
@@ -60,7 +60,7 @@ fn what_is_out_of_turn() {
 }
 
 #[test]
-fn three_gangs_take_turns_in_an_order_that_is_the_same_again() {
+fn three_gangs_take_turns_in_a_reproducible_order() {
     if guest_is_one_of(&["twice"]).is_none() {
         return;
     }
@@ -68,7 +68,7 @@ fn three_gangs_take_turns_in_an_order_that_is_the_same_again() {
     let tables = ["a", "b", "c"].map(|name| program(name, "threads = 8", WORK));
     let ended = place.run(&tables, &format!("--policy gang --quantum {QUANTUM}")).ended().with(0);
     let result = ended.result();
-    // So slow a machine may not get a program to stop in time while it starts.
+    // On such a slow machine, a program may not stop in time while it starts.
     let stops = |deviation: &DeviationResult| {
         (deviation.wanted, deviation.why) == (Aspect::Frozen, Refusal::TimedOut)
     };
@@ -90,7 +90,7 @@ fn three_gangs_take_turns_in_an_order_that_is_the_same_again() {
 }
 
 #[test]
-fn twelve_processes_are_switched_as_often_again() {
+fn twelve_processes_have_reproducible_switch_counts() {
     if guest_is_one_of(&["twice"]).is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! The unit `cosched@.service` in a systemd user manager: a workload file as a service.
+//! The unit `cosched@.service` in a systemd user manager: a jobs file as a service.
 
 use std::path::Path;
 
@@ -7,13 +7,12 @@ use super::support::{Place, eventually, program};
 use super::user::{log_in, nothing_is_left, number, place};
 
 const UNIT: &str = include_str!("../../../../packaging/cosched@.service");
-/// What an installed unit and a user's own files come to. The cosched that is tested is not in
-/// /usr/bin.
+/// What an installed unit and a user's own files amount to. The tested cosched is not in /usr/bin.
 const INSTALL: &str = "mkdir -p ~/.config/cosched ~/.config/systemd/user \
     && cp jobs.toml jobs.conf ~/.config/cosched/ && cp cosched@.service ~/.config/systemd/user/ \
     && systemctl --user daemon-reload";
 
-/// Installs the unit for a workload of these programs.
+/// Installs the unit for a jobs file of these programs.
 fn install(place: &Place, tables: &[String], options: &str) {
     let executable = place.executable.display().to_string();
     place.write("cosched@.service", UNIT.replace("/usr/bin/cosched", &executable));
@@ -27,14 +26,14 @@ fn keys(place: &Place) -> String {
 }
 
 #[test]
-fn a_service_runs_a_workload_file_in_a_cgroup_of_its_own_and_ends_with_it() {
+fn a_service_runs_a_jobs_file_in_its_own_cgroup_and_ends() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
     let place = place();
     let work = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; cat /proc/self/cgroup";
     let tables = ["a", "b"].map(|name| program(name, &keys(&place), work));
-    // A value with a space, in the way that docs/install.md tells.
+    // A value with a space, as docs/install.md describes it.
     let (out, socket) = (place.path("out"), place.path("a socket"));
     let (out, socket) = (out.display(), socket.display());
     let options = format!("--policy gang --quantum 50ms --out {out} --metrics \"unix:{socket}\"");
@@ -52,7 +51,7 @@ fn a_service_runs_a_workload_file_in_a_cgroup_of_its_own_and_ends_with_it() {
 }
 
 #[test]
-fn a_service_that_is_stopped_has_not_failed_and_leaves_no_program() {
+fn a_stopped_service_has_not_failed_and_leaves_no_program() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -72,7 +71,7 @@ fn a_service_that_is_stopped_has_not_failed_and_leaves_no_program() {
 }
 
 #[test]
-fn a_service_whose_program_fails_has_failed() {
+fn a_service_fails_if_its_program_fails() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }

@@ -1,8 +1,8 @@
 //! A CPU is taken offline while programs are bound to it, and comes back.
 //!
-//! The kernel moves a bound thread elsewhere then, and refuses to bind it to that CPU again. A run
-//! plans without it from then on, uses it again when it is back, and ends with everything given
-//! back.
+//! The kernel then moves a bound thread elsewhere, and refuses to bind it to that CPU again. The
+//! run continues without that CPU, uses it again when it is back, and restores all settings at its
+//! end.
 
 use cosched_core::CpuSet;
 
@@ -61,7 +61,7 @@ fn a_run_with_cpusets_survives_the_loss_of_a_cpu() {
 }
 
 #[test]
-fn programs_that_outlive_a_cosched_killed_meanwhile_get_the_cpu_back() {
+fn programs_of_a_killed_cosched_get_the_cpu_back() {
     if guest_is_one_of(&["packages"]).is_none() {
         return;
     }

@@ -1,7 +1,7 @@
-//! An ordinary user who has logged in, and a systemd user manager that gives cosched a scope.
+//! An ordinary user logs in, and a systemd user manager gives cosched a scope.
 //!
-//! This is the road that cosched recommends to people without rights: the manager makes a cgroup
-//! below its own and gives it away, with those controllers that it was given itself.
+//! cosched recommends this to users without privileges: the manager makes a cgroup below its own
+//! and delegates it, with the controllers that it has itself.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +39,7 @@ pub(super) fn number(option: &str) -> u32 {
     String::from_utf8(said).unwrap().trim().parse().unwrap()
 }
 
-/// A place of theirs.
+/// A place of that user.
 pub(super) fn place() -> Place {
     let place = Place::of(User::Ordinary(number("-u")));
     let executable = fs::metadata(&place.executable).unwrap();
@@ -72,7 +72,7 @@ pub(super) fn main_process(place: &Place) -> Process {
 }
 
 #[test]
-fn a_scope_of_the_users_freezes_by_cgroup() {
+fn a_user_scope_freezes_by_cgroup() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -93,7 +93,7 @@ fn a_scope_of_the_users_freezes_by_cgroup() {
 }
 
 #[test]
-fn the_cpu_controller_that_a_user_has_gives_each_program_a_weight() {
+fn a_user_with_the_cpu_controller_gets_a_weight_per_program() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -111,7 +111,7 @@ fn the_cpu_controller_that_a_user_has_gives_each_program_a_weight() {
 }
 
 #[test]
-fn a_cpuset_that_the_manager_was_not_given_is_refused_with_the_remedy() {
+fn a_cpuset_not_delegated_to_the_manager_is_refused() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }
@@ -122,7 +122,7 @@ fn a_cpuset_that_the_manager_was_not_given_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn a_cosched_killed_in_its_scope_leaves_programs_as_they_were() {
+fn programs_are_restored_after_sigkill_in_a_user_scope() {
     if guest_is_one_of(&["systemd"]).is_none() {
         return;
     }

@@ -1,5 +1,5 @@
-//! Programs that run already: a policy has them until it is ended, they are as they were found
-//! afterwards, and run on.
+//! Programs that run already: a policy schedules them until cosched is ended. They get their
+//! original settings back, and run on.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -51,17 +51,17 @@ fn ended_by(signal: Signal, code: i32, user: User) {
 }
 
 #[test]
-fn ctrl_c_lets_go_and_the_program_runs_on_as_it_was_found() {
+fn ctrl_c_detaches_and_restores_the_original_settings() {
     ended_by(Signal::INT, 130, User::Caller);
 }
 
 #[test]
-fn sigterm_lets_go_of_an_ordinary_users_program() {
+fn sigterm_detaches_from_an_ordinary_users_program() {
     ended_by(Signal::TERM, 143, User::ordinary());
 }
 
 #[test]
-fn the_end_of_the_program_ends_it_and_how_it_ended_is_not_known() {
+fn attach_ends_with_its_program_whose_status_is_unknown() {
     let place = Place::new();
     let locker = Locker::start(&place);
     let pid = locker.process.pid.to_string();
@@ -76,7 +76,7 @@ fn the_end_of_the_program_ends_it_and_how_it_ended_is_not_known() {
 }
 
 #[test]
-fn detach_lets_go_and_says_what_is_as_it_was() {
+fn detach_restores_a_program_and_says_what_is_restored() {
     if !Locker::can_be_changed() {
         return;
     }
@@ -110,7 +110,7 @@ fn detach_lets_go_and_says_what_is_as_it_was() {
 }
 
 #[test]
-fn a_program_of_a_run_that_is_let_go_runs_on_and_the_run_goes_on_without_it() {
+fn a_run_goes_on_without_a_detached_program() {
     if !Locker::can_be_changed() {
         return;
     }
@@ -145,7 +145,7 @@ fn a_program_of_a_run_that_is_let_go_runs_on_and_the_run_goes_on_without_it() {
 }
 
 #[test]
-fn of_many_that_attach_to_a_process_at_once_one_gets_it() {
+fn one_of_several_simultaneous_attaches_succeeds() {
     if !Locker::can_be_changed() {
         return;
     }
@@ -173,7 +173,7 @@ fn of_many_that_attach_to_a_process_at_once_one_gets_it() {
         assert!(said.contains("another cosched, has it"), "{said}");
     }
     let process = Process::find(&Proc::default(), winner.id() as i32).unwrap();
-    // It listens to signals once it can be looked at.
+    // It handles signals once its socket is there.
     eventually("its socket", || !place.sockets().is_empty());
     process.signal(&Proc::default(), Signal::INT).unwrap();
     assert_eq!(winner.wait().unwrap().code(), Some(130));
@@ -181,7 +181,7 @@ fn of_many_that_attach_to_a_process_at_once_one_gets_it() {
 }
 
 #[test]
-fn what_must_not_be_attached_to_is_refused_with_the_reason() {
+fn processes_that_must_not_be_attached_are_refused() {
     let place = Place::new();
     let locker = Locker::start(&place);
     let (own, pid) = (std::process::id().to_string(), locker.process.pid.to_string());
@@ -212,7 +212,7 @@ fn what_must_not_be_attached_to_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_program_that_somebody_has_stopped_stays_stopped() {
+fn a_program_stopped_by_others_stays_stopped() {
     let place = Place::new();
     let locker = Locker::start(&place);
     let marked = place.marked();
@@ -228,7 +228,7 @@ fn a_program_that_somebody_has_stopped_stays_stopped() {
 }
 
 #[test]
-fn somebody_elses_process_is_refused() {
+fn a_process_of_another_user_is_refused() {
     let User::Ordinary(_) = User::ordinary() else {
         return skip("it takes root to have processes of two users");
     };
@@ -240,7 +240,7 @@ fn somebody_elses_process_is_refused() {
 }
 
 #[test]
-fn a_real_time_thread_is_left_as_it_is_and_that_is_told_once() {
+fn a_real_time_thread_is_unchanged_and_reported_once() {
     if !Locker::can_be_changed() {
         return;
     }
@@ -269,7 +269,7 @@ fn a_real_time_thread_is_left_as_it_is_and_that_is_told_once() {
 }
 
 #[test]
-fn of_whom_the_system_calls_may_not_be_looked_at_it_is_told_that_the_waits_are_not_known() {
+fn stat_says_that_waits_are_unknown_without_access_to_syscalls() {
     let User::Ordinary(_) = User::ordinary() else {
         return skip("it takes root to have processes of two users");
     };
@@ -291,7 +291,7 @@ fn of_whom_the_system_calls_may_not_be_looked_at_it_is_told_that_the_waits_are_n
 }
 
 #[test]
-fn what_stat_cannot_look_at_is_refused_with_the_reason() {
+fn processes_that_stat_cannot_observe_are_refused() {
     let place = Place::new();
     let locker = Locker::start(&place);
     let threads = cosched_linux::procfs::Proc::default().threads(locker.process.pid).unwrap();
@@ -303,7 +303,7 @@ fn what_stat_cannot_look_at_is_refused_with_the_reason() {
 }
 
 #[test]
-fn stat_of_what_runs_already_ends_when_nobody_reads_it_any_more() {
+fn stat_of_a_running_process_ends_when_its_reader_does() {
     let place = Place::new();
     let locker = Locker::start(&place);
     let mut command = place.user.command(&place.executable);

@@ -1,6 +1,6 @@
 //! `auto` on the real kernel: it sees what programs do, chooses, and says so.
 //!
-//! What it chooses depends on who else uses the machine, so that is no verdict here.
+//! Its choice depends on other users of the machine, so the choice is not tested here.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Ground, Manner, Why};
@@ -8,15 +8,15 @@ use cosched_linux::affinity;
 
 use super::support::{Place, User, eventually, program, skip};
 
-/// As many processes as there are arguments, each of which computes until there is a file `stop`.
+/// Starts one process per argument, each of which computes until there is a file `stop`.
 const BUSY: &str = "work() { while [ ! -e stop ]; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done; }\n\
     for one in $WIDTH; do work & done\nwait";
 
 #[test]
-fn after_a_look_at_what_programs_do_it_chooses_and_says_so() {
+fn auto_chooses_after_a_sample_and_says_so() {
     let cpus = affinity::get(0).unwrap().len();
     if cpus < 2 {
-        return skip("with one CPU nobody has two threads at work");
+        return skip("with one CPU no program has two threads at work");
     }
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);
@@ -59,7 +59,7 @@ fn after_a_look_at_what_programs_do_it_chooses_and_says_so() {
 }
 
 #[test]
-fn commands_alone_are_enough_for_root_and_for_a_user_without_any_right() {
+fn commands_without_options_work_for_root_and_ordinary_users() {
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);
         let words = ["run", "--json", "--", "true", ":::", "sh", "-c", "exit 3", ":::", "true"];
@@ -76,7 +76,7 @@ fn commands_alone_are_enough_for_root_and_for_a_user_without_any_right() {
 }
 
 #[test]
-fn goals_are_for_policies_that_choose() {
+fn goals_are_refused_by_policies_that_do_not_choose() {
     let place = Place::new();
     let one = [program("a", "", "true")];
     place.run(&one, "--goal responsive").ended().with(0);
@@ -84,11 +84,12 @@ fn goals_are_for_policies_that_choose() {
     place.run(&one, "--policy gang --goal fair").ended().with(2).saying(&said);
 }
 
+/// Programs that are faster with one thread are started with one if they are moldable.
 #[test]
-fn moldable_programs_that_are_faster_with_one_thread_are_started_with_one_and_rigid_ones_are_not() {
+fn only_moldable_programs_start_with_their_fastest_count() {
     let cpus = u16::try_from(affinity::get(0).unwrap().len()).unwrap();
     if cpus < 2 {
-        return skip("with one CPU nobody has two threads");
+        return skip("with one CPU no program has two threads");
     }
     let place = Place::new();
     let burns = "echo \"$OMP_NUM_THREADS\"

@@ -20,8 +20,9 @@ fn ways(ended: &Ended) -> Vec<Option<Barrier>> {
     programs.iter().map(|program| program.barrier.as_ref().map(|barrier| barrier.way)).collect()
 }
 
+/// `barrier` makes no program malleable: its thread count stays its own.
 #[test]
-fn the_key_of_a_program_comes_before_the_option_and_malleable_is_another_matter() {
+fn a_programs_barrier_key_overrides_the_option() {
     let place = Place::new();
     place.bring_hook();
     let tables = [
@@ -40,8 +41,10 @@ fn the_key_of_a_program_comes_before_the_option_and_malleable_is_another_matter(
     place.nothing_is_left_of(&ended);
 }
 
+/// `GOMP_SPINCOUNT` is set for a program that donates, unless its environment or its jobs file sets
+/// how it waits.
 #[test]
-fn a_program_that_donates_looks_on_less_between_regions_unless_somebody_has_said_how_it_waits() {
+fn donating_programs_spin_less_unless_the_user_sets_how_to_wait() {
     const SPINS: &str = r#"echo "$GOMP_SPINCOUNT""#;
     let place = Place::new();
     place.bring_hook();
@@ -63,7 +66,7 @@ fn a_program_that_donates_looks_on_less_between_regions_unless_somebody_has_said
     assert!((1..4).all(|slot| given(slot).is_empty()));
 }
 
-/// Two threads that meet 5000 times, or as often as they are told.
+/// Two threads that meet 5000 times, or as often as the argument says.
 const MEETS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -84,7 +87,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Compiles it; `None`, and says so, where there is no gcc.
+/// Compiles it; `None`, with a message, where there is no gcc.
 fn meets(place: &Place) -> Option<()> {
     let source = place.write("meets.c", MEETS);
     let mut compiler = Command::new("gcc");
@@ -97,7 +100,7 @@ fn meets(place: &Place) -> Option<()> {
 }
 
 #[test]
-fn a_program_whose_threads_meet_goes_on_to_its_end_when_cosched_is_killed() {
+fn a_program_at_barriers_finishes_after_cosched_is_killed() {
     let place = Place::new();
     place.bring_hook();
     let Some(()) = meets(&place) else { return };
@@ -120,8 +123,10 @@ fn slept(pid: &str) -> Option<u64> {
         .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse().ok())
 }
 
+/// Two programs are killed while they donate. They count as killed, and the third one finishes its
+/// barriers.
 #[test]
-fn two_programs_that_are_killed_while_they_donate_count_as_killed_and_their_neighbour_meets_on() {
+fn killed_donating_programs_do_not_stop_their_co_runner() {
     let place = Place::new();
     place.bring_hook();
     let Some(()) = meets(&place) else { return };
@@ -131,7 +136,7 @@ fn two_programs_that_are_killed_while_they_donate_count_as_killed_and_their_neig
         let script = format!("echo $$ > {name}; exec taskset -c {cpu} ./meets 2000000000");
         program(name, "barrier = 'donate'", &script)
     };
-    // One that has come before their end, and one that comes after it.
+    // One program that has started before their end, and one that starts after it.
     let beside = "./meets 1000 && touch met; while ! [ -e killed ]; do ./meets 100; sleep 0.02; done; exec ./meets";
     let tables = [victim("a"), victim("b"), program("c", "barrier = 'donate'", beside)];
     let cosched = place.run(&tables, "--policy linux");
@@ -149,7 +154,7 @@ fn two_programs_that_are_killed_while_they_donate_count_as_killed_and_their_neig
     let programs = ended.result().programs;
     let ends: Vec<_> = programs.iter().map(|program| program.exit_status).collect();
     assert_eq!(ends, [Some(137), Some(137), Some(0)]);
-    // What was counted by then is kept, and the neighbour counts on.
+    // The counts until then are kept, and the co-runner continues to count.
     let met = |slot: usize| programs[slot].barrier.as_ref().and_then(|barrier| barrier.meetings);
     let [a, b, c] = [0, 1, 2].map(|slot| met(slot).unwrap().barriers);
     assert!(a > 100 && b > 100 && c >= 6000, "{a} {b} {c}");
@@ -157,7 +162,7 @@ fn two_programs_that_are_killed_while_they_donate_count_as_killed_and_their_neig
 }
 
 #[test]
-fn what_threads_did_at_barriers_is_in_the_result_of_all_runs_and_is_explained() {
+fn barrier_statistics_are_in_the_result_and_in_explain() {
     let place = Place::new();
     place.bring_hook();
     let Some(()) = meets(&place) else { return };
@@ -177,8 +182,10 @@ fn what_threads_did_at_barriers_is_in_the_result_of_all_runs_and_is_explained() 
     assert!(told.stdout.contains("They met 10000 times, "), "{}", told.stdout);
 }
 
+/// Threads that share a CPU yield to each other where their program has a CPU group of its own, and
+/// sleep elsewhere.
 #[test]
-fn threads_on_one_cpu_give_way_to_each_other_in_a_cpu_group_of_their_own_and_sleep_elsewhere() {
+fn threads_on_one_cpu_yield_in_their_own_cpu_group_only() {
     if let Err(why) = RunStates::load(&Proc::default()) {
         return skip(why);
     }
@@ -200,7 +207,7 @@ fn threads_on_one_cpu_give_way_to_each_other_in_a_cpu_group_of_their_own_and_sle
 }
 
 #[test]
-fn a_program_in_the_place_of_cosched_has_the_library_and_a_door_too() {
+fn a_program_under_exec_gets_the_library_and_a_hook_server() {
     let place = Place::new();
     let script = r#"echo "$LD_PRELOAD $COSCHED_HOOK" > told"#;
     let words = ["exec", "--policy", "linux", "--barrier", "donate", "--", "sh", "-c", script];
@@ -210,7 +217,7 @@ fn a_program_in_the_place_of_cosched_has_the_library_and_a_door_too() {
 }
 
 #[test]
-fn without_the_library_nothing_is_started_and_the_key_is_named() {
+fn without_the_library_nothing_starts_and_the_key_is_named() {
     let place = Place::new();
     let copy = place.path("cosched");
     copy_file(&place.executable, &copy);
@@ -222,8 +229,8 @@ fn without_the_library_nothing_is_started_and_the_key_is_named() {
     assert!(!place.path("started").exists());
 }
 
-/// Comes to cosched, and says whether it was given memory of an array of the kernel's, and with
-/// which rights.
+/// Connects to cosched, and prints whether it got the memory of a kernel array, and with which
+/// permissions.
 const MAPPED: &str = r#"
 #include <stdio.h>
 #include <string.h>
@@ -241,8 +248,10 @@ int main(void) {
 }
 "#;
 
+/// A program can read what its threads do where the kernel allows it. Elsewhere, cosched reports
+/// the reason.
 #[test]
-fn a_program_can_read_what_its_threads_do_where_that_can_be_had_and_is_told_the_reason_elsewhere() {
+fn thread_states_are_readable_or_the_reason_is_reported() {
     let known = RunStates::load(&Proc::default());
     for user in [User::Caller, User::ordinary()] {
         let is_ordinary = matches!(user, User::Ordinary(_));

@@ -1,5 +1,5 @@
-//! What ties programs to others: those that share a pipe run together, those that serve are left
-//! running.
+//! IPC dependencies: programs that share a pipe run together, and programs that serve others are
+//! left running.
 
 use std::fs;
 use std::net::TcpStream;
@@ -52,7 +52,7 @@ fn programs_that_share_a_named_pipe_run_together() {
 }
 
 #[test]
-fn programs_that_meet_by_opening_a_named_pipe_come_together() {
+fn programs_that_wait_in_open_for_each_other_get_together() {
     for user in [User::Caller, User::ordinary()] {
         for rung in Rung::here() {
             if matches!(user, User::Ordinary(_)) && rung != Rung("signals") {
@@ -75,8 +75,8 @@ fn programs_that_meet_by_opening_a_named_pipe_come_together() {
     }
 }
 
-/// A program of a thread that holds the lock of a file for 5 ms at a time, until it is told to
-/// stop.
+/// A program with a thread that holds the lock of a file for 5 ms at a time, until there is a file
+/// that stops it.
 fn locker(name: &str, kind: &str) -> String {
     let text = format!(
         "import fcntl, os, time\n\
@@ -105,7 +105,7 @@ fn programs_that_wait_for_each_others_file_lock_run_together() {
             let said = place.read("cosched.stderr");
             ["one", "two"].iter().all(|name| said.contains(&format!("{name} {TOGETHER}")))
         });
-        // They go on for some turns.
+        // They continue for some turns.
         std::thread::sleep(std::time::Duration::from_millis(800));
         place.write("stop", "");
         let ended = cosched.ended().with(0);
@@ -139,7 +139,7 @@ fn programs_of_one_group_by_name_run_together() {
     assert!(shared > 0.5 * least, "{shared} of {least} s");
 }
 
-/// How long both were allowed to run at the same time.
+/// How long both had permission to run at the same time.
 fn shared_seconds(a: &[TimelineEntry], b: &[TimelineEntry]) -> f64 {
     let spans = |all: &[TimelineEntry]| all.iter().map(|one| (one.0, one.1)).collect::<Vec<_>>();
     overlap(&spans(a), &spans(b))
@@ -151,8 +151,8 @@ fn overlap(a: &[(f64, f64)], b: &[(f64, f64)]) -> f64 {
     pairs.map(|(a, b)| (a.1.min(b.1) - a.0.max(b.0)).max(0.0)).sum()
 }
 
-/// A program that serves until it is told to stop, on a port that its clients know; one that
-/// `connects` is connected with itself.
+/// A program that serves until there is a file that stops it, on a port that its clients know. One
+/// that `connects` is connected with itself.
 fn server(keys: &str, connects: bool) -> String {
     let text = "import random, socket, time, os\n\
         s = socket.socket()\n\
@@ -168,11 +168,11 @@ fn server(keys: &str, connects: bool) -> String {
     format!("[[program]]\nname = 'server'\n{command}\n{}\n{keys}\n", everything())
 }
 
-/// Runs the server beside a program that leaves stamps, and returns how often the server was cut
-/// short.
+/// Runs the server together with a program that leaves stamps. Returns how often the server was
+/// interrupted.
 fn served(rung: Rung, keys: &str) -> (Place, super::support::Ended) {
     let place = Place::new();
-    // Long enough for cosched to have looked at what the server holds.
+    // Long enough for cosched to have inspected what the server holds.
     let other =
         format!("while [ ! -e listens ]; do sleep 0.01; done; sleep 1; {STAMPS}; touch stop");
     let tables = [server(keys, false), program("other", &everything(), &other)];
@@ -182,7 +182,7 @@ fn served(rung: Rung, keys: &str) -> (Place, super::support::Ended) {
 }
 
 #[test]
-fn a_program_that_listens_is_left_running() {
+fn a_listening_program_is_left_running() {
     if !Path::new(PYTHON).exists() {
         return skip(format!("there is no {PYTHON}"));
     }
@@ -207,7 +207,7 @@ fn a_program_that_listens_is_left_running() {
 }
 
 #[test]
-fn a_program_that_listens_to_itself_is_frozen_until_somebody_else_is_connected() {
+fn a_listening_program_is_frozen_until_another_one_connects() {
     if !Path::new(PYTHON).exists() {
         return skip(format!("there is no {PYTHON}"));
     }
@@ -234,7 +234,7 @@ fn a_program_that_listens_to_itself_is_frozen_until_somebody_else_is_connected()
 }
 
 #[test]
-fn a_program_that_listens_is_frozen_if_the_user_says_so() {
+fn a_listening_program_is_frozen_if_the_user_says_so() {
     if !Path::new(PYTHON).exists() {
         return skip(format!("there is no {PYTHON}"));
     }
@@ -252,7 +252,7 @@ fn a_program_that_listens_is_frozen_if_the_user_says_so() {
 }
 
 #[test]
-fn a_program_that_must_not_be_frozen_is_not() {
+fn a_program_marked_as_unfreezable_is_not_frozen() {
     let place = Place::new();
     let keys = format!("{}\nfreezable = false", everything());
     let tables = [program("free", &keys, STAMPS), program("other", &everything(), STAMPS)];

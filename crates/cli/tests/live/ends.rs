@@ -6,7 +6,7 @@ use super::support::{Place, Rung, eventually, program};
 
 const SPIN: &str = "while :; do :; done";
 
-/// Three programs without end; the third has not come when the others run.
+/// Three programs without end; the third has not started when the others run.
 fn endless() -> [String; 3] {
     [
         program("a", "threads = 1", &format!("echo $$ > a; sleep 1000 & {SPIN}")),
@@ -42,7 +42,7 @@ fn ended_by(signal: Signal, code: i32, name: &str) {
 }
 
 #[test]
-fn a_comparison_leaves_no_zombies_of_the_runs_that_are_over() {
+fn a_comparison_leaves_no_zombies_of_finished_runs() {
     let place = Place::new();
     // The parent of the program is its shim, and the shim's parent is cosched.
     let script = "cosched=$(sed -n 's/^PPid:\\t//p' /proc/$PPID/status); \
@@ -56,7 +56,7 @@ fn a_comparison_leaves_no_zombies_of_the_runs_that_are_over() {
 }
 
 #[test]
-fn a_hangup_that_is_ignored_at_the_start_ends_neither_cosched_nor_its_programs() {
+fn an_ignored_hangup_ends_neither_cosched_nor_its_programs() {
     let place = Place::new();
     let tells = "touch a; sed -n 's/^SigIgn:\t//p' /proc/self/status; while [ ! -e go ]; do sleep 0.01; done";
     place.write("jobs.toml", program("a", "", tells));
@@ -88,7 +88,7 @@ fn sigterm_ends_the_programs_and_cosched_with_143() {
 }
 
 #[test]
-fn a_closed_terminal_ends_the_programs_like_sigterm_and_is_told_as_what_it_was() {
+fn a_closed_terminal_ends_programs_and_is_reported_as_sighup() {
     ended_by(Signal::HUP, 143, "SIGHUP");
 }
 
@@ -98,7 +98,7 @@ fn ctrl_backslash_ends_the_programs_like_sigterm() {
 }
 
 #[test]
-fn signals_that_would_end_cosched_at_once_end_the_programs_like_sigterm() {
+fn other_deadly_signals_end_the_programs_like_sigterm() {
     for (signal, name) in
         [(Signal::USR1, "SIGUSR1"), (Signal::USR2, "SIGUSR2"), (Signal::ALARM, "SIGALRM")]
     {
@@ -107,14 +107,14 @@ fn signals_that_would_end_cosched_at_once_end_the_programs_like_sigterm() {
 }
 
 #[test]
-fn a_second_ctrl_c_does_not_wait_for_the_grace() {
+fn a_second_ctrl_c_ends_the_grace_period() {
     let place = Place::new();
     let stubborn = format!("trap '' INT TERM; echo $$ > a; {SPIN}");
     let tables = [program("a", "threads = 1", &stubborn)];
     let cosched = place.run(&tables, "--policy gang --grace 1h");
     eventually("the program", || !place.read("a").is_empty());
     cosched.signal(Signal::INT);
-    // Both must not arrive as one.
+    // Otherwise both could arrive as one.
     eventually("the first", || is_not_pending(cosched.pid(), Signal::INT));
     cosched.signal(Signal::INT);
     let ended = cosched.ended().with(130);
@@ -122,7 +122,7 @@ fn a_second_ctrl_c_does_not_wait_for_the_grace() {
     place.nothing_is_left_of(&ended);
 }
 
-/// Whether a process has taken note of a signal.
+/// Whether a process has received a signal.
 fn is_not_pending(pid: i32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
@@ -131,7 +131,7 @@ fn is_not_pending(pid: i32, signal: Signal) -> bool {
 }
 
 #[test]
-fn what_is_stopped_by_somebody_else_is_ended_too() {
+fn programs_stopped_by_others_are_ended_too() {
     let place = Place::new();
     let tables = [program("a", "threads = 1", "kill -STOP $$; sleep 1000")];
     let cosched = place.run(&tables, "--policy gang --grace 300ms");

@@ -1,4 +1,4 @@
-//! One program in cosched's place: it notices nothing, and cosched ends as it does.
+//! One program in cosched's place: it notices nothing, and cosched ends with its status.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -7,13 +7,13 @@ use rustix::process::Signal;
 
 use super::support::{Locker, Place, User, eventually};
 
-/// How the program ends, by these words of a shell.
+/// The exit status of `exec` for a program with this script.
 fn status(place: &Place, script: &str) -> Option<i32> {
     place.cosched(&["exec", "--policy", "faithful", "--", "sh", "-c", script]).ended().code()
 }
 
 #[test]
-fn its_status_is_the_programs_and_of_a_signal_128_more() {
+fn exec_exits_as_its_program_or_with_128_plus_the_signal() {
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);
         assert_eq!(status(&place, "exit 0"), Some(0));
@@ -23,7 +23,7 @@ fn its_status_is_the_programs_and_of_a_signal_128_more() {
 }
 
 #[test]
-fn the_program_keeps_input_output_and_process_group_and_blocks_no_signal() {
+fn a_program_keeps_its_files_process_group_and_signal_mask() {
     let place = Place::new();
     let script = "cat; echo bad >&2; ps -o pgid= -p $$ > group; grep SigBlk /proc/self/status; echo $PPID > parent";
     let mut command = place.user.command(&place.executable);
@@ -48,13 +48,13 @@ fn the_program_keeps_input_output_and_process_group_and_blocks_no_signal() {
 }
 
 #[test]
-fn a_signal_that_is_not_the_terminals_is_passed_on_and_the_program_decides() {
+fn signals_not_from_the_terminal_are_passed_on_to_the_program() {
     let place = Place::new();
     let script =
         "trap 'echo got it > got; exit 5' TERM; echo > ready; while :; do sleep 0.01; done";
     let cosched = place.cosched(&["exec", "--", "sh", "-c", script]);
     eventually("the program", || place.path("ready").exists());
-    // The terminal has sent this one to the program as well; from elsewhere it changes nothing.
+    // The terminal has sent this signal to the program as well, so cosched does not pass it on.
     cosched.signal(Signal::INT);
     cosched.signal(Signal::TERM);
     let ended = cosched.ended().with(5);
@@ -63,7 +63,7 @@ fn a_signal_that_is_not_the_terminals_is_passed_on_and_the_program_decides() {
 }
 
 #[test]
-fn a_program_that_was_let_go_keeps_its_place_and_its_status_counts() {
+fn a_detached_program_still_determines_the_exit_status() {
     if !Locker::can_be_changed() {
         return;
     }
@@ -89,7 +89,7 @@ fn a_program_that_was_let_go_keeps_its_place_and_its_status_counts() {
 }
 
 #[test]
-fn a_program_that_was_let_go_is_still_sent_every_signal_and_stopped_with() {
+fn a_detached_program_still_gets_every_signal_and_stop() {
     let place = Place::new();
     let script =
         "trap 'exit 6' USR1; echo $$ > pid.new; mv pid.new pid; while :; do sleep 0.01; done";
@@ -108,7 +108,7 @@ fn a_program_that_was_let_go_is_still_sent_every_signal_and_stopped_with() {
 }
 
 #[test]
-fn what_cannot_be_executed_is_bad_input_and_policies_that_freeze_are_refused() {
+fn bad_commands_and_policies_that_freeze_are_refused() {
     let place = Place::new();
     place.cosched(&["exec", "--", "no-such-command"]).ended().with(2).saying(&["was not found"]);
     // A script whose interpreter is not there.
@@ -123,7 +123,7 @@ fn what_cannot_be_executed_is_bad_input_and_policies_that_freeze_are_refused() {
 }
 
 #[test]
-fn nothing_is_tried_afresh_where_nothing_is_tried_or_known_from_before() {
+fn relearning_is_refused_where_nothing_is_measured() {
     let place = Place::new();
     for command in ["run", "exec"] {
         let both = [command, "--policy", "faithful", "--no-guard", "--afresh", "--", "true"];

@@ -1,4 +1,4 @@
-//! Programs that tell how far they come, under the policy that has to know.
+//! Programs that report their progress, under the policy that needs it.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use cosched_linux::counters::{self, Events};
 
 use super::support::{Place, User, program, skip};
 
-/// Computes, and tells of every step.
+/// Computes, and reports every step.
 const TICKS: &str = r#"
 #include <stdint.h>
 extern void cosched_progress(uint64_t) __attribute__((weak));
@@ -31,7 +31,7 @@ fn compile(place: &Place) -> bool {
 }
 
 #[test]
-fn a_program_of_which_nothing_is_known_is_refused_with_the_remedy_before_anything_starts() {
+fn a_program_without_known_progress_is_refused_at_the_start() {
     if counters::check(Events::HARDWARE).is_ok() {
         return skip("this machine counts instructions");
     }
@@ -50,7 +50,7 @@ fn a_program_of_which_nothing_is_known_is_refused_with_the_remedy_before_anythin
 }
 
 #[test]
-fn what_memory_carries_as_measured_is_taken_where_traffic_is_known_and_nobody_says_it() {
+fn measured_memory_bandwidth_is_used_unless_the_user_sets_it() {
     let place = Place::new();
     place.bring_hook();
     let measured = place.cosched(&["profile", "--machine", "--json"]).ended().with(0);
@@ -67,7 +67,7 @@ fn what_memory_carries_as_measured_is_taken_where_traffic_is_known_and_nobody_sa
 }
 
 #[test]
-fn who_was_to_tell_from_inside_and_told_nothing_is_named_at_the_end() {
+fn programs_that_never_reported_progress_are_named_at_the_end() {
     if counters::check(Events::HARDWARE).is_ok() {
         return skip("this machine counts instructions");
     }
@@ -89,7 +89,7 @@ fn who_was_to_tell_from_inside_and_told_nothing_is_named_at_the_end() {
 }
 
 #[test]
-fn programs_that_tick_are_trained_and_what_they_would_do_alone_gets_known() {
+fn programs_that_tick_are_trained_for_their_solo_speed() {
     let cpus = std::thread::available_parallelism().unwrap().get();
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);

@@ -1,11 +1,11 @@
-//! `faithful` on the real kernel: from where it knows what it decides by, and which slices follow.
+//! `faithful` on the real kernel: the source of its figures, and the slices that it chooses.
 
 use cosched_core::{Nanos, Why};
 use cosched_linux::counters::{self, Events};
 
 use super::support::{Locker, Place, eventually, program};
 
-/// The slices that were chosen, with the miss ratio, and whether that is of the profile.
+/// The chosen slices, with the miss ratio, and whether the ratio comes from the profile.
 fn choices(keys: &str, options: &str) -> Vec<(Nanos, Option<f64>, bool)> {
     let place = Place::new();
     let [mode, threads] = Locker::ARGUMENTS;
@@ -30,7 +30,7 @@ fn choices(keys: &str, options: &str) -> Vec<(Nanos, Option<f64>, bool)> {
 }
 
 #[test]
-fn where_misses_cannot_be_counted_those_that_are_known_count_and_the_run_says_so() {
+fn without_counters_given_misses_are_used_and_reported() {
     if !Locker::can_be_changed() {
         return;
     }
@@ -47,7 +47,7 @@ fn where_misses_cannot_be_counted_those_that_are_known_count_and_the_run_says_so
 }
 
 #[test]
-fn the_slices_are_those_of_the_table_that_was_given() {
+fn the_slices_are_those_of_the_given_table() {
     if !Locker::can_be_changed() {
         return;
     }

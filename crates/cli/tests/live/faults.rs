@@ -1,7 +1,8 @@
-//! System calls that fail: whatever is refused to cosched, and when, no program is left frozen,
-//! bound, or in a group, and cosched says what was wrong or goes on.
+//! System calls that fail: whichever call fails, and when, no program is left frozen, bound, or in
+//! a group, and cosched reports the error or goes on.
 //!
-//! `strace` makes the calls fail. `COSCHED_FAULTS` says at how many moments each of them does.
+//! `strace` makes the calls fail. `COSCHED_FAULTS` is the number of moments at which each of them
+//! does.
 
 use std::process::Command;
 
@@ -42,7 +43,7 @@ fn moments() -> u64 {
     std::env::var("COSCHED_FAULTS").map_or(2, |text| text.parse().unwrap())
 }
 
-/// Programs that take turns for a while; one comes later.
+/// Programs that take turns for a while; one starts later.
 fn programs() -> [String; 3] {
     let work = "i=0; while [ $i -lt 15 ]; do sleep 0.01; i=$((i+1)); done";
     ["threads = 1", "threads = 2", "start = '100ms'"]
@@ -54,7 +55,7 @@ fn programs() -> [String; 3] {
         .unwrap()
 }
 
-/// One call of this kind fails like this, the `nth`.
+/// Makes the `nth` call of this kind fail like this.
 fn with_a_fault(call: &str, error: &str, nth: u64, freezer: &str) {
     let what = format!("{call} {nth}: {error}, frozen by {freezer}");
     let place = Place::new();
@@ -74,7 +75,7 @@ fn with_a_fault(call: &str, error: &str, nth: u64, freezer: &str) {
 }
 
 #[test]
-fn whatever_call_fails_nothing_is_left_behind() {
+fn nothing_is_left_behind_whichever_call_fails() {
     if Command::new("strace").arg("-V").output().is_err() {
         return skip("there is no strace");
     }

@@ -1,5 +1,5 @@
-//! Another user, who writes anything where root looks: no command of root's is refused, hangs, or
-//! takes much memory.
+//! Another user writes anything to files that root reads: no command of root's is refused, hangs,
+//! or takes much memory.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -20,13 +20,13 @@ use super::support::{Locker, Place, eventually, skip};
 const WRITES: u32 = 59_998;
 const LISTENS: u32 = 59_999;
 
-/// The folder in which that user's cosched would keep its logs; removed with this.
+/// The folder in which that user's cosched would keep its logs; removed when this is dropped.
 struct Folder(PathBuf, u32);
 
 impl Folder {
     fn make(uid: u32) -> Folder {
         let folder = PathBuf::from(format!("/tmp/cosched-{uid}"));
-        // One of a test that was killed.
+        // The folder of a test that was killed.
         _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
@@ -50,7 +50,7 @@ impl Drop for Folder {
     }
 }
 
-/// A process of that user; killed with this.
+/// A process of that user; killed when this is dropped.
 struct Theirs(Child, u32);
 
 impl Theirs {
@@ -84,7 +84,7 @@ fn claims(process: Process) -> String {
 }
 
 #[test]
-fn nothing_that_another_user_writes_keeps_root_from_attaching() {
+fn files_of_another_user_do_not_keep_root_from_attaching() {
     if !geteuid().is_root() {
         return skip("it takes root to have processes of two users");
     }
@@ -136,7 +136,7 @@ while True:
 ";
 
 #[test]
-fn a_line_without_an_end_holds_up_nobody_who_looks_on() {
+fn an_endless_line_does_not_block_top() {
     if !geteuid().is_root() {
         return skip("it takes root to have processes of two users");
     }

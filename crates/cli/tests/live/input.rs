@@ -22,7 +22,7 @@ fn refused(place: &Place, ended: Ended, saying: &[&str]) {
     place.nothing_is_left_of(&ended);
 }
 
-/// A workload of a tell-tale and what is given, run with these options.
+/// Checks that a workload of a tell-tale and `tables` is refused with these options.
 #[track_caller]
 fn refuses(tables: &[String], options: &str, saying: &[&str]) {
     let place = Place::new();
@@ -33,7 +33,7 @@ fn refuses(tables: &[String], options: &str, saying: &[&str]) {
 }
 
 #[test]
-fn a_wrong_value_in_a_workload_file_is_named_with_its_place_and_its_remedy() {
+fn a_wrong_value_in_a_jobs_file_has_its_place_and_remedy() {
     let second = |keys: &str| vec![program("second", keys, ":")];
     let cases: [(&str, &[&str]); 11] = [
         (
@@ -61,7 +61,7 @@ fn a_wrong_value_in_a_workload_file_is_named_with_its_place_and_its_remedy() {
 }
 
 #[test]
-fn a_command_that_does_not_exist_is_refused_before_the_others_are_started() {
+fn a_missing_command_is_refused_before_anything_starts() {
     for command in ["no-such-command", "./no-such-command", "/etc/passwd", "/etc"] {
         let table = format!("[[program]]\ncommand = ['{command}']\nthreads = 1\n");
         refuses(&[table], "--policy gang", &["jobs.toml:6:11: program 2 (", command]);
@@ -69,7 +69,7 @@ fn a_command_that_does_not_exist_is_refused_before_the_others_are_started() {
 }
 
 #[test]
-fn a_script_without_its_interpreter_is_refused_before_the_others_are_started() {
+fn a_missing_interpreter_is_refused_before_anything_starts() {
     let place = Place::new();
     let script = place.write("script", "#!/no/interp\n");
     fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
@@ -79,7 +79,7 @@ fn a_script_without_its_interpreter_is_refused_before_the_others_are_started() {
 }
 
 #[test]
-fn what_a_user_may_not_look_at_is_said_to_be_denied_and_not_to_be_missing() {
+fn unreadable_commands_are_reported_as_denied_not_missing() {
     let place = Place::of(User::ordinary());
     fs::create_dir(place.path("closed")).unwrap();
     place.write("closed/tool", "#!/bin/sh\n");
@@ -95,7 +95,7 @@ fn what_a_user_may_not_look_at_is_said_to_be_denied_and_not_to_be_missing() {
 }
 
 #[test]
-fn a_workload_from_standard_input_starts_its_programs_in_the_current_folder() {
+fn a_jobs_file_from_stdin_starts_programs_in_the_current_folder() {
     for name in ["-", "/dev/stdin"] {
         let place = Place::new();
         place.write("jobs.toml", program("a", "", "pwd"));
@@ -118,7 +118,7 @@ fn a_workload_from_standard_input_starts_its_programs_in_the_current_folder() {
 }
 
 #[test]
-fn a_workload_without_programs_or_that_cannot_be_read_is_refused() {
+fn an_empty_or_unreadable_jobs_file_is_refused() {
     let place = Place::new();
     let ended = place.run(&[], "--policy gang").ended();
     refused(&place, ended, &["jobs.toml", "no program to run", "name at least one"]);
@@ -140,7 +140,7 @@ fn a_workload_without_programs_or_that_cannot_be_read_is_refused() {
 }
 
 #[test]
-fn a_workload_file_without_permission_to_read_is_refused() {
+fn a_jobs_file_without_permission_to_read_is_refused() {
     let place = Place::of(User::ordinary());
     place.write("jobs.toml", tell_tale(""));
     fs::set_permissions(place.path("jobs.toml"), Permissions::from_mode(0o000)).unwrap();
@@ -149,7 +149,7 @@ fn a_workload_file_without_permission_to_read_is_refused() {
 }
 
 #[test]
-fn a_quantum_must_be_a_time_that_makes_sense() {
+fn a_senseless_quantum_is_refused() {
     for quantum in ["0", "0s", "1year", "100", "1us", "2min", "-1s", "soon"] {
         let options = format!("--policy gang --quantum={quantum}");
         refuses(&[], &options, &["--quantum", "100ms or 1s"]);
@@ -157,7 +157,7 @@ fn a_quantum_must_be_a_time_that_makes_sense() {
 }
 
 #[test]
-fn other_options_are_checked_too() {
+fn other_options_are_checked_before_the_start() {
     refuses(&[], "--policy gang --grace 5", &["--grace", "unit"]);
     refuses(&[], "--policy gang --max-frozen 0s", &["--max-frozen"]);
     refuses(&[], "--policy tetris", &["tetris", "linux-groups", "minwait"]);
@@ -178,7 +178,7 @@ fn an_argument_that_is_not_utf_8_is_refused() {
 }
 
 #[test]
-fn more_threads_than_cpus_are_refused_by_the_policies_that_make_gangs_only() {
+fn only_gang_policies_refuse_more_threads_than_cpus() {
     let big = vec![program("big", "threads = 1000\nmisses_per_kilo_instruction = 1", "echo ran")];
     for policy in ["gang", "greedy", "minwait"] {
         let saying = [
@@ -244,7 +244,7 @@ fn no_file_in_the_output_folder_is_overwritten() {
 }
 
 #[test]
-fn an_output_folder_that_cannot_be_made_is_refused() {
+fn an_output_folder_that_cannot_be_created_is_refused() {
     let place = Place::new();
     place.write("file", "");
     place.write("jobs.toml", tell_tale(""));
@@ -254,7 +254,7 @@ fn an_output_folder_that_cannot_be_made_is_refused() {
 }
 
 #[test]
-fn an_option_that_the_policy_has_no_use_for_is_refused_and_said_who_has() {
+fn an_unsupported_option_is_refused_with_policies_that_have_it() {
     for option in
         ["--quantum 5ms", "--max-frozen 1s", "--placement spread", "--freezer signals", "--fill"]
     {
@@ -264,7 +264,7 @@ fn an_option_that_the_policy_has_no_use_for_is_refused_and_said_who_has() {
             refuses(&[], &format!("--policy {policy} {option}"), told);
         }
     }
-    // In a comparison it is for those that have.
+    // In a comparison the option applies to the policies that have it.
     let place = Place::new();
     let compare = ["compare", "--policies", "linux,greedy", "--quantum", "5ms", "--fill"];
     place.cosched(&[&compare[..], &["--runs", "1", "--", "true"]].concat()).ended().with(0);
@@ -275,14 +275,14 @@ fn an_option_that_the_policy_has_no_use_for_is_refused_and_said_who_has() {
 }
 
 #[test]
-fn an_argument_that_the_kernel_would_not_pass_on_is_refused_before_anything_starts() {
+fn an_argument_too_long_for_the_kernel_is_refused() {
     let long = "y".repeat(200_000);
     let table = format!("[[program]]\ncommand = ['true', '{long}']\n");
     refuses(&[table], "--policy linux", &["command", "200000 bytes", "pass that"]);
 }
 
 #[test]
-fn a_command_that_is_a_folder_is_said_to_be_one() {
+fn a_command_that_is_a_folder_is_refused_as_a_folder() {
     for command in ["./", "../", "/"] {
         let table = format!("[[program]]\ncommand = '{command}'\n");
         refuses(&[table], "--policy linux", &["not a regular file", "name an executable"]);
@@ -290,7 +290,7 @@ fn a_command_that_is_a_folder_is_said_to_be_one() {
 }
 
 #[test]
-fn a_freezer_without_the_right_to_it_is_refused_with_the_remedy() {
+fn a_freezer_without_permission_is_refused_with_the_remedy() {
     let place = Place::of(User::ordinary());
     for freezer in ["cgroup-v2", "cgroup-v1"] {
         let options = format!("--policy gang --freezer {freezer}");
@@ -303,7 +303,7 @@ fn a_freezer_without_the_right_to_it_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn a_workload_file_and_commands_exclude_each_other() {
+fn a_jobs_file_and_commands_exclude_each_other() {
     let place = Place::new();
     place.write("jobs.toml", tell_tale(""));
     let run = ["run", "jobs.toml", "--policy", "linux", "--prog", "touch started"];

@@ -10,13 +10,13 @@ const WORK: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
 /// Work without end.
 const SPIN: &str = "while :; do :; done";
 
-/// A gang policy with short quanta on a way of freezing: everybody is frozen again and again.
+/// A gang policy with short quanta and this freezer: every program is frozen again and again.
 fn gang(rung: Rung) -> String {
     format!("--policy gang --quantum 10ms --freezer {}", rung.0)
 }
 
 #[test]
-fn a_status_and_a_signal_are_reported_as_a_shell_does_and_make_the_run_fail() {
+fn exit_statuses_and_signals_are_reported_and_fail_the_run() {
     for rung in Rung::here() {
         let place = Place::new();
         let tables = [
@@ -38,7 +38,7 @@ fn a_status_and_a_signal_are_reported_as_a_shell_does_and_make_the_run_fail() {
 }
 
 #[test]
-fn a_program_that_becomes_another_is_still_the_same() {
+fn a_program_stays_the_same_after_exec() {
     let place = Place::new();
     let script = format!("{WORK}; exec sh -c 'echo $$ $PPID > second; {WORK}; exit 7'");
     let tables = [
@@ -51,7 +51,7 @@ fn a_program_that_becomes_another_is_still_the_same() {
 }
 
 #[test]
-fn a_daemon_does_not_hold_the_end_and_is_left_running() {
+fn a_daemon_does_not_delay_the_end_and_is_left_running() {
     for rung in Rung::here() {
         let place = Place::new();
         // Two forks and a session of its own.
@@ -97,14 +97,14 @@ fn a_background_job_of_a_script_is_part_of_the_program() {
 }
 
 #[test]
-fn a_program_that_stops_itself_is_left_alone_until_somebody_else_continues_it() {
+fn a_self_stopped_program_is_unchanged_until_continued() {
     for rung in Rung::here() {
         let place = Place::new();
         let stops = "echo $$ > pid; kill -STOP $$; echo went on";
         let tables = [
             program("stops", "threads = 1", stops),
-            // It comes later, so that no SIGSTOP of cosched's meets the program's own: the two
-            // would be indistinguishable.
+            // It comes later, so that no SIGSTOP of cosched's coincides with the program's own: the
+            // two would be indistinguishable.
             program(
                 "other",
                 &format!("{}\nstart = '1s'", everything()),
@@ -126,7 +126,7 @@ fn a_program_that_stops_itself_is_left_alone_until_somebody_else_continues_it() 
             place.has_noted("stopped-by-other") && place.path("ran").exists()
         };
         eventually("that cosched has noticed", noticed);
-        // Who waits for it wants to know now.
+        // Its parent waits for it, and has to know now.
         let said = || place.read("cosched.stderr").contains("stops was stopped by somebody else");
         eventually("that cosched has said so", said);
         marked.signal(stopped, Signal::CONT);
@@ -141,7 +141,7 @@ fn a_program_that_stops_itself_is_left_alone_until_somebody_else_continues_it() 
 }
 
 #[test]
-fn a_program_that_ignores_sigterm_is_killed_after_the_grace() {
+fn a_program_that_ignores_sigterm_is_killed_after_its_grace() {
     for rung in Rung::here() {
         let place = Place::new();
         let stubborn = format!("trap '' TERM; echo $$ > stubborn; {SPIN}");
@@ -165,7 +165,7 @@ fn a_program_that_ignores_sigterm_is_killed_after_the_grace() {
 }
 
 #[test]
-fn a_program_that_is_killed_while_it_is_frozen_counts_as_killed() {
+fn a_program_killed_while_frozen_counts_as_killed() {
     for rung in Rung::here() {
         let place = Place::new();
         let tables = [
@@ -189,20 +189,20 @@ fn a_program_that_is_killed_while_it_is_frozen_counts_as_killed() {
 }
 
 #[test]
-fn programs_that_fork_without_end_are_frozen_all_the_same() {
+fn programs_that_fork_without_end_are_frozen() {
     for rung in Rung::here() {
         let place = Place::new();
         // Children that are born while their parent is being frozen, waited for and not.
         let forks = "i=0; while [ $i -lt 1000 ]; do (:); (:) & i=$((i+1)); done; wait; echo $i";
         let tables = ["a", "b"].map(|name| program(name, "threads = 1", forks));
-        // Each wants the whole machine's turn.
+        // Each requests the whole machine for its turn.
         let tables = tables.map(|table| table.replace("threads = 1", &everything()));
         let ended = place.run(&tables, &gang(rung)).ended().with(0);
         for name in ["a", "b"] {
             assert_eq!(place.read(&format!("out/{name}.stdout")), "1000\n", "{rung:?}");
         }
         let turns = ended.result().programs.iter().map(|p| p.timeline.len()).min();
-        assert!(turns.unwrap() > 2, "nobody was frozen");
+        assert!(turns.unwrap() > 2, "no program was frozen");
         place.nothing_is_left_of(&ended);
     }
 }
@@ -224,7 +224,7 @@ fn a_frozen_program_that_forks_in_every_process_does_not_escape() {
 }
 
 #[test]
-fn a_command_that_cannot_be_executed_after_all_fails_and_the_others_run() {
+fn a_failed_exec_does_not_keep_other_programs_from_running() {
     let place = Place::new();
     place.write("broken", "#!/bin/sh\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -240,7 +240,7 @@ fn a_command_that_cannot_be_executed_after_all_fails_and_the_others_run() {
     place.nothing_is_left_of(&ended);
 }
 
-/// The keys of a program that wants all CPUs.
+/// The keys of a program that requests all CPUs.
 fn everything() -> String {
     format!("threads = {}", cosched_linux::affinity::get(0).unwrap().len())
 }

@@ -1,12 +1,12 @@
-//! The `cosched` command on the real kernel, with whatever rights the caller has.
+//! The `cosched` command on the real kernel, with the permissions of the caller.
 //!
-//! Each test has a [`Place`](support::Place) of its own: a folder with its workload, its outputs
+//! Each test has a [`Place`](support::Place) of its own: a folder with its jobs file, its outputs
 //! and its undo logs. Every process that comes from it carries a mark in its environment, so that a
-//! test can look for what is left, and end it. What a test cannot do on this machine it says in a
+//! test can find what is left, and end it. A test that cannot do its work on this machine prints a
 //! line that begins with `skipped:`.
 //!
-//! Nothing here depends on how fast the machine is: what must come true is waited for with
-//! patience, and what must never be is told from orders of events, not from times.
+//! Nothing here depends on the speed of the machine. What must come true is waited for with
+//! patience. What must never happen is detected by orders of events, not by times.
 
 #![allow(clippy::unwrap_used)]
 

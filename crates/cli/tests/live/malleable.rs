@@ -1,5 +1,5 @@
-//! Programs that let cosched choose their threads: what they are started with. What they are
-//! granted is tested on the machine alone, in `crates/linux/tests/malleable.rs`.
+//! Programs that let cosched choose their threads: what they are started with. Their thread limits
+//! are tested on the machine alone, in `crates/linux/tests/malleable.rs`.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use super::support::{Cosched, Place, User, copy_file, eventually, program, skip}
 const TELLS: &str = r#"echo "$LD_PRELOAD"; echo "$COSCHED_HOOK""#;
 
 #[test]
-fn a_malleable_program_is_started_with_the_library_and_a_door_and_another_is_not() {
+fn only_malleable_programs_get_the_library_and_a_hook_server() {
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);
         place.bring_hook();
@@ -24,7 +24,7 @@ fn a_malleable_program_is_started_with_the_library_and_a_door_and_another_is_not
 }
 
 #[test]
-fn libraries_that_the_user_has_preloaded_stay_and_every_run_has_a_door_of_its_own() {
+fn preloaded_libraries_stay_and_each_run_has_its_hook_server() {
     let place = Place::new();
     let keys = "malleable = true\nrepeat = 2\nenv = { LD_PRELOAD = 'libm.so.6' }";
     place.run(&[program("a", keys, TELLS)], "--policy linux").ended().with(0);
@@ -35,7 +35,7 @@ fn libraries_that_the_user_has_preloaded_stay_and_every_run_has_a_door_of_its_ow
 }
 
 #[test]
-fn without_the_library_nothing_is_started_and_the_remedy_is_told() {
+fn without_the_library_nothing_starts_and_the_remedy_is_shown() {
     let place = Place::new();
     let copy = place.path("cosched");
     copy_file(&place.executable, &copy);
@@ -47,7 +47,7 @@ fn without_the_library_nothing_is_started_and_the_remedy_is_told() {
     assert!(!place.path("started").exists());
 }
 
-/// Stays as long as it wants to be asked for, and says so before and after.
+/// Stays registered, and prints so before and after.
 const REGISTERED: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ int main(void) {
 "#;
 
 #[test]
-fn when_cosched_is_killed_its_programs_are_alone_and_go_on() {
+fn programs_go_on_alone_when_cosched_is_killed() {
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);
         place.bring_hook();
@@ -98,7 +98,7 @@ int main(void) {
 "#;
 
 #[test]
-fn a_program_that_began_with_few_threads_gets_more_when_the_others_have_ended() {
+fn a_program_gets_more_threads_when_the_others_have_ended() {
     if std::thread::available_parallelism().unwrap().get() != 2 {
         return skip("the counts of this test are those of two CPUs");
     }
@@ -119,7 +119,7 @@ fn a_program_that_began_with_few_threads_gets_more_when_the_others_have_ended() 
 }
 
 #[test]
-fn a_malleable_program_is_told_how_many_threads_it_may_ask_for_unless_somebody_has() {
+fn malleable_programs_get_omp_num_threads_unless_user_set_it() {
     let place = Place::new();
     place.bring_hook();
     let tells = |name, keys| program(name, keys, "echo $OMP_NUM_THREADS");

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use super::onlookers::{endless, socket};
 use super::support::{Place, eventually, skip};
 
-/// A parser of OpenMetrics that is not ours reads standard input; 3: it is not installed here.
+/// Another project's parser of OpenMetrics reads standard input; 3: it is not installed here.
 const PARSER: &str = "
 import sys
 try:
@@ -22,7 +22,7 @@ for family in parse(sys.stdin.read()):
     print(family.name, family.type, family.unit, len(family.samples))
 ";
 
-/// What is answered to a GET of a path: head and body.
+/// The answer to a GET of a path: head and body.
 fn get(mut stream: impl Read + Write, path: &str) -> (String, String) {
     write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
     let mut answer = String::new();
@@ -78,7 +78,7 @@ fn a_scraper_gets_openmetrics_whose_counters_grow() {
     assert!(!path.exists());
 }
 
-/// Where the metrics are, as cosched tells it.
+/// The address of the metrics, as cosched prints it.
 fn address(place: &Place) -> String {
     let told = || place.read("cosched.stderr");
     eventually("the address", || told().contains("/metrics\n"));
@@ -86,7 +86,7 @@ fn address(place: &Place) -> String {
 }
 
 #[test]
-fn a_port_that_the_kernel_chooses_is_told() {
+fn a_port_chosen_by_the_kernel_is_shown() {
     let place = Place::new();
     let cosched = endless(&place, "--metrics 127.0.0.1:0");
     let address = &address(&place);
@@ -99,11 +99,11 @@ fn a_port_that_the_kernel_chooses_is_told() {
 }
 
 #[test]
-fn a_crowd_that_only_holds_connections_is_in_nobodys_way() {
+fn idle_connections_do_not_block_scrapers() {
     let place = Place::new();
     let cosched = endless(&place, "--metrics 127.0.0.1:0");
     let address = &address(&place);
-    // More than there are places at both doors together.
+    // More than there are places at both sockets together.
     let crowd: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
     let mut line = String::new();
     let owner = UnixStream::connect(socket(&place, &cosched)).unwrap();
@@ -111,7 +111,7 @@ fn a_crowd_that_only_holds_connections_is_in_nobodys_way() {
     Snapshot::from_json(&line).unwrap();
     let (head, _) = get(TcpStream::connect(address).unwrap(), "/metrics");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    // None of them is kept, however long it stays. A client that was sent away finds the connection
+    // None of them is kept, however long it stays. A client that was rejected finds the connection
     // closed.
     for mut idle in crowd {
         let ended = idle.read(&mut [0]);
@@ -122,7 +122,7 @@ fn a_crowd_that_only_holds_connections_is_in_nobodys_way() {
 }
 
 #[test]
-fn metrics_that_cannot_be_served_are_refused_before_anything_starts() {
+fn metrics_that_cannot_be_served_are_refused_at_the_start() {
     let place = Place::new();
     place.write("notes", "mine");
     for (at, why) in [

@@ -1,5 +1,5 @@
-//! The socket of a run: every client that connects is told how the run stands, and no client holds
-//! the run up.
+//! The socket of a run: every client that connects gets the state of the run, and no client blocks
+//! the run.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -19,8 +19,7 @@ pub(super) fn endless(place: &Place, options: &str) -> Cosched {
     place.run(&spin, &format!("--policy gang {options}"))
 }
 
-/// Where a run can be looked at, once it has told something: then it has all that it needs for the
-/// way out, too.
+/// The socket of a run, once it has sent something: then it has all that it needs to end, too.
 pub(super) fn socket(place: &Place, cosched: &Cosched) -> PathBuf {
     let path = place.path(&format!("run/cosched/{}.sock", cosched.pid()));
     eventually("the socket of the run", || path.exists());
@@ -34,7 +33,7 @@ fn lines(stream: UnixStream) -> impl Iterator<Item = Snapshot> {
 }
 
 #[test]
-fn whoever_connects_is_told_how_the_run_stands_until_it_ends() {
+fn clients_get_the_state_of_the_run_until_it_ends() {
     let place = Place::new();
     let cosched = endless(&place, "");
     let path = socket(&place, &cosched);
@@ -54,13 +53,13 @@ fn whoever_connects_is_told_how_the_run_stands_until_it_ends() {
     assert!(next[0].switches > 0 && next[0].quantum.is_some());
     assert!(next[0].programs.iter().all(|program| program.why.is_some()));
     cosched.signal(Signal::INT);
-    // The end of the run is the end of what is told.
+    // The end of the run is the end of the stream.
     assert!(told.count() < 1000);
     place.nothing_is_left_of(&cosched.ended().with(130));
 }
 
 #[test]
-fn the_cpu_time_of_programs_is_told_while_they_run_and_never_falls() {
+fn the_reported_cpu_time_of_programs_never_falls() {
     let place = Place::new();
     let cosched = endless(&place, "");
     let path = socket(&place, &cosched);
@@ -78,7 +77,7 @@ fn the_cpu_time_of_programs_is_told_while_they_run_and_never_falls() {
 }
 
 #[test]
-fn whoever_connects_and_never_reads_is_in_nobodys_way() {
+fn clients_that_never_read_do_not_block_others() {
     let place = Place::new();
     let cosched = endless(&place, "");
     let path = socket(&place, &cosched);
@@ -93,12 +92,12 @@ fn whoever_connects_and_never_reads_is_in_nobodys_way() {
 }
 
 #[test]
-fn the_sockets_of_a_killed_run_are_removed_by_its_sentinel() {
+fn sockets_of_a_killed_run_are_removed_by_its_sentinel() {
     let place = Place::new();
     let cosched = endless(&place, "--metrics unix:metrics");
     let (path, metrics) = (socket(&place, &cosched), place.path("metrics"));
     let mut told = lines(UnixStream::connect(&path).unwrap());
-    // Then there is a sentinel.
+    // There is a sentinel by then.
     assert!(told.any(|snapshot| snapshot.programs.iter().all(|p| p.running_seconds > 0.0)));
     assert!(metrics.exists());
     cosched.kill();
@@ -108,9 +107,9 @@ fn the_sockets_of_a_killed_run_are_removed_by_its_sentinel() {
 }
 
 #[test]
-fn the_sockets_of_a_killed_run_without_a_sentinel_are_removed_by_the_next_one() {
+fn sockets_left_without_a_sentinel_are_removed_by_the_next_run() {
     let place = Place::new();
-    // What such a run leaves, made by hand: no process has this number.
+    // The leftovers of such a run, made by hand: no process has this number.
     let kept = place.path("run/cosched");
     fs::create_dir(&kept).unwrap();
     fs::set_permissions(&kept, fs::Permissions::from_mode(0o700)).unwrap();
@@ -123,7 +122,7 @@ fn the_sockets_of_a_killed_run_without_a_sentinel_are_removed_by_the_next_one() 
 }
 
 #[test]
-fn a_run_that_cannot_be_looked_at_goes_on() {
+fn a_run_without_a_socket_for_top_goes_on() {
     let place = Place::new();
     // Too long for the path of a socket.
     let folder = place.path(&"x".repeat(120));

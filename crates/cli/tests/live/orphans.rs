@@ -20,7 +20,7 @@ fn couple(place: &Place, name: &str) -> (Process, Process) {
     (find(place.marked().programs(), pids[0]), find(place.marked().named("shim"), pids[1]))
 }
 
-/// Kills the shim of a program; says which process it leaves.
+/// Kills the shim of a program. Returns the process that it leaves.
 fn bereave(place: &Place, name: &str) -> Process {
     let (main, shim) = couple(place, name);
     place.marked().signal(shim, Signal::KILL);
@@ -36,7 +36,7 @@ fn takes_a_turn(marked: &Marked, process: Process) {
 }
 
 #[test]
-fn a_program_whose_shim_is_killed_still_takes_turns_and_its_end_is_known() {
+fn a_program_with_a_killed_shim_still_takes_turns() {
     for rung in Rung::here() {
         let place = Place::new();
         let wait = "while [ ! -e finish ]; do :; done";
@@ -62,7 +62,7 @@ fn a_program_whose_shim_is_killed_still_takes_turns_and_its_end_is_known() {
 }
 
 #[test]
-fn ctrl_c_ends_programs_whose_shims_were_killed_with_all_their_processes() {
+fn ctrl_c_ends_all_processes_of_programs_with_killed_shims() {
     for rung in Rung::here() {
         let place = Place::new();
         // A job whose parent has ended is an orphan of its own.
@@ -85,7 +85,7 @@ fn ctrl_c_ends_programs_whose_shims_were_killed_with_all_their_processes() {
 }
 
 #[test]
-fn whenever_a_shim_is_killed_its_program_does_not_escape() {
+fn a_program_does_not_escape_when_its_shim_is_killed() {
     for rung in Rung::here() {
         for step in 0..8 {
             let place = Place::new();
@@ -106,9 +106,10 @@ fn whenever_a_shim_is_killed_its_program_does_not_escape() {
     }
 }
 
+/// Processes in sessions of their own are neither stopped nor bound after cosched and a shim were
+/// killed together.
 #[test]
-fn processes_in_sessions_of_their_own_are_not_left_stopped_or_bound_when_cosched_and_shims_are_killed_together()
- {
+fn killing_cosched_with_shims_leaves_no_session_frozen_or_bound() {
     for rung in Rung::here() {
         let place = Place::new();
         let stray =
@@ -147,8 +148,10 @@ fn processes_in_sessions_of_their_own_are_not_left_stopped_or_bound_when_cosched
     }
 }
 
+/// The shim is killed first. Then cosched, which has taken over the processes of the shim, is
+/// killed, too.
 #[test]
-fn what_a_killed_cosched_has_taken_over_from_a_killed_shim_is_not_left_frozen() {
+fn orphans_of_a_killed_shim_are_thawed_after_sigkill() {
     for rung in Rung::here() {
         let place = Place::new();
         // The kernel sends SIGHUP to a stopped program whose parent ends.

@@ -11,7 +11,7 @@ fn talkative() -> [String; 2] {
         .map(|name| program(name, "threads = 1", &format!("echo {name} out; echo {name} err >&2")))
 }
 
-/// Lines, in order of the alphabet: programs that run side by side write in any order.
+/// The lines in alphabetical order: programs that run together write in any order.
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
@@ -31,7 +31,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn json_is_one_document_on_standard_output_and_everything_else_goes_to_standard_error() {
+fn json_goes_to_stdout_and_everything_else_to_stderr() {
     let place = Place::new();
     place.write("jobs.toml", talkative().concat());
     let ended = place.cosched(&["run", "jobs.toml", "--policy", "gang", "--json"]).ended().with(0);
@@ -67,7 +67,7 @@ fn json_is_one_document_on_standard_output_and_everything_else_goes_to_standard_
 }
 
 #[test]
-fn the_document_that_is_printed_is_the_one_that_is_saved() {
+fn the_printed_document_is_the_saved_one() {
     let place = Place::new();
     let ended = place.run(&talkative(), "--policy gang --json").ended().with(0);
     assert_eq!(ended.stdout, place.read("out/run.json"));
@@ -106,7 +106,7 @@ fn commands_can_be_given_without_a_file() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_at_the_end_costs_the_file_and_not_the_table() {
+fn the_table_is_printed_if_a_file_cannot_be_written() {
     let place = Place::new();
     let ended = place
         .run(&[program("a", "", "mkdir out/run.json.part")], "--policy linux")
@@ -135,7 +135,7 @@ fn a_link_that_appears_in_the_output_folder_is_not_followed() {
 }
 
 #[test]
-fn what_takes_the_name_of_the_output_folder_gets_nothing() {
+fn nothing_is_written_to_a_replaced_output_folder() {
     let place = Place::new();
     let swap = "mkdir elsewhere; mv out moved; ln -s elsewhere out";
     let [first, second] =
@@ -147,7 +147,7 @@ fn what_takes_the_name_of_the_output_folder_gets_nothing() {
 }
 
 #[test]
-fn the_command_that_measures_what_is_missing_is_printed_and_works() {
+fn the_printed_command_measures_missing_solo_times() {
     let place = Place::new();
     let ended = place.cosched(&["run", "-p", "fcfs", "--out", "out", "--", "true"]).ended().with(0);
     let hint = ended.stdout.lines().last().unwrap().trim();
@@ -184,7 +184,7 @@ fn compare_runs_the_same_programs_under_each_policy() {
 }
 
 #[test]
-fn ways_take_turns_and_every_round_gives_a_sample_of_each() {
+fn each_round_gives_one_sample_of_each_variant() {
     let place = Place::new();
     let who = "echo $OMP_WAIT_POLICY $OMP_NUM_THREADS >> ../who";
     place.write("jobs.toml", program("a", "threads = 2\ncwd = 'work'", who));
@@ -193,8 +193,8 @@ fn ways_take_turns_and_every_round_gives_a_sample_of_each() {
     let options = ["--runs", "6", "--json", "--out", "all"];
     let ended = place.cosched(&[&compare[..], &options[..]].concat()).ended().with(0);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    // The warm-up, and six rounds of the program alone and in three ways, each beginning with the
-    // next one.
+    // The warm-up, and six rounds of the program alone and in three variants, each beginning with
+    // the next one.
     let three = "2\n2\npassive 2\n1\n2\npassive 2\n1\n2\n2\n1\n2\npassive 2\n";
     assert_eq!(place.read("who"), format!("2\n{}", three.repeat(2)));
     for (i, way) in document["ways"].as_array().unwrap().iter().enumerate() {
@@ -206,8 +206,10 @@ fn ways_take_turns_and_every_round_gives_a_sample_of_each() {
     assert!(ended.stderr.contains("round 6 of 6: passive (4 of 4), about"), "{}", ended.stderr);
 }
 
+/// A resumed comparison starts at the interrupted run, and its document has the form of an
+/// uninterrupted one.
 #[test]
-fn an_interrupted_comparison_goes_on_where_it_was_and_gives_the_same_kind_of_document() {
+fn an_interrupted_comparison_can_be_resumed() {
     let place = Place::new();
     // The fifth run (the first one warms up) waits until it is ended.
     let program =
@@ -243,7 +245,7 @@ fn an_interrupted_comparison_goes_on_where_it_was_and_gives_the_same_kind_of_doc
 }
 
 #[test]
-fn below_the_table_stands_which_program_failed_how_and_where_it_tells_why() {
+fn failed_programs_of_a_comparison_are_below_the_table() {
     let place = Place::new();
     place.write("jobs.toml", program("a", "", "echo out of paper >&2; exit 3"));
     let compare = ["compare", "jobs.toml", "--policies", "linux", "--runs", "2"];
@@ -262,7 +264,7 @@ fn sorted_keys(document: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn split_gives_every_program_cpus_of_its_own_from_its_start_on() {
+fn split_gives_every_program_its_own_cpus_from_its_start() {
     let place = Place::new();
     let tell = "grep Cpus_allowed_list: /proc/self/status; echo threads $OMP_NUM_THREADS";
     place.write("jobs.toml", ["a", "b"].map(|name| program(name, "threads = 2", tell)).concat());
@@ -285,7 +287,7 @@ fn split_gives_every_program_cpus_of_its_own_from_its_start_on() {
 }
 
 #[test]
-fn it_is_told_where_programs_that_failed_have_said_why() {
+fn the_place_of_a_failed_programs_messages_is_named() {
     let place = Place::new();
     let tables = [
         program("a", "", "echo why >&2; exit 3"),

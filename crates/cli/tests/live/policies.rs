@@ -1,5 +1,5 @@
-//! Every policy on every way of freezing: programs run to their ends, one gang at a time, and are
-//! left as found.
+//! Every policy with every freezer: programs run to their ends, one gang at a time, and get their
+//! original settings back.
 
 use cosched_core::result::{ProgramResult, RunResult, TimelineEntry};
 use cosched_core::{Exit, Refusal};
@@ -25,10 +25,10 @@ const POLICIES: [&str; 11] = [
 /// A made-up table of slowdowns: no events are counted here.
 const SLOWDOWNS: &str =
     "machine = 'made up'\ngigabytes_per_second = [5.0]\npairs = [[2.0]]\ntriples = [[[3.0]]]\n";
-/// What a time may be off because it is rounded to microseconds.
+/// The error of a time that is rounded to microseconds.
 const ROUNDING: f64 = 3e-6;
 
-/// Three programs that want one CPU, the whole machine, and one CPU.
+/// Three programs that request one CPU, the whole machine, and one CPU.
 fn three(cpus: usize) -> Vec<String> {
     let keys = |threads: usize| {
         format!(
@@ -185,7 +185,7 @@ fn a_frozen_program_does_not_run_and_gangs_do_not_overlap() {
 }
 
 #[test]
-fn without_a_policy_that_freezes_programs_do_run_side_by_side() {
+fn without_a_policy_that_freezes_programs_run_together() {
     if cpus() < 2 {
         return skip("one CPU: nothing runs side by side");
     }
@@ -199,7 +199,7 @@ fn without_a_policy_that_freezes_programs_do_run_side_by_side() {
 }
 
 #[test]
-fn one_after_another_means_that_nobody_runs_before_the_last_one_has_ended() {
+fn under_fcfs_each_program_starts_after_the_previous_one() {
     let place = Place::new();
     let tables = ["a", "b", "c"].map(|name| program(name, "threads = 1", STAMPS));
     let result = place.run(&tables, "--policy fcfs").ended().with(0).result();
@@ -210,7 +210,7 @@ fn one_after_another_means_that_nobody_runs_before_the_last_one_has_ended() {
 }
 
 #[test]
-fn programs_that_share_a_quantum_have_cpus_of_their_own() {
+fn programs_that_share_a_quantum_have_separate_cpus() {
     if cpus() < 2 {
         return skip("one CPU: no two programs fit into a quantum");
     }
@@ -227,7 +227,7 @@ fn programs_that_share_a_quantum_have_cpus_of_their_own() {
 }
 
 #[test]
-fn a_cpuset_binds_like_masks_do_and_is_gone_afterwards() {
+fn a_cpuset_binds_like_masks_and_is_removed() {
     let trees = Hierarchies::find(&Proc::default()).unwrap();
     let usable = |tree: &Hierarchy| tree.own.is_writable_by_me().is_ok();
     if cpus() < 2 || !trees.v1("cpuset").is_some_and(usable) {
@@ -250,7 +250,7 @@ fn a_cpuset_binds_like_masks_do_and_is_gone_afterwards() {
 }
 
 #[test]
-fn what_a_program_leaves_running_has_the_cpus_that_it_would_have_had() {
+fn what_a_program_leaves_running_gets_its_cpus_back() {
     for rung in Rung::here() {
         let place = Place::new();
         // Each is bound to one CPU; the first ends long before the other, the second with the run.
@@ -275,14 +275,14 @@ fn what_a_program_leaves_running_has_the_cpus_that_it_would_have_had() {
 }
 
 #[test]
-fn nobody_is_frozen_for_a_whole_long_quantum() {
+fn no_program_is_frozen_for_a_whole_long_quantum() {
     let place = Place::new();
     let keys = format!("threads = {}", cpus());
     let work = "i=0; while [ $i -lt 10 ]; do sleep 0.1; i=$((i+1)); done";
     let tables = ["a", "b"].map(|name| program(name, &keys, work));
     let options = "--policy gang --quantum 60s --max-frozen 200ms";
     let result = place.run(&tables, options).ended().with(0).result();
-    // Either would have ended first if quanta were as long as asked.
+    // Either would have ended first if quanta were as long as requested.
     for (one, other) in [(0, 1), (1, 0)] {
         let [one, other] = [&result.programs[one], &result.programs[other]];
         assert!(one.started_seconds.unwrap() < other.turnaround_seconds.unwrap());
@@ -304,14 +304,14 @@ fn a_repeated_program_runs_again_until_all_have_run_once() {
     assert!(completions(0) > 1);
     assert_eq!((completions(1), completions(2)), (3, 1));
     assert_eq!(place.read("out/thrice.stdout"), "again\n".repeat(3));
-    // The run in which it was ended for everybody's sake may have said its word.
+    // The run in which it was ended, because all had run once, may have printed its word.
     let said = place.read("out/short.stdout").lines().count();
     assert!(said >= completions(0) && said <= completions(0) + 1, "{said}");
     place.nothing_is_left_of(&ended);
 }
 
 #[test]
-fn a_program_that_starts_late_is_not_started_before() {
+fn a_late_program_does_not_start_early() {
     let place = Place::new();
     let tables = [
         program("late", "threads = 1\nstart = '300ms'", ":"),

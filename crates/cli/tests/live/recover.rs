@@ -1,4 +1,4 @@
-//! `cosched recover`: what is left if cosched and its sentinel are killed, and how it is put back.
+//! `cosched recover`: what is left if cosched and its sentinel are killed, and how it is undone.
 
 use std::fs;
 
@@ -9,14 +9,14 @@ use super::kills::{all_started, firsts, start, wrongs};
 use super::support::{Place, Rung, eventually};
 
 #[test]
-fn what_a_killed_cosched_and_its_killed_sentinel_leave_is_recovered_by_hand() {
+fn recover_restores_after_cosched_and_sentinel_are_killed() {
     for rung in Rung::here() {
         recovered(rung, false);
     }
 }
 
 #[test]
-fn it_is_recovered_when_the_log_was_removed_before() {
+fn programs_are_recovered_when_the_log_was_removed() {
     for rung in Rung::here() {
         recovered(rung, true);
     }
@@ -57,7 +57,7 @@ fn recovered(rung: Rung, log_is_removed: bool) {
 }
 
 #[test]
-fn the_log_of_a_cosched_that_lives_is_not_touched_by_recover() {
+fn recover_does_not_touch_the_log_of_a_live_cosched() {
     let place = Place::new();
     let cosched = start(&place, Rung("signals"));
     all_started(&place);

@@ -17,7 +17,7 @@ fn everything() -> String {
 }
 
 #[test]
-fn without_any_right_every_policy_works_by_signals() {
+fn without_privileges_every_policy_works_by_signals() {
     for policy in ["linux", "fcfs", "gang", "greedy", "cgreedy", "minwait"] {
         let place = Place::of(User::ordinary());
         let tables = ["a", "b"].map(|name| program(name, &everything(), STAMPS));
@@ -41,7 +41,7 @@ fn without_any_right_every_policy_works_by_signals() {
 }
 
 #[test]
-fn without_any_right_the_best_way_of_freezing_is_signals() {
+fn without_privileges_the_freezer_is_signals() {
     if matches!(User::ordinary(), User::Caller) {
         return skip("the caller may have been given a cgroup");
     }
@@ -53,7 +53,7 @@ fn without_any_right_the_best_way_of_freezing_is_signals() {
 }
 
 #[test]
-fn without_any_right_a_killed_cosched_leaves_programs_as_they_were() {
+fn without_privileges_programs_are_restored_after_sigkill() {
     let place = Place::of(User::ordinary());
     let script = |name: &str| format!("echo $$ > {name}; while :; do :; done");
     let tables = ["a", "b"].map(|name| program(name, "threads = 1", &script(name)));
@@ -109,7 +109,7 @@ fn in_a_container_programs_take_turns_too() {
 }
 
 #[test]
-fn a_proc_that_numbers_processes_differently_is_refused() {
+fn a_proc_with_other_process_numbers_is_refused() {
     if !can_be_contained() {
         return skip("this user may not make PID namespaces");
     }
@@ -119,7 +119,7 @@ fn a_proc_that_numbers_processes_differently_is_refused() {
     assert!(!place.path("started").exists());
 }
 
-/// A cgroup that was given to a user, as systemd does with `Delegate=yes`; removed when dropped.
+/// A cgroup that is delegated to a user, as systemd does with `Delegate=yes`; removed when dropped.
 struct Delegated(Dir);
 
 impl Delegated {
@@ -141,7 +141,7 @@ impl Delegated {
         Some(Delegated(dir))
     }
 
-    /// Starts cosched in it, by a shell that joins it before it gives up its rights.
+    /// Starts cosched in it, by a shell that joins it before it gives up its permissions.
     fn cosched(&self, place: &Place, arguments: &[&str]) -> Cosched {
         let inside = place.user.command(&place.executable);
         let mut command = Command::new("sh");
@@ -187,7 +187,7 @@ fn a_delegated_cgroup_is_used_for_freezing_and_left_empty() {
 }
 
 #[test]
-fn a_cosched_killed_in_a_delegated_cgroup_leaves_nothing_frozen_and_no_cgroup() {
+fn a_delegated_cgroup_is_cleaned_up_after_sigkill() {
     let user = User::ordinary();
     let Some(delegated) = Delegated::to(&user) else { return };
     let place = Place::of(user);

@@ -1,5 +1,5 @@
-//! `shuffling` on the real kernel: threads are bound to groups of CPUs, one by one, and are as they
-//! were found afterwards.
+//! `shuffling` on the real kernel: threads are bound to groups of CPUs, one by one, and get their
+//! original masks back.
 
 use cosched_core::CpuSet;
 use cosched_linux::affinity;
@@ -8,14 +8,14 @@ use rustix::process::Signal;
 
 use super::support::{Cosched, Locker, Place, eventually, skip};
 
-/// What the test may use, and two CPUs of it, each a group.
+/// The CPUs that the test may use, and two of them, each a group.
 struct Groups {
     found: CpuSet,
     each: [CpuSet; 2],
 }
 
 impl Groups {
-    /// `None`, with the reason said, where there are not two CPUs.
+    /// `None`, with a message, where there are not two CPUs.
     fn here() -> Option<Groups> {
         let found = affinity::get(0).unwrap();
         let one = |n| found.iter().skip(n).take(1).collect::<CpuSet>();
@@ -61,7 +61,7 @@ fn masks(locker: &Locker) -> Vec<CpuSet> {
 }
 
 #[test]
-fn threads_are_bound_to_groups_and_ctrl_c_puts_each_back() {
+fn threads_are_bound_to_groups_and_ctrl_c_restores_each() {
     let Some(groups) = Groups::here() else { return };
     let place = Place::new();
     let locker = Locker::start(&place);
@@ -79,7 +79,7 @@ fn threads_are_bound_to_groups_and_ctrl_c_puts_each_back() {
 }
 
 #[test]
-fn the_guard_tries_groups_against_the_masks_as_they_were() {
+fn the_guard_compares_groups_with_the_original_masks() {
     let Some(groups) = Groups::here() else { return };
     let place = Place::new();
     let locker = Locker::start(&place);
@@ -96,7 +96,7 @@ fn the_guard_tries_groups_against_the_masks_as_they_were() {
 }
 
 #[test]
-fn detach_puts_each_thread_back_and_says_so() {
+fn detach_restores_each_thread_and_says_so() {
     let Some(groups) = Groups::here() else { return };
     let place = Place::new();
     let locker = Locker::start(&place);
@@ -116,7 +116,7 @@ fn detach_puts_each_thread_back_and_says_so() {
 }
 
 #[test]
-fn whoever_kills_cosched_finds_every_thread_as_it_was() {
+fn every_thread_is_restored_after_sigkill() {
     let Some(groups) = Groups::here() else { return };
     let place = Place::new();
     let locker = Locker::start(&place);
@@ -132,7 +132,7 @@ fn whoever_kills_cosched_finds_every_thread_as_it_was() {
 }
 
 #[test]
-fn a_thread_that_somebody_has_bound_is_left_alone() {
+fn a_thread_bound_by_others_is_left_alone() {
     let Some(groups) = Groups::here() else { return };
     let place = Place::new();
     let locker = Locker::start(&place);
@@ -148,7 +148,7 @@ fn a_thread_that_somebody_has_bound_is_left_alone() {
 }
 
 #[test]
-fn groups_that_cannot_be_had_are_refused_before_anything_starts() {
+fn impossible_groups_are_refused_before_anything_starts() {
     let Some(groups) = Groups::here() else { return };
     let place = Place::new();
     let words = groups.words();

@@ -1,5 +1,5 @@
-//! `cosched stat` of a program that it starts: the program is as it would be without, and cosched
-//! ends as it does.
+//! `cosched stat` of a program that it starts: the program runs as without it, and cosched ends
+//! with its status.
 
 use std::os::unix::process::CommandExt;
 
@@ -7,11 +7,11 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::support::{Cosched, Place, eventually};
 
-/// The process that started the tests may have had Ctrl-C ignored.
+/// The process that started the tests may ignore Ctrl-C.
 const ENDLESS: &str = "grep SigBlk /proc/self/status > blocked; echo > ready; exec env --default-signal=INT sleep 1000";
 
 #[test]
-fn its_status_is_that_of_the_program_and_of_a_signal_128_more() {
+fn stat_exits_as_its_program_or_with_128_plus_the_signal() {
     let place = Place::new();
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 128 + 9)] {
         place.cosched(&["stat", "--sampled", "--", "sh", "-c", script]).ended().with(code);
@@ -19,15 +19,15 @@ fn its_status_is_that_of_the_program_and_of_a_signal_128_more() {
 }
 
 #[test]
-fn what_it_starts_blocks_no_signal_and_ends_by_ctrl_c() {
+fn a_program_under_stat_blocks_no_signal_and_ends_by_ctrl_c() {
     let place = Place::new();
     let mut command = place.user.command(&place.executable);
-    // What the terminal sends reaches the whole group.
+    // The terminal sends signals to the whole group.
     command.args(["stat", "--", "sh", "-c", ENDLESS]).process_group(0);
     let cosched = Cosched::start(command, &place);
     eventually("the program", || place.path("ready").exists());
     assert_eq!(place.read("blocked"), "SigBlk:\t0000000000000000\n");
-    // Not yet the shell, which may have it ignored.
+    // Not the shell any more, which may ignore the signal.
     eventually("the sleep", || !place.marked().named("sleep").is_empty());
     kill_process_group(Pid::from_raw(cosched.pid()).unwrap(), Signal::INT).unwrap();
     cosched.ended().with(130);
@@ -35,7 +35,7 @@ fn what_it_starts_blocks_no_signal_and_ends_by_ctrl_c() {
 }
 
 #[test]
-fn sigterm_is_passed_on_to_what_it_starts() {
+fn stat_passes_sigterm_on_to_its_program() {
     let place = Place::new();
     let cosched = place.cosched(&["stat", "--", "sh", "-c", ENDLESS]);
     eventually("the program", || place.path("ready").exists());
@@ -45,7 +45,7 @@ fn sigterm_is_passed_on_to_what_it_starts() {
 }
 
 #[test]
-fn what_is_wrong_with_the_request_is_all_that_is_said() {
+fn a_wrong_request_prints_one_error_only() {
     let place = Place::new();
     let own = std::process::id().to_string();
     let wrong: [(&[&str], &str); 3] = [

@@ -49,7 +49,7 @@ fn two_in_turns(place: &Place, freezer: &str) -> Cosched {
 }
 
 #[test]
-fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
+fn programs_that_run_while_cosched_is_stopped_are_accounted() {
     while_held_up_programs_run(|cosched, stopped| {
         cosched.signal(Signal::STOP);
         std::thread::sleep(stopped);
@@ -58,7 +58,7 @@ fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
 }
 
 #[test]
-fn whoever_runs_while_somebody_freezes_cosched_is_told_to_have_run() {
+fn programs_that_run_while_cosched_is_frozen_are_accounted() {
     let Some((own, dir)) = freezable_group() else { return };
     let switch = FreezeSwitch::open(&dir).unwrap();
     while_held_up_programs_run(|cosched, stopped| {
@@ -71,7 +71,8 @@ fn whoever_runs_while_somebody_freezes_cosched_is_told_to_have_run() {
     eventually("an empty cgroup", || dir.remove().is_ok());
 }
 
-/// The cgroup of this test, and a new one that can be frozen; `None`, and says so, where there is none.
+/// The cgroup of this test, and a new one that can be frozen; `None`, with a message, where there
+/// is none.
 fn freezable_group() -> Option<(Dir, Dir)> {
     let trees = Hierarchies::find(&Proc::default()).unwrap();
     let Some(tree) = trees.v1("freezer").or(trees.v2()) else {
@@ -87,8 +88,7 @@ fn freezable_group() -> Option<(Dir, Dir)> {
     }
 }
 
-/// Holds up cosched for some time, on every way of freezing; no program is frozen for long
-/// meanwhile.
+/// Holds up cosched for some time, with every freezer; no program is frozen for long meanwhile.
 fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
     let stopped = Duration::from_secs(3);
     for rung in Rung::here() {
@@ -108,7 +108,7 @@ fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
 }
 
 #[test]
-fn whoever_ends_while_cosched_is_stopped_is_told_to_have_ended_then() {
+fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
     for rung in Rung::here() {
         let place = Place::new();
         let began = Instant::now();
@@ -129,7 +129,7 @@ fn whoever_ends_while_cosched_is_stopped_is_told_to_have_ended_then() {
         let at = told.expect("the stop is told").at_seconds.to_string();
         let moment = place.cosched(&["explain", "out", "--at", &at]).ended().with(0).stdout;
         assert!(!moment.contains("about to be frozen"), "{}: {moment}", rung.0);
-        // It may have been stopped in the middle of a switch: then the program that runs is in turn.
+        // It may have been stopped in the middle of a switch: then the running program is in turn.
         let reasons = ["cosched itself was stopped", "its gang has the quantum"];
         let is_told = reasons.iter().any(|reason| moment.contains(reason));
         assert!(is_told, "{}: {moment}", rung.0);
@@ -138,7 +138,7 @@ fn whoever_ends_while_cosched_is_stopped_is_told_to_have_ended_then() {
 }
 
 #[test]
-fn whoever_runs_while_cosched_is_traced_is_told_to_have_run() {
+fn programs_that_run_while_cosched_is_traced_are_accounted() {
     let attach = "import ctypes, sys; c = ctypes.CDLL(None); \
         assert c.ptrace(16, int(sys.argv[1]), None, None) == 0; sys.stdin.read()";
     if !rustix::process::geteuid().is_root() {
@@ -159,7 +159,7 @@ fn whoever_runs_while_cosched_is_traced_is_told_to_have_run() {
 }
 
 #[test]
-fn a_frozen_sentinel_is_replaced_and_undoes_nothing_when_it_is_thawed() {
+fn a_replaced_frozen_sentinel_undoes_nothing_when_thawed() {
     let Some((_, dir)) = freezable_group() else { return };
     let switch = FreezeSwitch::open(&dir).unwrap();
     let place = Place::new();
@@ -182,8 +182,8 @@ fn a_frozen_sentinel_is_replaced_and_undoes_nothing_when_it_is_thawed() {
     eventually("an empty cgroup", || dir.remove().is_ok());
 }
 
-/// A run in which cosched has something to say: a program leaves a process behind. Its standard
-/// error is what this command line, which has cosched's own behind it, makes of it.
+/// A run in which cosched prints a message: a program leaves a process behind. `before` is a
+/// command line in front of cosched's own, which determines its standard error.
 fn says_something(place: &Place, before: &[&str]) -> Cosched {
     let last = "setsid sleep 1000 & sleep 0.1";
     let turns = "i=0; while [ $i -lt 20 ]; do sleep 0.01; i=$((i+1)); done";
@@ -197,7 +197,7 @@ fn says_something(place: &Place, before: &[&str]) -> Cosched {
 }
 
 #[test]
-fn programs_take_their_turns_while_nobody_reads_what_cosched_says() {
+fn programs_take_turns_while_coscheds_output_is_not_read() {
     let place = Place::new();
     let path = place.path("pipe");
     mknodat(CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
@@ -215,7 +215,7 @@ fn programs_take_their_turns_while_nobody_reads_what_cosched_says() {
     assert_eq!(full.kind(), ErrorKind::WouldBlock);
     let mut cosched = says_something(&place, &["sh", "-c", "exec \"$@\" 2>pipe", "sh"]);
     eventually("the result", || place.path("out/run.json").exists());
-    // What it says last, it may wait to say.
+    // It may wait with its last message.
     eventually("its end", || {
         let _ = std::io::Read::read(&mut pipe, &mut [0; 4096]);
         cosched.has_ended()
@@ -225,7 +225,7 @@ fn programs_take_their_turns_while_nobody_reads_what_cosched_says() {
 }
 
 #[test]
-fn programs_take_their_turns_while_the_terminal_is_paused() {
+fn programs_take_turns_while_the_terminal_is_paused() {
     let place = Place::new();
     let paused = "import os, pty, subprocess, sys, termios, threading\n\
         shown, terminal = pty.openpty()\n\

@@ -27,7 +27,7 @@ fn output(place: &Place, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn one_look_is_text_or_json() {
+fn one_snapshot_is_text_or_json() {
     let place = Place::new();
     let cosched = endless(&place, "");
     socket(&place, &cosched);
@@ -52,7 +52,7 @@ fn one_look_is_text_or_json() {
 }
 
 #[test]
-fn without_a_run_or_a_terminal_the_remedy_is_said() {
+fn without_a_run_or_a_terminal_the_remedy_is_shown() {
     let place = Place::new();
     let said = |arguments: &[&str]| {
         let output = output(&place, arguments);
@@ -69,7 +69,7 @@ fn without_a_run_or_a_terminal_the_remedy_is_said() {
 }
 
 #[test]
-fn root_may_watch_the_runs_of_others_and_has_to_name_them() {
+fn root_can_watch_runs_of_other_users_by_name() {
     if !rustix::process::geteuid().is_root() {
         return skip("only root may watch the runs of others");
     }
@@ -148,7 +148,7 @@ impl Terminal {
         (status.unwrap().code(), self.shown)
     }
 
-    /// Leaves, and finds the terminal as it was.
+    /// Leaves, and checks that the terminal is restored.
     fn leave(mut self) {
         self.press("q");
         let (code, shown) = self.ended();
@@ -162,11 +162,11 @@ fn resize(master: &OwnedFd, rows: u16, columns: u16) {
     tcsetwinsize(master, size).unwrap();
 }
 
-/// What puts a terminal back: the cursor, and the screen as it was.
+/// What restores a terminal: the cursor, and the screen.
 const AS_FOUND: [&str; 2] = ["\x1b[?25h", "\x1b[?1049l"];
 
 #[test]
-fn in_a_terminal_it_follows_the_run_the_keys_and_the_size() {
+fn top_follows_the_run_the_keys_and_the_terminal_size() {
     let place = Place::new();
     let cosched = endless(&place, "");
     socket(&place, &cosched);
@@ -186,7 +186,7 @@ fn in_a_terminal_it_follows_the_run_the_keys_and_the_size() {
 }
 
 #[test]
-fn it_works_without_colour_and_says_when_the_run_ends() {
+fn top_works_without_colour_and_says_when_the_run_ends() {
     let place = Place::new();
     let cosched = endless(&place, "");
     socket(&place, &cosched);
@@ -204,7 +204,7 @@ fn it_works_without_colour_and_says_when_the_run_ends() {
 }
 
 #[test]
-fn a_top_that_is_told_to_end_puts_the_terminal_back_and_ends_with_the_code_of_the_signal() {
+fn a_signal_restores_the_terminal_and_sets_the_exit_code() {
     let place = Place::new();
     let cosched = endless(&place, "");
     socket(&place, &cosched);
@@ -227,7 +227,7 @@ fn a_top_that_is_told_to_end_puts_the_terminal_back_and_ends_with_the_code_of_th
 }
 
 #[test]
-fn a_top_that_is_stopped_puts_the_terminal_back_and_takes_it_again_when_it_goes_on() {
+fn a_stopped_top_restores_the_terminal_until_continued() {
     let place = Place::new();
     let cosched = endless(&place, "");
     socket(&place, &cosched);
@@ -241,7 +241,7 @@ fn a_top_that_is_stopped_puts_the_terminal_back_and_takes_it_again_when_it_goes_
     let lines = |terminal: &Terminal| {
         tcgetattr(&terminal.master).unwrap().local_modes.contains(LocalModes::ICANON)
     };
-    // By a signal, and by the key that a terminal in raw mode makes no signal of.
+    // By a signal, and by the key, for which a terminal in raw mode makes no signal.
     for by_key in [false, true] {
         match by_key {
             true => terminal.press("\x1a"),

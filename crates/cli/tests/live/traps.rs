@@ -1,25 +1,25 @@
-//! Programs that are hard to schedule from outside: on every way of freezing they come to their
-//! ends, as they would alone, and whatever cosched cannot do with them it says.
+//! Programs that are hard to schedule from outside: with every freezer they come to their ends, as
+//! they would alone. cosched reports what it cannot do with them.
 
 use cosched_core::Refusal;
 use cosched_core::result::RunResult;
 
 use super::support::{Place, Rung, program, skip};
 
-/// Beside each trap: it takes the CPUs often, so that the trap is frozen often.
+/// The co-runner of each trap: it takes the CPUs often, so that the trap is frozen often.
 const OTHER: &str = "i=0; while [ ! -e stop ] && [ $i -lt 400000 ]; do i=$((i+1)); done";
 
 fn everything() -> usize {
     cosched_linux::affinity::get(0).unwrap().len()
 }
 
-/// Runs a trap in gangs beside another program. It succeeds, and nothing is left of it.
+/// Runs a trap in gangs with another program. It succeeds, and nothing is left of it.
 fn trapped(rung: Rung, arguments: &str) -> (Place, RunResult) {
     let other = program("other", &format!("threads = {}", everything()), OTHER);
     trapped_beside(&[other], everything(), "gang", rung, arguments)
 }
 
-/// The same with so many threads, beside others, under a policy with its options.
+/// Runs the trap with so many threads, with co-runners, under a policy with its options.
 fn trapped_beside(
     others: &[String],
     threads: usize,
@@ -62,7 +62,7 @@ fn refusals(result: &RunResult) -> Vec<Refusal> {
 }
 
 #[test]
-fn calls_that_wait_go_on_by_themselves_after_a_freeze() {
+fn waiting_calls_continue_after_a_freeze() {
     for rung in Rung::here() {
         let (place, result) = trapped(rung, "calls");
         assert_eq!(place.read("out/trap.stdout"), ".".repeat(40), "{rung:?}");
@@ -70,9 +70,9 @@ fn calls_that_wait_go_on_by_themselves_after_a_freeze() {
     }
 }
 
-/// The table in docs/safety.md.
+/// The table is in docs/safety.md.
 #[test]
-fn calls_that_return_early_after_a_freeze_are_those_that_are_documented() {
+fn calls_that_return_early_after_a_freeze_are_documented() {
     for rung in Rung::here() {
         let (place, result) = trapped(rung, "waits");
         let wakes = rung.0 != "cgroup-v1";
@@ -97,11 +97,11 @@ fn calls_that_return_early_after_a_freeze_are_those_that_are_documented() {
 }
 
 #[test]
-fn a_program_in_uninterruptible_sleep_is_frozen_or_given_up_and_ends() {
+fn a_program_in_uninterruptible_sleep_still_takes_turns() {
     for rung in Rung::here() {
         let (_, result) = trapped(rung, "vfork");
-        // Who sleeps uninterruptibly does not run: it may count as frozen, or its freeze may come
-        // late.
+        // A thread in uninterruptible sleep does not run: it may count as frozen, or its freeze may
+        // come late.
         assert!(refusals(&result).iter().all(|why| late(*why)), "{rung:?} {result:?}");
         assert!(turns(&result) > 1, "{rung:?}");
     }
@@ -112,7 +112,7 @@ fn late(why: Refusal) -> bool {
 }
 
 #[test]
-fn a_program_that_binds_itself_stays_where_it_wants_to_be() {
+fn a_program_that_binds_itself_keeps_its_mask() {
     let pin = pin();
     for rung in Rung::here() {
         let (place, result) = trapped(rung, &pin);
@@ -124,7 +124,7 @@ fn a_program_that_binds_itself_stays_where_it_wants_to_be() {
 /// One thread each, one program more than CPUs: the program that waited longest chooses first, so
 /// CPUs change hands.
 #[test]
-fn a_program_that_binds_itself_is_not_moved_to_where_its_turn_would_be() {
+fn a_program_that_binds_itself_is_not_moved_for_its_turn() {
     let cpus = everything();
     if cpus < 2 {
         return skip("with one CPU there is nowhere else");
@@ -134,8 +134,8 @@ fn a_program_that_binds_itself_is_not_moved_to_where_its_turn_would_be() {
         (0..cpus).map(|n| program(&format!("other{n}"), "threads = 1", OTHER)).collect();
     let policy = "minwait --pinning affinity";
     for rung in Rung::here() {
-        // Who waited how long decides who is to be where: now and then, it is where the program is
-        // already.
+        // The waiting times decide which program gets which CPUs: now and then, they are those that
+        // the program has already.
         let was_to_be_elsewhere = || {
             let (place, result) = trapped_beside(&others, 1, policy, rung, &pin);
             assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{rung:?}");
@@ -155,7 +155,7 @@ fn a_program_with_thousands_of_threads_takes_turns() {
 }
 
 #[test]
-fn threads_that_are_born_while_their_program_is_being_frozen_are_frozen_too() {
+fn threads_that_are_born_during_a_freeze_are_frozen_too() {
     for rung in Rung::here() {
         let (place, result) = trapped(rung, "births 4000");
         assert_eq!(place.read("out/trap.stdout"), "4\n", "{rung:?}");
@@ -166,13 +166,13 @@ fn threads_that_are_born_while_their_program_is_being_frozen_are_frozen_too() {
 }
 
 #[test]
-fn a_traced_program_comes_to_its_end_and_its_tracer_sees_how() {
+fn a_traced_program_ends_and_its_tracer_sees_how() {
     for rung in Rung::here() {
         let (place, result) = trapped(rung, "trace");
         assert_eq!(place.read("out/trap.stdout"), "traced 7\n", "{rung:?}");
         let refusals = refusals(&result);
         assert!(refusals.iter().all(|why| late(*why) || *why == Refusal::Traced), "{refusals:?}");
-        // It is not frozen once that is seen.
+        // It is not frozen once its tracing is seen.
         assert!(refusals.contains(&Refusal::Traced), "{rung:?} {refusals:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Programs of different weights under `faithful`: nice values, where they can be taken back.
+//! Programs of different weights under `faithful`: nice values, where they can be undone.
 
 use cosched_core::result::DeviationResult;
 use cosched_core::{Aspect, Refusal};
@@ -6,13 +6,14 @@ use cosched_linux::sched_attr;
 
 use super::support::{Place, User, eventually, program};
 
-/// A program that tells its process, and waits for a file.
+/// A program that writes its process number, and waits for a file.
 fn waits(name: &str, keys: &str) -> String {
     program(name, keys, &format!("echo $$ > {name}.pid; while [ ! -e go ]; do sleep 0.01; done"))
 }
 
+/// Without the permission to lower the nice value again, cosched does not raise it, and says so.
 #[test]
-fn a_lighter_program_is_nicer_where_that_can_be_taken_back_and_else_that_is_told() {
+fn a_lighter_program_gets_a_higher_nice_value_if_undoable() {
     for user in [User::Caller, User::ordinary()] {
         let may = matches!(user, User::Caller) && rustix::process::geteuid().is_root();
         let place = Place::of(user);

@@ -46,7 +46,7 @@ fn told(output: &Output) -> String {
 }
 
 #[test]
-fn a_folder_of_ways_becomes_a_page_and_plots() {
+fn a_folder_of_variants_becomes_a_page_and_plots() {
     let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
     let nowhere = cosched(folder.path(), &["report", "d", "-o", "new/page.html"]);
     assert_eq!(nowhere.status.code(), Some(2), "a slip of the finger makes no folder");
@@ -65,7 +65,7 @@ fn a_folder_of_ways_becomes_a_page_and_plots() {
 }
 
 #[test]
-fn rounds_in_which_a_way_is_missing_do_not_count() {
+fn rounds_without_all_variants_do_not_count() {
     let folder = runs(&[("gang", "d/round-001/gang"), ("linux", "d/round-001/linux")]);
     for (round, way) in [("002", "gang"), ("002", "linux"), ("003", "gang")] {
         let place = |round: &str| folder.path().join(format!("d/round-{round}/{way}"));
@@ -80,7 +80,7 @@ fn rounds_in_which_a_way_is_missing_do_not_count() {
 }
 
 #[test]
-fn the_ways_of_a_comparison_stand_in_its_own_order() {
+fn variants_keep_the_order_of_the_comparison() {
     let folder = runs(&[]);
     let compared =
         ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "2", "--out", "d"];
@@ -93,7 +93,7 @@ fn the_ways_of_a_comparison_stand_in_its_own_order() {
         ways.map(|way| way["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(), ["minwait", "fcfs", "gang"]);
-    // Simulations have no date, so that nothing else tells the order.
+    // Simulations have no date, so nothing else determines the order.
     fs::remove_file(folder.path().join("d/compare-plan.json")).unwrap();
     assert_eq!(names(), ["fcfs", "gang", "minwait"]);
     for command in [["explain", "d", "--json"], ["sim", "--from", "d"]] {
@@ -125,7 +125,7 @@ fn an_earlier_report_is_replaced_and_nothing_else() {
 }
 
 #[test]
-fn an_earlier_plot_is_replaced_and_no_drawing_of_somebody_else() {
+fn an_earlier_plot_is_replaced_and_no_foreign_drawing() {
     let folder = runs(&[("gang", "d")]);
     let report = || cosched(folder.path(), &["report", "d", "--svg", "plots"]);
     assert_eq!(report().status.code(), Some(0));
@@ -139,7 +139,7 @@ fn an_earlier_plot_is_replaced_and_no_drawing_of_somebody_else() {
                     place with --svg";
     assert!(told(&refused).contains(expected), "{}", told(&refused));
     assert_eq!(fs::read_to_string(&place).unwrap(), drawing);
-    // No other plot is written then, either, and none where the page cannot be.
+    // No other plot is written then, either, and none where the page cannot be written.
     let both = |svg, page| cosched(folder.path(), &["report", "d", "--svg", svg, "-o", page]);
     for output in [both("plots", "page.html"), both("new", "jobs.toml")] {
         assert_eq!(output.status.code(), Some(2), "{}", told(&output));
@@ -150,7 +150,7 @@ fn an_earlier_plot_is_replaced_and_no_drawing_of_somebody_else() {
     assert!(!place.exists(), "it comes before the one that was refused");
 }
 
-/// Changes what a result says.
+/// Changes the content of a result.
 fn change(run: &Path, change: impl Fn(&mut Value)) {
     let mut value = serde_json::from_str(&fs::read_to_string(run).unwrap()).unwrap();
     change(&mut value);
@@ -188,7 +188,7 @@ fn interrupted_runs_are_shown_with_a_caution_and_not_compared() {
 }
 
 #[test]
-fn ways_stand_in_the_order_of_the_command_and_are_told_apart_by_their_folders() {
+fn variants_keep_the_commands_order_and_are_named_by_folder() {
     let folder =
         runs(&[("gang", "slow/run"), ("gang", "quick"), ("greedy", "one"), ("gang", "b/run")]);
     let names = |arguments: &[&str]| -> Vec<String> {
@@ -203,7 +203,7 @@ fn ways_stand_in_the_order_of_the_command_and_are_told_apart_by_their_folders() 
 }
 
 #[test]
-fn what_was_written_is_told_as_json() {
+fn written_files_are_listed_as_json() {
     let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
     let arguments = ["report", "d", "--json", "-o", "page.html", "--svg", "plots"];
     let output = cosched(folder.path(), &arguments);
@@ -229,7 +229,7 @@ fn what_was_written_is_told_as_json() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_told_with_a_remedy() {
+fn inputs_that_cannot_be_shown_are_refused_with_a_remedy() {
     let folder = runs(&[("gang", "d/gang")]);
     fs::create_dir(folder.path().join("empty")).unwrap();
     let refused = |arguments: &[&str]| {
@@ -281,7 +281,7 @@ const LISTEN: &str = "<script>window.faults = [];
     addEventListener('securitypolicyviolation', event => faults.push(event.violatedDirective));
     for (const kind of ['error', 'warn']) console[kind] = (...what) => faults.push(what.join(' '));</script>";
 
-/// Uses the page as a person would, and writes down what came of it.
+/// Uses the page as a person would, and writes down what happened.
 const PROBE: &str = "<script>{
     const canvas = document.querySelector('canvas'), where = document.querySelector('.where');
     const press = key => { canvas.dispatchEvent(new KeyboardEvent('keydown', { key })); return where.textContent; };
@@ -319,7 +319,7 @@ fn chromium() -> Option<PathBuf> {
     candidates.into_iter().find(|candidate| candidate.exists())
 }
 
-/// Opens the page in a window of this size, and gives what the probe found.
+/// Opens the page in a window of this size, and returns what the probe found.
 fn open(chromium: &Path, folder: &Path, size: &str) -> Value {
     let page = fs::read_to_string(folder.join("page.html")).unwrap();
     let page = page.replacen("<head>", &format!("<head>{LISTEN}"), 1);
@@ -349,13 +349,13 @@ fn open(chromium: &Path, folder: &Path, size: &str) -> Value {
 }
 
 #[test]
-fn a_browser_shows_the_page_and_obeys_the_keyboard_without_a_fault() {
+fn the_page_works_in_a_browser_with_the_keyboard() {
     let Some(chromium) = chromium() else {
         eprintln!("skipped: no Chromium to open the page in; `make test-report` installs one");
         return;
     };
     let folder = runs(&[("gang", "d/gang"), ("greedy", "d/greedy"), ("linux", "d/linux")]);
-    // As if a policy had tried ways to schedule the threads of a program.
+    // This makes it look as if a policy had tried ways to schedule the threads of a program.
     change(&folder.path().join("d/linux/run.json"), |run| {
         let about = |at: f64, why: Value| {
             let mut reason = why;

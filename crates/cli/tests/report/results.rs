@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{change, cosched, runs, told};
 
 #[test]
-fn a_run_of_a_rival_is_explained_by_the_name_of_its_way() {
+fn a_rivals_run_is_explained_by_the_name_of_its_variant() {
     let folder = runs(&[]);
     let compared = ["compare", "jobs.toml", "--machine", "dunnington-24", "--out", "d"];
     let ways = ["--policies", "linux,one-thread", "--runs", "2"];
@@ -32,13 +32,13 @@ fn a_run_of_a_rival_is_explained_by_the_name_of_its_way() {
     }
 }
 
-/// The same as if it had been measured, on a machine of this name.
+/// Turns a result into that of a measured run, on a machine of this name.
 fn measured(run: &Path) {
     change(run, |run| run["machine"]["kernel"] = "6.18.0".into());
 }
 
 #[test]
-fn a_run_counts_once_whether_it_is_named_twice_or_copied_into_another_round() {
+fn a_run_named_twice_or_copied_counts_once() {
     let folder = runs(&[("gang", "r1"), ("gang", "d/round-001/gang")]);
     let refused = |arguments: &[&str]| {
         let output = cosched(folder.path(), &[&["report", "-o", "-"][..], arguments].concat());
@@ -60,7 +60,7 @@ fn a_run_counts_once_whether_it_is_named_twice_or_copied_into_another_round() {
 }
 
 #[test]
-fn a_run_under_another_policy_is_not_shown_as_a_way_of_a_comparison() {
+fn a_run_under_another_policy_is_not_shown_as_a_variant() {
     let folder = runs(&[("linux", "other")]);
     let compared = ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "1"];
     let ways = ["--policies", "linux,gang", "--way", "short=gang --quantum 20ms", "--out", "d"];
@@ -82,14 +82,14 @@ fn a_run_under_another_policy_is_not_shown_as_a_way_of_a_comparison() {
 }
 
 #[test]
-fn a_round_with_a_damaged_run_does_not_count_and_the_run_is_named() {
+fn a_round_with_a_damaged_run_does_not_count() {
     let folder = runs(&[]);
     let compared = ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "3"];
     let asked = [&compared[..], &["--policies", "linux,gang", "--out", "d"]].concat();
     assert!(cosched(folder.path(), &asked).status.success());
     let report = || cosched(folder.path(), &["report", "d", "--json"]);
     fs::write(folder.path().join("d/round-003/gang/run.json"), "{").unwrap();
-    // A pipe that stands where the plan was does not hold up the report.
+    // A pipe in place of the plan does not block the report.
     let plan = folder.path().join("d/compare-plan.json");
     fs::remove_file(&plan).unwrap();
     assert!(Command::new("mkfifo").arg(&plan).status().unwrap().success());
@@ -114,7 +114,7 @@ fn a_round_with_a_damaged_run_does_not_count_and_the_run_is_named() {
 }
 
 #[test]
-fn a_folder_whose_name_is_no_text_is_told_as_far_as_it_is_one() {
+fn a_folder_name_that_is_not_utf_8_is_shown_lossily() {
     let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
     let odd = folder.path().join("d").join(OsStr::from_bytes(b"g\xff"));
     fs::rename(folder.path().join("d/gang"), odd).unwrap();
@@ -125,7 +125,7 @@ fn a_folder_whose_name_is_no_text_is_told_as_far_as_it_is_one() {
 }
 
 #[test]
-fn programs_of_one_name_with_other_commands_are_shown_and_not_compared() {
+fn equal_names_with_other_commands_are_not_compared() {
     let folder = runs(&[("gang", "a"), ("linux", "b")]);
     let longer = |run: &mut Value| run["programs"][0]["command"] = serde_json::json!(["p0", "-n9"]);
     change(&folder.path().join("b/run.json"), longer);
@@ -137,7 +137,7 @@ fn programs_of_one_name_with_other_commands_are_shown_and_not_compared() {
 }
 
 #[test]
-fn the_ways_of_a_printed_comparison_are_told_and_a_window_into_it_is_refused() {
+fn a_printed_comparison_lists_variants_and_refuses_a_window() {
     let folder = runs(&[]);
     let asked = ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "1", "--json"];
     let printed = cosched(folder.path(), &[&asked[..], &["--policies", "linux,gang"]].concat());
@@ -155,7 +155,7 @@ fn the_ways_of_a_printed_comparison_are_told_and_a_window_into_it_is_refused() {
 }
 
 #[test]
-fn what_is_no_result_is_refused_by_all_who_read_one_and_nobody_waits_for_a_pipe() {
+fn all_readers_refuse_what_is_no_result_and_never_wait() {
     let folder = runs(&[("gang", "r")]);
     let pipe = folder.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -205,7 +205,7 @@ fn what_is_no_result_is_refused_by_all_who_read_one_and_nobody_waits_for_a_pipe(
 }
 
 #[test]
-fn a_run_from_standard_input_is_read_once_and_its_trace_needs_a_place() {
+fn a_run_from_stdin_is_read_once_and_its_trace_needs_out() {
     let folder = runs(&[("gang", "r")]);
     let fed = |arguments: &[&str]| {
         let run = fs::File::open(folder.path().join("r/run.json")).unwrap();

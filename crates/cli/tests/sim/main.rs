@@ -39,7 +39,7 @@ fn refused(workload: &str, options: &str) -> String {
 }
 
 #[test]
-fn a_simulated_run_has_the_document_of_a_real_one_and_is_the_same_twice() {
+fn a_simulated_run_has_a_real_ones_document_and_is_repeatable() {
     let options = "--machine dunnington-24 --kernel cfs --policy gang --quantum 20ms";
     let first = result(WORKLOAD, options);
     assert_eq!(first, result(WORKLOAD, options));
@@ -49,7 +49,7 @@ fn a_simulated_run_has_the_document_of_a_real_one_and_is_the_same_twice() {
 }
 
 #[test]
-fn the_document_of_a_simulated_run_tells_what_repeats_it() {
+fn the_document_of_a_simulated_run_says_how_to_repeat_it() {
     let options = "--machine e5-2670-16 --kernel cfs --policy linux --seed 7";
     let run = result(&WORKLOAD.replace("threads = 24", "threads = 8"), options);
     let (machine, kernel) = ("e5-2670-16".to_owned(), "cfs".to_owned());
@@ -58,7 +58,7 @@ fn the_document_of_a_simulated_run_tells_what_repeats_it() {
 }
 
 #[test]
-fn a_model_that_names_its_barrier_is_told_what_waiting_cost() {
+fn a_model_with_a_barrier_key_reports_the_cost_of_waiting() {
     for barrier in ["spin", "donate"] {
         let named = format!("spin = 'forever'\nbarrier = '{barrier}'");
         let workload = WORKLOAD.replacen("spin = 'forever'", &named, 1);
@@ -76,7 +76,7 @@ fn a_model_that_names_its_barrier_is_told_what_waiting_cost() {
 }
 
 #[test]
-fn what_only_real_programs_have_a_use_for_is_not_offered() {
+fn options_for_real_programs_are_not_offered() {
     let folder = tempfile::tempdir().unwrap();
     let help = |words: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
@@ -89,7 +89,7 @@ fn what_only_real_programs_have_a_use_for_is_not_offered() {
         }
     }
     assert!(help("run --help").contains("--freezer"));
-    assert!(!help("sim slowdowns --help").contains("--quantum"), "nobody takes turns there");
+    assert!(!help("sim slowdowns --help").contains("--quantum"), "no program takes turns there");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     command.current_dir(folder.path()).args(["sim", "--machine", "e5410-8", "--policy", "gang"]);
     let output = command.output().unwrap();
@@ -99,7 +99,7 @@ fn what_only_real_programs_have_a_use_for_is_not_offered() {
 }
 
 #[test]
-fn where_no_policy_is_named_it_is_turns() {
+fn the_default_policy_is_turns() {
     let unnamed = result(WORKLOAD, "--machine e5410-8");
     assert_eq!(unnamed.policy, "turns");
     let named = result(WORKLOAD, "--machine e5410-8 --policy turns");
@@ -115,7 +115,7 @@ fn where_no_policy_is_named_it_is_turns() {
 }
 
 #[test]
-fn machines_in_words_with_commas_can_be_swept() {
+fn machine_descriptions_with_commas_can_be_swept() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("jobs.toml"), WORKLOAD).unwrap();
     let machines = "machine=core:24 signal_nanos=1,2,3,Package:2 L3Cache:1(size=8MB) Core:12";
@@ -130,7 +130,7 @@ fn machines_in_words_with_commas_can_be_swept() {
 }
 
 #[test]
-fn without_times_alone_no_command_is_named_that_would_measure_them() {
+fn without_solo_times_no_profile_command_is_suggested() {
     let folder = tempfile::tempdir().unwrap();
     let output = sim(folder.path(), WORKLOAD, "--machine dunnington-24 -p gang --no-solo");
     let said = String::from_utf8(output.stdout).unwrap();
@@ -140,7 +140,7 @@ fn without_times_alone_no_command_is_named_that_would_measure_them() {
 }
 
 #[test]
-fn spinning_programs_are_done_sooner_in_gangs_than_side_by_side() {
+fn spinning_programs_end_sooner_in_gangs_than_running_together() {
     let both = WORKLOAD.replace("threads = 12", "threads = 24").replace(
         "[program.model]\n[[program.model.phase]]\ninstructions = 1e10\nbarriers = 10",
         "[program.model]\nspin = 'forever'\n[[program.model.phase]]\ninstructions = 1e10\nbarriers = 1000",
@@ -169,7 +169,7 @@ fn a_program_that_has_to_join_a_cgroup_starts_later() {
 }
 
 #[test]
-fn what_is_wrong_is_told_before_anything_is_simulated() {
+fn errors_are_reported_before_anything_is_simulated() {
     let machine = "--machine dunnington-24 --policy gang";
     let told = refused("[[program]]\ncommand = 'a'\n", machine);
     assert!(told.contains("jobs.toml:2:11") && told.contains("[program.model]"), "{told}");
@@ -200,7 +200,7 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Everything that a model can say, several times.
+/// Everything that a model can contain, several times.
 const MANY: &str = "[[program]]\ncommand = 'cg'\nthreads = 8\nmisses_per_kilo_instruction = 9\nrepeat = 2\n\
     [program.model]\nspin = '300us'\nimbalance = 0.1\n[[program.model.phase]]\nrepeat = 3\ninstructions = 2e9\n\
     serial = 0.01\nbarriers = 50\ncycles_per_instruction = 0.8\nmisses_per_kilo_instruction = 3.0\n\
@@ -213,9 +213,9 @@ const MANY: &str = "[[program]]\ncommand = 'cg'\nthreads = 8\nmisses_per_kilo_in
     misses_per_kilo_instruction = 30\nmisses_in_flight = 8\n";
 
 #[test]
-fn a_run_has_the_same_bytes_every_time_and_on_every_machine() {
-    // A hash that changes on purpose: run this test, look at what has changed and why, and take
-    // over what it tells.
+fn a_run_has_the_same_bytes_on_every_machine() {
+    // A hash that changes on purpose: run this test, find out what has changed and why, and take
+    // over the new value.
     let goldens: [(&str, &str); 5] = [
         ("--machine r905-24 --kernel cfs --policy gang --quantum 20ms", "b0f753aaedd083f3"),
         (
@@ -240,7 +240,7 @@ fn a_run_has_the_same_bytes_every_time_and_on_every_machine() {
 }
 
 #[test]
-fn a_file_that_watching_did_not_make_is_never_overwritten_and_an_earlier_one_is() {
+fn watch_overwrites_only_files_that_it_made() {
     let folder = tempfile::tempdir().unwrap();
     let workload = &WORKLOAD.replace("1e10", "1e8");
     let watching = |file: &str| {
@@ -258,8 +258,10 @@ fn a_file_that_watching_did_not_make_is_never_overwritten_and_an_earlier_one_is(
     assert_eq!([watching("w").0, watching("w").0], [Some(0), Some(0)]);
 }
 
+/// A file that cannot be created is refused before the simulation. If the disk is full, the result
+/// is still printed.
 #[test]
-fn where_nothing_can_be_written_is_told_before_the_simulation_and_a_full_disk_costs_no_result() {
+fn unwritable_files_are_refused_and_a_full_disk_costs_no_result() {
     let folder = tempfile::tempdir().unwrap();
     let watching = |file: &str| {
         let options = format!("--machine dunnington-24 --policy gang --watch {file}");
@@ -276,7 +278,7 @@ fn where_nothing_can_be_written_is_told_before_the_simulation_and_a_full_disk_co
 }
 
 #[test]
-fn a_limit_to_the_size_of_files_is_told_and_nothing_is_left_of_the_file() {
+fn a_file_size_limit_is_reported_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("jobs.toml"), WORKLOAD.replace("1e10", "1e8")).unwrap();
     let script =
@@ -294,8 +296,8 @@ fn a_limit_to_the_size_of_files_is_told_and_nothing_is_left_of_the_file() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// What `--watch` tells of a program that fights for a lock, with half as many threads more than
-/// CPUs, on Solaris.
+/// The rows of `--watch` for a program whose threads compete for a lock, with half as many threads
+/// more than CPUs, on Solaris.
 fn watched(policy: &str) -> (RunResult, Vec<serde_json::Value>) {
     let workload = "[[program]]\ncommand = 'a'\nthreads = 36\n[program.model]\nadaptive = '10us'\n\
         [[program.model.phase]]\nrepeat = 20\ninstructions = 2e10\nbarriers = 1\n\
@@ -309,8 +311,9 @@ fn watched(policy: &str) -> (RunResult, Vec<serde_json::Value>) {
     (RunResult::load(&folder.path().join("out/run.json")).unwrap(), rows)
 }
 
+/// There are no sibling preemptions from the time at which the policy has chosen a slice.
 #[test]
-fn faithful_ends_sibling_preemption_on_solaris_from_when_it_has_chosen_a_slice() {
+fn faithful_ends_sibling_preemption_on_solaris() {
     let stabs = |rows: &[serde_json::Value], from: f64| -> u64 {
         let later = rows.iter().filter(|row| row["from_seconds"].as_f64().unwrap() >= from);
         later.map(|row| row["by_sibling"].as_u64().unwrap()).sum()
@@ -337,7 +340,7 @@ fn streams_and_computing() -> String {
 }
 
 #[test]
-fn fair_progress_makes_slowdowns_alike_and_more_training_makes_them_more_alike() {
+fn fair_progress_evens_slowdowns_the_more_it_trains() {
     let workload = streams_and_computing();
     let unfairness = |options: &str| {
         let run = result(&workload, &format!("--machine e5410-8 --kernel cfs --policy {options}"));
@@ -354,9 +357,9 @@ fn fair_progress_makes_slowdowns_alike_and_more_training_makes_them_more_alike()
     assert!(optimal < 1.1, "{all}");
 }
 
+/// Other policies refuse them, and real runs refuse those that only a simulator can fulfil.
 #[test]
-fn what_fair_progress_is_told_is_for_no_other_policy_and_what_a_simulator_knows_is_known_there_only()
- {
+fn options_of_fair_progress_are_refused_elsewhere() {
     let told = refused(WORKLOAD, "--machine dunnington-24 --policy minwait --training-limit 2");
     assert!(told.contains("--training-limit is for policies that keep slowdowns equal"), "{told}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
@@ -367,8 +370,9 @@ fn what_fair_progress_is_told_is_for_no_other_policy_and_what_a_simulator_knows_
     assert!(told.contains("--optimal is for simulated machines"), "{told}");
 }
 
+/// Threads with similar waits get one package. A machine with one package is refused.
 #[test]
-fn shuffling_gives_threads_that_wait_alike_one_package_and_is_refused_where_there_is_only_one() {
+fn shuffling_groups_similar_waiters_and_needs_two_packages() {
     let workload = "[[program]]\ncommand = 'a'\nthreads = 8\n[program.model]\nadaptive = '10us'\nimbalance = 0.9\n\
         [[program.model.phase]]\nrepeat = 20\ninstructions = 2e9\nbarriers = 1\n\
         critical = { sections = 20, instructions = 1000000, lines = 8 }\n";

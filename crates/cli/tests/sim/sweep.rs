@@ -14,7 +14,7 @@ fn sweep(workload: &str, options: &[&str]) -> Output {
 }
 
 #[test]
-fn a_sweep_gives_a_row_for_every_combination_with_the_figures_of_single_runs() {
+fn a_sweep_has_the_single_runs_figures_in_each_row() {
     let machine = "package:1 core:24 gigahertz=2";
     let options = [
         "--machine",
@@ -33,7 +33,7 @@ fn a_sweep_gives_a_row_for_every_combination_with_the_figures_of_single_runs() {
     assert_eq!(told["schema"], "cosched-sweep/1");
     assert_eq!(told["keys"], serde_json::json!(["policy", "quantum", "seed"]));
     let points = told["points"].as_array().unwrap();
-    // Quanta mean nothing to linux: two seeds; gang: two quanta and two seeds.
+    // Quanta mean nothing to linux: it has two seeds. gang has two quanta and two seeds.
     let row = |point: &serde_json::Value| {
         (
             point["policy"].as_str().unwrap().to_owned(),
@@ -85,7 +85,7 @@ fn a_sweep_shows_a_table_with_a_column_for_each_key() {
 }
 
 #[test]
-fn a_wrong_sweep_is_told_before_anything_is_simulated() {
+fn a_wrong_sweep_is_refused_before_anything_is_simulated() {
     let refused = |options: &[&str]| {
         let output = sweep(WORKLOAD, options);
         assert_eq!(output.status.code(), Some(2), "{options:?}");

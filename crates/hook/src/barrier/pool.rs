@@ -1,8 +1,8 @@
 //! A fixed number of barriers for the whole process, in memory that costs nothing until it is used.
 //!
-//! A barrier of a program is the program's memory, which it may free as soon as a thread has
-//! passed. The others may still look then; so what they look at is here. Where all places are
-//! taken, a barrier stays its runtime's.
+//! The memory of a program's barrier belongs to the program, which may free it as soon as one
+//! thread has passed. Other threads may still read then, so what they read is here. Where all
+//! places are taken, a barrier is left to its runtime.
 
 use core::cell::Cell;
 use core::num::NonZeroU64;
@@ -14,11 +14,11 @@ use super::kernel::Kernel;
 use super::protocol::{Barrier, Passed, Thread};
 use crate::{link, sys};
 
-/// How many there are.
+/// How many barriers there are.
 pub(super) const PLACES: usize = 64;
 
 struct Place {
-    /// What it belongs to, by its address; 0: it is free.
+    /// The address of the barrier that this one stands for; 0: it is free.
     owner: AtomicUsize,
     /// How many threads meet here, where the owner cannot say it.
     count: AtomicU32,
@@ -29,14 +29,14 @@ static POOL: [Place; PLACES] = [const {
     Place { owner: AtomicUsize::new(0), count: AtomicU32::new(0), barrier: Barrier::new() }
 }; PLACES];
 
-/// A thread remembers its seats at so many barriers, by their numbers.
+/// A thread remembers its seats at this many barriers, by their numbers.
 const SEATS: usize = 8;
 
 /// What a thread knows of itself.
 struct Me {
-    /// Its number; 0: not asked for yet.
+    /// Its thread number; 0: not read yet.
     tid: Cell<u32>,
-    /// Which one it was to ask for that.
+    /// How many threads had read theirs before.
     order: Cell<usize>,
     seats: [Cell<usize>; SEATS],
 }
@@ -68,7 +68,7 @@ impl Me {
     }
 }
 
-/// Gives an owner, which is not 0, a barrier at which no thread has arrived: its number. `None`:
+/// Gives an owner (not 0) a barrier at which no thread has arrived, and returns its number. `None`:
 /// all are taken.
 pub(crate) fn take(owner: usize) -> Option<usize> {
     let (number, place) = POOL.iter().enumerate().find(|(_, place)| {
@@ -79,7 +79,7 @@ pub(crate) fn take(owner: usize) -> Option<usize> {
     Some(number)
 }
 
-/// Says how many threads meet at a barrier at which none of them was before.
+/// Says how many threads meet at a barrier that no thread has used yet.
 pub(super) fn expect(number: usize, count: u32) {
     if let Some(place) = POOL.get(number) {
         place.barrier.forget();
@@ -87,18 +87,18 @@ pub(super) fn expect(number: usize, count: u32) {
     }
 }
 
-/// How many meet at a barrier, if it is this owner's.
+/// How many threads meet at a barrier, if it belongs to this owner.
 pub(super) fn expected(number: usize, owner: usize) -> Option<NonZeroU64> {
     let place = POOL.get(number).filter(|place| place.owner.load(Relaxed) == owner)?;
     NonZeroU64::new(place.count.load(Relaxed).into())
 }
 
-/// Which barrier is this owner's.
+/// The number of this owner's barrier.
 pub(super) fn owned_by(owner: usize) -> Option<usize> {
     POOL.iter().position(|place| place.owner.load(Relaxed) == owner)
 }
 
-/// It is free from now on. Threads that have met there may still be on their way out.
+/// Frees a barrier. Threads that have met there may still be on their way out.
 pub(crate) fn give_back(number: usize) {
     if let Some(place) = POOL.get(number) {
         place.owner.store(0, Release);
@@ -112,11 +112,11 @@ pub(crate) fn shut(number: usize) {
     }
 }
 
-/// Arrives, and waits until as many as `count` have.
+/// Arrives, and waits until `count` threads have arrived.
 pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
     let Some(place) = POOL.get(number) else { return Passed::Shut };
     let known = ME.try_with(|me| (me.tid(), me.seat(number), me.order.get()));
-    // A thread on its way out has no memory of its own any more.
+    // A thread that is ending has no thread-local memory any more.
     let (tid, seat, order) = known.unwrap_or_else(|_| (sys::tid(), 0, 0));
     let (found, kernel) = (Cell::new(seat), Kernel(link::tally(order)));
     let passed = place.barrier.pass(count, Thread { tid, seat: &found }, super::way(), &kernel);
@@ -129,7 +129,7 @@ pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
     passed
 }
 
-/// This thread has seen all threads of its program come to a barrier of the runtime's.
+/// This thread has seen all threads of its program arrive at a barrier of the runtime.
 pub(crate) fn saw_barrier() {
     let order = ME.try_with(|me| {
         me.tid();

@@ -1,13 +1,14 @@
-//! `pthread_barrier_wait`, for barriers that were made while they are ours.
+//! `pthread_barrier_wait`, for barriers that were made while this library replaces barriers.
 //!
-//! A `pthread_barrier_t` has 32 bytes, of which glibc uses 20. It is made by glibc in any case, so
-//! that it stays a good one; the last eight bytes then say which barrier of the pool stands for it,
-//! and the pool says whose address that was: bytes that only look like ours, or a barrier that was
-//! copied, are not taken for one. Left to glibc are: barriers shared among processes, those that
-//! were made before or elsewhere, those for which no place was free, and all where cosched says so.
+//! A `pthread_barrier_t` has 32 bytes, of which glibc uses 20. glibc makes it in any case, so that
+//! it stays valid. The last eight bytes then say which barrier of the pool stands for it, and the
+//! pool knows the address of that barrier. Bytes that only look like a mark, or a copied barrier,
+//! are therefore not mistaken for one. These are left to glibc: barriers shared among processes,
+//! barriers that were made before or elsewhere, barriers without a free place in the pool, and all
+//! barriers where cosched says so.
 //!
-//! glibc has several versions of each name, and one function behind all versions in any release:
-//! the linker's next one is the right one for every caller.
+//! glibc has several versions of each name, with one function behind all versions in any release.
+//! The linker's next one is therefore right for every caller.
 
 use core::ffi::{c_int, c_uint};
 use core::mem::{offset_of, size_of, transmute};
@@ -33,7 +34,7 @@ struct Shape {
 const _: () = assert!(size_of::<Shape>() == size_of::<pthread_barrier_t>());
 const _: () = assert!(offset_of!(Shape, ours) >= 20 && pool::PLACES <= 256);
 
-/// What stands there, but for the lowest byte: the number of the barrier in the pool.
+/// The upper bytes of the mark. The lowest byte is the number of the barrier in the pool.
 const MARK: u64 = u64::from_le_bytes(*b"\0cosched");
 
 const LIBRARY: &[u8] = b"libpthread";
@@ -41,17 +42,16 @@ const LIBRARY: &[u8] = b"libpthread";
 /// The word of a barrier that says which barrier of the pool stands for it.
 ///
 /// # Safety
-/// It has to be memory of a barrier.
+/// The pointer has to be that of a barrier.
 unsafe fn mark<'a>(barrier: *mut pthread_barrier_t) -> &'a AtomicU64 {
-    // SAFETY: as large and as aligned as this shape; of every value of an atomic word there is a
-    // meaning.
+    // SAFETY: as large and as aligned as this shape; every value of an atomic word is valid.
     unsafe { &(*barrier.cast::<Shape>()).ours }
 }
 
-/// The barrier that stands for this one, and how many meet there.
+/// The barrier of the pool that stands for this one, and how many threads meet there.
 ///
 /// # Safety
-/// It has to be memory of a barrier.
+/// The pointer has to be that of a barrier.
 #[inline]
 unsafe fn ours(barrier: *mut pthread_barrier_t) -> Option<(usize, NonZeroU64)> {
     // SAFETY: as the caller promises.
@@ -60,10 +60,10 @@ unsafe fn ours(barrier: *mut pthread_barrier_t) -> Option<(usize, NonZeroU64)> {
     Some((number, pool::expected(number, barrier as usize)?))
 }
 
-/// Takes a barrier over that was just made, where that can be done.
+/// Replaces a barrier that was just made, where that is possible.
 ///
 /// # Safety
-/// It has to be a barrier, with its attributes or none.
+/// The pointer has to be that of a barrier, with its attributes or none.
 unsafe fn adopt(
     barrier: *mut pthread_barrier_t,
     attributes: *const pthread_barrierattr_t,
@@ -71,7 +71,7 @@ unsafe fn adopt(
 ) {
     let _errno = Errno::keep();
     let owner = barrier as usize;
-    // There was one before in the same memory, which was never destroyed.
+    // An earlier barrier in this memory was never destroyed.
     if let Some(number) = pool::owned_by(owner) {
         pool::give_back(number);
     }
@@ -89,7 +89,7 @@ unsafe fn adopt(
 /// Whether the attributes make a barrier that several processes share.
 ///
 /// # Safety
-/// They have to be attributes.
+/// The pointer has to be that of attributes.
 unsafe fn is_shared(attributes: *const pthread_barrierattr_t) -> bool {
     let mut shared: c_int = 0;
     // SAFETY: as the caller promises; the call writes one number.
@@ -97,7 +97,7 @@ unsafe fn is_shared(attributes: *const pthread_barrierattr_t) -> bool {
     failed != 0 || shared != libc::PTHREAD_PROCESS_PRIVATE
 }
 
-/// Makes a barrier as the C library does, then takes it over where that can be done.
+/// Makes a barrier as the C library does, then replaces it where that is possible.
 ///
 /// # Safety
 /// As POSIX has it: `barrier` is memory for a barrier that no thread uses meanwhile, and
@@ -124,7 +124,7 @@ unsafe extern "C" fn pthread_barrier_init(
     }
 }
 
-/// Waits at a barrier: at ours, where one stands for it, else at the C library's.
+/// Waits at the barrier of the pool that stands for this one, or else at the C library's.
 ///
 /// # Safety
 /// As POSIX has it: `barrier` was initialized, and is not destroyed while threads wait there.
@@ -153,7 +153,7 @@ unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_
     }
 }
 
-/// Gives back the barrier of ours that stands for this one, if any, and destroys this one.
+/// Frees the barrier of the pool that stands for this one, if any, and destroys this one.
 ///
 /// # Safety
 /// As POSIX has it: `barrier` was initialized, and no thread waits there.

@@ -1,11 +1,11 @@
 //! The barrier itself: which threads arrive, which are missing, and why no thread sleeps for ever.
 //!
-//! It is made of two words that only ever go up, and one seat for each thread that takes part.
+//! It consists of two words that only ever go up, and one seat for each thread that takes part.
 //!
 //! - `arrivals` counts the threads that arrive. The number that a thread draws says which *round*
 //!   of the barrier it belongs to and whether it is the last of it, however many threads use the
 //!   barrier.
-//! - `over` says how many rounds are over; a waiter looks at nothing else. Its two lowest bits say
+//! - `over` says how many rounds are over; a waiter reads nothing else. Its two lowest bits say
 //!   that a thread sleeps, and that the barrier is *shut*. All three change together, so a wake-up
 //!   cannot be lost. A thread that wants to sleep sets the bit in the very word that the last
 //!   arriver replaces, and the kernel lets it sleep only on the word as it then is. A single word
@@ -13,17 +13,17 @@
 //!   out nothing that processors with weak memory could add. Release and acquire hand on what the
 //!   threads wrote before, from each arrival to the last and from there to every waiter.
 //! - `seats` say which thread arrived in which round. A thread that sat here in the last round and
-//!   not in this one is a *laggard*: the paper's BAPS flag, without a system call. Seats are a help
-//!   for waiters and nothing depends on them. A thread that finds none free waits and is waited for
+//!   not in this one is a *laggard*: the paper's BAPS flag, without a system call. Seats only help
+//!   waiters, and nothing depends on them. A thread that finds no free seat waits and is waited for
 //!   like any other.
 //!
 //! The last arriver ends the round, and makes a system call only if a thread sleeps. As soon as a
 //! round is over, a barrier can be destroyed, and its place be used for another. Nothing here is
-//! ever set back, so a thread that comes late finds its own round over.
+//! ever set back, so a late thread finds its own round over.
 //!
-//! A barrier that is *shut* lets every thread pass, now and later, and tells it that the threads
-//! have not met. A runtime needs that where its own barrier has to do more than meet. Either a
-//! round is over before it is shut, for all of its threads, or for none.
+//! A barrier that is *shut* lets every thread pass, now and later, and says that the threads have
+//! not met. A runtime needs that where its own barrier does more than wait. A round is over before
+//! the barrier is shut either for all of its threads or for none.
 
 use core::cell::Cell;
 use core::num::NonZeroU64;
@@ -35,73 +35,73 @@ use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use super::stack::Stack;
 use super::way::{Act, Laggards, Patience, Way};
 
-/// How many threads of a barrier are seen by those that wait.
+/// How many threads of a barrier its waiters can see.
 pub(crate) const SEATS: usize = 64;
 
 const SLEEPING: u64 = 1;
 const SHUT: u64 = 2;
 const ROUND: u32 = 2;
 
-/// What a wake-up is taken to cost before one was measured, ns: two threads with 8 us of work that
+/// The assumed cost of a wake-up before one was measured, ns. Two threads with 8 us of work that
 /// slept at every barrier had rounds of 37 us (`docs/barrier.md`).
 const FIRST: u64 = 29_000;
-/// The bounds of what is believed, ns: chosen, not measured. What a woken thread waits longer for
-/// is no wake-up but a turn on its CPU.
+/// The bounds of a believable cost of a wake-up, ns: chosen, not measured. A woken thread that
+/// waits longer waits for its turn on the CPU.
 const LEAST: u64 = 5_000;
 const MOST: u64 = 50_000;
-/// Looking on that was in vain halves the patience for it down to this, ns: about as long as the
-/// first looks take.
+/// Spinning in vain halves the patience for it down to this, ns: about as long as the first samples
+/// take.
 const SHORTEST: u64 = 1_000;
-/// First looks that were in vain halve their number down to this.
+/// First samples in vain halve their number down to this.
 const FEWEST: u32 = 2;
 
-/// What waiting needs of the world around.
+/// What waiting needs of its surroundings.
 pub(crate) trait Waiting {
-    /// How many times to look before anything else is done, at most.
+    /// How many times to sample before anything else is done, at most.
     const LOOKS: u32;
-    /// Passes a moment.
+    /// Waits for a moment.
     fn pause(&self);
     /// Lets another thread run.
     fn give_way(&self);
-    /// Sleeps until woken, if the lower half of the word is still `seen`; says whether it was
+    /// Sleeps until woken, if the lower half of the word is still `seen`. Returns whether it was
     /// woken.
     fn sleep(&self, word: &AtomicU64, seen: u32) -> bool;
-    /// Wakes all who sleep on the word.
+    /// Wakes all threads that sleep on the word.
     fn wake(&self, word: &AtomicU64);
-    /// Nanoseconds of a clock.
+    /// The time of a clock, ns.
     fn now(&self) -> u64;
-    /// What a thread does, as known by now.
+    /// What a thread does, as far as it is known now.
     fn knowledge(&self) -> impl Fn(u32) -> Laggards;
     /// Goes to the CPU that a thread is queued for.
     fn join(&self, tid: u32);
-    /// Goes to a CPU with fewer of these threads, if there is one with two fewer than here; says
-    /// whether.
+    /// Goes to a CPU with fewer of these threads, if there is one with two fewer than here. Returns
+    /// whether it went.
     fn spread(&self, siblings: impl Iterator<Item = u32>) -> bool;
-    /// A thread has met the others, and that is how.
+    /// Notes that a thread has met the others, and how.
     fn note(&self, how: Passage, wait: Wait);
 }
 
 /// What a thread did until it could pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// When its first looks were over, ns; `None`: it passed before.
+    /// When its first samples were over, ns; `None`: it passed before.
     began: Option<u64>,
-    /// How long it has waited since then, as far as it has looked at the clock, ns.
+    /// How long it has waited since then, as far as it has read the clock, ns.
     pub(crate) spent: u64,
-    /// Whether it knew what the threads that it waits for do.
+    /// Whether it knew what the laggards do.
     pub(crate) knew: bool,
     gave_way: bool,
     slept: bool,
 }
 
 impl Wait {
-    /// How long it has waited by now.
+    /// How long it has waited until `now`.
     fn spent_by(&mut self, now: u64) -> u64 {
         self.spent = now.saturating_sub(*self.began.get_or_insert(now));
         self.spent
     }
 
-    /// Whether it has done more than look for a moment.
+    /// Whether it has done more than take its first samples.
     pub(crate) fn is_long(&self) -> bool {
         self.began.is_some()
     }
@@ -119,9 +119,9 @@ impl Wait {
 /// A thread that arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thread<'a> {
-    /// Its number; not 0.
+    /// Its thread number; not 0.
     pub(crate) tid: u32,
-    /// Where it sat last, most likely: saves the search.
+    /// Where it probably sat last: saves the search.
     pub(crate) seat: &'a Cell<usize>,
 }
 
@@ -136,7 +136,7 @@ pub(crate) enum Passed {
     Shut,
 }
 
-/// Something on a cache line of its own.
+/// A value on a cache line of its own.
 #[repr(align(64))]
 struct Line<T>(T);
 
@@ -146,21 +146,21 @@ pub(crate) struct Barrier {
     over: Line<AtomicU64>,
     /// The round that the first arrival belongs to.
     first: Line<AtomicU64>,
-    /// How threads stand that wait for each other.
+    /// How threads that wait for each other are placed.
     stack: Stack,
-    /// When sleepers were woken last, ns.
+    /// When sleepers were last woken, ns.
     woken: AtomicU64,
     /// What a wake-up costs, ns; 0: not known yet.
     cost: AtomicU64,
-    /// How long to look on where nothing is known, ns; 0: for one wake-up.
+    /// How long to spin where nothing is known, ns; 0: for one wake-up.
     patience: AtomicU64,
-    /// How many first looks have paid of late; 0: all.
+    /// How many first samples have paid lately; 0: all.
     glance: AtomicU64,
     seats: [Line<AtomicU64>; SEATS],
 }
 
 impl Barrier {
-    /// One that is used for the first time.
+    /// A barrier that is used for the first time.
     pub(crate) const fn new() -> Barrier {
         Barrier {
             arrivals: Line(AtomicU64::new(0)),
@@ -175,12 +175,12 @@ impl Barrier {
         }
     }
 
-    /// Makes it one at which no thread has arrived, and that is not shut. No thread may be about to
+    /// Resets the barrier: no thread has arrived, and it is not shut. No thread may be about to
     /// arrive.
     pub(crate) fn renew(&self) {
         let over = self.over.0.load(Acquire);
-        // A round that was left because the barrier was shut counts as over: a late thread finds it
-        // so.
+        // A round that was left because the barrier was shut counts as over, so that a late thread
+        // finds it over.
         let round = (over >> ROUND).wrapping_add(u64::from(over & SHUT != 0));
         self.first.0.store(round, Relaxed);
         self.arrivals.0.store(0, Relaxed);
@@ -189,7 +189,7 @@ impl Barrier {
         }
     }
 
-    /// Forgets who took part.
+    /// Forgets which threads took part.
     pub(crate) fn forget(&self) {
         self.seats.iter().for_each(|seat| seat.0.store(0, Relaxed));
     }
@@ -203,7 +203,7 @@ impl Barrier {
         }
     }
 
-    /// Arrives, and waits until as many as `count` have.
+    /// Arrives, and waits until `count` threads have arrived.
     #[inline]
     pub(crate) fn pass(
         &self,
@@ -212,8 +212,8 @@ impl Barrier {
         way: Way,
         by: &impl Waiting,
     ) -> Passed {
-        // Read before: once this thread has arrived, the round may end, and the barrier become
-        // another one.
+        // Read before the arrival: after it, the round may end, and the barrier may become another
+        // one.
         let first = self.first.0.load(Relaxed);
         let number = self.arrivals.0.fetch_add(1, AcqRel);
         let round = first.wrapping_add(number / count);
@@ -235,7 +235,7 @@ impl Barrier {
     /// Ends the round.
     fn end(&self, round: u64, way: Way, wait: &mut Wait, by: &impl Waiting) -> Passed {
         // Where more threads use the barrier than meet at it, the last of this round may come
-        // before that of the round before.
+        // before that of the previous round.
         if round > 0 && self.wait(round - 1, way, wait, by) == Passed::Shut {
             return Passed::Shut;
         }
@@ -256,7 +256,7 @@ impl Barrier {
         }
     }
 
-    /// Whether the round is over, and how.
+    /// Whether the round is over, and how it ended.
     #[inline]
     fn outcome(&self, round: u64) -> Option<Passed> {
         let over = self.over.0.load(Acquire);
@@ -280,7 +280,7 @@ impl Barrier {
                         self.judge(true);
                     }
                     self.judge_glance(!wait.slept && !wait.gave_way, W::LOOKS);
-                    // To give way may have taken long.
+                    // Yielding may have taken long.
                     if wait.gave_way {
                         wait.spent_by(by.now());
                     }
@@ -328,7 +328,7 @@ impl Barrier {
         Patience { running: 4 * cost, unknown }
     }
 
-    /// Looking on has paid, or was in vain.
+    /// Notes whether spinning has paid.
     fn judge(&self, paid: bool) {
         let known = self.patience().unknown;
         let new = if paid { known + known / 4 } else { known / 2 };
@@ -338,7 +338,7 @@ impl Barrier {
         }
     }
 
-    /// How many first looks have paid of late.
+    /// How many first samples have paid lately.
     #[inline]
     fn glance(&self, most: u32) -> u32 {
         match self.glance.load(Relaxed) as u32 {
@@ -347,9 +347,9 @@ impl Barrier {
         }
     }
 
-    /// A wait was short enough for first looks, or a little more, or they were in vain. Where
-    /// nothing changes nothing is written: threads that have the CPUs to themselves share this
-    /// line.
+    /// Notes whether a wait was short enough for first samples or a little more, or whether they
+    /// were in vain. Writes only changes, since threads that have the CPUs to themselves share this
+    /// cache line.
     #[inline]
     fn judge_glance(&self, paid: bool, most: u32) {
         let known = self.glance(most);
@@ -359,14 +359,14 @@ impl Barrier {
         }
     }
 
-    /// Goes elsewhere, if that is worth it.
+    /// Goes to another CPU, if that is worth it.
     fn spread(&self, round: u64, by: &impl Waiting) -> bool {
         let tids = self.seats.iter().map(|seat| seat_of(seat.0.load(Relaxed)).0);
         self.stack.behind(round, by.now(), || by.spread(tids.take_while(|tid| *tid != 0)))
     }
 
-    /// Sleeps, unless the round is over or another thread is just changing the word. Tells when it
-    /// was woken at the round's end.
+    /// Sleeps, unless the round is over or another thread is just changing the word. Returns when
+    /// it was woken at the round's end.
     fn sleep(&self, round: u64, by: &impl Waiting) -> Option<u64> {
         let over = self.over.0.load(Relaxed);
         if over >> ROUND > round || over & SHUT != 0 {
@@ -381,7 +381,8 @@ impl Barrier {
         Some(now)
     }
 
-    /// A wake-up took so long, ns. Threads may write over each other: any of their figures is one.
+    /// Notes the duration of a wake-up, ns. Threads may overwrite each other's figures: any of them
+    /// will do.
     fn learn(&self, took: u64) {
         let known = self.cost_of_waking();
         let took = took.clamp(LEAST, MOST);
@@ -395,8 +396,8 @@ impl Barrier {
         }
     }
 
-    /// What the threads do that were here in the last round and are not in this one: the most
-    /// telling of it, and the thread that does that.
+    /// What the laggards do, which were here in the last round and are not in this one. Returns the
+    /// most significant of their states, and its thread.
     fn laggards(&self, round: u64, by: &impl Waiting) -> (Laggards, u32) {
         let (missing, what) = (round.wrapping_sub(1) as u32, by.knowledge());
         let seats = self.seats.iter().map(|seat| seat.0.load(Relaxed));
@@ -416,7 +417,7 @@ impl Barrier {
         }
     }
 
-    /// The thread's own seat, or else the first that is free, or whose thread was not here in the
+    /// The thread's own seat, or else the first that is free or whose thread was not here in the
     /// last round.
     #[cold]
     fn find_seat(&self, thread: Thread<'_>, round: u64) {
@@ -428,7 +429,7 @@ impl Barrier {
         let Some(number) = own.or_else(|| words().position(is_free)) else { return };
         let Some(seat) = self.seats.get(number) else { return };
         let word = seat.0.load(Relaxed);
-        // A thread that loses a free seat to another looks again in the next round.
+        // A thread that loses a free seat to another tries again in the next round.
         if (own.is_some() || is_free(word))
             && seat.0.compare_exchange(word, sitting(thread.tid, round), Relaxed, Relaxed).is_ok()
         {
@@ -437,7 +438,7 @@ impl Barrier {
     }
 }
 
-/// What stands on a seat: whose it is, and the round in which that thread arrived last.
+/// The content of a seat: its thread, and the round in which that thread arrived last.
 fn sitting(tid: u32, round: u64) -> u64 {
     u64::from(tid) << 32 | u64::from(round as u32)
 }

@@ -1,8 +1,8 @@
 //! The functions themselves, by their names in each build.
 //!
-//! Whole numbers have 32 or 64 bits, in registers or places as wide as an address either way; what
-//! lies in the upper half of narrower ones is passed on as it is. In C, real scalars come by value;
-//! in Fortran everything comes by address, and the lengths of texts at the end.
+//! Whole numbers have 32 or 64 bits, in registers or places as wide as an address either way; the
+//! upper half of narrower ones is passed on unchanged. In C, real scalars come by value. In Fortran
+//! everything comes by address, and the lengths of texts at the end.
 
 use core::mem::transmute;
 
@@ -36,10 +36,11 @@ pub(super) static BUILDS: [&Build; 4] = [&PLAIN, &WIDE, &SCIPY, &SCIPY_WIDE];
 /// One function of one build.
 macro_rules! call {
     ($name:ident $build:ident ($($argument:ident: $kind:ty),*) $(-> $answer:ty)?) => {
-        /// Calls the library's function of this name, with the grant in effect meanwhile.
+        /// Calls the library's function of this name, with the thread limit in effect meanwhile.
         ///
         /// # Safety
-        /// As BLAS or LAPACK has it for this name: addresses among the arguments have to be good.
+        /// As BLAS or LAPACK requires for this name: addresses among the arguments have to be
+        /// valid.
         #[allow(clippy::too_many_arguments)]
         // SAFETY: the name and the types are those of BLAS, for which this is a whole replacement.
         #[unsafe(no_mangle)]

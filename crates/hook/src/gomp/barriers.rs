@@ -1,13 +1,13 @@
 //! gcc's OpenMP: where the threads of a region meet, and what keeps them from meeting at a barrier
-//! of ours.
+//! of this library.
 //!
-//! A loop or a section that ends with a barrier is, by the standard, one that ends without and a
-//! barrier. So where barriers are ours, the entry that does not wait is called, and the barrier is
-//! that of `region`.
+//! By the standard, a loop or a section that ends with a barrier is one that ends without, followed
+//! by a barrier. Where barriers are replaced, the entry that does not wait is called, and the
+//! barrier is that of `region`.
 //!
-//! None of these entries names its caller, and all but those of tasks have no address that lies
-//! there. Each thread knows the region it is in; outside of all that we know, the runtime is the
-//! one that the linker would have found, or where there is none the first that was loaded.
+//! None of these entries names its caller, and only those of tasks have an address in it. Each
+//! thread knows its region. Outside known regions, the runtime is the one that the linker would
+//! have found or, where there is none, the first that was loaded.
 
 use core::ffi::c_void;
 use core::mem::transmute;
@@ -33,7 +33,7 @@ impl Unkeyed {
         if found == 0 { self.of_anybody.called(b"gomp") } else { found }
     }
 
-    /// Calls it; it has to be one without arguments and answer.
+    /// Calls it. It has to be a function without arguments and result.
     fn call(&self) {
         // SAFETY: `real` is the address of a function of the runtime with this name. All that are
         // called this way take and answer nothing.
@@ -43,7 +43,7 @@ impl Unkeyed {
 
 static BARRIER: Unkeyed = Unkeyed::named("GOMP_barrier\0");
 
-/// Has the threads of a region meet, at a barrier of ours or at the runtime's.
+/// Has the threads of a region meet, at a barrier of this library or at the runtime's.
 ///
 /// # Safety
 /// As gcc's runtime has it: every thread of the team has to call it.
@@ -57,10 +57,11 @@ unsafe extern "C" fn GOMP_barrier() {
     }
 }
 
-/// An entry at the end of what threads share, by its names with and without a barrier.
+/// An entry at the end of shared work, by its names with and without a barrier.
 macro_rules! end {
     ($waits:ident $goes_on:ident) => {
-        /// Ends what threads share, and has them meet, at a barrier of ours or at the runtime's.
+        /// Ends shared work, and has the threads meet, at a barrier of this library or at the
+        /// runtime's.
         ///
         /// # Safety
         /// As gcc's runtime has it: every thread of the team has to call it.
@@ -90,7 +91,7 @@ macro_rules! end {
 end!(GOMP_loop_end GOMP_loop_end_nowait);
 end!(GOMP_sections_end GOMP_sections_end_nowait);
 
-/// Cancels, or asks whether that was done, by the runtime; barriers are the runtime's from then on.
+/// Cancels, or asks whether that was done, by the runtime. Barriers are the runtime's from then on.
 ///
 /// # Safety
 /// As gcc's runtime has it: the compiler makes the calls.

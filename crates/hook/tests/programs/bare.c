@@ -1,4 +1,4 @@
-/* `bare GRANTED`: a program that calls no function of its runtime but that which begins a region. */
+/* `bare GRANTED`: a program that calls no function of its runtime but the one that begins a region. */
 #include "check.h"
 #include "cosched.h"
 

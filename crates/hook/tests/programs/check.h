@@ -1,4 +1,4 @@
-/* What the programs check themselves with. */
+/* The checks of the programs. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* `counts LIBRARY TEAM`: a library's regions are looked for once, however many it has. */
+/* `counts LIBRARY TEAM`: the runtime of a library is searched once, however many regions it has. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
@@ -6,7 +6,7 @@
 
 static int lookups;
 
-/* Stands before the dynamic linker's. */
+/* Replaces the dynamic linker's. */
 int dladdr(const void *address, Dl_info *info) {
     int (*real)(const void *, Dl_info *) = (int (*)(const void *, Dl_info *))dlsym(RTLD_NEXT, "dladdr");
     lookups++;

@@ -12,7 +12,7 @@
 #include "check.h"
 #include "cosched.h"
 
-/* A child asks for itself, and the parent's way stays open. */
+/* A child has a connection of its own, and the parent's stays open. */
 static void forks(int granted) {
     CHECK(cosched_region(4), granted);
     pid_t child = fork();
@@ -48,7 +48,7 @@ static void files(int granted, int last) {
         CHECK(fcntl(fd, F_GETFD) >= 0, 1);
 }
 
-/* cosched dies: sooner or later everything is as wanted. */
+/* cosched dies: sooner or later every region gets its request. */
 static void waits(int granted) {
     CHECK(cosched_region(4), granted);
     puts("connected");
@@ -77,7 +77,7 @@ static int open_files(void) {
     return count;
 }
 
-/* The library comes and goes. */
+/* The library is loaded and unloaded. */
 static void unloads(int granted, const char *library) {
     int before = open_files();
     for (int i = 0; i < 50; i++) {

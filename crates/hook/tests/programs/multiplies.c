@@ -20,7 +20,7 @@ static int product(void) {
     return openblas_used();
 }
 
-/* With how many threads a product works. Between products the number is the program's own. */
+/* The thread count of a product. Between products the count is the program's own. */
 int multiply(void);
 int multiply(void) {
     int used = product();
@@ -40,7 +40,7 @@ static void *other_product(void *nothing) {
     return nothing;
 }
 
-/* With how many threads a product works in the child of a fork that came while another thread's was at work. */
+/* The thread count of a product in the child of a fork that was made during another thread's product. */
 int multiply_in_child(void);
 int multiply_in_child(void) {
     pthread_t thread;

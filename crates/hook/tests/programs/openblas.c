@@ -1,4 +1,4 @@
-/* Stands for OpenBLAS with threads of its own: a product tells with how many threads it would work. */
+/* Stands for OpenBLAS with its own threads: a product returns the thread count that it would use. */
 static int threads = 4, used, kind = 1;
 static _Atomic int held, at_work;
 
@@ -16,7 +16,7 @@ void openblas_set_num_threads(int number) { threads = number; }
 int openblas_get_parallel(void) { return kind; }
 int openblas_used(void) { return used; }
 void openblas_be(int other) { kind = other; }
-/* As long as it is held, no product comes to its end. */
+/* While it is held, no product ends. */
 void openblas_hold(int hold) { held = hold; }
 int openblas_at_work(void) { return at_work; }
 

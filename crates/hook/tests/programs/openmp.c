@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
     team = omp_get_num_threads();
     CHECK(team, granted);
 
-    /* Of both, the condition goes first, and neither is for the region that follows. */
+    /* With both, the condition is used first, and neither applies to the next region. */
 #pragma omp parallel num_threads(wanted) if (argc > 100)
 #pragma omp single
     team = omp_get_num_threads();
@@ -109,7 +109,7 @@ int main(int argc, char **argv) {
     CHECK(team, granted);
     CHECK(inner, 1);
 
-    /* What the program sets is what it reads, and the most it gets. */
+    /* The program reads the number that it has set, and gets no more threads than that. */
     CHECK(omp_get_max_threads(), wanted);
     omp_set_num_threads(wanted - 1);
 #pragma omp parallel
@@ -123,7 +123,7 @@ int main(int argc, char **argv) {
     team = omp_get_num_threads();
     CHECK(team, 1);
 
-    /* Who says that the numbers must not change keeps them. */
+    /* A program that says that the numbers must not change keeps them. */
     omp_set_num_threads(wanted);
     omp_set_dynamic(0);
 #pragma omp parallel

@@ -1,4 +1,4 @@
-/* A library between the hook and the runtimes: counts the barriers that the runtimes are asked for. */
+/* A library between the hook and the runtimes: counts the calls of the runtimes' barriers. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* As many regions as its argument says, each with three barriers: one that is written down, that of a loop, and its own end. */
+/* As many regions as its argument says, each with three barriers: an explicit one, that of a loop, and the one at its end. */
 #include <stdio.h>
 #include <stdlib.h>
 

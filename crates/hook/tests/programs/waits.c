@@ -20,7 +20,7 @@ static int threads, rounds, mine[MOST];
 static pthread_barrier_t all;
 static void (*disturb)(unsigned *);
 
-/* How many barriers the C library was asked for; -1: they are not counted. */
+/* The number of calls of the C library's barriers; -1: they are not counted. */
 static int passed(void) {
     int (*counted)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "passed");
     return counted ? counted() : -1;
@@ -50,7 +50,7 @@ static void *meet(void *number) {
     return (void *)serial;
 }
 
-/* All threads do this; the sum of what they return. */
+/* All threads run this; returns the sum of their results. */
 static long together(void *(*work)(void *)) {
     pthread_t started[MOST];
     long sum = 0;
@@ -73,7 +73,7 @@ static void plain(void) {
     CHECK(pthread_barrier_destroy(&all), 0);
 }
 
-/* Tells when there is a barrier. */
+/* Says when there is a barrier. */
 static void tells(void) {
     make();
     puts("made");
@@ -111,7 +111,7 @@ static void twos(void) {
     CHECK(pthread_barrier_destroy(&all), 0);
 }
 
-/* Who is told to destroys the barrier and frees its memory, while others are still on their way out. */
+/* One thread destroys the barrier and frees its memory, while others are still on their way out. */
 static pthread_barrier_t *volatile held;
 static void *frees(void *number) {
     long me = (long)number;
@@ -251,7 +251,7 @@ static void stress(void) {
     CHECK(pthread_join(watcher, NULL), 0);
 }
 
-/* What has to be found: threads that write the same without meeting between. */
+/* An error that has to be found: threads that write the same without a barrier between. */
 static void *races(void *number) {
     mine[0] = (int)(long)number;
     pthread_barrier_wait(&all);
@@ -274,7 +274,7 @@ int main(int argc, char **argv) {
     for (unsigned n = 0; n < sizeof kinds / sizeof *kinds; n++)
         if (!strcmp(argv[1], kinds[n].name)) {
             kinds[n].test();
-            /* With an argument more: how many barriers the C library was asked for. */
+            /* With one more argument: the number of calls of the C library's barriers. */
             if (argc > 4)
                 CHECK(passed(), atoi(argv[4]));
             return 0;

@@ -1,7 +1,7 @@
-//! What the tests share: a cosched that grants, and programs in C.
+//! What the tests share: a cosched that sets thread limits, and programs in C.
 //!
-//! The cosched here is a hook server of the machine's (`Door`) and a thread that answers. The grant
-//! holds before a program asks, so a test does not depend on how soon an answer comes.
+//! The cosched here is a hook server of the machine's (`Door`) and a thread that answers. The limit
+//! holds before a program asks, so a test does not depend on the speed of an answer.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use cosched_page::Meetings;
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
-/// What a program asked for: how many threads, and whether it waited.
+/// The request of a program: how many threads, and whether it waited.
 pub(crate) type Asked = (u16, bool);
 
 /// A cosched with one program.
@@ -32,17 +32,17 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Grants every program so many threads.
+    /// Limits every program to so many threads.
     pub(crate) fn granting(grant: u16) -> Host {
         Host::that_is_late(Duration::ZERO, grant)
     }
 
-    /// Grants every program so many threads, but lets no program in for a while.
+    /// Limits every program to so many threads, but accepts no program for a while.
     pub(crate) fn that_is_late(by: Duration, grant: u16) -> Host {
         Host::with(Uses::THREADS, by, grant)
     }
 
-    /// Says that barriers are cosched's, and grants no threads.
+    /// Replaces barriers, and limits no threads.
     pub(crate) fn donating() -> Host {
         let uses = Uses { threads: false, barriers: true, ..Uses::THREADS };
         Host::with(uses, Duration::ZERO, 1)
@@ -76,14 +76,14 @@ impl Host {
         Host { door: told.recv().unwrap(), asked, ticks, met, stop, thread: Some(thread) }
     }
 
-    /// What was asked for, once something was. A request that another follows before it is heard is
-    /// not among it.
+    /// All requests so far, once there is one. A request that is followed by another before it is
+    /// read is not among them.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         eventually("a request", || !self.is_idle());
         self.asked.lock().unwrap().clone()
     }
 
-    /// Whether nothing was asked for so far.
+    /// Whether there was no request so far.
     pub(crate) fn is_idle(&self) -> bool {
         self.asked.lock().unwrap().is_empty()
     }
@@ -143,7 +143,7 @@ impl Workshop {
         self.0.path().join(name)
     }
 
-    /// Compiles a source; `None`, and says so, where that cannot be done here.
+    /// Compiles a source; `None`, with a message, where that is impossible here.
     pub(crate) fn compile(
         &self,
         compiler: &str,
@@ -199,8 +199,8 @@ impl Workshop {
     }
 }
 
-/// A program as cosched would start it: four threads wanted, and the hook's library preloaded, if
-/// there is a host.
+/// A program as cosched would start it: it requests four threads, and the hook's library is
+/// preloaded if there is a host.
 pub(crate) fn command(program: &Path, arguments: &[&str], host: Option<&Host>) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).env("OMP_NUM_THREADS", "4").env_remove("OMP_DYNAMIC");
@@ -211,13 +211,13 @@ pub(crate) fn command(program: &Path, arguments: &[&str], host: Option<&Host>) -
     command
 }
 
-/// Runs it to its end, which has to be a good one; what it printed.
+/// Runs it to its successful end, and returns what it printed.
 #[track_caller]
 pub(crate) fn run(program: &Path, arguments: &[&str], host: Option<&Host>) -> String {
     good(command(program, arguments, host).output().unwrap())
 }
 
-/// What a program printed that has to have ended well.
+/// Checks that a program has ended successfully, and returns what it printed.
 #[track_caller]
 pub(crate) fn good(output: Output) -> String {
     let (out, err) =

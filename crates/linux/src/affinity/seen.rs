@@ -1,10 +1,10 @@
-//! Masks, seen while CPUs come and go.
+//! Masks, as they are seen while CPUs go offline and come back.
 //!
-//! The kernel remembers a thread's mask with the CPUs that are offline, and tells it without them:
-//! what was set is not always what is read back. Where all CPUs of a thread go offline, it may run
-//! anywhere from then on, also once they are back. Which CPUs are offline is seen by what is left
-//! of our own mask: that changes in the same moment, while what sysfs says of CPUs comes later. But
-//! in a cpuset the kernel forgets what is offline, so sysfs is asked as well.
+//! The kernel remembers a thread's mask with the CPUs that are offline, but reports it without
+//! them: the mask that is read back may differ from the one that was set. If all CPUs of a thread
+//! go offline, it may run anywhere from then on, even once they are back. The offline CPUs follow
+//! from what is left of our own mask, which changes in the same moment; what sysfs says comes
+//! later. But in a cpuset the kernel forgets what is offline, so sysfs is read as well.
 
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -14,19 +14,19 @@ use cosched_core::{CpuSet, MAX_CPUS};
 use super::{AffinityError, get};
 use crate::{files, topology};
 
-/// The mask of a thread, as far as it is seen.
+/// The visible part of a thread's mask.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// The CPUs on which the thread may run, without those that are offline.
     pub mask: CpuSet,
-    /// The same of our own mask.
+    /// Our own mask, without the CPUs that are offline.
     here: CpuSet,
     /// The CPUs that are offline.
     gone: CpuSet,
 }
 
 impl Seen {
-    /// Looks at a thread.
+    /// Reads the mask of a thread.
     ///
     /// # Errors
     /// As [`get`].
@@ -46,21 +46,21 @@ impl Seen {
         Seen { mask: CpuSet::first(MAX_CPUS).difference(&self.gone), ..self }
     }
 
-    /// Whether a thread with this mask looks like that.
+    /// Whether a thread with this mask would be seen like that.
     pub fn shows(&self, mask: &CpuSet) -> bool {
         let left = mask.difference(&self.gone);
         let is_let_go = !mask.is_empty() && left.is_empty() && self.here.is_subset(&self.mask);
         self.mask == *mask || self.mask == left || is_let_go
     }
 
-    /// Whether both may be the same mask, seen at two times.
+    /// Whether both may be one mask, seen at two times.
     pub fn is_as(&self, other: &Seen) -> bool {
         let gone = self.gone.union(&other.gone);
         self.mask.difference(&gone) == other.mask.difference(&gone)
     }
 }
 
-/// What is offline, where this is left of our own mask.
+/// The offline CPUs, where this is left of our own mask.
 fn gone(here: CpuSet) -> CpuSet {
     static FIRST: OnceLock<CpuSet> = OnceLock::new();
     static LAST: Mutex<Option<(CpuSet, CpuSet)>> = Mutex::new(None);
@@ -70,13 +70,13 @@ fn gone(here: CpuSet) -> CpuSet {
     }
     let online = topology::list(Path::new("/sys/devices/system/cpu/online")).ok().flatten();
     let gone = offline(&here, own(), online);
-    // What we have no longer, though it is there, was taken from us, or sysfs will tell.
+    // A CPU that we have no longer, though it is online, was taken from us; otherwise sysfs knows.
     let is_certain = FIRST.get_or_init(|| here).difference(&here).is_subset(&gone);
     *last = is_certain.then_some((here, gone));
     gone
 }
 
-/// What is offline, by what we have and do not see, and by what sysfs says, as far as both are
+/// The offline CPUs, by what is missing in our own mask, and by what sysfs says, as far as both are
 /// known.
 fn offline(here: &CpuSet, own: Option<CpuSet>, online: Option<CpuSet>) -> CpuSet {
     let unseen = own.map(|own| own.difference(here)).unwrap_or_default();
@@ -84,7 +84,7 @@ fn offline(here: &CpuSet, own: Option<CpuSet>, online: Option<CpuSet>) -> CpuSet
     unseen.union(&others.unwrap_or_default())
 }
 
-/// Our own mask as the kernel remembers it.
+/// Our own mask as the kernel remembers it, with offline CPUs.
 fn own() -> Option<CpuSet> {
     let status = files::read(Path::new("/proc/thread-self/status")).ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -99,14 +99,14 @@ mod tests {
         list.parse().unwrap()
     }
 
-    /// On a machine of eight CPUs, all of which we may use.
+    /// A mask as seen on a machine of eight CPUs, all of which we may use.
     fn seen(mask: &str, gone: &str) -> Seen {
         let gone = cpus(gone);
         Seen { mask: cpus(mask), here: CpuSet::first(8).difference(&gone), gone }
     }
 
     #[test]
-    fn a_mask_is_seen_without_what_is_offline() {
+    fn a_mask_is_seen_without_offline_cpus() {
         assert!(seen("0-5", "6-7").shows(&cpus("0-7")));
         assert!(seen("4-5", "6-7").shows(&cpus("4-6")));
         assert!(seen("4-6", "7").shows(&cpus("4-6")));
@@ -115,23 +115,23 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_of_what_is_offline_alone_is_seen_as_anywhere() {
+    fn a_mask_of_offline_cpus_only_is_seen_as_all_cpus() {
         assert!(seen("0-5", "6-7").shows(&cpus("6-7")));
         assert!(seen("0-5,9", "6-7").shows(&cpus("6-7")), "also where we may not run");
         assert!(!seen("0-4", "6-7").shows(&cpus("6-7")));
-        assert!(!seen("0-7", "").shows(&cpus("6-7")), "nobody knows any more");
-        assert!(!seen("0-7", "").shows(&CpuSet::EMPTY), "nobody has such a mask");
+        assert!(!seen("0-7", "").shows(&cpus("6-7")), "the rest is not known any more");
+        assert!(!seen("0-7", "").shows(&CpuSet::EMPTY), "no thread has such a mask");
     }
 
     #[test]
-    fn two_looks_at_one_mask_differ_by_what_was_offline_at_one_of_them() {
+    fn two_samples_of_a_mask_differ_only_by_offline_cpus() {
         assert!(seen("4-5", "6-7").is_as(&seen("4-7", "")));
         assert!(seen("4-6", "7").is_as(&seen("4-5,7", "6")));
         assert!(!seen("4-5", "6-7").is_as(&seen("3-7", "")));
     }
 
     #[test]
-    fn what_was_taken_from_us_is_not_offline() {
+    fn cpus_taken_from_cosched_are_not_offline() {
         let offline = |here: &str, own: &str, online: &str| {
             let gone = offline(&cpus(here), Some(cpus(own)), Some(cpus(online)));
             gone.intersection(&CpuSet::first(8)).to_string()
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_mask_is_seen_as_it_is_told() {
+    fn our_own_mask_is_seen_as_the_kernel_reports_it() {
         let seen = Seen::of(0).unwrap();
         assert_eq!(seen.mask, get(0).unwrap());
         assert!(seen.shows(&seen.mask) && seen.is_as(&seen));

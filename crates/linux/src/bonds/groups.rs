@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_a_later_program_joins_become_one() {
+    fn groups_joined_by_a_later_program_become_one() {
         assert_eq!(numbers(&[&[1], &[2], &[1, 2]]), [Some(0), Some(0), Some(0)]);
     }
 

@@ -1,6 +1,6 @@
 //! Programs that wait for each other's file lock.
 //!
-//! A program that holds a lock and has no turn keeps the next one from its lock, and so from its
+//! A program that holds a lock and has no turn delays the next one that needs the lock, even in its
 //! turn. The kernel lists all file locks in `/proc/locks`, and below each lock the processes that
 //! wait for it:
 //!
@@ -11,7 +11,7 @@
 //!
 //! Limits: a lock of an open file description names no process (the number is -1). A lock whose
 //! process has ended, while others that inherited the file keep it (`exec 9>file; flock 9` in a
-//! shell), names one that is not there. Neither is seen.
+//! shell), names a process that does not exist. Neither lock is seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,11 +21,11 @@ use super::{FileId, SharedKey};
 use crate::files::{self, FileError};
 use crate::procfs::Proc;
 
-/// How the line of a process that waits goes on after its number.
+/// Marks the line of a waiting process, after its number.
 const WAITS: &str = "->";
 
-/// The file locks for which a process waits: by process, the locks that it holds or waits for. None
-/// where the caller may not read the list.
+/// The file locks for which a process waits: by process, the locks that it holds or waits for.
+/// Empty where the caller may not read the list.
 ///
 /// # Errors
 /// When the list of locks is there and cannot be read for another reason.
@@ -49,7 +49,7 @@ fn contended(list: &str) -> BTreeMap<i32, BTreeSet<SharedKey>> {
 
 /// A lock that a process holds or waits for.
 struct Lock<'a> {
-    /// The number of the lock in the list; those that wait for it have the same.
+    /// The number of the lock in the list; its waiters have the same.
     number: &'a str,
     pid: i32,
     file: FileId,

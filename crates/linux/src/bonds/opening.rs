@@ -1,14 +1,15 @@
-//! Programs that meet by opening a named pipe.
+//! Programs that wait for each other while they open a named pipe.
 //!
 //! Opening one end waits for the other. Until both ends are open, no process holds a descriptor
-//! that would show the bond. A freeze interrupts the wait, which begins anew afterwards: two
-//! programs that take turns would never meet. The system call itself is therefore looked at: a
-//! thread that is in `open`, and the path in its memory. It shows while the program is frozen, too.
+//! that would show the dependency. A freeze interrupts the wait, which begins again afterwards: two
+//! programs that take turns would never open it. The system call itself is therefore inspected: a
+//! thread that is in `open`, and the path in its memory. It is visible while the program is frozen,
+//! too.
 //!
 //! The path is looked up only among what the kernel has in memory (`RESOLVE_CACHED`), so that a
-//! file server that does not answer never makes cosched wait. Where the path cannot be had (a
-//! program of another architecture, an old kernel) there is still the name of the kernel function
-//! in which the thread waits.
+//! file server that does not answer never makes cosched wait. Where the path is unavailable (a
+//! program of another architecture, an old kernel), the name of the kernel function in which the
+//! thread waits is used.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -23,7 +24,7 @@ use crate::files;
 
 /// The kernel function in which a thread waits for the other end.
 const WAITS: &str = "wait_for_partner";
-/// How the line of `/proc/PID/syscall` begins for a thread that is in no system call.
+/// The line of `/proc/PID/syscall` begins like this for a thread that is in no system call.
 const OUTSIDE: [&str; 2] = ["running", "-1 "];
 /// The longest path that a system call takes, with the zero byte behind it.
 const LONGEST: usize = 4096;
@@ -65,7 +66,8 @@ struct Opening {
     path: u64,
 }
 
-/// The line of `/proc/PID/syscall`, `number argument argument ...`, if it is one that opens.
+/// Parses the line of `/proc/PID/syscall`, `number argument argument ...`, if it is a call that
+/// opens.
 fn opening(line: &str) -> Option<Opening> {
     let mut words = line.split_ascii_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
@@ -82,7 +84,7 @@ fn opening(line: &str) -> Option<Opening> {
 }
 
 impl Opening {
-    /// What the path names; `None` if that cannot be told without waiting.
+    /// What the path names; `None` if that cannot be found without waiting.
     fn look_up(self, thread: &Path) -> Option<Found> {
         let path = self.path(thread)?;
         let (start, rest, resolve) = match path.strip_prefix("/") {
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_whose_path_is_not_to_be_had_is_known_by_where_the_thread_waits() {
+    fn a_pipe_without_a_path_is_known_by_where_the_thread_waits() {
         assert_eq!(keys("295 0xffffff9c 0x10\n", "pipe", WAITS), [UNKNOWN]);
         assert_eq!(keys("", "", WAITS), [UNKNOWN]);
         assert_eq!(keys("running\n", "", "0"), []);

@@ -1,10 +1,10 @@
-//! Who may be waiting at the sockets of a program.
+//! Which processes may be waiting at the sockets of a program.
 //!
-//! A listening socket alone says little: the processes of one parallel program find each other by
-//! sockets, too (MPI, a fork server, a notebook's kernels). It serves others if an outside process
-//! is connected to it. If none is connected yet, what counts is whether an outside process could
-//! know its address. A port that the kernel has chosen, and a socket in a folder of the program's
-//! own, are known only to processes that are told.
+//! A listening socket alone says little: the processes of one parallel program also find each other
+//! by sockets (MPI, a fork server, a notebook's kernels). It serves others if an outside process is
+//! connected to it. If none is connected yet, it serves others if an outside process could know its
+//! address. A port that the kernel has chosen, and a socket in a folder of the program's own, are
+//! known only to processes that the program informs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -27,7 +27,7 @@ pub(super) struct Sockets(BTreeMap<String, Own>);
 #[derive(Default)]
 struct Own(BTreeMap<u64, PathBuf>);
 
-/// Who is at the other end of a program's sockets.
+/// The other ends of a program's sockets.
 #[derive(Debug, Default)]
 pub(super) struct Contacts {
     pub listens: bool,
@@ -58,7 +58,7 @@ impl Sockets {
         }
     }
 
-    /// What the kernel's tables tell of the program with these processes.
+    /// What the kernel's tables say about the program with these processes.
     pub(super) fn contacts(&self, tables: &Tables, proc: &Proc, pids: &[i32]) -> Contacts {
         let mut contacts = Contacts::default();
         for (namespace, own) in &self.0 {
@@ -130,11 +130,10 @@ fn chosen_by_the_kernel(proc: &Proc) -> RangeInclusive<u16> {
     }
 }
 
-/// Whether others may know this name of a UNIX socket. The processes with these numbers are the
-/// program's.
+/// Whether others may know this name of a UNIX socket. `pids` are the program's processes.
 fn is_known_name(name: &str, folder: &Path, pids: &[i32]) -> bool {
     match name.strip_prefix('@') {
-        // The kernel chooses five digits. Names with the number of a process are made up for that
+        // The kernel chooses five digits. Names with the number of a process are made for that
         // process.
         Some(name) => {
             let made_up = name.split(|letter: char| !letter.is_ascii_digit());
@@ -146,8 +145,8 @@ fn is_known_name(name: &str, folder: &Path, pids: &[i32]) -> bool {
     }
 }
 
-/// Whether only its owner may enter the folder of this socket, and that is one among files for the
-/// time being, as mkdtemp(3) makes them.
+/// Whether only its owner may enter the folder of this socket, and the folder is a temporary one,
+/// as mkdtemp(3) makes them.
 fn is_in_own_folder(socket: &Path, process: &Path) -> bool {
     let path = match socket.strip_prefix("/") {
         Ok(below) => process.join("root").join(below),

@@ -2,9 +2,9 @@
 //!
 //! `/proc/PID/net` shows all sockets of a process's network namespace, by inode number. To read
 //! TCP's takes milliseconds: the kernel walks a table that is made for as many connections as the
-//! machine has memory for, whether they are there or not. So each is read once for all programs
-//! that are looked at together, and TCP's only for sockets that are not UNIX', such as the one by
-//! which a program with the hook inside is connected to cosched.
+//! machine has memory for, used or not. Each table is therefore read once for all programs that are
+//! inspected together. TCP's is read only for sockets that are not UNIX', such as the one by which
+//! a program with the hook is connected to cosched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,13 +27,13 @@ pub(super) struct UnixSocket {
 /// One end of a TCP connection.
 pub(super) type End = (IpAddr, u16);
 
-/// What a TCP socket does.
+/// The state of a TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
     Listens,
-    /// It is connected, or will be as soon as the program accepts that.
+    /// It is connected, or will be as soon as the program accepts.
     Connected,
-    /// It is being opened by its own side, or closed.
+    /// It is being opened by its own side, or is closed.
     Other,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Network {
 }
 
 impl Tables {
-    /// Reads what has to be known of these sockets. The process with this folder of `/proc` holds
+    /// Reads what is needed about these sockets. The process with this folder of `/proc` holds
     /// them.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Network {
     }
 }
 
-/// The name of a process's network namespace; that of its folder, where it cannot be told.
+/// The name of a process's network namespace; that of its folder, where it cannot be read.
 pub(super) fn network_of(folder: &Path) -> String {
     let link = fs::read_link(folder.join("ns/net")).unwrap_or_else(|_| folder.to_owned());
     link.to_string_lossy().into_owned()
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_whichever_way_the_kernel_writes_them() {
+    fn addresses_are_read_in_every_form_of_the_kernel() {
         if cfg!(target_endian = "big") {
             return;
         }

@@ -16,7 +16,7 @@ use super::is_any;
 #[derive(Default)]
 pub(super) struct Terminals {
     held: BTreeSet<String>,
-    /// Those of which it holds the master.
+    /// The terminals whose master it holds.
     own: BTreeSet<String>,
 }
 

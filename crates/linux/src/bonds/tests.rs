@@ -50,7 +50,7 @@ fn devices_and_terminals_forbid_freezing() {
 }
 
 #[test]
-fn a_terminal_that_a_program_has_made_for_itself_does_not_count() {
+fn a_terminal_made_by_the_program_itself_does_not_count() {
     let (root, proc) = made_up(&[&["/dev/ptmx"], &["/dev/pts/3"], &["/dev/pts/3", "/dev/pts/4"]]);
     fs::create_dir(root.path().join("1/fdinfo")).unwrap();
     fs::write(root.path().join("1/fdinfo/0"), "pos:\t0\ntty-index:\t3\n").unwrap();
@@ -63,7 +63,7 @@ fn a_terminal_that_a_program_has_made_for_itself_does_not_count() {
 }
 
 #[test]
-fn what_every_program_was_handed_does_not_count() {
+fn inherited_descriptors_do_not_count() {
     let (_root, proc) = made_up(&[&["/dev/pts/3", "pipe:[7]", "socket:[8]", "pipe:[9]"]]);
     let mut handed_out: HandedOut =
         ["/dev/pts/3", "pipe:[7]"].map(str::to_owned).into_iter().collect();
@@ -74,7 +74,7 @@ fn what_every_program_was_handed_does_not_count() {
 }
 
 #[test]
-fn all_processes_of_a_program_count_and_ended_ones_do_not_matter() {
+fn all_live_processes_of_a_program_count() {
     let (_root, proc) = made_up(&[&["pipe:[7]"], &["socket:[8]", "/dev/kfd"]]);
     let found = inspect(&proc, &[1, 99, 2], &nobody, &HandedOut::default(), &mut Tables::default())
         .unwrap();
@@ -113,7 +113,7 @@ fn shared_mappings_count_even_when_the_descriptor_is_closed() {
 }
 
 #[test]
-fn listening_is_a_state_of_a_socket_in_the_tables_of_its_namespace() {
+fn listening_is_read_from_the_tables_of_the_namespace() {
     let (root, proc) = made_up(&[&["socket:[1603]"], &["socket:[1700]"], &["socket:[1801]"]]);
     let tcp = "  sl  local_address rem_address   st ...\n\
         0: 00000000:07E8 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1603 1 0 100\n\
@@ -183,21 +183,21 @@ impl Drop for Client {
 }
 
 #[test]
-fn who_is_connected_tells_whether_a_listening_program_serves_others() {
+fn connections_show_whether_a_listener_serves_other_programs() {
     let (proc, me) = (Proc::default(), id() as i32);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let found =
         || inspect(&proc, &[me], &nobody, &HandedOut::default(), &mut Tables::default()).unwrap();
     let listens = || (found().listens, found().listens_within);
-    assert_eq!(listens(), (false, true), "nobody knows the port yet");
+    assert_eq!(listens(), (false, true), "no other process knows the port yet");
     let own = TcpStream::connect(("127.0.0.1", port)).unwrap();
     assert_eq!(listens(), (false, true), "this process is connected with itself, not yet accepted");
     let accepted = listener.accept().unwrap();
     assert_eq!(listens(), (false, true));
 
     let client = Client::of(port);
-    assert_eq!(listens(), (true, false), "somebody waits to be accepted");
+    assert_eq!(listens(), (true, false), "a client waits to be accepted");
     let served = listener.accept().unwrap();
     assert_eq!(listens(), (true, false));
 
@@ -214,7 +214,7 @@ fn who_is_connected_tells_whether_a_listening_program_serves_others() {
 }
 
 #[test]
-fn a_socket_with_a_name_serves_others_where_they_can_know_it() {
+fn a_named_socket_serves_others_that_can_know_its_name() {
     let (proc, me) = (Proc::default(), id() as i32);
     let serves = |address: &SocketAddr| {
         let listener = UnixListener::bind_addr(address).unwrap();
@@ -238,7 +238,7 @@ fn a_socket_with_a_name_serves_others_where_they_can_know_it() {
 }
 
 #[test]
-fn a_parallel_program_may_use_ports_that_others_know() {
+fn a_parallel_program_may_use_known_ports() {
     let (root, proc) = made_up(&[&["socket:[1]", "socket:[2]", "socket:[3]"], &["socket:[4]"]]);
     let listener = |line: u32, port: &str, inode| {
         format!(
@@ -263,7 +263,7 @@ fn a_parallel_program_may_use_ports_that_others_know() {
         for pid in 1..=2 {
             fs::write(root.path().join(format!("{pid}/net/tcp")), text).unwrap();
         }
-        // One program of two processes; and the first of them alone.
+        // One program with two processes; then only its first process.
         [&[1, 2][..], &[1]].map(|pids| {
             inspect(&proc, pids, &nobody, &HandedOut::default(), &mut Tables::default())
                 .unwrap()

@@ -1,35 +1,35 @@
-//! Passing v2 controllers on to children.
+//! Enabling v2 controllers for children.
 //!
 //! Children of a v2 cgroup have `cpuset.cpus` or `cpu.weight` only if their parent's
 //! `cgroup.subtree_control` names the controller. Below the root the kernel allows that only in a
-//! cgroup that holds no process itself. A caller that was given a fresh cgroup is sitting in it.
-//! The caller therefore first steps down into a leaf of its own. The cgroup that it leaves can then
-//! pass controllers on to the leaf and to every other child. Processes other than the caller's are
-//! never moved: if there are any, it is an error.
+//! cgroup that holds no process itself. A caller in a new cgroup is itself in the way, so it first
+//! steps down into a leaf of its own. The cgroup that it leaves can then enable controllers for the
+//! leaf and for every other child. Processes other than the caller's are never moved: if there are
+//! any, it is an error.
 
 use std::path::PathBuf;
 
 use super::Dir;
 use crate::files::FileError;
 
-/// The child of a cgroup into which the caller steps if it is in the way; made by
+/// The child of a cgroup into which the caller steps down if it is in the way; made by
 /// [`enable_controllers`].
 pub fn leaf_below(dir: &Dir) -> Dir {
     dir.child(&leaf_name())
 }
 
-/// It carries the caller's number, so that two callers never meet in it.
+/// The name contains the caller's number, so that two callers never share a leaf.
 fn leaf_name() -> String {
     format!("cosched-self-{}", own_pid())
 }
 
-/// Why controllers could not be passed on.
+/// Why controllers could not be enabled.
 #[derive(Debug, thiserror::Error)]
 pub enum EnableError {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The cgroup was not given the controller itself.
+    /// The cgroup does not have the controller itself.
     #[error(
         "the controller '{controller}' is not passed down to {}; with systemd, run under \
          `systemd-run --user --scope -p Delegate=yes` and have `Delegate={controller}` in user@.service",
@@ -50,26 +50,26 @@ pub enum EnableError {
     Crowded {
         /// Which cgroup.
         dir: PathBuf,
-        /// The processes that are not ours.
+        /// The processes that are not the caller's.
         others: Vec<i32>,
     },
 }
 
-/// What [`enable_controllers`] changed, so that it can be taken back.
+/// What [`enable_controllers`] changed, so that it can be undone.
 #[derive(Debug)]
 pub struct Enabled {
     dir: Dir,
-    /// The controllers that were not passed on before.
+    /// The controllers that were not enabled before.
     added: Vec<String>,
     /// The leaf into which the caller has moved.
     leaf: Option<Dir>,
 }
 
 impl Enabled {
-    /// Puts everything back; other children must be gone or use none of the controllers.
+    /// Undoes all changes. Other children must be gone or use none of the controllers.
     ///
     /// # Errors
-    /// When the kernel refuses. What was put back until then stays so.
+    /// When the kernel refuses. What was undone until then stays undone.
     pub fn undo(self) -> Result<(), FileError> {
         if !self.added.is_empty() {
             self.dir.write("cgroup.subtree_control", &change('-', &self.added))?;
@@ -78,7 +78,7 @@ impl Enabled {
     }
 }
 
-/// Lets the children of a v2 cgroup use these controllers.
+/// Enables these controllers for the children of a v2 cgroup.
 ///
 /// # Errors
 /// When the cgroup does not have one of them, holds processes other than the caller, or a right is
@@ -120,7 +120,8 @@ fn own_pid() -> i32 {
 
 /// Moves a process that is in the way into a leaf, provided that it is the only one.
 fn step_down(dir: &Dir, me: i32) -> Result<Option<Dir>, EnableError> {
-    // The root of the tree, the only group without a type, may hold processes and pass on.
+    // The root of the tree, the only group without a type, may hold processes and enable
+    // controllers.
     if !dir.has("cgroup.type") {
         return Ok(None);
     }
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
     use crate::cgroup::{Version, live};
 
-    /// A made-up cgroup below the root, with the given members and passed-on controllers.
+    /// A made-up cgroup below the root, with these members and enabled controllers.
     fn group(procs: &str, passed_on: &str) -> (TempDir, Dir) {
         let root = tempfile::tempdir().unwrap();
         let files = [
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_processes_passes_on_what_is_missing() {
+    fn a_group_without_processes_enables_missing_controllers() {
         let (_root, dir) = group("", "cpu");
         let enabled = enable_controllers(&dir, &["cpuset", "cpu"]).unwrap();
         assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "+cpuset");
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_others_are_left_alone() {
+    fn a_group_with_foreign_processes_is_unchanged() {
         let (_root, dir) = group(&format!("{}\n1\n", std::process::id()), "");
         let error = enable_controllers(&dir, &["cpu"]).unwrap_err();
         assert!(matches!(&error, EnableError::Crowded { others, .. } if *others == [1]), "{error}");
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_passes_on_whoever_is_in_it() {
+    fn the_root_enables_controllers_despite_its_processes() {
         let (root, dir) = group("1\n2\n", "");
         fs::remove_file(root.path().join("cgroup.type")).unwrap();
         enable_controllers(&dir, &["cpu"]).unwrap();
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_on_already_needs_nothing() {
+    fn enabled_controllers_need_nothing() {
         let (_root, dir) = group("1\n2\n", "cpuset cpu");
         enable_controllers(&dir, &["cpuset", "cpu"]).unwrap().undo().unwrap();
         assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "cpuset cpu");

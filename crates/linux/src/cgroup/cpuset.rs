@@ -3,7 +3,7 @@
 //! A v2 cpuset that names nothing inherits from its parent. A v1 cpuset that names nothing is empty
 //! and takes no process. Its memory nodes must therefore be named first; they come from the parent
 //! if the caller names none. The kernel itself narrows the masks of the threads inside, now and
-//! whenever one is born: no thread can be missed.
+//! when further ones start: no thread can be missed.
 
 use cosched_core::CpuSet;
 
@@ -14,7 +14,7 @@ use crate::files::FileError;
 /// already elsewhere stay there.
 ///
 /// # Errors
-/// When the cgroup has no cpuset files, a right is missing, or the kernel refuses the set
+/// When the cgroup has no cpuset files, permission is missing, or the kernel refuses the set
 /// (outside the parent's, say).
 pub fn bind_to(dir: &Dir, cpus: &CpuSet, nodes: Option<&[u16]>) -> Result<(), FileError> {
     let nodes = match nodes {
@@ -30,7 +30,7 @@ pub fn bind_to(dir: &Dir, cpus: &CpuSet, nodes: Option<&[u16]>) -> Result<(), Fi
     dir.write("cpuset.cpus", &cpus.to_string())
 }
 
-/// The parent's memory nodes, where a child has to be told.
+/// The parent's memory nodes, where a child has to name its own.
 fn inherited_nodes(dir: &Dir) -> Result<Option<String>, FileError> {
     let unset = dir.version() == Version::V1 && dir.read("cpuset.mems")?.trim().is_empty();
     match dir.path().parent() {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_the_controller_is_an_error_that_names_the_file() {
+    fn a_group_without_the_controller_is_an_error_with_the_file() {
         let root = tempfile::tempdir().unwrap();
         let error = bind_to(&Dir::new(root.path(), Version::V2), &CpuSet::first(1), None);
         assert!(
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_cpuset_narrows_the_mask_of_what_is_moved_in() {
+    fn a_real_cpuset_narrows_the_mask_of_moved_processes() {
         let Some(mut scratch) = live::v1("cpuset", "bind") else { return };
         let one: CpuSet = affinity::get(0).unwrap().iter().take(1).collect();
         bind_to(scratch.dir(), &one, None).unwrap();

@@ -45,7 +45,7 @@ impl Dir {
     /// Makes the child called `name`.
     ///
     /// # Errors
-    /// When it exists, or a right is missing.
+    /// When it exists, or permission is missing.
     pub fn create_child(&self, name: &str) -> Result<Dir, FileError> {
         let child = self.child(name);
         match fs::create_dir(&child.path) {
@@ -71,10 +71,10 @@ impl Dir {
     }
 
     /// Removes the cgroup, which must have neither processes nor children. Tries once: processes
-    /// that have just ended may still be in it, and when to try again is for the caller.
+    /// that have just ended may still be in it, and the caller decides when to try again.
     ///
     /// # Errors
-    /// When it is in use (`EBUSY`), gone, or a right is missing.
+    /// When it is in use (`EBUSY`), gone, or permission is missing.
     pub fn remove(&self) -> Result<(), FileError> {
         fs::remove_dir(&self.path)
             .map_err(|source| FileError::io("remove cgroup", &self.path, source))
@@ -83,7 +83,7 @@ impl Dir {
     /// Moves a process with all its threads into the cgroup; process 0 is the caller.
     ///
     /// # Errors
-    /// When the process is gone, a right is missing, the cgroup passes controllers on (v2,
+    /// When the process is gone, permission is missing, the cgroup passes controllers on (v2,
     /// `EBUSY`), or it has no CPUs or memory nodes yet (v1 cpuset, `ENOSPC`).
     pub fn add(&self, pid: i32) -> Result<(), FileError> {
         self.write("cgroup.procs", &pid.to_string())
@@ -108,7 +108,7 @@ impl Dir {
     /// The processes in the cgroup and everywhere below it, ascending.
     ///
     /// # Errors
-    /// When the cgroup is gone or unreadable; descendants that vanish meanwhile are passed over.
+    /// When the cgroup is gone or unreadable; descendants that vanish meanwhile are skipped.
     pub fn procs_recursive(&self) -> Result<Vec<i32>, FileError> {
         let mut pids = self.procs()?;
         for child in self.children()? {
@@ -147,7 +147,7 @@ impl Dir {
     /// Writes a control file.
     ///
     /// # Errors
-    /// When it is not there, a right is missing, or the kernel does not like the text.
+    /// When it is not there, permission is missing, or the kernel rejects the text.
     pub fn write(&self, file: &str, text: &str) -> Result<(), FileError> {
         files::write(&self.path.join(file), text)
     }
@@ -156,17 +156,17 @@ impl Dir {
     /// by making one.
     ///
     /// # Errors
-    /// What the kernel refused: the reason why not.
+    /// The reason why the kernel refused.
     pub fn is_writable_by_me(&self) -> Result<(), FileError> {
         self.try_in_child(|_| Ok(()))
     }
 
-    /// Finds out whether something can be done with a child, by making one. Looking at owners and
-    /// permission bits would not do: read-only mounts, namespaces and security modules have their
-    /// say too. The child is gone when this returns.
+    /// Finds out whether something can be done with a child, by making one. Owners and permission
+    /// bits are not enough: read-only mounts, namespaces and security modules matter, too. The
+    /// child is removed when this returns.
     ///
     /// # Errors
-    /// What the kernel refused, to `attempt` or before.
+    /// What the kernel refused, in `attempt` or before.
     pub fn try_in_child(
         &self,
         attempt: impl FnOnce(&Dir) -> Result<(), FileError>,
@@ -182,8 +182,8 @@ impl Dir {
         result
     }
 
-    /// The child that [`Dir::try_in_child`] makes; a caller that can be killed meanwhile announces
-    /// it.
+    /// The child that [`Dir::try_in_child`] makes. A caller that can be killed meanwhile announces
+    /// it in the undo log.
     pub fn probe(&self) -> Dir {
         self.child(&format!("cosched-probe-{}", std::process::id()))
     }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_is_told_with_its_path() {
+    fn an_error_for_an_unwritable_folder_has_its_path() {
         let dir = Dir::new("/proc/self/task", Version::V2);
         let error = dir.is_writable_by_me().unwrap_err();
         assert!(error.to_string().contains("/proc/self/task/cosched-probe"), "{error}");

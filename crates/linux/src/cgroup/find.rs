@@ -1,13 +1,12 @@
 //! Where the cgroup trees are mounted, and where in them the caller is.
 //!
 //! `/proc/self/mountinfo` lists the mounts: for each, which folder of the tree it shows (its
-//! *root*) and where. `/proc/self/cgroup` lists the caller's cgroup in each tree. The folder that
-//! we want is the mount point plus what remains of the caller's cgroup after the mount's root. In a
-//! container the mount often shows only a part of the tree: with `/docker/1` mounted at
-//! `/sys/fs/cgroup` and the caller in `/docker/1/job`, its folder is `/sys/fs/cgroup/job`. In a
-//! cgroup namespace both paths are told relative to the namespace's root; a mount that was made
-//! outside of it has a root like `/..` and cannot be used, for the names of the folders between are
-//! hidden.
+//! *root*) and where. `/proc/self/cgroup` lists the caller's cgroup in each tree. The caller's
+//! folder is the mount point plus what remains of its cgroup after the mount's root. In a container
+//! the mount often shows only a part of the tree: with `/docker/1` mounted at `/sys/fs/cgroup` and
+//! the caller in `/docker/1/job`, its folder is `/sys/fs/cgroup/job`. In a cgroup namespace both
+//! paths are relative to the namespace's root. A mount from outside has a root like `/..` and
+//! cannot be used, since the names of the folders between are hidden.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +21,7 @@ pub struct Hierarchy {
     pub mount: PathBuf,
     /// The caller's own cgroup.
     pub own: Dir,
-    /// v1: the controllers bound to the tree. v2: those that the caller's own cgroup could pass on.
+    /// v1: the controllers bound to the tree. v2: those that the caller's own cgroup could enable.
     pub controllers: Vec<String>,
 }
 
@@ -73,7 +72,7 @@ impl Hierarchies {
         Ok(Hierarchies { trees, left_out: None })
     }
 
-    /// Leaves out the tree of version 2 where so many cgroups, two deep, may not be made in it.
+    /// Leaves out the tree of version 2 where so many cgroups, in two levels, cannot be made in it.
     pub fn with_room_for(mut self, cgroups: usize) -> Hierarchies {
         self.left_out = self.v2().and_then(|tree| lack_of_room(tree, cgroups));
         if self.left_out.is_some() {
@@ -104,7 +103,7 @@ fn passed_on(folder: &Path) -> Result<Vec<String>, FileError> {
     Ok(list.unwrap_or_default().split_whitespace().map(str::to_owned).collect())
 }
 
-/// What is in the way of so many cgroups in the caller's own, two deep: the kernel refuses them
+/// What prevents so many cgroups in the caller's own, in two levels: the kernel would refuse them
 /// late, when programs run.
 fn lack_of_room(tree: &Hierarchy, cgroups: usize) -> Option<String> {
     let kind = tree.own.read("cgroup.type").unwrap_or_default();
@@ -161,7 +160,7 @@ impl Mount {
         })
     }
 
-    /// The folder that stands for `place` here, if this is its tree and shows it.
+    /// The folder of `place` here, if this mount is of its tree and shows it.
     fn folder(&self, place: &Membership) -> Option<PathBuf> {
         let same_tree = match self.version {
             Version::V2 => place.controllers.is_empty(),
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controllers_of_the_own_v2_group_are_told() {
+    fn the_controllers_of_the_own_v2_group_are_listed() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("cgroup.controllers"), "cpuset cpu\n").unwrap();
         assert_eq!(passed_on(root.path()).unwrap(), ["cpuset", "cpu"]);
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_from_outside_the_namespace_is_passed_over_for_one_from_inside() {
+    fn a_mount_from_inside_the_namespace_is_preferred() {
         let outside = "30 23 0:26 /../.. @/outside rw - cgroup2 cgroup2 rw";
         let inside = "31 23 0:26 / @/inside rw - cgroup2 cgroup2 rw";
         let (root, found) = find(&["outside", "inside"], &[outside, inside], "0::/\n");
@@ -312,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_outside_of_what_is_mounted_has_no_place() {
+    fn a_caller_outside_all_mounts_has_no_group() {
         let mount = "30 23 0:26 / @ rw - cgroup2 cgroup2 rw";
         let (_root, found) = find(&["x"], &[mount], "0::/../x\n");
         assert_eq!(found.v2(), None);

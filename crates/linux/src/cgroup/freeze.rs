@@ -1,14 +1,13 @@
 //! Freezing and thawing a cgroup, as fast as the kernel can.
 //!
-//! Asking takes microseconds; being frozen takes until every thread has left
-//! user space, typically a tenth of a millisecond. The kernel announces it through
-//! `poll`, but at most once per ten milliseconds, so a caller that is in a
-//! hurry reads again and again. The switch therefore keeps both files open, the one that is
-//! written and the one that is read, and allocates nothing.
+//! A request takes microseconds. The freeze takes until every thread has left user space, typically
+//! a tenth of a millisecond. The kernel announces it through `poll`, but at most once per ten
+//! milliseconds, so a caller in a hurry reads again and again. The switch therefore keeps both
+//! files open, the one that is written and the one that is read, and allocates nothing.
 //!
 //! | | v2 | v1 |
 //! |---|---|---|
-//! | ask | `cgroup.freeze`: `1`, `0` | `freezer.state`: `FROZEN`, `THAWED` |
+//! | request | `cgroup.freeze`: `1`, `0` | `freezer.state`: `FROZEN`, `THAWED` |
 //! | answer | `frozen 1` in `cgroup.events` | `FROZEN` in `freezer.state`, after `FREEZING` |
 
 use std::fs::{File, OpenOptions};
@@ -52,7 +51,7 @@ impl FreezeSwitch {
     }
 
     /// Asks the kernel to stop every thread of the cgroup. It begins at once;
-    /// [`FreezeSwitch::is_frozen`] tells when it is done.
+    /// [`FreezeSwitch::is_frozen`] says when it is done.
     ///
     /// # Errors
     /// The system's error number: `NODEV` when the cgroup is gone.
@@ -74,8 +73,9 @@ impl FreezeSwitch {
         })
     }
 
-    /// Whether every thread of the cgroup has stopped: none is in user space. (One that was frozen
-    /// again before it had woken from the last time may still show as running, in the kernel.)
+    /// Whether every thread of the cgroup has stopped: none is in user space. (A thread that was
+    /// frozen again before it had woken from the last freeze may still show as running, in the
+    /// kernel.)
     ///
     /// # Errors
     /// The system's error number: `NODEV` when the cgroup is gone.
@@ -89,8 +89,8 @@ impl FreezeSwitch {
         Ok(buffer[..read].split(|byte| *byte == b'\n').any(|line| line == wanted))
     }
 
-    /// The file whose `poll` (for priority data) announces changes of a v2 cgroup, its emptiness
-    /// among them.
+    /// The file whose `poll` (for priority data) announces changes of a v2 cgroup, also when it
+    /// becomes empty.
     pub fn events(&self) -> Option<&File> {
         (self.version == Version::V2).then_some(&self.answer)
     }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn freezing_is_not_yet_frozen() {
+    fn freezing_does_not_count_as_frozen() {
         let root = tempfile::tempdir().unwrap();
         for (state, frozen) in [("FREEZING\n", false), ("FROZEN\n", true), ("THAWED\n", false)] {
             fs::write(root.path().join("freezer.state"), state).unwrap();
@@ -142,7 +142,8 @@ mod tests {
             while !switch.is_frozen().unwrap() {
                 std::thread::yield_now();
             }
-            // Frozen again before it had woken, it counts as frozen while on its way back to sleep.
+            // If it is frozen again before it had woken, it counts as frozen while it returns to
+            // sleep.
             let stat = || Proc::default().stat(pid).unwrap();
             while stat().state == State::Running {
                 std::thread::yield_now();

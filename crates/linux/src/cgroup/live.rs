@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Dir, FreezeSwitch, Hierarchies, Hierarchy};
 use crate::procfs::Proc;
 
-/// A cgroup that ends, when dropped, with everything in it.
+/// A cgroup that is removed, when dropped, with everything in it.
 pub(crate) struct Scratch {
     dir: Dir,
     children: Vec<Child>,
@@ -54,14 +54,13 @@ fn remove(dir: &Dir) {
     eprintln!("could not remove {}", dir.path().display());
 }
 
-/// A cgroup of version 2; `None`, with the reason said, where there is no right to one.
+/// A cgroup of version 2; `None`, with a message, where permission is missing.
 pub(crate) fn v2(name: &str) -> Option<Scratch> {
     let found = Hierarchies::find(&Proc::default()).unwrap();
     scratch(found.v2(), "cgroup v2", name)
 }
 
-/// A cgroup of a version 1 controller; `None`, with the reason said, where there is no right to
-/// one.
+/// A cgroup of a version 1 controller; `None`, with a message, where permission is missing.
 pub(crate) fn v1(controller: &str, name: &str) -> Option<Scratch> {
     let found = Hierarchies::find(&Proc::default()).unwrap();
     scratch(found.v1(controller), controller, name)

@@ -2,16 +2,16 @@
 //!
 //! Where the kernel has `CONFIG_RT_GROUP_SCHED`, each group has a budget for its threads of the
 //! classes FIFO and RR. A new group has none: no thread in it may choose such a class, and none
-//! that has one may join. So the run's group asks for half of the budget above it, and each program
-//! for an eighth of the run's, or for less where that is taken. A program may be asked to do with
-//! less than alone (95 % of each CPU, usually); one whose real-time threads need so much leaves
+//! with such a class may join. The run's group therefore gets half of the budget above it, and each
+//! program an eighth of the run's, or less where that is taken. A program may get less than it
+//! would alone (usually 95 % of each CPU). A program with real-time threads that need more leaves
 //! nothing to others anyway.
 
 use super::Dir;
 
 /// Microseconds in each period, which is a second.
 const BUDGET: &str = "cpu.rt_runtime_us";
-/// Less than this is not worth asking for.
+/// Less than this is useless.
 const LEAST: i64 = 1000;
 
 /// Gives a group a part of the budget of the one above it, or the most that is left. Nothing
@@ -32,7 +32,7 @@ mod tests {
     use crate::cgroup::Version;
 
     #[test]
-    fn a_group_gets_its_part_where_there_are_budgets() {
+    fn a_group_gets_real_time_budget_where_budgets_exist() {
         let root = tempfile::tempdir().unwrap();
         let above = Dir::new(root.path(), Version::V1);
         let dir = above.create_child("p").unwrap();

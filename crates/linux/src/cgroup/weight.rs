@@ -1,18 +1,18 @@
-//! Weighing a cgroup: whether its program has its turn, or gets what others leave.
+//! Weighing a cgroup: whether its program has its turn, or runs as backfill.
 //!
 //! Among the groups below one parent, the kernel shares a CPU by weight. A group that is *idle*
 //! (Linux 5.15 and later) counts for almost nothing, and is preempted at once when a thread of
-//! another group wakes. So the program in turn loses nothing to the others, and what it leaves is
-//! used.
+//! another group wakes. The program in turn therefore loses nothing to the others, and the CPU time
+//! that it leaves is used.
 //!
 //! | | v2 | v1 |
-//! |---|---|---|
-//! | filler | `cpu.idle`: `1` | the same |
+//! | backfill | `cpu.idle`: `1` | `cpu.idle`: `1` |
 //! | in turn | `cpu.idle`: `0`, `cpu.weight`: `10000` | `cpu.idle`: `0`, `cpu.shares`: `262144` |
+//! | neither | `cpu.idle`: `0`, `cpu.weight`: `100` | `cpu.idle`: `0`, `cpu.shares`: `1024` |
 //! | neither | `cpu.idle`: `0`, `cpu.weight`: `100` | `cpu.idle`: `0`, `cpu.shares`: `1024` |
 //!
 //! The weight in turn is the kernel's greatest. Seven idle groups take 2.7 % of each CPU from a
-//! group of the ordinary weight, since each counts for at least 2 of 1024 on each CPU; a program
+//! group of the default weight, since each counts for at least 2 of 1024 on each CPU; a program
 //! that waits at barriers loses 7 % by it. Writing `cpu.idle` resets the weight, so the weight is
 //! written last.
 
@@ -41,7 +41,7 @@ impl WeightSwitch {
     /// Opens the files of a cgroup.
     ///
     /// # Errors
-    /// When they are not there (`cpu.idle` came with Linux 5.15) or a right is missing.
+    /// When they are not there (`cpu.idle` came with Linux 5.15) or permission is missing.
     pub fn open(dir: &Dir) -> Result<WeightSwitch, FileError> {
         let open = |file: &str| {
             let path = dir.path().join(file);
@@ -52,7 +52,7 @@ impl WeightSwitch {
         Ok(WeightSwitch { version, idle: open(IDLE)?, weight: open(weight)?, written: None })
     }
 
-    /// Gives the program its part in turns by weight; `None`: the ordinary weight, as every cgroup
+    /// Sets the weight by the program's turn; `None`: the default weight, with which every cgroup
     /// begins.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl WeightSwitch {
         if before == Some(turn) {
             return Ok(());
         }
-        // Until it is done, what is written is not known.
+        // If a write fails, the weight is not known.
         self.written = None;
         if turn == Some(Turn::Filler) {
             write(&self.idle, "1")?;
@@ -76,16 +76,16 @@ impl WeightSwitch {
         Ok(())
     }
 
-    /// Forgets what was written: another process may have changed it.
+    /// Forgets the last written weight: another process may have changed it.
     pub fn forget(&mut self) {
         self.written = None;
     }
 }
 
-/// Gives a cgroup the ordinary weight, if it is one whose weight can be changed.
+/// Gives a cgroup the default weight, if it is one whose weight can be changed.
 ///
 /// # Errors
-/// When the cgroup is gone, or a right is missing.
+/// When the cgroup is gone, or permission is missing.
 pub fn even_out(dir: &Dir) -> Result<(), FileError> {
     if !dir.has(IDLE) {
         return Ok(());
@@ -94,11 +94,12 @@ pub fn even_out(dir: &Dir) -> Result<(), FileError> {
     dir.write(weight_file(dir.version()), weight(dir.version(), None))
 }
 
-/// Weighs the cgroup of a run, in which its programs are, as one ordinary thread on each of so many
-/// CPUs. Only version 1 compares a cgroup with the threads beside it; in version 2 there are none.
+/// Gives the cgroup of a run, which contains its programs, the weight of one ordinary thread on
+/// each of so many CPUs. Only version 1 compares a cgroup with threads in its parent; in version 2
+/// there are none.
 ///
 /// # Errors
-/// When the cgroup is gone, or a right is missing.
+/// When the cgroup is gone, or permission is missing.
 pub fn weigh_as_threads(dir: &Dir, cpus: usize) -> Result<(), FileError> {
     match dir.version() {
         Version::V1 => dir.write(weight_file(Version::V1), &(1024 * cpus.max(1)).to_string()),
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_not_written_again_until_it_is_forgotten() {
+    fn a_weight_is_not_written_twice_until_it_is_forgotten() {
         let (root, dir) = group(Version::V1);
         let mut switch = WeightSwitch::open(&dir).unwrap();
         switch.set(Some(Turn::Filler)).unwrap();
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn evening_out_gives_the_ordinary_weight_and_skips_groups_without_one() {
+    fn even_out_sets_the_default_weight_where_there_is_one() {
         let (_root, dir) = group(Version::V2);
         even_out(&dir).unwrap();
         assert_eq!(read(&dir), ("0".to_owned(), "100".to_owned()));

@@ -1,9 +1,9 @@
 //! One performance event, as the kernel opens and reads it.
 //!
-//! A processor has a handful of counters. Where more is asked of it than it has, the kernel lets
-//! the events take turns, and says for how long each was wanted (*enabled*) and for how long it
-//! really counted (*running*). A count is scaled up by the ratio of the two; one that never ran
-//! says nothing, and is not taken for a zero.
+//! A processor has a handful of counters. Where more events are requested, the kernel multiplexes
+//! them, and says for how long each was requested (*enabled*) and for how long it really counted
+//! (*running*). A count is scaled up by the ratio of the two. A counter that never ran says
+//! nothing, and does not count as zero.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,12 +22,12 @@ pub struct Event {
     pub config: u64,
 }
 
-/// What to look at the instruction pointer by.
+/// The event at which the instruction pointer is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// What is counted.
     pub event: Event,
-    /// After how many of it.
+    /// The number of events between two samples.
     pub period: u64,
 }
 
@@ -44,18 +44,18 @@ impl Counter {
     /// Counts what `parent` starts from now on, with all descendants: each from its `exec` on.
     ///
     /// The parent itself does not execute anything, so its own counter stays off. A child inherits
-    /// it in that state, and it is switched on when the child executes its command; what the
-    /// command then starts inherits a counter that runs.
+    /// it in that state, and it is switched on when the child executes its command. What the
+    /// command then starts inherits a running counter.
     pub(super) fn below(event: Event, parent: Process) -> io::Result<Counter> {
         open(event, parent.pid, DISABLED | INHERIT | ENABLE_ON_EXEC).map(Counter)
     }
 
-    /// Counts a thread that runs already, and what it will start, from now on.
+    /// Counts a running thread, and what it will start, from now on.
     pub(super) fn of(event: Event, thread: libc::pid_t) -> io::Result<Counter> {
         open(event, thread, INHERIT).map(Counter)
     }
 
-    /// The sum over all threads that were counted, also those that have ended.
+    /// The sum over all counted threads, also those that have ended.
     pub(super) fn read(&self) -> io::Result<Reading> {
         let mut words = [[0; 8]; 3];
         (&self.0).read_exact(words.as_flattened_mut())?;
@@ -64,18 +64,18 @@ impl Counter {
     }
 }
 
-/// What a counter says, or several together.
+/// The reading of a counter, or of several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) value: u64,
-    /// For how long it was wanted, ns over all threads.
+    /// For how long it was enabled, ns over all threads.
     pub(super) enabled: u64,
     /// For how long it counted, ns over all threads.
     pub(super) running: u64,
 }
 
 impl Reading {
-    /// Of both together: as the kernel adds up a thread and those that it has started.
+    /// The sum of both, as the kernel adds up a thread and those that it has started.
     pub(super) fn plus(self, other: Reading) -> Reading {
         Reading {
             value: self.value + other.value,
@@ -84,7 +84,7 @@ impl Reading {
         }
     }
 
-    /// What has come since an earlier one.
+    /// The difference to an earlier reading.
     pub(super) fn since(self, before: Reading) -> Reading {
         Reading {
             value: self.value.saturating_sub(before.value),
@@ -140,8 +140,8 @@ pub(crate) fn can_sample(sampling: Sampling) -> io::Result<()> {
     open_as(sampled(sampling, DISABLED), 0, ANY_CPU).map(drop)
 }
 
-/// Takes samples of what `parent` starts from now on, as [`Counter::below`] counts it, while that
-/// is on this CPU.
+/// Takes samples of what `parent` starts from now on, as [`Counter::below`] counts it, while it is
+/// on this CPU.
 pub(crate) fn sample_below(sampling: Sampling, parent: Process, cpu: usize) -> io::Result<File> {
     let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
     open_as(sampled(sampling, DISABLED | INHERIT | ENABLE_ON_EXEC), parent.pid, cpu)
@@ -156,7 +156,7 @@ fn attr(event: Event, flags: u64) -> PerfEventAttr {
         kind: event.kind,
         size: size_of::<PerfEventAttr>() as u32,
         config: event.config,
-        // Without the kernel's part no right is needed for own programs, by default.
+        // Without samples in the kernel, no permission is needed for own programs, by default.
         flags: flags | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
         ..PerfEventAttr::default()
     }
@@ -171,7 +171,7 @@ fn open(event: Event, thread: libc::pid_t, flags: u64) -> io::Result<File> {
 fn open_as(attr: PerfEventAttr, thread: libc::pid_t, cpu: i32) -> io::Result<File> {
     // Inherited events cannot be read as a group on every kernel, so each stands alone.
     let no_group = -1;
-    // SAFETY: the kernel reads the `size` bytes that the structure says to have, which is its real
+    // SAFETY: the kernel reads the `size` bytes that the structure declares, which is its real
     // size, from a reference that outlives the call, and keeps no pointer to it.
     let result = unsafe {
         libc::syscall(

@@ -1,4 +1,4 @@
-//! The same code with the kernel's software events, which every machine has.
+//! The counters' code with the kernel's software events, which every machine has.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -63,7 +63,7 @@ fn pages(counters: &Counters) -> usize {
 }
 
 #[test]
-fn threads_children_and_orphans_are_counted_and_the_starting_thread_is_not() {
+fn all_of_a_program_is_counted_but_not_the_starting_thread() {
     let Some(counters) = counters() else { return };
     touch();
     let mut program = Command::new("/bin/sh");
@@ -71,7 +71,7 @@ fn threads_children_and_orphans_are_counted_and_the_starting_thread_is_not() {
     program.arg(std::env::current_exe().unwrap());
     program.args(["--exact", "counters::tests::touches_pages_in_two_threads", "--ignored"]);
     let mut child = program.stdout(Stdio::piped()).spawn().unwrap();
-    // Everybody writes there, so it ends with the last of them.
+    // All processes write there, so it ends with the last of them.
     child.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
     assert!(child.wait().unwrap().success());
     let two_threads_of_three = 6 * PAGES;
@@ -104,7 +104,7 @@ fn a_command_that_cannot_be_executed_has_no_counts() {
 }
 
 #[test]
-fn a_program_that_runs_already_is_counted_from_now_on_with_the_threads_that_it_makes() {
+fn a_running_program_is_counted_from_now_with_new_threads() {
     if counters().is_none() {
         return;
     }
@@ -119,7 +119,7 @@ fn a_program_that_runs_already_is_counted_from_now_on_with_the_threads_that_it_m
         }
     });
     let tid = tids.recv().unwrap();
-    // Not before it has touched its own pages: it sleeps from then on.
+    // Not before it has touched its own pages: after that it sleeps.
     while !asleep(tid) {
         thread::yield_now();
     }
@@ -145,7 +145,7 @@ fn asleep(tid: i32) -> bool {
 }
 
 #[test]
-fn an_event_that_the_machine_does_not_have_is_left_out() {
+fn an_event_unknown_to_the_machine_is_left_out() {
     let Some(counters) = counters() else { return };
     assert!(Command::new("/bin/true").status().unwrap().success());
     let counts = counters.read();
@@ -155,7 +155,7 @@ fn an_event_that_the_machine_does_not_have_is_left_out() {
 }
 
 #[test]
-fn what_is_lacking_is_told() {
+fn missing_events_are_reported() {
     if counters().is_none() {
         return;
     }
@@ -174,7 +174,7 @@ fn what_is_lacking_is_told() {
 }
 
 #[test]
-fn errors_of_the_kernel_are_told_apart() {
+fn errors_of_the_kernel_are_distinguished() {
     let lack = |errno| Lack::from(io::Error::from_raw_os_error(errno));
     assert!(lack(libc::EACCES).remedy().unwrap().contains("perf_event_paranoid"));
     assert!(matches!(lack(libc::EOPNOTSUPP), Lack::Hardware));
@@ -182,7 +182,7 @@ fn errors_of_the_kernel_are_told_apart() {
 }
 
 #[test]
-fn a_counter_that_took_turns_is_scaled_and_one_that_never_counted_is_missing() {
+fn multiplexed_counters_are_scaled_and_unused_ones_missing() {
     let count = |value, enabled, running| Reading { value, enabled, running }.count();
     assert_eq!(count(700, 5000, 5000), Some((700, Quality::Exact)));
     assert_eq!(count(700, 5000, 1000), Some((3500, Quality::Scaled)));
@@ -190,10 +190,10 @@ fn a_counter_that_took_turns_is_scaled_and_one_that_never_counted_is_missing() {
     assert_eq!(count(0, 5000, 0), None);
     assert_eq!(count(0, 0, 0), None);
     let reading = |value, enabled, running| Reading { value, enabled, running };
-    // Of an interval: scaled by what it counted in that interval alone.
+    // For an interval: scaled by what it counted in that interval only.
     let interval = reading(1000, 4000, 3000).since(reading(400, 2000, 2000));
     assert_eq!(interval.count(), Some((1200, Quality::Scaled)));
-    // Of two threads: one that slept adds nothing.
+    // For two threads: one that slept adds nothing.
     assert_eq!(reading(700, 50, 50).plus(reading(0, 0, 0)).count(), Some((700, Quality::Exact)));
     // A day of 64 CPUs does not overflow on the way.
     let day = 64 * 86_400 * 1_000_000_000;

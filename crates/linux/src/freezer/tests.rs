@@ -1,5 +1,5 @@
-//! Signals go to real processes; what their threads do is read from a made-up `/proc`, so each
-//! moment of a freeze can be held.
+//! Signals go to real processes. The states of their threads are read from a made-up `/proc`, so
+//! each moment of a freeze can be held.
 
 use std::fs;
 use std::process::{Child, Command};
@@ -14,7 +14,7 @@ use crate::cgroup::{Dir, Version};
 const SECOND: i32 = i32::MAX - 1;
 const THIRD: i32 = i32::MAX;
 
-/// Processes that sleep, and the `/proc` that is made up about them.
+/// Processes that sleep, and a made-up `/proc` for them.
 struct Stage {
     root: TempDir,
     proc: Proc,
@@ -36,7 +36,7 @@ impl Stage {
         pid
     }
 
-    /// From now on a thread is in this state.
+    /// Sets the state of a thread.
     fn says(&self, pid: i32, tid: i32, state: char) {
         let line = format!(
             "{tid} (x) {state} 1 1 1 0 0 0 0 0 0 0 1 2 0 0 20 0 2 0 77 0 0 {}",
@@ -54,7 +54,7 @@ impl Stage {
         }
     }
 
-    /// From now on the one process is a child of the other.
+    /// Makes one process a child of the other.
     fn gives_birth(&self, parent: i32, child: i32) {
         let path = format!("{parent}/task/{parent}/children");
         fs::write(self.root.path().join(path), format!("{child} ")).unwrap();
@@ -88,7 +88,7 @@ fn by_signals() -> Freezer {
 }
 
 #[test]
-fn a_freeze_by_signals_is_complete_when_the_last_thread_has_stopped_and_not_before() {
+fn a_freeze_by_signals_completes_with_the_last_stopped_thread() {
     let mut stage = Stage::new();
     let main = stage.start();
     stage.says(main, SECOND, 'R');
@@ -101,7 +101,7 @@ fn a_freeze_by_signals_is_complete_when_the_last_thread_has_stopped_and_not_befo
         stage.says(main, SECOND, not_stopped);
         assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(false), "{not_stopped}");
     }
-    // Born by the second before that one stopped.
+    // A child of the second one, from before that one stopped.
     stage.says(main, THIRD, 'R');
     stage.says(main, SECOND, 'T');
     assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(false));
@@ -110,8 +110,7 @@ fn a_freeze_by_signals_is_complete_when_the_last_thread_has_stopped_and_not_befo
 }
 
 #[test]
-fn a_process_that_is_born_while_its_parent_is_being_stopped_is_stopped_before_the_freeze_is_complete()
- {
+fn a_process_born_during_a_freeze_is_stopped_too() {
     let mut stage = Stage::new();
     let (main, born) = (stage.start(), stage.start());
     let (mut freezer, tree) = (by_signals(), stage.tree(main));
@@ -129,7 +128,7 @@ fn a_process_that_is_born_while_its_parent_is_being_stopped_is_stopped_before_th
 }
 
 #[test]
-fn who_cannot_run_counts_as_stopped() {
+fn a_thread_that_cannot_run_counts_as_stopped() {
     for (state, is_complete) in [
         ('T', true),
         ('t', true),
@@ -150,7 +149,7 @@ fn who_cannot_run_counts_as_stopped() {
 }
 
 #[test]
-fn a_freeze_by_cgroup_is_complete_when_the_kernel_says_so_and_not_before() {
+fn a_freeze_by_cgroup_completes_when_the_kernel_says_so() {
     for (version, answer, not_yet, done) in [
         (Version::V2, "cgroup.events", "populated 1\nfrozen 0\n", "populated 1\nfrozen 1\n"),
         (Version::V1, "freezer.state", "FREEZING\n", "FROZEN\n"),

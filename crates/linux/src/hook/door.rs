@@ -1,13 +1,12 @@
-//! Where the processes of one program connect, and what is heard from all of them.
+//! The hook server of one program: where its processes connect, and what all of them have reported.
 //!
-//! The name is abstract: nothing of it is left when cosched is killed, and it is gone with cosched.
-//! It has a part that no process can guess, so no process can take it first.
+//! The name is abstract: it disappears with cosched, even when cosched is killed. It has a part
+//! that no process can guess, so no process can take it first.
 //!
-//! Everybody on the machine can read that name and knock, and a process of the program can ring
-//! without end. Both cost cosched time, so only so much of each is listened to in a second. What
-//! comes beyond that waits until the next heartbeat, when it is heard as ever; who cannot wait has
-//! what it wants, or what it was granted last. Knocking does not keep those from being heard who
-//! are inside already.
+//! Every process on the machine can read that name and connect, and a process of the program can
+//! send without end. Both cost cosched time, so only a limited part of each is read per second. The
+//! rest waits until the next heartbeat. A process that cannot wait gets its request, or its last
+//! limit. Connections do not keep the messages of connected processes from being read.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -30,34 +29,34 @@ use crate::runstate::numbers_alike;
 const LISTENER: u64 = 0;
 /// How many connections may wait to be taken.
 const BACKLOG: i32 = 64;
-/// How many processes of a program may be connected at a time; others have what they want.
+/// How many processes of a program may be connected at a time; others get what they request.
 const MOST_GUESTS: usize = 64;
-/// How many knocks are listened to in a second: for each it has to be found out who that is.
+/// How many connections are accepted per second: for each, its process has to be found out.
 const MOST_KNOCKS: usize = 500;
-/// How many messages: far more than come of programs that ask when their regions change.
+/// How many messages are read per second: far more than programs send that ask when their regions
+/// change.
 const MOST_MESSAGES: usize = 5000;
 const SECOND: u64 = 1000;
 
-/// What was heard.
+/// What was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// How many threads the program wants, if a process of it has asked: the most that one of them
-    /// wants.
+    /// How many threads the program requests, if a process of it has asked: the largest request.
     pub wanted: Option<u16>,
     /// Whether a process waits for the answer.
     pub blocked: bool,
-    /// More came in a second than is listened to, for the first time.
+    /// More arrived within a second than is read, for the first time.
     pub too_much: bool,
 }
 
-/// How much of something is listened to in a second.
+/// How much of something is read per second.
 #[derive(Debug)]
 struct Patience {
     most: usize,
-    /// What has come since when, milliseconds.
+    /// What has arrived since when, milliseconds.
     came: usize,
     since: u64,
-    /// It was too much: nothing is listened to until the next heartbeat.
+    /// It was too much: nothing is read until the next heartbeat.
     is_over: bool,
 }
 
@@ -66,7 +65,7 @@ impl Patience {
         Patience { most, came: 0, since: 0, is_over: false }
     }
 
-    /// So much has come. Says whether that ends it.
+    /// Counts what has arrived. Returns whether it became too much now.
     fn spend(&mut self, came: usize, now: u64) -> bool {
         if now.saturating_sub(self.since) >= SECOND {
             (self.since, self.came) = (now, 0);
@@ -77,7 +76,7 @@ impl Patience {
         ends
     }
 
-    /// Says whether there was none left, and there is now.
+    /// Allows input again. Returns whether it was too much before.
     fn renew(&mut self, now: u64) -> bool {
         let was_over = std::mem::take(&mut self.is_over);
         if was_over {
@@ -87,33 +86,33 @@ impl Patience {
     }
 }
 
-/// What cosched does for a program by its door.
+/// The uses of a hook server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uses {
     /// It decides how many threads parallel regions have.
     pub threads: bool,
     /// The barriers are the hook's.
     pub barriers: bool,
-    /// It counts regions and barriers, which tells how far the program has come.
+    /// It counts regions and barriers as the progress of the program.
     pub progress: bool,
 }
 
 impl Uses {
-    /// Of a malleable program.
+    /// The uses for a malleable program.
     pub const THREADS: Uses = Uses { threads: true, barriers: false, progress: false };
 
-    /// What holds where nothing is granted.
+    /// The rule where no limit is set.
     fn rule(self) -> Rule {
         let Uses { threads, barriers, progress } = self;
         Rule { managed: threads, donate: barriers, counts: progress, ..Rule::default() }
     }
 }
 
-/// The door of one program.
+/// The hook server of one program.
 #[derive(Debug)]
 pub struct Door {
     uses: Uses,
-    /// The program has a CPU group of its own.
+    /// Whether the program has a CPU group of its own.
     grouped: bool,
     /// The states of threads, for barriers, where they are written down.
     table: Option<OwnedFd>,
@@ -126,15 +125,15 @@ pub struct Door {
     is_released: bool,
     knocks: Patience,
     messages: Patience,
-    /// It was told that too much came.
+    /// Whether its processes sent too much.
     is_flooded: bool,
-    /// What processes that have gone had told.
+    /// What processes that have ended had reported.
     told: Told,
     meetings: Meetings,
 }
 
 impl Door {
-    /// Opens one at which no rule holds yet but what it is there for.
+    /// Opens a hook server. Its rule says only what it is used for.
     ///
     /// # Errors
     /// When there are no more descriptors.
@@ -171,17 +170,17 @@ impl Door {
         &self.name
     }
 
-    /// What it is there for.
+    /// What it is used for.
     pub fn uses(&self) -> Uses {
         self.uses
     }
 
-    /// Whether a process that comes gets a table.
+    /// Whether a process that connects gets a table.
     pub fn offers(&self) -> bool {
         self.table.is_some()
     }
 
-    /// Every process that comes from now on gets this table of the states of threads, if it numbers
+    /// Gives this table of thread states to every process that connects from now on, if it numbers
     /// threads as this process does.
     pub fn offer(&mut self, table: OwnedFd) {
         self.table = Some(table);
@@ -192,14 +191,15 @@ impl Door {
         !self.guests.is_empty()
     }
 
-    /// Whether too much has come, so that nothing more of that kind is heard before the next
+    /// Whether too much has arrived, so that nothing more of that kind is read before the next
     /// heartbeat.
     pub fn is_tired(&self) -> bool {
         self.knocks.is_over || self.messages.is_over
     }
 
-    /// Takes in who knocks and hears what the others have to say; `now` is in milliseconds of the
-    /// monotonic clock. Only processes come in that `admits` knows as the program's.
+    /// Accepts processes that connect, and reads messages. `now` is in milliseconds of the
+    /// monotonic clock. Only processes are accepted that belong to the program according to
+    /// `admits`.
     pub fn hear(&mut self, now: u64, admits: impl Fn(i32) -> bool) -> Heard {
         let (mut heard, mut knocks, mut messages) = (Heard::default(), 0, 0);
         for key in self.ready() {
@@ -221,7 +221,7 @@ impl Door {
         heard.wanted = heard.wanted.map(|wanted| wanted.max(self.wanted()));
         let no_more_knocks = self.knocks.spend(knocks, now);
         let no_more_messages = self.messages.spend(messages, now);
-        // What is not listened to any more stays where it is, and causes no wake-up.
+        // What is not read any more stays where it is, and causes no wake-up.
         if no_more_knocks {
             let _ = epoll::delete(&self.epoll, &self.listener);
         }
@@ -238,19 +238,19 @@ impl Door {
     fn ready(&self) -> Vec<u64> {
         let mut space = [std::mem::MaybeUninit::<epoll::Event>::uninit(); 32];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // What cannot be heard now is heard the next time.
+        // What cannot be read now is read the next time.
         let ready = epoll::wait(&self.epoll, &mut space, Some(&at_once));
         ready
             .map(|(ready, _)| ready.iter().map(|event| event.data.u64()).collect())
             .unwrap_or_default()
     }
 
-    /// The most that a process wants.
+    /// The largest request of a process.
     fn wanted(&self) -> u16 {
         self.guests.values().map(|guest| guest.wanted).max().unwrap_or_default()
     }
 
-    /// Lets in who knocks; how many did.
+    /// Accepts processes that connect. Returns how many did.
     fn welcome(&mut self, now: u64, admits: &impl Fn(i32) -> bool) -> usize {
         let mut knocked = 0;
         while knocked < BACKLOG as usize {
@@ -259,14 +259,15 @@ impl Door {
                     knocked += 1;
                     let room = self.guests.len() < MOST_GUESTS;
                     if let Some(peer) = peer(&socket).filter(|peer| room && admits(*peer)) {
-                        // One that cannot be let in finds its socket closed, and has what it wants.
+                        // A process that cannot be accepted finds its socket closed, and gets its
+                        // request.
                         let _ = self.let_in(socket, peer, now);
                     }
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => break,
-                // No more files, say: who knocks would be heard again and again, and not let in.
-                // That is too much.
+                // There are no more descriptors, say: the process would try again and again. That
+                // is too much.
                 Err(_) => return MOST_KNOCKS + 1,
             }
         }
@@ -291,20 +292,20 @@ impl Door {
         }
     }
 
-    /// The program has a CPU group of its own. Holds from the next grant on.
+    /// Notes that the program has a CPU group of its own. Holds from the next limit on.
     pub fn group(&mut self) {
         self.grouped = true;
     }
 
-    /// From now on every process may have `grant` threads at a region, or as many as it wants if
-    /// that is `None`. The program has `cpus` CPUs. Processes that wait are answered.
+    /// Sets the limit of a region in every process to `grant` threads, or to none if it is `None`.
+    /// The program has `cpus` CPUs. Waiting processes get an answer.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
         let Door { grouped, uses, .. } = *self;
         self.set(Rule { grouped, grant, cpus, ..uses.rule() });
     }
 
-    /// From now on every process has what it wants, no process has to ask, and barriers are as they
-    /// would be without cosched.
+    /// Detaches the program: every process gets its request, none has to ask, and barriers are as
+    /// without cosched.
     pub fn release(&mut self) {
         self.table = None;
         self.is_released = true;
@@ -316,11 +317,11 @@ impl Door {
         self.guests.values_mut().for_each(|guest| guest.set(rule));
     }
 
-    /// cosched is alive: milliseconds of the monotonic clock. What was too much before is heard
-    /// from now on.
+    /// Notes that cosched is alive; `now` is in milliseconds of the monotonic clock. Input that was
+    /// too much before is read from now on.
     pub fn beat(&mut self, now: u64) {
         self.guests.values().for_each(|guest| guest.beat(now));
-        // What cannot be listened to (there is no memory, say) has what it wants.
+        // A process that cannot be read (there is no memory, say) gets its request.
         if self.knocks.renew(now) {
             let _ = listen_to(&self.epoll, LISTENER, &self.listener);
         }
@@ -329,7 +330,7 @@ impl Door {
         }
     }
 
-    /// What the threads of all processes that ever came have done at barriers of cosched.
+    /// What the threads of all processes so far have done at barriers of cosched.
     pub fn meetings(&self) -> Meetings {
         self.guests.values().map(Guest::meetings).fold(self.meetings, |sum, its| sum + its)
     }
@@ -343,27 +344,27 @@ impl Door {
             .try_fold(0, |sum: u32, its| Some(sum.wrapping_add(its?)))
     }
 
-    /// All that was ever told of progress.
+    /// All reported progress.
     pub fn told(&self) -> Told {
         self.guests.values().map(Guest::told).fold(self.told, Told::plus)
     }
 }
 
-/// Readable when a process knocks or has something to say.
+/// Readable when a process connects or sends a message.
 impl AsFd for Door {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 }
 
-/// From now on it is told when there is something to be read there.
+/// Watches a descriptor for input from now on.
 fn listen_to(epoll: &OwnedFd, key: u64, source: impl AsFd) -> io::Result<()> {
     let data = epoll::EventData::new_u64(key);
     Ok(epoll::add(epoll, source, data, epoll::EventFlags::IN)?)
 }
 
-/// The process at the other end; `None`: it is in another world, where processes are numbered
-/// differently.
+/// The process at the other end; `None`: it is in another PID namespace, with different process
+/// numbers.
 fn peer(socket: &OwnedFd) -> Option<i32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;

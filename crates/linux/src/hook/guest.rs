@@ -1,4 +1,4 @@
-//! One process of a malleable program: its page and its socket.
+//! One client of a hook server, which is a process of the program: its page and its socket.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -15,12 +15,12 @@ use rustix::net::{
 /// More messages than that are left for the next time.
 const AT_ONCE: usize = 16;
 
-/// A page that is mapped here.
+/// A page that is mapped in cosched.
 #[derive(Debug)]
 struct Shared(*const Page);
 
 impl Shared {
-    /// A new one, and the descriptor of its memory.
+    /// A new page, and the descriptor of its memory.
     fn new() -> io::Result<(Shared, OwnedFd)> {
         let memory = memfd_create("cosched", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&memory, SIZE as u64)?;
@@ -58,15 +58,15 @@ impl Drop for Shared {
 pub(super) struct Guest {
     socket: OwnedFd,
     shared: Shared,
-    /// The number of the last request that was heard.
+    /// The number of the last request that was read.
     heard: u32,
-    /// How many threads it wants.
+    /// How many threads it requests.
     pub(super) wanted: u16,
     /// It waits for the answer to the last request.
     waits: bool,
 }
 
-/// How far processes have come, by what was told from inside them; since they began.
+/// The progress of processes, as reported from inside, since they began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// The program's own ticks.
@@ -76,7 +76,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Of both together.
+    /// The sum of both.
     pub(super) fn plus(self, other: Told) -> Told {
         Told {
             ticks: self.ticks.saturating_add(other.ticks),
@@ -84,9 +84,9 @@ impl Told {
         }
     }
 
-    /// How far it has come since `before`: by its ticks, or where it never told any, by what was
-    /// counted. `None`: it has told nothing yet, or begun to tell ticks in between. A count that
-    /// goes back is a lie, and none.
+    /// The progress since `before`: by ticks or, where none was ever reported, by counted passages.
+    /// `None`: nothing was reported yet, or the first ticks were reported in between. A count that
+    /// goes back is a lie, and also `None`.
     pub fn since(self, before: Told) -> Option<u64> {
         match (self.ticks, before.ticks, self.passages) {
             (0, _, 0) => None,
@@ -97,19 +97,19 @@ impl Told {
     }
 }
 
-/// What a look at a guest found.
+/// What was received from a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct News {
     /// How many messages came.
     pub(super) messages: usize,
-    /// It has asked for threads; whether it waits.
+    /// Whether it has requested threads, and whether it waits.
     pub(super) asked: Option<bool>,
     /// It has gone.
     pub(super) gone: bool,
 }
 
 impl Guest {
-    /// Gives the process at the other end of a socket a page on which this holds, and the table of
+    /// Gives the process at the other end of a socket a page with this rule, and the table of
     /// threads if there is one.
     pub(super) fn welcome(
         socket: OwnedFd,
@@ -130,8 +130,7 @@ impl Guest {
         Ok(Guest { socket, shared, heard: 0, wanted: 0, waits: false })
     }
 
-    /// Takes what it has to say. What a message says does not matter; that the page says something
-    /// new does.
+    /// Reads its messages. Their content does not matter, only that the page has something new.
     pub(super) fn hear(&mut self) -> News {
         let mut news = News::default();
         while news.messages < AT_ONCE {
@@ -157,8 +156,8 @@ impl Guest {
         news
     }
 
-    /// This holds from now on; a request is answered by it. A process that cannot be told looks for
-    /// itself.
+    /// Sets the rule, which also answers a request. A process that cannot be notified reads the
+    /// page by itself.
     pub(super) fn set(&mut self, rule: Rule) {
         self.shared.page().set_rule(rule);
         if std::mem::take(&mut self.waits) {
@@ -171,11 +170,11 @@ impl Guest {
         self.shared.page().beat(now);
     }
 
-    /// What it has told of its progress. May go back, if it lies.
+    /// The progress that it has reported. May go back, if it lies.
     pub(super) fn told(&self) -> Told {
         let page = self.shared.page();
         let met = page.meetings();
-        // Where cosched has not asked for all of them to be counted, some of them may be.
+        // Even where cosched has not requested that passages are counted, some of them may be.
         let passages = match page.passages() {
             0 => met.barriers.saturating_add(met.seen),
             counted => counted,

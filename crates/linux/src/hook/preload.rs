@@ -10,19 +10,19 @@ use cosched_page::SOCKET;
 pub const LIBRARY: &str = "libcosched_hook.so";
 /// The variable that names libraries for the dynamic linker to load before all others.
 pub const PRELOAD: &str = "LD_PRELOAD";
-/// Where a package puts it, from the folder of the executable.
+/// Where a package installs it, relative to the folder of the executable.
 const INSTALLED: &str = "../lib/cosched";
 
-/// There is no library.
+/// Why there is no library.
 #[derive(Debug, thiserror::Error)]
 pub enum NoLibrary {
-    /// It is nowhere.
+    /// It was not found.
     #[error(
         "{LIBRARY} is in none of {}; install the whole package, build it with `cargo build -p cosched-hook`, or leave out \
          what asks for it", shown(.0)
     )]
     Missing(Vec<PathBuf>),
-    /// The dynamic linker could not be told of it.
+    /// It lies where the dynamic linker cannot load it from.
     #[error(
         "{}: the dynamic linker takes no library whose path has a space or a colon in it; move it, or leave out what \
          asks for it", .0.display()
@@ -35,10 +35,10 @@ fn shown(folders: &[PathBuf]) -> String {
 }
 
 /// The library that belongs to this executable: beside it, as cargo builds it, or where a package
-/// puts it.
+/// installs it.
 ///
 /// # Errors
-/// When it is nowhere, or cannot be preloaded from where it is.
+/// When it is not found, or cannot be preloaded from where it is.
 pub fn library(executable: &Path) -> Result<PathBuf, NoLibrary> {
     let beside = executable.parent().unwrap_or(Path::new("/"));
     // The newest that cargo has built is in `deps`.
@@ -52,8 +52,8 @@ pub fn library(executable: &Path) -> Result<PathBuf, NoLibrary> {
     }
 }
 
-/// Adds to an environment what makes a program's processes come to a door: the library before all
-/// others that are preloaded.
+/// Adds to an environment what makes a program's processes connect to a hook server: the library
+/// before all others that are preloaded.
 pub fn preloaded(env: &mut Vec<(OsString, OsString)>, library: &Path, door: &str) {
     let others = env.iter().position(|(key, _)| key == PRELOAD).map(|i| env.swap_remove(i).1);
     let mut all = library.as_os_str().to_owned();
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_comes_before_others_and_a_door_of_an_outer_run_is_forgotten() {
+    fn the_library_comes_first_and_an_outer_hook_server_is_dropped() {
         let pair = |key: &str, value: &str| (OsString::from(key), OsString::from(value));
         let mut env = vec![pair(PRELOAD, "/a.so"), pair(SOCKET, "outer"), pair("HOME", "/h")];
         preloaded(&mut env, Path::new("/lib/hook.so"), "inner");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_found_beside_the_executable_and_its_absence_is_told_with_the_remedy() {
+    fn the_library_beside_the_executable_is_found_or_reported() {
         let folder = tempfile::tempdir().unwrap();
         let executable = folder.path().join("cosched");
         let text = library(&executable).unwrap_err().to_string();

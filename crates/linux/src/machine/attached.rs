@@ -1,15 +1,15 @@
-//! Programs without a shim: those that ran before cosched came, and the one that keeps cosched's
-//! place at the terminal.
+//! Programs without a shim: those that ran before cosched, and the one that has cosched's place at
+//! the terminal.
 //!
-//! cosched is not the parent of what they start, so it does not see orphans of theirs: such a
-//! program is its first process with all that descends from it, and ends with that process. A pidfd
-//! tells when. How it ended is known only of cosched's own children. Nothing of them is moved to
-//! another cgroup, and none is ever ended by cosched. What is changed of them is in the undo log
-//! beforehand, as always.
+//! cosched is not the parent of what they start, so it does not see their orphans. Such a program
+//! is its first process with all its descendants, and ends with that process. A pidfd reports the
+//! end. Its exit status is known only for cosched's own children. None of its processes is moved to
+//! another cgroup, and cosched never ends one. All changes are in the undo log beforehand, as
+//! always.
 //!
-//! A program in cosched's own place is to notice nothing of it, as with `nice` or `time`: what the
-//! terminal sends (Ctrl-C, Ctrl-\) has reached it already, other signals to cosched are passed on,
-//! and when the terminal stops the job (Ctrl-Z), cosched stops, too, since the shell waits for it.
+//! A program in cosched's own place notices nothing of it, as with `nice` or `time`. Signals of the
+//! terminal (Ctrl-C, Ctrl-\) have reached it already, and other signals to cosched are passed on.
+//! When the terminal stops the job (Ctrl-Z), cosched stops, too, since the shell waits for it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,8 +35,7 @@ use crate::undo::{self, AttachLock, Held, Record};
 use crate::{sched_attr, signals};
 
 impl Linux {
-    /// Takes over what runs already, unless another cosched was quicker. Nothing of it is changed
-    /// yet.
+    /// Takes over running programs, unless another cosched was quicker. Nothing is changed yet.
     pub(super) fn attach_all(&mut self) -> Result<(), MachineError> {
         let running = |(slot, job): (usize, &Job)| match job.origin {
             Origin::Running(process) => Some((ProgramId::first(slot as u16), process)),
@@ -47,8 +46,8 @@ impl Linux {
             return Ok(());
         }
         let folders = undo::log_folders().unwrap_or_default();
-        // Each looks what is free and announces what it takes under one lock: so two never take the
-        // same.
+        // Each cosched checks what is free and announces what it takes under one lock, so two never
+        // take the same process.
         let _lock = AttachLock::take(&folders);
         let held =
             folders.iter().flat_map(|folder| Held::all(folder, &self.proc).unwrap_or_default());
@@ -60,7 +59,7 @@ impl Linux {
             }
             self.attach(id, process)?;
         }
-        // What is in memory alone is not seen by others, who could take the same processes.
+        // Other coscheds do not see what is only in memory, and could take the same processes.
         match self.log.is_whole() {
             true => Ok(()),
             false => Err(self
@@ -103,7 +102,8 @@ impl Linux {
         unsafe {
             command.pre_exec(move || {
                 if let Some(found) = &found {
-                    // As with a shim: who may not give himself back what he had has lost it before.
+                    // As with a shim: a process that may not restore its settings has lost that
+                    // permission before.
                     let _ = sched_attr::set(0, found);
                 }
                 files.set()?;
@@ -147,7 +147,7 @@ impl Linux {
         Ok(())
     }
 
-    /// The first process of an attached program has ended, and so has the program.
+    /// Ends an attached program, whose first process has ended.
     pub(super) fn end_attached(&mut self, mut live: Live) -> Result<(), MachineError> {
         if let Parent::Other(end) = std::mem::replace(&mut live.parent, Parent::Nobody) {
             self.poll.remove(end.as_fd())?;
@@ -157,7 +157,7 @@ impl Linux {
             Child::Ended(exit, usage) => Ended::unseen(exit, usage),
             Child::Lives | Child::NotOurs => Ended::unseen(Exit::Unknown, Usage::default()),
         });
-        // What it has left running, as far as it was ever seen, gets back what was found.
+        // What it has left running, as far as it was ever seen, gets its original settings.
         self.schedule(&mut live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);
         self.settle_end(live)
@@ -169,7 +169,7 @@ impl Linux {
         self.live.keys().any(is_child)
     }
 
-    /// A signal came that is for the program in cosched's place.
+    /// Passes a signal on to the program in cosched's place.
     pub(super) fn pass_on(&mut self, signal: i32) {
         match signal {
             libc::SIGINT | libc::SIGQUIT => {}
@@ -181,14 +181,14 @@ impl Linux {
                     _ => None,
                 });
                 for end in ends {
-                    // It may have ended just now. All signals that are waited for have names.
+                    // It may have ended just now. All handled signals have names.
                     let _ = Raw::from_named_raw(signal).map(|raw| pidfd_send_signal(end, raw));
                 }
             }
         }
     }
 
-    /// What users ask for.
+    /// Carries out what users request.
     pub(super) fn hear_asks(&mut self) {
         let asked = self.asks.as_ref().map(|asks| asks.take()).unwrap_or_default();
         for Ask::Detach(pid) in asked {
@@ -201,7 +201,7 @@ impl Linux {
         }
     }
 
-    /// A program was let go. If its user asked for that, it is none of ours any more.
+    /// If its user requested that a program is detached, it does not belong to the run any more.
     pub(super) fn detach_if_asked(&mut self, id: ProgramId) -> Result<(), MachineError> {
         if !self.detaching.remove(&id) {
             return Ok(());
@@ -209,7 +209,7 @@ impl Linux {
         self.observer.forget(id);
         let Some(live) = self.live.get(&id) else { return Ok(()) };
         let refused = |happening: &Happening| matches!(happening, Happening::Refused(refused, ..) if *refused == id);
-        // What could not be put back stays in the log: another attempt follows at the end.
+        // Settings that could not be restored stay in the log: another attempt follows at the end.
         if !self.queue.iter().any(|event| refused(&event.what)) {
             self.log.note(Record::Gone { program: id })?;
         }
@@ -229,7 +229,7 @@ fn follow(process: Process, proc: &Proc) -> io::Result<Option<OwnedFd>> {
         Err(Errno::SRCH) => return Ok(None),
         other => other?,
     };
-    // Looked at after opening: if it is the right one now, the handle is the right one's.
+    // Checked after opening: if it is the right process now, the handle belongs to the right one.
     Ok(process.look(proc).map(|_| handle))
 }
 

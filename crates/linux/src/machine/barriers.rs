@@ -1,9 +1,9 @@
 //! Programs whose barriers are the hook's: while one of them runs, the states of their threads are
 //! written down for them.
 //!
-//! The program that writes them is loaded into the kernel before the run begins, since loading
-//! takes long. It is attached while such a program runs: every context switch of the machine pays
-//! for it.
+//! The BPF program that writes the states is loaded before the run begins, since loading takes
+//! long. It is attached only while such a program runs, since every context switch of the machine
+//! pays for it.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +19,10 @@ use crate::tree::Tree;
 
 const LACKS: &str = "does not know at barriers which of its threads run";
 
-/// What writes down the states of threads, or why it cannot be had.
+/// What writes down the states of threads, or why it is unavailable.
 pub(super) type States = Result<RunStates, Unavailable>;
 
-/// Loads it, if one of these programs has a use for it.
+/// Loads it, if one of these programs needs it.
 pub(super) fn load(jobs: &[Job], proc: &Proc) -> Option<States> {
     let mut hooks = jobs.iter().filter_map(|job| job.hook.as_ref());
     hooks.any(|hook| hook.uses.barriers).then(|| RunStates::load(proc))
@@ -30,12 +30,12 @@ pub(super) fn load(jobs: &[Job], proc: &Proc) -> Option<States> {
 
 impl Linux {
     /// Why programs whose barriers are the hook's cannot know which of their threads run, as far as
-    /// that was found out; `None`: they can, or there are none.
+    /// it is known; `None`: they can, or there are none.
     pub fn lacks_states(&self) -> Option<&Unavailable> {
         self.states.as_ref()?.as_ref().err()
     }
 
-    /// Says once, for each program whose barriers are the hook's, what it lacks.
+    /// Says once, for each program whose barriers are the hook's, what is missing.
     pub(super) fn tell_of_lacking_states(&self) {
         let Some(why) = self.lacks_states() else { return };
         for (slot, job) in self.jobs.iter().enumerate() {
@@ -46,8 +46,8 @@ impl Linux {
         }
     }
 
-    /// From now on a program's processes get the table, if its barriers are the hook's, and the
-    /// states of its threads are written down; both if it is not so already.
+    /// Gives a program's processes the table, if its barriers are the hook's, and begins to write
+    /// down the states of its threads; both only once.
     pub(super) fn offer_states(&mut self, live: &mut Live) {
         let Some(door) = live.door.as_mut().filter(|door| door.uses().barriers) else { return };
         let Some(Ok(states)) = &mut self.states else { return };
@@ -62,8 +62,7 @@ impl Linux {
         }
     }
 
-    /// Tells what the programs' threads have done at barriers by now, and whether they told of
-    /// progress.
+    /// Publishes the barrier statistics of the programs, and whether they have reported progress.
     pub(super) fn tell_meetings(&self) {
         for live in self.live.values() {
             if let Some(door) = &live.door {
@@ -72,8 +71,8 @@ impl Linux {
         }
     }
 
-    /// Nothing is written down any more once no program is left that has a use for it. (A program
-    /// that is taken out of the live ones at the moment counts as gone.)
+    /// Stops writing states once no program is left that needs them. (A program that is taken out
+    /// of the live ones at the moment counts as gone.)
     pub(super) fn rest_states(&mut self) {
         let uses = |live: &Live| live.door.as_ref().is_some_and(Door::offers);
         match &mut self.states {
@@ -83,7 +82,7 @@ impl Linux {
     }
 }
 
-/// Makes a program's processes members, and all that they will start.
+/// Makes a program's processes members, with all that they will start.
 fn watch(states: &mut RunStates, tree: &Tree, proc: &Proc) -> Result<(), String> {
     states.begin().map_err(|error| error.to_string())?;
     let mut result = tree.shim.map_or(Ok(()), |shim| add(states, shim.pid));

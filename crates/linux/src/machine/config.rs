@@ -1,4 +1,4 @@
-//! What a machine is told before a run, and what it tells its user meanwhile.
+//! The configuration of a machine for a run, and the messages that it sends meanwhile.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,43 +18,43 @@ use crate::tree::Process;
 /// What a run on this machine needs to know.
 #[derive(Debug)]
 pub struct Config {
-    /// The executable that helpers are started from; normally [`crate::helper::OWN_EXECUTABLE`].
+    /// The executable of helpers; normally [`crate::helper::OWN_EXECUTABLE`].
     pub executable: PathBuf,
     /// Where the undo log goes; normally [`log_folder`](crate::undo::log_folder).
     pub log_folder: PathBuf,
-    /// What the machine is made of.
+    /// The CPUs, caches and packages of the machine.
     pub topology: Topology,
     /// The CPUs that programs may use.
     pub cpus: CpuSet,
     /// How to freeze, bind and share.
     pub wishes: Wishes,
-    /// Whether programs take turns. Then it is looked for what forbids to freeze them.
+    /// Whether programs take turns. If so, reasons that forbid freezing them are looked for.
     pub turns: bool,
     /// Whether every program gets a session of its own instead of cosched's, provided that the
-    /// kernel shares CPUs by session here. So cosched is on time however many threads they have.
+    /// kernel shares CPUs by session here. cosched is then on time, however many threads they have.
     pub sessions: bool,
-    /// What hardware counters shall count of every program; `None`: nothing.
+    /// The hardware events to count for every program; `None`: none.
     pub count: Option<Events>,
     /// The programs; the position is the slot of their ids.
     pub jobs: Vec<Job>,
-    /// What users ask for while the run lasts, if they can ask.
+    /// The requests of users during the run, if they can make any.
     pub asks: Option<Arc<Asks>>,
-    /// Where what the user should be told goes, at once.
+    /// Where messages for the user go, at once.
     pub notes: Sender<Note>,
-    /// Where it is told which shim each program has.
+    /// Where the machine writes which shim each program has.
     pub roots: Roots,
-    /// Where it is told what programs' threads do at barriers of cosched.
+    /// Where the machine writes the barrier statistics of the programs.
     pub met: Met,
 }
 
-/// How a program comes to be there.
+/// How a program comes into the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// cosched starts it, below a shim.
     #[default]
     Started,
     /// cosched starts it as its own child, in its own place: with its standard input, terminal and
-    /// process group. Signals to cosched are for it.
+    /// process group. Signals to cosched are passed on to it.
     Child,
     /// It runs already.
     Running(Process),
@@ -63,7 +63,7 @@ pub enum Origin {
 /// One program, as the machine needs to know it.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// How it comes to be there; of one that runs already, the rest of this does not matter.
+    /// How it comes into the run. For one that runs already, the rest of this does not matter.
     pub origin: Origin,
     /// What to execute. The machine fills in cgroups, CPUs and the session.
     pub order: Order,
@@ -75,12 +75,11 @@ pub struct Job {
     pub freezable_for_sure: bool,
     /// Whether the user has said which programs it belongs together with.
     pub grouped_by_user: bool,
-    /// The library inside it, if it has one; only threads of what cosched starts below a shim are
-    /// granted.
+    /// The library inside it, if it has one. Only programs below a shim get thread limits.
     pub hook: Option<Hook>,
 }
 
-/// Something that the user should be told.
+/// A message for the user.
 #[derive(Debug)]
 pub struct Note {
     /// The program that it is about; `None`: the whole run.

@@ -1,9 +1,9 @@
-//! Confirming freezes: looking again and again until the last thread has stopped.
+//! Confirming freezes: checking again and again until the last thread has stopped.
 //!
-//! The engine lets no program run on CPUs on which another one may still be running. Every moment
-//! until a freeze is known to be complete is therefore lost. Looking costs CPU time that others
-//! could use. The first look therefore comes after a little less time than the program needed to
-//! stop the last time. Later looks come the more rarely the longer it takes.
+//! The engine lets no program run on CPUs on which another one may still be running, so every
+//! moment until a freeze is known to be complete is lost. A check costs CPU time that others could
+//! use. The first check therefore comes after a little less time than the program needed to stop
+//! the last time. Later checks become rarer the longer it takes.
 
 use cosched_core::{Aspect, Event, Happening, Nanos, ProgramId};
 
@@ -12,15 +12,15 @@ use super::program::{Live, Parent, State};
 use super::{Linux, MachineError};
 use crate::freezer::Freezer;
 
-/// The shortest time between two looks at a freeze that is under way, and the share of the time
-/// passed that later looks wait.
+/// The shortest time between two checks of a freeze that is under way, and the part of the elapsed
+/// time that later checks wait.
 const SHORTEST: Nanos = Nanos::from_micros(20);
 const LATER_LOOKS: u64 = 8;
-/// No first look comes later, however long the last freeze took.
+/// The latest time of a first check, however long the last freeze took.
 const LATEST_FIRST: Nanos = Nanos::from_micros(200);
 
 impl Linux {
-    /// The looks that are due.
+    /// Does the checks that are due.
     pub(super) fn look_at_freezes(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
         let is_freezing = |live: &Live| matches!(live.state, State::Freezing { .. });
@@ -62,7 +62,7 @@ impl Linux {
             };
             self.queue.push(Event { at: self.clock.now(), what });
         }
-        // A process may have become an orphan, and so have been missed, during the walk.
+        // A process may have become an orphan during the walk, and so have been missed.
         if !orphaned.is_empty() && !self.adopt()? {
             for id in orphaned {
                 self.with(id, |_, live| {
@@ -75,15 +75,14 @@ impl Linux {
         Ok(())
     }
 
-    /// When to look first at a program that was asked to stop now.
+    /// When to check a program first that was asked to stop now.
     pub(super) fn first_look(live: &Live, now: Nanos) -> Nanos {
-        // A little earlier every time, or it would never be noticed that it stops sooner than it
-        // did.
+        // A little earlier every time; otherwise a faster stop would never be noticed.
         now + (live.stops_within * 3 / 4).clamp(SHORTEST, LATEST_FIRST)
     }
 
-    /// When to look next: at the freezes that are under way, or else at what programs hold, which
-    /// takes longer and must not hold up a switch.
+    /// When to check next: the freezes that are under way, or else what programs hold, which takes
+    /// longer and must not delay a switch.
     pub(super) fn next_look(&self) -> Nanos {
         let look_at = |id: &ProgramId| match self.live.get(id)?.state {
             State::Freezing { look_at, .. } => Some(look_at),

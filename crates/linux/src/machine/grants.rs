@@ -1,9 +1,9 @@
-//! Malleable programs: what they ask for, and what they get.
+//! Malleable programs: their requests, and their thread limits.
 //!
-//! A request becomes an event; the engine asks the policy, and the settings that come back, changed
-//! or not, are the answer. A policy that does not grant threads leaves the number open, and the
-//! program has what it wants. A frozen program's request waits until it runs; it would not notice
-//! an answer before.
+//! A request becomes an event. The engine asks the policy, and the settings that come back, changed
+//! or not, are the answer. A policy that sets no limits leaves the number open, and the program
+//! gets its request. A frozen program's request waits until it runs; it would not notice an answer
+//! before.
 
 use cosched_core::{Aspect, Happening, Nanos, ProgramId, Refusal, Settings};
 use cosched_page::BEAT;
@@ -19,7 +19,7 @@ use crate::hook::{Door, Hook, preloaded};
 const NANOS: u64 = 1_000_000;
 
 impl Linux {
-    /// Opens a program's door, and tells the program of it.
+    /// Opens a program's hook server, and passes its name to the program.
     pub(super) fn open_door(
         &self,
         id: ProgramId,
@@ -32,7 +32,7 @@ impl Linux {
         Ok(door)
     }
 
-    /// A process is at a program's door.
+    /// Reads from a program's hook server.
     pub(super) fn hear_door(&mut self, id: ProgramId) {
         let Some(live) = self.live.get_mut(&id) else { return };
         let (tree, proc) = (&live.tree, &self.proc);
@@ -47,13 +47,13 @@ impl Linux {
                  it would have without cosched, or had last",
             );
         }
-        // Whose threads are not decided on does not ask, but for lies.
+        // A program whose threads are not limited sends no requests, unless it lies.
         if let Some(threads) = heard.wanted.filter(|_| grants) {
             self.tell(Happening::Requested { program: id, threads, blocked: heard.blocked });
         }
     }
 
-    /// Gives a program so many threads; who waits for that is answered.
+    /// Sets a program's thread limit, and answers processes that wait for it.
     pub(super) fn grant(&mut self, live: &mut Live, settings: &Settings) {
         self.offer_states(live);
         let cpus = settings.cpus.unwrap_or(self.cpus).len();
@@ -66,7 +66,7 @@ impl Linux {
         }
     }
 
-    /// When programs that have the hook inside have to be told again that cosched is alive.
+    /// When programs with the hook need the next heartbeat.
     pub(super) fn next_beat(&self) -> Nanos {
         let is_due = |door: &Door| door.is_used() || door.is_tired();
         match self.live.values().any(|live| live.door.as_ref().is_some_and(is_due)) {
@@ -75,7 +75,7 @@ impl Linux {
         }
     }
 
-    /// Tells them, if it is time.
+    /// Sends the heartbeat, if it is time.
     pub(super) fn beat(&mut self) {
         let now = self.clock.now();
         if now < self.next_beat() {

@@ -1,5 +1,5 @@
-//! What cosched hears of its sentinel and its log: when programs were thawed meanwhile, when
-//! another sentinel is needed, and when the disk takes no more of the log.
+//! What cosched learns from its sentinel and its log: whether programs were thawed meanwhile,
+//! whether another sentinel is needed, and whether the disk is full.
 
 use std::os::fd::AsFd;
 
@@ -8,7 +8,7 @@ use super::{Linux, MachineError, SENTINEL};
 use crate::sentinel::Sentinel;
 
 impl Linux {
-    /// Says that the log is kept in memory, if that is news.
+    /// Says that the log is kept in memory, if that is new.
     pub(super) fn tell_of_the_log(&mut self) {
         if let Some(refusal) = self.log.refusal() {
             let text = format!("{refusal}; it is kept in memory until there is room");
@@ -16,19 +16,19 @@ impl Linux {
         }
     }
 
-    /// Learns whether the sentinel let everybody run since cosched was stopped, and replaces a
-    /// sentinel that has ended.
+    /// Learns whether the sentinel has thawed all programs since cosched was stopped, and replaces
+    /// a sentinel that has ended.
     pub(super) fn hear_sentinel(&mut self) -> Result<(), MachineError> {
         let heard = self.sentinel.hear()?;
         for at in heard.thawed {
             self.was_stopped(self.clock.of_monotonic(at));
         }
-        // One that holds an old file of the log is relieved.
+        // A sentinel that holds an old file of the log is replaced.
         let has_moved = self.log.has_moved();
         if heard.has_ended {
             self.relieve_sentinel()?.dismiss();
         } else if has_moved {
-            // If it does not hear us, it is gone already.
+            // If it cannot be reached, it has ended already.
             let _ = self.relieve_sentinel()?.goodbye();
         }
         if has_moved {
@@ -37,7 +37,7 @@ impl Linux {
         Ok(())
     }
 
-    /// Replaces a sentinel that guards nothing.
+    /// Replaces a sentinel that does not work.
     pub(super) fn look_at_sentinel(&mut self) -> Result<(), MachineError> {
         if self.sentinel.is_held_up(&self.proc) {
             self.relieve_sentinel()?.dismiss();
@@ -45,7 +45,7 @@ impl Linux {
         Ok(())
     }
 
-    /// Starts another sentinel; gives the one that was there.
+    /// Starts another sentinel; returns the old one.
     fn relieve_sentinel(&mut self) -> Result<Sentinel, MachineError> {
         self.poll.remove(self.sentinel.as_fd())?;
         let relief = Sentinel::spawn(&self.executable, &self.log)?;

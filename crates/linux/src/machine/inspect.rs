@@ -1,10 +1,11 @@
-//! A look at running programs now and then: what they hold, who traces them, who stopped them.
+//! Inspecting running programs now and then: what they hold, which process traces or stops them.
 //!
-//! The kernel announces none of this. Looking costs, since a process's list of open files and
-//! mappings is read. Looks at what a program *holds* therefore become rarer while it runs: programs
-//! open their devices and sockets early. Whether another process stopped it is one small read.
-//! Waking up for it costs far more than the read itself. It is therefore done when cosched is awake
-//! anyway, at the end of a quantum, say. Only where nothing else happens does cosched wake for it.
+//! The kernel announces none of this. An inspection costs time, since a process's list of open
+//! files and mappings is read. Inspections of what a program *holds* therefore become rarer while
+//! it runs: programs open their devices and sockets early. Whether another process stopped it takes
+//! one small read. Waking up for it costs far more than the read itself. It is therefore done when
+//! cosched is awake anyway, at the end of a quantum, say. Only where nothing else happens does
+//! cosched wake for it.
 
 use std::collections::BTreeMap;
 
@@ -17,39 +18,39 @@ use crate::procfs::State as ProcState;
 use crate::undo::Record;
 
 const FIRST: Nanos = Nanos::from_millis(100);
-/// How long after a look whether a program was stopped the next one is welcome, and how long after
-/// that it is worth waking up for.
+/// How long after a check for stops the next one is useful, and how long after that it is worth
+/// waking up.
 const STOPS: Nanos = Nanos::from_millis(500);
 const STOPS_PATIENCE: Nanos = Nanos::from_millis(500);
-/// How long it is at least from one look at file locks to the next: the shortest, and the longest
-/// while no program waits for a lock. A look can take the kernel some milliseconds.
+/// The time between two checks of file locks: the shortest, and the longest while no program waits
+/// for a lock. A check can take the kernel some milliseconds.
 const LOCKS: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
-/// How long programs stay tied by a lock for which none of them is seen to wait any more.
+/// How long programs stay tied by a lock after the last wait for it was seen.
 const TIED: Nanos = Nanos::from_secs(30);
 const HURRY: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_secs(30);
-/// The longest for a program that may be frozen only as long as no other process connects to it.
+/// The longest time between inspections of a program that may be frozen only until another process
+/// connects.
 const LONGEST_TO_CONNECTION: Nanos = Nanos::from_secs(2);
 
-/// When to look at which program, and what was seen.
+/// When to inspect which program, and what was seen.
 #[derive(Debug)]
 pub(super) struct Inspector {
     handed_out: HandedOut,
     watched: BTreeMap<ProgramId, Watched>,
     /// The group of each slot, as found.
     groups: Vec<Option<GroupId>>,
-    /// When to look for file locks that programs wait for, and how long to wait after that.
+    /// When to check for file locks that programs wait for, and how long to wait after that.
     locks_at: Nanos,
     locks_pause: Nanos,
 }
 
 #[derive(Debug)]
 struct Watched {
-    /// From when on to look whether it was stopped, or has ended at last; and when to wake up for
-    /// it.
+    /// From when on to check whether it was stopped, or has ended; and when to wake up for it.
     stops_at: Nanos,
     wakes_at: Nanos,
-    /// When to look at what it holds, and how long to wait after that.
+    /// When to inspect what it holds, and how long to wait after that.
     bonds_at: Nanos,
     pause: Nanos,
     bonds: Bonds,
@@ -89,7 +90,7 @@ impl Inspector {
         }
     }
 
-    /// A program has started. What it holds matters only if it takes turns.
+    /// Notes a started program. What it holds matters only if it takes turns.
     pub(super) fn expect(&mut self, id: ProgramId, now: Nanos, turns: bool) {
         let mut watched = Watched {
             stops_at: now,
@@ -103,11 +104,11 @@ impl Inspector {
         };
         watched.look_at_stops_after(now);
         self.watched.insert(id, watched);
-        // A repeated program has to be told its group again.
+        // The group of a repeated program has to be reported again.
         self.groups[usize::from(id.slot)] = None;
     }
 
-    /// A program's command has ended and some of its processes have not: look soon.
+    /// A program's command has ended and some of its processes have not: check soon.
     pub(super) fn hurry(&mut self, id: ProgramId, now: Nanos) {
         if let Some(watched) = self.watched.get_mut(&id) {
             (watched.stops_at, watched.wakes_at) = (now + HURRY, now + HURRY);
@@ -118,19 +119,19 @@ impl Inspector {
         self.watched.remove(&id);
     }
 
-    /// Whether another process traces the program, as of the last look.
+    /// Whether another process traces the program, as of the last inspection.
     pub(super) fn is_traced(&self, id: ProgramId) -> bool {
         self.watched.get(&id).is_some_and(|watched| watched.traced)
     }
 }
 
 impl Linux {
-    /// When to wake up for a look.
+    /// When to wake up for an inspection.
     pub(super) fn next_inspection(&self) -> Nanos {
         self.next_look_with(|watched| watched.wakes_at)
     }
 
-    /// When the next look is welcome, or due.
+    /// When the next inspection is useful, or due.
     fn next_look_with(&self, stops: impl Fn(&Watched) -> Nanos) -> Nanos {
         let next = |(id, watched): (&ProgramId, &Watched)| match self.hides_stops(*id) {
             true => watched.bonds_at,
@@ -139,15 +140,15 @@ impl Linux {
         self.inspector.watched.iter().map(next).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// Whether a stop by another process could not be distinguished from our own: the look waits
-    /// until the program runs.
+    /// Whether a stop by another process would look like our own: the check waits until the program
+    /// runs.
     fn hides_stops(&self, id: ProgramId) -> bool {
         self.live.get(&id).is_some_and(|live| {
             live.ended.is_none() && matches!(live.state, State::Freezing { .. } | State::Frozen)
         })
     }
 
-    /// The looks that are due.
+    /// Does the inspections that are due.
     pub(super) fn inspect(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
         self.look_at_locks(now)?;
@@ -164,7 +165,7 @@ impl Linux {
             let hidden = self.hides_stops(id);
             let Some(watched) = self.inspector.watched.get_mut(&id) else { continue };
             let stops = now >= watched.stops_at && !hidden;
-            // Those that are nearly due are looked at in one go.
+            // Inspections that are nearly due are done together.
             let holds = now + watched.pause / 10 >= watched.bonds_at;
             if stops {
                 watched.look_at_stops_after(now);
@@ -183,8 +184,8 @@ impl Linux {
         Ok(())
     }
 
-    /// Finds programs that wait for each other's file lock. A lock that is taken and given back all
-    /// the time is not seen in every look.
+    /// Finds programs that wait for each other's file lock. Not every check sees a lock that is
+    /// taken and released all the time.
     fn look_at_locks(&mut self, now: Nanos) -> Result<(), MachineError> {
         let Inspector { watched, locks_at, locks_pause, .. } = &mut self.inspector;
         if now < *locks_at || watched.values().filter(|watched| watched.turns()).count() < 2 {
@@ -281,14 +282,15 @@ impl Linux {
         Ok((bonds::inspect(&self.proc, &pids, &others, handed_out, tables)?, traced))
     }
 
-    /// Finds anew which programs share something, and tells what has changed.
+    /// Finds anew which programs share something, and reports changes.
     fn regroup(&mut self) {
         let (ids, all): (Vec<ProgramId>, Vec<Bonds>) =
             self.inspector.watched.iter().map(|(id, watched)| (*id, watched.all_bonds())).unzip();
         let groups = bonds::groups(&all);
         for (id, group) in ids.iter().zip(&groups) {
             let slot = usize::from(id.slot);
-            // A group is called after its first member, so that no name ever passes to strangers.
+            // A group is named after its first member, so that a name never passes to other
+            // programs.
             let first =
                 ids.iter().zip(&groups).find(|(_, other)| group.is_some() && *other == group);
             let group = first.map(|(first, _)| GroupId(first.slot));
@@ -302,7 +304,7 @@ impl Linux {
                     "shares pipes, sockets, memory or a file lock with another program: they run together",
                 );
             }
-            // Who shares nothing any more is a group of its own.
+            // A program that shares nothing any more is a group of its own.
             self.tell(Happening::Grouped(*id, group.unwrap_or(GroupId(id.slot))));
         }
     }

@@ -1,4 +1,4 @@
-//! The names of threads for policies: a slot each, used again with another generation.
+//! The ids of threads for policies: a slot each, reused with another generation.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use cosched_core::{ProgramId, ThreadId};
 
 use crate::monitor::ThreadUse;
 
-/// The names that were given.
+/// The ids in use.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     slots: BTreeMap<(i32, i32), ThreadId>,
@@ -15,19 +15,19 @@ pub(super) struct Names {
     free: Vec<ThreadId>,
 }
 
-/// Who has a name.
+/// A thread with an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     /// Its program.
     pub(super) program: ProgramId,
     /// Its process.
     pub(super) process: i32,
-    /// Itself.
+    /// The number of the thread.
     pub(super) thread: i32,
 }
 
 impl Names {
-    /// The name of a thread of a program, which it keeps until it is forgotten.
+    /// The id of a program's thread, which the thread keeps until it is forgotten.
     pub(super) fn of(&mut self, program: ProgramId, thread: &ThreadUse) -> ThreadId {
         let ThreadUse { process, thread, .. } = *thread;
         let (next, free) = (&mut self.next, &mut self.free);
@@ -42,12 +42,12 @@ impl Names {
         id
     }
 
-    /// Who has a name; `None` once he is forgotten.
+    /// The thread with this id; `None` once it is forgotten.
     pub(super) fn who(&self, id: ThreadId) -> Option<Named> {
         self.named.get(&id).copied()
     }
 
-    /// It has ended, or is none of ours any more.
+    /// Frees the id of a thread that has ended, or is not observed any more.
     pub(super) fn forget(&mut self, thread: &ThreadUse) {
         let id = self.slots.remove(&(thread.process, thread.thread));
         id.iter().for_each(|id| _ = self.named.remove(id));
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_used_again_with_another_generation() {
+    fn a_slot_is_reused_with_another_generation() {
         let mut names = Names::default();
         let first = names.of(P, &thread(10));
         assert_eq!(names.of(P, &thread(10)), first);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_its_thread_until_that_is_forgotten() {
+    fn an_id_leads_to_its_thread_until_that_is_forgotten() {
         let mut names = Names::default();
         let first = names.of(P, &thread(10));
         assert_eq!(names.who(first), Some(Named { program: P, process: 1, thread: 10 }));

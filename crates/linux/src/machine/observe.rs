@@ -1,15 +1,14 @@
 //! What policies have measured: the readings of a [monitor](crate::monitor), as samples of programs
 //! and threads.
 //!
-//! Nothing is loaded or read before a policy asks for it. To load programs into the kernel takes a
-//! tenth of a second. That is done in the [background](crate::background), and no program starts
+//! Nothing is loaded or read before a policy requests it. To load programs into the kernel takes a
+//! tenth of a second. It is done in the [background](crate::background), and no program starts
 //! later for it. A program whose threads are to be counted is observed from when loading is done. A
-//! program whose waits for locks are wanted before it starts is observed from its first instruction
-//! on. It starts later if need be: its shim is observed, and the program inherits that.
+//! program whose waits for locks are requested before it starts is observed from its first
+//! instruction on. It starts later if need be: its shim is observed, and the program inherits that.
 //!
-//! Where nothing is wanted of single threads, or of what they wait for, the
-//! [clocks](crate::cpu_clocks) of processes tell what there is to know, and nothing is loaded at
-//! all.
+//! If nothing is requested about single threads, or about their waits, the
+//! [clocks](crate::cpu_clocks) of processes have all that is needed, and nothing is loaded.
 
 mod asked;
 mod source;
@@ -40,27 +39,27 @@ use source::{Source, add};
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     source: Source,
-    /// Whether it counts ticks; whether it tells locks apart.
+    /// Whether it counts ticks, and whether it distinguishes locks.
     ticks: bool,
     locks: bool,
-    /// When samples are to be taken next, where they have to be.
+    /// When the next samples are to be taken, where that is necessary.
     look_at: Option<Nanos>,
-    /// What each program is observed for.
+    /// The measures requested for each program.
     wanted: BTreeMap<ProgramId, BTreeSet<Measure>>,
     programs: BTreeMap<ProgramId, Observed>,
     reading: Vec<ThreadUse>,
     names: Names,
-    /// How many threads could not be watched, as far as that was told.
+    /// How many threads could not be observed, as far as that was reported.
     lost: u64,
-    /// Whether it was told that the positions of programs in their code cannot be seen.
+    /// Whether the user knows that the positions of programs in their code cannot be seen.
     pub(super) is_blind: bool,
 }
 
-/// What cannot be known of a program's threads.
+/// What is unknown about a program's threads.
 pub(super) enum Unseen {
     /// What this program's threads sleep for.
     Waits(ProgramId),
-    /// So many threads of whatever program.
+    /// A number of threads of any programs.
     Threads(u64),
 }
 
@@ -76,27 +75,27 @@ struct Observed {
     from: Nanos,
     intervals: Intervals,
     counted: Readings,
-    /// What was told of its progress from inside.
+    /// The progress that it had reported.
     told: Told,
     /// For how long it had been frozen.
     frozen: Nanos,
-    /// Threads that have ended, told when others were read.
+    /// Threads that have ended, reported when others were read.
     ended: Vec<ThreadUse>,
-    /// What its processes compute, and how long they wait for CPUs, as long as its threads are not
-    /// looked at.
+    /// The CPU time of its processes, and how long they wait for CPUs, while its threads are not
+    /// observed.
     clocks: CpuClocks,
     delays: RunDelays,
-    /// Whether it was told that its waits cannot be seen.
+    /// Whether the user knows that its waits cannot be seen.
     is_hidden: bool,
 }
 
 impl Observer {
-    /// Whether a program is to be observed for something.
+    /// Whether a measure is requested for a program.
     pub(super) fn wants(&self, id: ProgramId, measure: Measure) -> bool {
         self.wanted.get(&id).is_some_and(|measures| measures.contains(&measure))
     }
 
-    /// Whether something is wanted of a program that only its threads tell.
+    /// Whether a measure is requested for a program that needs its threads.
     fn looks_at_threads(&self, id: ProgramId) -> bool {
         use Measure::{Counters, CpuTime, InstructionPointers, Progress, UserTime};
         let of_processes = [Counters, CpuTime, InstructionPointers, Progress, UserTime];
@@ -104,12 +103,12 @@ impl Observer {
         wanted.is_some_and(|measures| measures.iter().any(|one| !of_processes.contains(one)))
     }
 
-    /// Who has a name that policies know.
+    /// The thread with this id.
     pub(super) fn who(&self, id: ThreadId) -> Option<Named> {
         self.names.who(id)
     }
 
-    /// Begins with a program before its first instruction.
+    /// Observes a program from its first instruction on.
     pub(super) fn begin_below(
         &mut self,
         id: ProgramId,
@@ -122,7 +121,7 @@ impl Observer {
         self.begin(id, Some(shim.pid), &[shim.pid], clock)
     }
 
-    /// Begins with a program's first process as soon as it is there.
+    /// Observes a program from the start of its first process on.
     pub(super) fn begin_at(
         &mut self,
         id: ProgramId,
@@ -171,7 +170,7 @@ impl Observer {
         result
     }
 
-    /// A program has ended.
+    /// Stops observing a program that has ended.
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.wanted.remove(&id);
         if let Some(program) = self.programs.remove(&id) {
@@ -183,8 +182,8 @@ impl Observer {
         self.set_ticks();
     }
 
-    /// Ticks are counted while the user time of some program is wanted and its clocks are not
-    /// enough. Where the kernel does not let us count them, there is no user time.
+    /// Counts ticks while the user time of some program is requested and its clocks are not enough.
+    /// Where the kernel does not allow that, there is no user time.
     fn set_ticks(&mut self) {
         let wants = |id: &ProgramId| self.wants(*id, Measure::UserTime);
         let wanted = self.wanted.keys().any(|id| wants(id) && self.looks_at_threads(*id));
@@ -197,8 +196,7 @@ impl Observer {
         }
     }
 
-    /// Locks are told apart once a policy wants that. Where the kernel does not let us, they are
-    /// not.
+    /// Distinguishes locks once a policy requests it, where the kernel allows it.
     fn set_locks(&mut self) {
         let mut wanted = self.wanted.values();
         if self.locks || !wanted.any(|measures| measures.contains(&Measure::LockShares)) {
@@ -252,8 +250,8 @@ impl Observer {
         into.ips.extend(by_block(&met).into_iter().map(bin));
         let proc = Proc::default();
         if !program.is_known && !looks_at_threads {
-            // Who was frozen all the time did nothing: to find its processes would be most of what
-            // a look costs.
+            // A program that was frozen all the time did nothing: finding its processes would be
+            // most of the cost of a sample.
             if frozen == to - from {
                 let nothing = Some(Nanos::ZERO);
                 let sample = Sample { user_time: nothing, quality: Quality::Exact, ..empty };
@@ -323,8 +321,9 @@ impl Observer {
         Ok((told == 0 && lost > 0).then_some(Unseen::Threads(lost)))
     }
 
-    /// The threads of a program in the present reading. Who has ended is told only once, and each
-    /// program has readings of its own: those of the others are kept for them.
+    /// The threads of a program in the present reading. The end of a thread is reported only once,
+    /// and each program has readings of its own, so the ends of other programs' threads are kept
+    /// for them.
     fn share_out(&mut self, id: ProgramId) -> Vec<ThreadUse> {
         for thread in self.reading.iter().filter(|thread| thread.now.is_none()) {
             let others = self.programs.iter_mut().filter(|(other, _)| **other != id);
@@ -340,12 +339,12 @@ impl Observer {
     }
 }
 
-/// The threads of these processes, as far as they have not ended.
+/// The threads of these processes that have not ended.
 fn threads(members: &[Process], proc: &Proc) -> BTreeSet<i32> {
     members.iter().flat_map(|process| proc.threads(process.pid).unwrap_or_default()).collect()
 }
 
-/// Tells a monitor of a program that runs already: of all its processes, until none is new.
+/// Adds a running program to a monitor: all its processes, until none is new.
 fn acquaint(monitor: &mut Monitor, program: &Observed, live: &Live) -> Result<(), FileError> {
     let mut told = BTreeSet::new();
     let mut result = program.shim.map_or(Ok(()), |shim| add(monitor, program.number, shim));

@@ -1,16 +1,16 @@
 //! Programs whose shim was killed: cosched takes its place.
 //!
-//! While the machine lives, cosched is a child subreaper like its shims. So what a killed shim
-//! leaves becomes cosched's children, not init's: cosched reads the program's processes from there,
-//! goes on to freeze, bind and signal them, and learns by `wait` how the command ends.
+//! While the machine lives, cosched is a child subreaper like its shims. What a killed shim leaves
+//! therefore becomes cosched's children, not init's. cosched finds the program's processes there,
+//! continues to freeze, bind and signal them, and learns by `wait` how the command ends.
 //!
-//! Orphans carry no mark of their program. It is told by the process group and session that its
-//! command leads, or by its cgroup. If neither tells, there may still be only one program from
-//! which it can have come. One of which nothing is known is left alone: it may descend from
+//! Orphans carry no mark of their program. Their program is known by the process group and session
+//! that its command leads, or by its cgroup. Otherwise, there may still be only one program from
+//! which the orphan can have come. An orphan of unknown origin is left alone: it may descend from
 //! children that cosched had before.
 //!
-//! A shim's socket closes a moment before its children are passed on. Only when the shim can be
-//! waited for, they have been.
+//! A shim's socket closes a moment before its children are passed on. Once the shim can be waited
+//! for, they have been.
 
 use std::io;
 
@@ -26,7 +26,7 @@ use crate::procfs::{Proc, Stat};
 use crate::tree::Process;
 use crate::undo::{Log, Record};
 
-/// What cosched knows of children that are not its helpers.
+/// What cosched knows about children that are not its helpers.
 #[derive(Debug)]
 pub(super) struct Orphanage {
     /// Whether cosched was a subreaper before.
@@ -38,7 +38,7 @@ pub(super) struct Orphanage {
 }
 
 impl Orphanage {
-    /// Has orphans come to cosched, where `shims` may leave some; to be called before it has
+    /// Makes orphans come to cosched, where `shims` may leave some; to be called before it has
     /// helpers.
     pub(super) fn open(proc: &Proc, shims: bool) -> Result<Orphanage, MachineError> {
         let strangers = proc.children(std::process::id() as i32)?;
@@ -58,13 +58,13 @@ impl Orphanage {
 impl Drop for Orphanage {
     /// Several runs may follow one another in one process.
     fn drop(&mut self) {
-        // What was granted once is granted again.
+        // A change that was allowed once is allowed again.
         let _ = set_child_subreaper(self.found);
     }
 }
 
 impl Linux {
-    /// A shim was killed: its socket is closed, and its program has not come to its end.
+    /// A shim was killed: its socket is closed, and its program has not ended.
     pub(super) fn mourn(&mut self, live: &mut Live, shim: Launched) -> Result<(), MachineError> {
         self.orphanage.killed += 1;
         live.parent = Parent::Killed(shim);
@@ -95,7 +95,7 @@ impl Linux {
         Ok(())
     }
 
-    /// A child of cosched has ended: a shim, or an orphan.
+    /// Reaps children of cosched that have ended: shims, or orphans.
     pub(super) fn reap(&mut self) -> Result<(), MachineError> {
         self.unreaped.retain_mut(|shim| !shim.reap().unwrap_or(true));
         if self.orphanage.killed == 0 {
@@ -111,8 +111,8 @@ impl Linux {
         self.bury()
     }
 
-    /// Takes the ends of orphans that are no commands. Nothing asks for these ends, but the orphans
-    /// must not stay as zombies.
+    /// Reaps orphans that are no commands. Their exit statuses do not matter, but they must not
+    /// stay as zombies.
     fn bury(&mut self) -> Result<(), MachineError> {
         let orphans = self.orphans()?;
         if self.has_news_of_a_death()
@@ -130,7 +130,7 @@ impl Linux {
         Ok(())
     }
 
-    /// Whether a shim has ended whose socket has not told that yet.
+    /// Whether a shim has ended whose socket has not shown that yet.
     fn has_news_of_a_death(&self) -> bool {
         let mut programs = self.live.values().chain(&self.leftovers);
         programs.any(|live| match &live.parent {
@@ -139,8 +139,8 @@ impl Linux {
         })
     }
 
-    /// Takes in the orphans that have come since the last call; whether there were any. To be
-    /// called before the processes of a program are walked.
+    /// Takes in the orphans that have come since the last call. Returns whether there were any. To
+    /// be called before the processes of a program are walked.
     pub(super) fn adopt(&mut self) -> Result<bool, MachineError> {
         let mut any = false;
         for id in self.in_care(|parent| matches!(parent, Parent::Cosched)) {
@@ -160,7 +160,7 @@ impl Linux {
     pub(super) fn adopt_for(&mut self, live: &mut Live) -> Result<bool, MachineError> {
         let mut any = false;
         let orphans = self.orphans()?;
-        // Asked after the orphans were listed: a process that left one of them is dead by now.
+        // Checked after the orphans were listed: a process that left one of them is dead by now.
         let is_only_one = self.orphanage.knows_all() && !self.has_news_of_a_death();
         for stat in orphans {
             let process = Process::from(stat);
@@ -169,7 +169,7 @@ impl Linux {
                 continue;
             }
             if live.tree.main.is_none() && live.ended.is_none() {
-                // The shim had one child, the command, and was killed before it could tell.
+                // The shim had one child, the command, and was killed before it could report it.
                 self.begin(live, process, self.clock.now())?;
             } else if !stat.state.has_ended() {
                 self.log.note(Record::Orphan { program: live.id, process })?;
@@ -180,7 +180,8 @@ impl Linux {
         Ok(any)
     }
 
-    /// The children of cosched that are neither helpers nor were there before; ended ones included.
+    /// The children of cosched that are neither helpers nor were there before, including ended
+    /// ones.
     fn orphans(&self) -> Result<Vec<Stat>, FileError> {
         let mut others = self.orphanage.strangers.clone();
         others.push(self.sentinel.pid());
@@ -200,19 +201,20 @@ impl Linux {
         live.ended = match children::look(main.pid) {
             Child::Lives => None,
             Child::Ended(exit, usage) => Some(Ended::unseen(exit, usage)),
-            // The shim had waited for it, and was killed before it could tell.
+            // The shim had waited for it, and was killed before it could report the end.
             Child::NotOurs => Some(Ended::unseen(Exit::Unknown, Usage::default())),
         };
     }
 
-    /// A program's first process is there. If its shim is killed now, it is known all the same.
+    /// Notes a program's first process. If its shim is killed now, the process is known
+    /// nevertheless.
     pub(super) fn expect(&mut self, live: &mut Live, main: Process) -> Result<(), MachineError> {
         live.tree.main = Some(main);
         self.log.note(Record::Main { program: live.id, process: main })?;
         Ok(())
     }
 
-    /// A program's command runs, since then.
+    /// Notes that a program's command runs, since when.
     pub(super) fn begin(
         &mut self,
         live: &mut Live,
@@ -231,9 +233,9 @@ impl Linux {
     }
 }
 
-/// Announces the processes of a program whose parents have ended. The process that has to continue
-/// them then finds them even if their shim is gone by then. They are not below the command, and no
-/// cgroup holds them.
+/// Announces the processes of a program whose parents have ended. They are neither below the
+/// command nor in a cgroup. The process that has to continue them then finds them even after the
+/// end of their shim.
 pub(super) fn note_strays(live: &mut Live, proc: &Proc, log: &mut Log) -> Result<(), MachineError> {
     let Some(shim) = live.tree.shim else { return Ok(()) };
     for pid in proc.children(shim.pid)? {

@@ -1,4 +1,4 @@
-//! Whose phases can be told apart: programs that are looked at from their first instruction on.
+//! Phases of programs, which need samples from a program's first instruction on.
 
 use cosched_core::{Measure, ProgramId};
 
@@ -7,9 +7,9 @@ use crate::pointers::{MOST_RINGS, Pointers, Source};
 use crate::tree::Process;
 
 impl Linux {
-    /// Takes samples of where in its code a program is that is about to be started, if that is
-    /// wanted. Where it cannot be had, all of the program's time is of one phase, and the user is
-    /// told once.
+    /// Samples where in its code a program is that is about to be started, if that is requested.
+    /// Where that is unavailable, all of the program's time belongs to one phase, and the user gets
+    /// one message.
     pub(super) fn sample_below(&mut self, id: ProgramId, shim: Process) -> Option<Pointers> {
         if !self.observer.wants(id, Measure::InstructionPointers) {
             return None;

@@ -1,19 +1,19 @@
 //! Being on time: how cosched itself is scheduled.
 //!
-//! A thread that wakes is let in when its claim is older than that of the threads that run. Three
+//! A waking thread gets the CPU when its claim is older than that of the running threads. Three
 //! things shape that claim, each measured with the example `wake_lateness`. A *short slice* (needs
-//! no right) makes a small claim, which is granted early. A *negative nice value* (needs a right)
-//! makes cosched's share large. The little that cosched runs then never exceeds its share, however
-//! many threads compete. Real-time classes need more rights and gave nothing beyond that for
-//! *waking*.
+//! no permission) makes a small claim, which is granted early. A *negative nice value* (needs a
+//! permission) makes cosched's share large. The little that cosched runs then never exceeds its
+//! share, however many threads compete. Real-time classes need more permissions and brought no
+//! further improvement for *waking*.
 //!
 //! Staying on the CPU is another matter. The first thread that a thaw wakes, or a worker of the
 //! kernel, takes the CPU from cosched, whatever its slice, and keeps it until the next tick: the
-//! second program of the gang then starts milliseconds late. So where it may, cosched is a
-//! real-time thread for as long as it freezes or thaws several programs, and only for so long: a
-//! real-time thread that *waits* for a freeze was later, not earlier.
+//! second program of the gang then starts milliseconds late. Where it may, cosched is therefore a
+//! real-time thread while it freezes or thaws several programs, and only then: a real-time thread
+//! that *waits* for a freeze was later, not earlier.
 //!
-//! Nothing of it may be inherited by programs.
+//! Programs must not inherit any of it.
 
 use cosched_core::{Nanos, Step};
 
@@ -23,13 +23,13 @@ use crate::tree::Process;
 const HIGHEST_PRIORITY: i32 = -20;
 const LOWEST_REAL_TIME: u32 = 1;
 
-/// How cosched was scheduled before it made itself punctual, and how it is now.
+/// How cosched was originally scheduled, and how it is now.
 #[derive(Debug)]
 pub(super) struct Punctual {
-    /// What it starts is scheduled so.
+    /// The scheduling of what it starts.
     found: Option<SchedAttr>,
     own: Option<SchedAttr>,
-    /// What it may be while it must not be interrupted.
+    /// The scheduling while it must not be interrupted.
     undisturbed: Option<SchedAttr>,
 }
 
@@ -48,14 +48,15 @@ impl Punctual {
             ..slice.in_default_class()
         };
         let undisturbed = Some(real_time).filter(granted);
-        // The first that is granted; without any, cosched is as punctual as everybody else.
+        // The first that is granted; without any, cosched is as punctual as any other thread.
         let own = [SchedAttr { nice: HIGHEST_PRIORITY, ..slice }, slice].into_iter().find(granted);
         // A slice that reads as a length was the kernel's choice if no user chose it.
         let found = SchedAttr { runtime: Nanos::ZERO, ..found };
         Punctual { found: Some(found), own, undisturbed }
     }
 
-    /// Keeps the CPU while several programs are frozen or thawed, until the answer is dropped.
+    /// Keeps the CPU while several programs are frozen or thawed, until the returned value is
+    /// dropped.
     pub(super) fn undisturbed(&self, steps: &[Step]) -> Option<Undisturbed> {
         let switches = steps.iter().filter(|step| matches!(step, Step::Freeze(_) | Step::Thaw(_)));
         let (own, undisturbed) = self.own.zip(self.undisturbed)?;
@@ -63,13 +64,13 @@ impl Punctual {
         granted.then_some(Undisturbed { own })
     }
 
-    /// How cosched was found scheduled, and so how what it starts is to be; `None`: it has changed
+    /// The original scheduling of cosched, which what it starts gets; `None`: it has changed
     /// nothing.
     pub(super) fn found(&self) -> Option<SchedAttr> {
         self.found
     }
 
-    /// Has a new shim, and so the program that it starts, scheduled as cosched was found.
+    /// Gives a new shim, and so the program that it starts, cosched's original scheduling.
     pub(super) fn spare(&self, shim: Process) {
         if let Some(found) = &self.found {
             // A shim that has ended meanwhile is noticed elsewhere.

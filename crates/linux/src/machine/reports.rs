@@ -1,8 +1,8 @@
-//! Listening to the shims: how programs begin and end.
+//! Reading from the shims: how programs begin and end.
 //!
-//! A program has *ended* once its command has and no process of its session is
-//! left. So background jobs of a script count as part of it, and daemons, which
-//! open a session of their own, do not hold it up; they are let go, left running and reported.
+//! A program has *ended* once its command has and no process of its session is left. Background
+//! jobs of a script therefore count as part of it. Daemons, which open a session of their own, do
+//! not delay its end; they are detached, left running and reported.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,7 +16,7 @@ use crate::launch::{Launched, Report, Reports, StartStep};
 use crate::undo::Record;
 
 impl Linux {
-    /// Reads what a program's shim has to tell.
+    /// Reads the reports of a program's shim.
     pub(super) fn hear(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(mut live) = self.live.remove(&id) else { return Ok(()) };
         if matches!(live.parent, Parent::Other(_)) {
@@ -55,7 +55,7 @@ impl Linux {
         self.settle_end(live)
     }
 
-    /// The shim's socket is closed: nothing more will be told.
+    /// The shim's socket is closed: there will be no more reports.
     fn lose_shim(&mut self, live: &mut Live) -> Result<(), MachineError> {
         let Parent::Shim(shim) = std::mem::replace(&mut live.parent, Parent::Nobody) else {
             return Ok(());
@@ -68,8 +68,8 @@ impl Linux {
         self.mourn(live, shim)
     }
 
-    /// The socket closes a moment before the process is a zombie: who is not reaped now is, when
-    /// the kernel tells.
+    /// The socket closes a moment before the process is a zombie. A shim that cannot be reaped now
+    /// is reaped when the kernel announces its end.
     fn see_off(&mut self, mut shim: Launched) -> Parent {
         if !shim.reap().unwrap_or(true) {
             self.unreaped.push(shim);
@@ -77,8 +77,8 @@ impl Linux {
         Parent::Nobody
     }
 
-    /// A program has ended once its command has and no process of its session is left: background
-    /// jobs count as part of it, daemons (which open a session of their own) do not hold it up.
+    /// Ends a program once its command has ended and no process of its session is left. Background
+    /// jobs count as part of it, daemons (which open a session of their own) do not.
     pub(super) fn settle_end(&mut self, mut live: Live) -> Result<(), MachineError> {
         if matches!(live.parent, Parent::Cosched) {
             self.adopt_for(&mut live)?;
@@ -93,14 +93,14 @@ impl Linux {
         let holds = members.iter().any(|process| session_of(process.pid) == live.session);
         if holds && !matches!(live.parent, Parent::Nobody) {
             self.inspector.hurry(live.id, self.clock.now());
-            // The command is not the last of it; only the shim sees the end of who is.
+            // The command is not the last process; only the shim sees the end of the last one.
             live.ended = Some(Ended::unseen(exit, usage));
             self.live.insert(live.id, live);
             return Ok(());
         }
         self.inspector.forget(live.id);
         self.observer.forget(live.id);
-        // From now on its remaining processes have what they want.
+        // From now on its remaining processes get their requests.
         if let Some(door) = live.door.take() {
             self.met.tell(live.id.slot, door.meetings(), door.told());
             self.met.end(live.id.slot);
@@ -116,14 +116,14 @@ impl Linux {
             let told = self.queue.len();
             self.leave(&mut live)?;
             if self.ground.is_by_weight() {
-                // An ordinary weight would be next to nothing beside a program in turn.
+                // The default weight would be next to nothing beside a program in turn.
                 self.weigh(&mut live, Some(Turn::InTurn));
             }
-            // It is gone for the engine: what letting it go told is of no concern any more.
+            // It has ended for the engine: events of its release do not matter any more.
             self.queue.truncate(told);
             self.note(live.id, format!("ended and left {} process(es) running", members.len()));
         }
-        // Who is left from here on is not counted any more.
+        // Processes that are left from here on are not counted any more.
         let counts = live.counters.take().as_ref().map(Counters::read).unwrap_or_default();
         let what = Happening::Exited(live.id, exit, Usage { counts, ..usage });
         self.queue.push(Event { at: at.unwrap_or_else(|| self.clock.now()), what });
@@ -156,7 +156,7 @@ impl Linux {
         self.unreaped.drain(..).chain(shims).for_each(Launched::dismiss);
     }
 
-    /// Reads on from programs that count as ended, until their shims end too.
+    /// Continues to read from programs that count as ended, until their shims end too.
     pub(super) fn hear_leftover(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(i) = self.leftovers.iter().position(|live| live.id == id) else { return Ok(()) };
         let Parent::Shim(shim) = &mut self.leftovers[i].parent else { return Ok(()) };
@@ -177,8 +177,8 @@ impl Linux {
     }
 }
 
-/// What a shim has told, and whether it will tell no more. One that cannot be understood is not
-/// listened to any longer.
+/// The reports of a shim, and whether there will be no more. A shim that sends nonsense is not read
+/// any longer.
 fn read(reports: &mut Reports) -> (Vec<Report>, bool) {
     match reports.read() {
         Ok(list) => (list, reports.closed()),

@@ -1,4 +1,4 @@
-//! What a monitor has read of threads, as the samples that policies see.
+//! The readings of a monitor, as the samples that policies see.
 
 use cosched_core::{Counts, LockShare, Nanos, Quality, Sample, ThreadId};
 
@@ -19,17 +19,16 @@ pub(super) fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {
     }
 }
 
-/// For which locks a thread waited in an interval, where that is known. Locks of different
-/// processes are different ones: an address has 57 bits at most, and the rest tells processes apart
-/// as far as need be.
+/// The locks that a thread waited for in an interval, where they are known. Locks of different
+/// processes are different ones: an address has 57 bits at most, and the rest distinguishes
+/// processes as far as necessary.
 pub(super) fn of_locks(name: ThreadId, thread: &ThreadUse) -> impl Iterator<Item = LockShare> {
     let process = (thread.process as u64) << 57;
     let waited = thread.locks.into_iter().filter(|lock| lock.time > Nanos::ZERO);
     waited.map(move |lock| LockShare { thread: name, lock: lock.lock ^ process, wait: lock.time })
 }
 
-/// What a program did, by its threads. `ticks` tells whether it was counted where its CPU time
-/// goes.
+/// What a program did, by its threads. `ticks` says whether it was counted where its CPU time goes.
 pub(super) fn of_program(
     sample: Sample,
     slices: &[Slice],
@@ -56,8 +55,8 @@ pub(super) fn of_program(
     }
 }
 
-/// Of the CPU time, the part outside the kernel; all of it where a program ran so shortly that no
-/// tick met it.
+/// The part of the CPU time outside the kernel; all of it where a program ran too briefly for a
+/// tick.
 fn user_part(slices: &[Slice]) -> f64 {
     let sum =
         |ticks: fn(Ticks) -> u64| slices.iter().map(|slice| ticks(slice.thread.ticks)).sum::<u64>();
@@ -65,7 +64,7 @@ fn user_part(slices: &[Slice]) -> f64 {
     if user + kernel == 0 { 1.0 } else { user as f64 / (user + kernel) as f64 }
 }
 
-/// Without the kernel's part, times at locks are estimates.
+/// Without BPF, times at locks are estimates.
 fn quality(exact: bool) -> Quality {
     if exact { Quality::Exact } else { Quality::Scaled }
 }
@@ -89,9 +88,9 @@ mod tests {
         thread
     }
 
+    /// A program without counted ticks has no progress.
     #[test]
-    fn whoever_runs_too_shortly_for_a_tick_has_made_some_progress_and_whoever_is_not_counted_none()
-    {
+    fn a_run_shorter_than_a_tick_is_progress_if_ticks_are_counted() {
         let slices = [Slice { thread: ran(1000), is_idle: false }];
         let empty = Sample::empty(ProgramId::first(0), Nanos::ZERO, Nanos(5000));
         let user = |ticks| of_program(empty, &slices, &ProgramUse::default(), ticks).user_time;

@@ -1,4 +1,4 @@
-//! Turns by weight: each program's part, and what is done when a turn begins.
+//! Turns by weight: each program's part, and what happens when a turn begins.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::spread::Candidate;
 use crate::undo::LogError;
 
 impl Linux {
-    /// Gives a program its part in turns by weight; `None`: an ordinary weight.
+    /// Gives a program its part in turns by weight; `None`: the default weight.
     pub(super) fn weigh(&mut self, live: &mut Live, turn: Option<Turn>) {
         let set = match &mut live.weight {
             Some(weight) => weight.set(turn),
@@ -42,8 +42,8 @@ impl Linux {
         }
     }
 
-    /// Begins the turns that these steps order, before others end: weighs the programs, and moves
-    /// their threads apart.
+    /// Begins the turns that these steps order, before others end: sets the weights of the
+    /// programs, and moves their threads apart.
     pub(super) fn begin_turns(&mut self, steps: &[Step]) -> Result<(), LogError> {
         let applied: BTreeMap<ProgramId, Settings> = steps
             .iter()
@@ -75,7 +75,7 @@ impl Linux {
         self.apart.spread(&candidates, self.cpus.len(), &self.proc, &mut self.log)
     }
 
-    /// Makes sure that the moves of threads, if there were any, are over.
+    /// Makes sure that any moves of threads are over.
     pub(super) fn settle_moves(&mut self) -> Result<(), LogError> {
         let dir = |id| self.live.get(&id).and_then(Live::share_dir);
         self.apart.settle(dir, &self.proc, &mut self.log)

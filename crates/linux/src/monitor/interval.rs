@@ -1,9 +1,9 @@
 //! What happened between two readings of a [monitor](super), by thread and by program.
 //!
-//! *Lock contention* of a program is the share of its threads' time that they waited at locks: the
+//! *Lock contention* of a program is the part of its threads' time that they waited at locks: the
 //! paper's "percentage of time application threads spend waiting for user locks,
 //! condition-variables, etc." (section III-A), which `prstat` gave as the mean over the threads.
-//! Two kinds of time are not in it. A thread that slept at one place for the whole interval is
+//! Two kinds of time are left out. A thread that slept at one place for the whole interval is
 //! *idle*, such as a worker of a pool without work: it is counted, and its time left out. A thread
 //! that was stopped neither waited nor ran.
 
@@ -18,7 +18,7 @@ use super::{ACTIVITIES, Activity, LockWait, Preemptions, ThreadUse, Ticks, Trans
 pub struct ProgramUse {
     /// Threads that lived in the interval.
     pub threads: usize,
-    /// Of these: slept at one place all the time.
+    /// The number of these that slept at one place all the time.
     pub idle: usize,
     /// Time in each activity, by [`Activity`]'s number; without idle threads.
     pub time: [Nanos; ACTIVITIES],
@@ -26,18 +26,18 @@ pub struct ProgramUse {
     pub voluntary: u64,
     /// How often a CPU was taken away.
     pub involuntary: u64,
-    /// Why, where that is known.
+    /// The causes, where they are known.
     pub preemptions: Option<Preemptions>,
     /// How often a thread came to another CPU, where that is known.
     pub migrations: Option<u64>,
     /// How locks came to threads.
     pub transfers: Transfers,
-    /// Whether of some thread it could not be seen what it slept for.
+    /// Whether it could not be seen what one of the threads slept for.
     pub hidden: bool,
 }
 
 impl ProgramUse {
-    /// Share of its threads' time that they spent so, 0 to 1; `None` if no thread did anything, or
+    /// The part of its threads' time in this activity, 0 to 1; `None` if no thread did anything, or
     /// it could not be seen.
     pub fn share(&self, activity: Activity) -> Option<f64> {
         let is_asleep = activity.is_lock() || activity == Activity::Sleeping;
@@ -47,7 +47,7 @@ impl ProgramUse {
         self.part(self.time[activity as usize])
     }
 
-    /// Share of its threads' time that they waited at locks of any kind, 0 to 1.
+    /// The part of its threads' time that they waited at locks of any kind, 0 to 1.
     pub fn lock_contention(&self) -> Option<f64> {
         if self.hidden {
             return None;
@@ -56,7 +56,7 @@ impl ProgramUse {
         self.part(locks.map(|activity| self.time[activity as usize]).sum())
     }
 
-    /// Of all involuntary switches, those in which a thread of the program took the CPU from a
+    /// The part of all involuntary switches in which a thread of the program took the CPU from a
     /// sibling.
     pub fn backstabbing(&self) -> Option<f64> {
         let by_sibling = self.preemptions?.by_sibling;
@@ -77,8 +77,8 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// What each thread did since the last call, in the order of `reading`: times and counts are of
-    /// the interval, and a thread for which `is_idle` holds slept at one place all the time.
+    /// What each thread did since the last call, in the order of `reading`. Times and counts are of
+    /// the interval, and a thread with `is_idle` slept at one place all the time.
     pub fn next(&mut self, reading: &[ThreadUse], began: Nanos) -> Vec<Slice> {
         let mut next = BTreeMap::new();
         let mut slices = Vec::with_capacity(reading.len());
@@ -149,7 +149,7 @@ fn slept(thread: &ThreadUse, before: Option<&ThreadUse>, began: Nanos) -> bool {
 fn since(thread: &ThreadUse, before: Option<&ThreadUse>) -> ThreadUse {
     let Some(before) = before else { return *thread };
     let mut time = thread.time;
-    // An estimate may be corrected downwards, and a number be another thread's meanwhile.
+    // An estimate may be corrected downwards, and a number may belong to another thread meanwhile.
     time.iter_mut().zip(before.time).for_each(|(time, before)| *time = time.since(before));
     ThreadUse {
         time,
@@ -176,7 +176,7 @@ fn since(thread: &ThreadUse, before: Option<&ThreadUse>) -> ThreadUse {
     }
 }
 
-/// What came to a lock since then, but for what it took over.
+/// The wait at a lock since then, without what it took over.
 fn lock_since(now: LockWait, before: &ThreadUse) -> LockWait {
     let known = before.locks.iter().find(|before| before.lock == now.lock);
     let counted = known.map_or(now.taken, |before| before.time.max(now.taken));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn contention_is_the_mean_over_threads_without_those_that_sleep_all_the_time() {
+    fn contention_is_the_mean_over_threads_that_do_not_only_sleep() {
         use Activity::{AtBarrier, AtCondition, AtMutex, Running};
         let first = [
             thread(1, AtMutex, 950, [(Running, 400), (AtMutex, 600)]),
@@ -224,11 +224,12 @@ mod tests {
         assert!((program.lock_contention().unwrap() - 0.45).abs() < 1e-9);
         assert!((program.share(AtMutex).unwrap() - 0.4).abs() < 1e-9);
         assert_eq!(program.involuntary, 0, "counts are of the interval");
-        assert_eq!(program.backstabbing(), None, "nothing was taken from anybody");
+        assert_eq!(program.backstabbing(), None, "nothing was taken from a thread");
     }
 
+    /// Backstabbing is the share of sibling preemptions in all involuntary switches.
     #[test]
-    fn backstabbing_is_a_share_of_all_involuntary_switches_and_not_known_if_one_thread_lacks_it() {
+    fn backstabbing_is_unknown_if_one_thread_has_no_count() {
         let known =
             thread(1, Activity::Running, 0, [(Activity::Running, 1), (Activity::AtMutex, 0)]);
         let slices =
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_another_threads_now_does_not_count_backwards() {
+    fn a_reused_thread_number_does_not_count_backwards() {
         let first =
             thread(1, Activity::Running, 0, [(Activity::Running, 10), (Activity::AtMutex, 5)]);
         let first = ThreadUse { voluntary: 9, ticks: Ticks { user: 7, kernel: 7 }, ..first };
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_seen_is_no_share_and_nobody_is_idle_for_it() {
+    fn unseen_time_is_no_share_and_makes_no_thread_idle() {
         let unseen = |time| ThreadUse {
             hidden: true,
             ..thread(

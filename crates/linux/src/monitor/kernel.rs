@@ -1,5 +1,5 @@
-//! The exact source: programs in the kernel that look at context switches (`bpf/monitor.bpf.c`
-//! tells how).
+//! The exact source: programs in the kernel that see every context switch (described in
+//! `bpf/monitor.bpf.c`).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -32,9 +32,9 @@ static OBJECT: Object = Object {
     ],
 };
 
-/// The program that counts ticks, and nanoseconds between two of them: not in step with anything
-/// else, and no more often, since a tick of 1 ms slows programs that fight for locks by a tenth
-/// (docs/measurements.md).
+/// The program that counts ticks, and the nanoseconds between two of them. The period is not in
+/// step with anything else, and not shorter, since a tick of 1 ms slows programs that compete for
+/// locks by a tenth (docs/measurements.md).
 const ON_TICK: &str = "on_tick";
 const TICK: u64 = 1_953_000;
 
@@ -47,22 +47,22 @@ pub struct Kernel {
     programs: Programs,
     records: Records,
     proc: Proc,
-    /// For each record, when the thread ended that was told last.
+    /// For each record, when the last reported thread ended.
     told: Vec<u64>,
     /// A clock on each CPU, while ticks are counted.
     clocks: Vec<PerfEventLinkId>,
 }
 
 impl Kernel {
-    /// Loads and starts them.
+    /// Loads and attaches the programs.
     ///
     /// # Errors
-    /// When they were not built, or this kernel or user may not have them.
+    /// When they were not built, or this kernel or user does not allow them.
     pub fn open(proc: &Proc) -> Result<Kernel, Unavailable> {
         Kernel::with_room(proc, RECORDS)
     }
 
-    /// The same, with room for so many threads at once.
+    /// Loads and attaches the programs, with room for so many threads at once.
     pub(super) fn with_room(proc: &Proc, threads: usize) -> Result<Kernel, Unavailable> {
         let room = threads.min(RECORDS) as u32;
         let mut programs = Programs::load(&OBJECT, proc, &[("room", room)])?;
@@ -116,7 +116,7 @@ impl Kernel {
         let now = clock::monotonic();
         for slot in 0..self.counts().map_err(failed)?.used.min(RECORDS as u32) {
             let record = self.records.get(slot as usize);
-            // One that is being made has no thread yet.
+            // A record that is being made has no thread yet.
             if record.thread == 0 || !record.has_ended() {
                 into.extend((record.thread != 0).then(|| record.told(now)));
                 continue;

@@ -1,5 +1,5 @@
-//! What the kernel's part tells of locks: which ones, when threads came to them, and from where
-//! they were handed on.
+//! What the programs in the kernel report about locks: which ones, when threads came to them, and
+//! from where they were handed on.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,10 +15,10 @@ use super::interval::Intervals;
 use super::*;
 use crate::affinity;
 
-/// So many times a lock is handed on between two threads.
+/// How many times a lock is handed on between two threads.
 const TURNS: u32 = 400;
 
-/// What two threads take turns at.
+/// The lock that two threads take in turns.
 #[derive(Default)]
 struct Turn {
     taken: Mutex<u32>,
@@ -58,7 +58,7 @@ impl Turn {
     }
 }
 
-/// A thread that is bound to these CPUs, if to any, and begins when it is told to; its number.
+/// Starts a thread, bound to these CPUs if any, that waits for `go`. Returns its number.
 fn begin(cpus: Option<CpuSet>, go: &Arc<Turn>, parity: u32) -> (i32, JoinHandle<()>) {
     let (tell, tid) = mpsc::channel();
     let go = go.clone();
@@ -73,7 +73,7 @@ fn begin(cpus: Option<CpuSet>, go: &Arc<Turn>, parity: u32) -> (i32, JoinHandle<
     (tid.recv().unwrap(), thread)
 }
 
-/// Not where the kernel does not take our programs.
+/// `None` where the kernel refuses our programs.
 fn in_the_kernel() -> Option<Monitor> {
     match Monitor::open(&Proc::default()) {
         (monitor @ Monitor::Kernel(_), _) => Some(monitor),
@@ -84,8 +84,8 @@ fn in_the_kernel() -> Option<Monitor> {
     }
 }
 
-/// The transfers of two threads on two CPUs, where these are groups of their own, or one; `None`
-/// where there are no two.
+/// The transfers of two threads on two CPUs, which are separate groups or one. `None` where there
+/// are no two CPUs.
 fn transfers(apart: bool) -> Option<Transfers> {
     let mut monitor = in_the_kernel()?;
     let found = affinity::get(0).unwrap();
@@ -102,7 +102,7 @@ fn transfers(apart: bool) -> Option<Transfers> {
     let tids = threads.each_ref().map(|(tid, _)| *tid);
     threads.into_iter().for_each(|(_, thread)| thread.join().unwrap());
     let (mut read, mut sum, mut ended) = (Vec::new(), Transfers::default(), BTreeSet::new());
-    // The last of them may still be on its way out of the kernel.
+    // The last one may still be leaving the kernel.
     while ended.len() < tids.len() {
         monitor.read(&mut read).unwrap();
         for thread in read.iter().filter(|t| t.now.is_none() && tids.contains(&t.thread)) {
@@ -115,7 +115,7 @@ fn transfers(apart: bool) -> Option<Transfers> {
 }
 
 #[test]
-fn a_lock_that_is_handed_on_between_groups_is_told_from_one_that_stays_in_one() {
+fn lock_transfers_across_and_within_groups_are_distinguished() {
     let Some(apart) = transfers(true) else { return };
     assert!(apart.all > u64::from(TURNS) / 2 && apart.across == apart.all, "{apart:?}");
     let Some(together) = transfers(false) else { return };
@@ -123,7 +123,7 @@ fn a_lock_that_is_handed_on_between_groups_is_told_from_one_that_stays_in_one() 
 }
 
 #[test]
-fn nobody_counts_transfers_that_nobody_wants() {
+fn transfers_are_counted_only_on_request() {
     let Some(mut monitor) = in_the_kernel() else { return };
     monitor.add(7, std::process::id() as i32).unwrap();
     let turn = Arc::new(Turn::default());
@@ -139,12 +139,12 @@ fn nobody_counts_transfers_that_nobody_wants() {
 }
 
 #[test]
-fn each_thread_has_the_lock_that_it_waits_for_most_and_when_it_came_there() {
+fn each_thread_has_its_most_waited_lock_and_time_of_arrival() {
     let Some(mut monitor) = in_the_kernel() else { return };
     monitor.tell_locks_apart().unwrap();
     monitor.add(7, std::process::id() as i32).unwrap();
-    // Two that wait for one lock now and then, and a third that waits for another; these are held
-    // for a while each.
+    // Two threads wait for one lock now and then, and a third one for another lock. Both locks are
+    // held for a while each.
     let locks = [Arc::new(Mutex::new(())), Arc::new(Mutex::new(()))];
     let over = Arc::new(Mutex::new(false));
     let begin = |lock: &Arc<Mutex<()>>| {

@@ -1,4 +1,4 @@
-//! The records that the kernel's part writes, seen through memory that both share.
+//! The records that the programs in the kernel write, read through shared memory.
 //!
 //! Each record has a version that is odd while it is being written. A reader that finds it odd, or
 //! changed after it has read, reads again. No lock, no system call: reading a thousand threads
@@ -19,7 +19,7 @@ use super::{
 pub(super) const RECORDS: usize = 32768;
 /// What stands for "ended" among the activities' numbers.
 const ENDED: u32 = ACTIVITIES as u32;
-/// A record that is written for longer than this many looks is told as it is.
+/// A record that is still being written after this many reads is reported as it is.
 const PATIENCE: usize = 1000;
 
 /// `struct record` of `bpf/monitor.h`.
@@ -56,7 +56,7 @@ impl Record {
         self.state == ENDED
     }
 
-    /// With what it waits for now.
+    /// The locks, with the present wait.
     fn locks(&self, now: u64) -> [LockWait; LOCKS] {
         let mut locks = self.locks.map(|[lock, time, taken]| LockWait {
             lock,
@@ -70,7 +70,7 @@ impl Record {
         locks
     }
 
-    /// In the words of every source, at time `now` (nanoseconds of the kernel's monotonic clock).
+    /// In the form of every source, at time `now` (nanoseconds of the kernel's monotonic clock).
     pub(super) fn told(&self, now: u64) -> ThreadUse {
         let mut time = self.time.map(Nanos);
         let activity = Activity::ALL.get(self.state as usize).copied();
@@ -111,7 +111,7 @@ impl Records {
     /// Maps the array behind a descriptor.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub(super) fn map(array: BorrowedFd<'_>) -> rustix::io::Result<Records> {
         let length = RECORDS * size_of::<Record>();
         // SAFETY: a new mapping at a place of the kernel's choice; no other memory is touched.

@@ -1,16 +1,16 @@
-//! The estimate: `/proc`, looked at every few milliseconds.
+//! The estimate: `/proc`, sampled every few milliseconds.
 //!
 //! CPU time and time without a CPU (`schedstat`) and switches (`status`) are the kernel's own
-//! accounts: exact, and so is the time asleep, which is what they leave. What a sleeping thread
-//! waits for is told by the system call that it is in (`syscall`, with arguments; a user may mostly
-//! see those of his own processes). That is looked up at moments, and the time asleep is divided as
-//! the looks were. Waits that are shorter than the time between two looks are seen in proportion;
-//! docs/measurements.md holds the estimate against the exact source.
+//! accounts: exact, and so is the time asleep, which is the remainder. What a sleeping thread waits
+//! for is known from the system call that it is in (`syscall`, with arguments; users may mostly
+//! read it for their own processes). The call is sampled, and the time asleep is divided in
+//! proportion to the samples. Waits that are shorter than the time between two samples are seen in
+//! proportion; docs/measurements.md compares the estimate with the exact source.
 //!
-//! A look opens a file for each thread. The more threads, the rarer the looks, so that they take
-//! `SHARE` of a CPU. A stopped thread counts as being where it was when it was stopped. Where
-//! system calls may not be looked at (another user's process, or a kernel that lets only the parent
-//! look: Yama), what is known is told, and that the rest is not.
+//! A sample opens a file for each thread. The more threads, the rarer the samples, so that they
+//! take `SHARE` of a CPU. A stopped thread counts as being where it was stopped. Where system calls
+//! may not be read (another user's process, or a kernel that lets only the parent read: Yama), the
+//! known figures are reported, and the rest as unknown.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ use crate::clock;
 use crate::files::{self, FileError};
 use crate::procfs::{Proc, State, status_field};
 
-/// Between two looks, at least.
+/// The shortest time between two samples.
 const PERIOD: u64 = 10_000_000;
-/// Looks take at most this part of a CPU: one in so many.
+/// Samples take at most one part of a CPU in this many.
 const SHARE: u64 = 100;
 
 /// Operations of the futex call; as in `bpf/kernel.h`.
@@ -34,29 +34,29 @@ const LOCK_PI2: u64 = 13;
 const OPERATION: u64 = 0x7f;
 const CONTENDED: u64 = 2;
 
-/// Processes, and what their threads were seen doing.
+/// Processes, and the observed activities of their threads.
 #[derive(Debug)]
 pub struct Sampled {
     proc: Proc,
     members: BTreeMap<i32, Member>,
     threads: BTreeMap<(i32, i32), Seen>,
-    /// How long the last look took, nanoseconds.
+    /// How long the last sample took, nanoseconds.
     took: u64,
-    /// Whether the kernel's own ticks of user and kernel time are wanted.
+    /// Whether the kernel's own ticks of user and kernel time are requested.
     ticks: bool,
 }
 
-/// A process that was named.
+/// A process that was added.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     program: u32,
     /// Its number may be given to another process once it has ended.
     start_time: u64,
-    /// Whether it was looked at before: threads that come later are new-born.
+    /// Whether it was sampled before: threads that come later are new.
     known: bool,
 }
 
-/// A thread, as far as it was seen.
+/// A thread, as far as it was observed.
 #[derive(Clone, Debug)]
 struct Seen {
     program: u32,
@@ -64,16 +64,16 @@ struct Seen {
     base: Accounts,
     accounts: Accounts,
     accounted: u64,
-    /// Since when it has been doing this; `None`: it has ended.
+    /// Its activity, and since when; `None`: it has ended.
     now: Option<Activity>,
     since: u64,
     told: bool,
-    /// Looks since the last reading that saw it asleep, by activity; that were answered at all; and
-    /// those denied since one was.
+    /// Samples since the last reading that saw it asleep, by activity; that were answered at all;
+    /// and those that were denied since one was answered.
     looks: [u32; ACTIVITIES],
     answered: u32,
     denied: u32,
-    /// Whether it may not be looked at.
+    /// Whether it may not be observed.
     hidden: bool,
     /// Time asleep, by activity.
     asleep: [u64; ACTIVITIES],
@@ -90,7 +90,7 @@ struct Accounts {
 }
 
 impl Accounts {
-    /// Whether these are earlier than others, which the same thread's never are.
+    /// Whether these are earlier than the other ones, which is impossible for the same thread.
     fn are_before(self, other: Accounts) -> bool {
         self.running < other.running
             || self.runnable < other.runnable
@@ -98,8 +98,7 @@ impl Accounts {
             || self.involuntary < other.involuntary
     }
 
-    /// What was added since `base`, which may be less than nothing where it stands for what is to
-    /// be added.
+    /// What was added since `base`. May be below zero where it stands for what is to be added.
     fn less(self, base: Accounts) -> Accounts {
         Accounts {
             running: self.running.wrapping_sub(base.running),
@@ -135,7 +134,7 @@ impl Sampled {
         self.ticks
     }
 
-    /// When the next look is due after the last one.
+    /// The time from the last sample to the next.
     pub fn period(&self) -> Nanos {
         Nanos(PERIOD.max(self.took * SHARE))
     }
@@ -148,7 +147,7 @@ impl Sampled {
                 let folder = thread_folder(&self.proc, process, thread);
                 let activity = match activity(&folder.join("syscall")) {
                     // This happens while it changes its program or its user, and once it has ended.
-                    // It happens for good where another user may not look.
+                    // It is permanent where another user may not observe it.
                     Err(error) if error.is_denied() => {
                         let stat = self.proc.thread_stat(process, thread);
                         let has_ended = stat.is_ok_and(|stat| stat.state == State::Zombie);
@@ -185,7 +184,7 @@ impl Sampled {
         Ok(())
     }
 
-    /// The named processes and all that descend from them, ascending.
+    /// The added processes and all their descendants, ascending.
     fn processes(&mut self) -> Result<BTreeMap<i32, Member>, FileError> {
         let proc = &self.proc;
         self.members.retain(|pid, member| proc.is_same(*pid, member.start_time).unwrap_or(true));
@@ -203,7 +202,7 @@ impl Sampled {
         self.threads.retain(|_, seen| !seen.told);
         for ((process, thread), seen) in &mut self.threads {
             let folder = thread_folder(&self.proc, *process, *thread);
-            // What a thread did after the last reading goes with it when it ends.
+            // What a thread did after the last reading is lost when it ends.
             if let Some(accounts) = gone_is_empty(accounts(&folder))? {
                 seen.account(clock::monotonic(), accounts);
             }
@@ -241,7 +240,7 @@ impl Seen {
             ticks: Ticks::default(),
         };
         seen.look(at, activity);
-        // The first one tells where it is, and nothing of how long it has been there.
+        // The first sample says where it is, but not for how long it has been there.
         seen.looks = [0; ACTIVITIES];
         seen
     }
@@ -261,12 +260,12 @@ impl Seen {
         }
     }
 
-    /// The time asleep since the last reading is divided as the looks were; without any, as it was
-    /// before.
+    /// The time asleep since the last reading is divided in proportion to the samples; without any,
+    /// as it was before.
     fn account(&mut self, at: u64, accounts: Accounts) {
         if accounts.are_before(self.accounts) {
-            // A thread that executes another program takes over the number of the first one: it
-            // goes on from there.
+            // A thread that executes another program takes over the number of the first thread: it
+            // continues from there.
             self.base = accounts.less(self.accounts.less(self.base));
             self.accounts = accounts;
         }
@@ -315,7 +314,7 @@ impl Seen {
     }
 }
 
-/// What a thread does, by the system call that it is in.
+/// The activity of a thread, by the system call that it is in.
 fn activity(path: &Path) -> Result<Activity, FileError> {
     let text = files::read(path)?;
     let mut words = text.split_whitespace();
@@ -365,7 +364,7 @@ fn accounts(folder: &Path) -> Result<Accounts, FileError> {
     })
 }
 
-/// A thread that has ended has nothing to tell.
+/// A thread that has ended has no accounts.
 fn gone_is_empty<T>(read: Result<T, FileError>) -> Result<Option<T>, FileError> {
     match read {
         Err(error) if error.is_gone() => Ok(None),
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_takes_over_a_number_goes_on_from_what_was_told_of_it() {
+    fn a_reused_thread_number_continues_its_reported_counts() {
         let mut seen = Seen::new(0, 0, Some(Activity::Running), accounts(100));
         seen.account(MS, accounts(150));
         assert_eq!(running(&seen), 50);
@@ -399,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_is_told_as_unknown_and_what_is_seen_again_as_known() {
+    fn denied_states_are_unknown_until_they_are_seen_again() {
         let mut seen = Seen::new(0, 0, None, accounts(0));
         seen.look(MS, None);
         seen.account(10 * MS, accounts(2 * MS));
@@ -422,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_given_the_number_of_one_that_has_ended_is_not_watched() {
+    fn a_process_with_a_reused_number_is_not_observed() {
         let mut sampled = Sampled::new(Proc::default());
         let own = std::process::id() as i32;
         sampled.add(3, own).unwrap();

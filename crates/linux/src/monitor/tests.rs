@@ -9,7 +9,7 @@ use super::*;
 
 const SPAN: Duration = Duration::from_millis(600);
 
-/// Threads of this very process, each of which does one thing until it is told to end.
+/// Threads of this process, each of which does one thing until it is asked to end.
 struct Company {
     lock: Arc<Mutex<bool>>,
     told: Arc<Condvar>,
@@ -75,7 +75,7 @@ impl Company {
     }
 }
 
-/// What a source says that each thread of a company does, and of its time.
+/// Checks the activity that a source reports for each thread, and its time.
 fn watched(mut monitor: Monitor) {
     monitor.add(7, std::process::id() as i32).unwrap();
     let company = Company::gather();
@@ -97,7 +97,7 @@ fn watched(mut monitor: Monitor) {
         let spent = after.in_activity(*activity).0 - before.in_activity(*activity).0;
         match activity {
             // Others may have the CPU, so a thread that computes may not be running when it is
-            // looked at.
+            // sampled.
             Activity::Running => assert!(spent > 0),
             _ => {
                 assert_eq!(after.now, Some(*activity), "{after:?}");
@@ -110,7 +110,7 @@ fn watched(mut monitor: Monitor) {
     }
     let tids: Vec<i32> = company.threads.iter().map(|(_, tid, _)| *tid).collect();
     company.dismiss();
-    // The last of them may still be on its way out of the kernel.
+    // The last one may still be leaving the kernel.
     let mut ends = 0;
     while ends < tids.len() {
         monitor.read(&mut second).unwrap();
@@ -120,23 +120,23 @@ fn watched(mut monitor: Monitor) {
 }
 
 #[test]
-fn samples_of_proc_tell_what_each_thread_waits_for() {
+fn samples_of_proc_show_what_each_thread_waits_for() {
     watched(Monitor::sampled(&Proc::default()));
 }
 
-/// Not for ordinary users.
+/// `None` for ordinary users.
 fn in_the_kernel() -> Option<Monitor> {
     let is_root = rustix::process::geteuid().is_root();
     is_root.then(|| Monitor::Kernel(kernel::Kernel::open(&Proc::default()).unwrap()))
 }
 
 #[test]
-fn the_kernel_tells_what_each_thread_waits_for() {
+fn the_kernel_shows_what_each_thread_waits_for() {
     in_the_kernel().into_iter().for_each(watched);
 }
 
 #[test]
-fn what_a_process_forks_is_watched_with_it() {
+fn forked_children_are_observed_too() {
     let Some(mut monitor) = in_the_kernel() else { return };
     let shell = "sleep 0.2; sh -c 'sleep 0.1; sleep 0.1' & wait";
     let mut child = std::process::Command::new("sh").args(["-c", shell]).spawn().unwrap();
@@ -153,8 +153,8 @@ fn what_a_process_forks_is_watched_with_it() {
     assert!(threads.iter().all(|thread| thread.program == 1));
 }
 
-/// What a source says of a thread that computes and of one that lives in a system call, until
-/// enough is counted.
+/// The ticks that a source counts for a thread that computes and for one that makes system calls,
+/// once there are enough.
 fn ticks(mut monitor: Monitor) -> [Ticks; 2] {
     const ENOUGH: u64 = 20;
     monitor.add(7, std::process::id() as i32).unwrap();
@@ -184,7 +184,7 @@ fn ticks(mut monitor: Monitor) -> [Ticks; 2] {
     let before = counted(&mut monitor);
     monitor.count_ticks(false).unwrap();
     let (after, later) = (counted(&mut monitor), counted(&mut monitor));
-    assert_eq!(after, later, "nothing ticks any more once nobody wants it");
+    assert_eq!(after, later, "nothing ticks any more without a request");
     assert_ne!(before, [Ticks::default(); 2]);
     *over.lock().unwrap() = true;
     [computes, calls].into_iter().for_each(|(_, thread)| thread.join().unwrap());
@@ -197,7 +197,7 @@ fn computes_and_calls([computes, calls]: [Ticks; 2]) {
 }
 
 #[test]
-fn ticks_in_the_kernel_tell_whoever_computes_from_whoever_calls() {
+fn bpf_ticks_distinguish_computing_from_system_calls() {
     match Monitor::open(&Proc::default()) {
         (monitor @ Monitor::Kernel(_), _) => computes_and_calls(ticks(monitor)),
         (_, why) => eprintln!("skipped: {}", why.unwrap()),
@@ -205,12 +205,12 @@ fn ticks_in_the_kernel_tell_whoever_computes_from_whoever_calls() {
 }
 
 #[test]
-fn so_do_the_kernels_own_ticks() {
+fn proc_ticks_distinguish_computing_from_system_calls() {
     computes_and_calls(ticks(Monitor::sampled(&Proc::default())));
 }
 
 #[test]
-fn threads_for_which_there_is_no_room_are_told_and_get_it_once_others_have_ended() {
+fn threads_without_room_are_reported_and_get_it_later() {
     let Some(Monitor::Kernel(open)) = in_the_kernel() else { return };
     drop(open);
     let kernel = kernel::Kernel::with_room(&Proc::default(), 3).unwrap();

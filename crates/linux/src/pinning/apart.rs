@@ -1,10 +1,10 @@
 //! Threads whose CPUs are not simply those of their program.
 //!
-//! A policy may give single threads CPUs of their own, of those of the program. What such a thread
-//! starts is born with the same mask. That mask therefore counts as ours, also on a thread that no
-//! policy has named. But other software may have bound a thread to just these CPUs, before or
-//! since. A thread that was met with a mask of other software is remembered with it. A thread that
-//! was given one mask and has another is bound by other software, too.
+//! A policy may give single threads CPUs of their own, among those of the program. What such a
+//! thread starts is born with the same mask. That mask therefore counts as cosched's, also on a
+//! thread that no policy has named. But other software may have bound a thread to just these CPUs,
+//! before or since. A thread that was found with a mask of other software is remembered with it. A
+//! thread that was given one mask and has another is bound by other software, too.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use crate::affinity::Seen;
 use crate::tree::Process;
 use crate::undo::{Log, LogError, Record};
 
-/// Of one program, by the numbers of threads.
+/// The threads of one program, by number.
 #[derive(Debug, Default)]
 pub(super) struct Apart {
-    /// Threads that were given CPUs of their own, and which.
+    /// Threads that were given CPUs of their own, with these CPUs.
     ruled: HashMap<i32, (Process, CpuSet)>,
-    /// All masks that came of that.
+    /// All masks that were given or inherited.
     given: Vec<CpuSet>,
-    /// Threads that other software has bound, and to what.
+    /// Threads that other software has bound, with their masks.
     strangers: HashMap<i32, (Process, CpuSet)>,
 }
 
@@ -31,7 +31,7 @@ impl Apart {
         self.given.is_empty()
     }
 
-    /// A thread gets CPUs of its own, or has none any more.
+    /// Sets or removes a thread's own CPUs.
     pub(super) fn rule(&mut self, thread: Process, cpus: Option<CpuSet>) {
         match cpus {
             Some(own) => self.ruled.insert(thread.pid, (thread, own)),
@@ -44,30 +44,30 @@ impl Apart {
         self.ruled.values().map(|(thread, _)| *thread)
     }
 
-    /// None of them is any more.
+    /// Removes the own CPUs of all threads.
     pub(super) fn end(&mut self) {
         self.ruled.clear();
     }
 
-    /// Other software has bound a thread to these CPUs.
+    /// Notes that other software has bound a thread to these CPUs.
     pub(super) fn meets(&mut self, thread: Process, mask: CpuSet) {
         self.ruled.remove(&thread.pid);
         self.strangers.insert(thread.pid, (thread, mask));
     }
 
-    /// Other software does not bind a thread any more; whether it did.
+    /// Notes that other software does not bind a thread any more. Returns whether it did.
     pub(super) fn is_let_go(&mut self, thread: Process) -> bool {
         self.strangers.remove(&thread.pid).is_some()
     }
 
-    /// The CPUs of a thread that no other software has bound, where those of its program are these.
+    /// The CPUs for a thread that no other software has bound, in a program with the CPUs `all`.
     pub(super) fn target(&self, tid: i32, all: &CpuSet) -> CpuSet {
         let own = self.ruled.get(&tid).map(|(_, own)| own.intersection(all));
         own.filter(|own| !own.is_empty()).unwrap_or(*all)
     }
 
-    /// Whether a thread has this mask because it, or who started it, was given CPUs of its own;
-    /// those of its program are these.
+    /// Whether a thread has this mask because it, or its creator, was given CPUs of its own, in a
+    /// program with the CPUs `all`.
     pub(super) fn gave(&self, tid: i32, seen: &Seen, all: &CpuSet) -> bool {
         if self.strangers.get(&tid).is_some_and(|(_, mask)| *mask == seen.mask) {
             return false;
@@ -78,8 +78,8 @@ impl Apart {
         }
     }
 
-    /// Writes down that a thread is to have a mask apart from its program's, in which `found` was
-    /// found.
+    /// Writes down that a thread is to have a mask apart from its program's, with its original mask
+    /// `found`.
     pub(super) fn announce(
         &mut self,
         (program, found): (ProgramId, CpuSet),
@@ -87,12 +87,12 @@ impl Apart {
         set: CpuSet,
         log: &mut Log,
     ) -> Result<(), LogError> {
-        // Whose mask is the same by chance is not to be put back for that.
+        // A thread that has the same mask by chance must not be restored because of that.
         for (thread, mask) in self.strangers.values() {
             log.note(Record::UserMask { program, thread: *thread, mask: *mask })?;
         }
         log.note(Record::Pinned { program, found, set })?;
-        // By its name, since it may outlive the process that leads to it.
+        // With its number, since it may outlive the process that leads to it.
         log.note(Record::UserMask { program, thread, mask: found })?;
         if !self.given.contains(&set) {
             self.given.push(set);

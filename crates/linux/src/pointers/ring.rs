@@ -1,9 +1,8 @@
-//! The ring of memory into which the kernel writes samples, and what stands in it.
+//! The ring of memory into which the kernel writes samples, and its contents.
 //!
-//! A first page tells how far the kernel has written (`head`) and how far we have read (`tail`),
-//! both counted from the beginning of time; the data lie behind it. Each record begins with its
-//! type and its size, so that what is not known can be passed over. Of the kernel's records only
-//! samples matter here: instruction pointers.
+//! A first page says how far the kernel has written (`head`) and how far we have read (`tail`),
+//! both counted from the beginning; the data lie behind it. Each record begins with its type and
+//! its size, so that unknown ones can be skipped. Only samples matter here: instruction pointers.
 
 use std::fs::File;
 use std::io;
@@ -29,9 +28,9 @@ pub(super) struct Ring {
     base: *mut u8,
     /// Size of the first page.
     page: usize,
-    /// How far it was read.
+    /// How far it has been read.
     tail: u64,
-    /// What was copied out of it.
+    /// The bytes that were copied out of it.
     bytes: Vec<u8>,
     /// The event, which ends when this is closed.
     _event: File,
@@ -42,7 +41,7 @@ pub(super) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Of an event that takes samples.
+    /// The ring of an event that takes samples.
     pub(super) fn new(event: File) -> io::Result<Ring> {
         // SAFETY: asks for a constant of the system.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -62,7 +61,7 @@ impl Ring {
         self.word(TAIL).store(head, Release);
     }
 
-    /// Copies what lies between the tail and this head, which may go round the end of the ring.
+    /// Copies the bytes between the tail and this head, which may wrap around the end of the ring.
     fn copy(&mut self, head: u64) {
         self.bytes.clear();
         let size = PAGES * self.page;
@@ -96,7 +95,7 @@ impl Drop for Ring {
     }
 }
 
-/// The samples in a stream of records. What is cut off or has no size ends it.
+/// The samples in a stream of records. A record that is cut off or has no size ends it.
 fn samples(mut records: &[u8], mut see: impl FnMut(u64)) {
     while let Some((kind, size)) = header(records) {
         let Some((record, rest)) = records.split_at_checked(size).filter(|_| size >= HEADER) else {
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_told_in_order_and_what_else_the_kernel_says_is_passed_over() {
+    fn samples_are_read_in_order_and_other_records_are_skipped() {
         const LOST: u32 = 2;
         const THROTTLE: u32 = 5;
         let stream = [
@@ -161,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_stream_of_bytes_makes_it_fail(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_stream_of_bytes_makes_reading_fail(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             seen(&bytes);
         }
     }

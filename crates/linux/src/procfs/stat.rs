@@ -1,17 +1,17 @@
 //! The line of `/proc/PID/stat` and `/proc/PID/task/TID/stat`.
 //!
-//! The second field is the thread's name in brackets, which the program
-//! chooses: it may hold blanks, line ends and brackets. No later field can
-//! hold a bracket, so the name ends at the *last* one.
+//! The second field is the thread's name in brackets, which the program chooses: it may hold
+//! blanks, line ends and brackets. No later field can hold a bracket, so the name ends at the
+//! *last* one.
 
 use std::path::Path;
 
 use crate::files::{self, FileError};
 
-/// What the kernel tells of a process or a thread.
+/// The kernel's data about a process or a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// The process, or the thread where a thread was asked for.
+    /// The process, or the thread in data about a thread.
     pub pid: i32,
     /// The parent process.
     pub ppid: i32,
@@ -19,27 +19,28 @@ pub struct Stat {
     pub pgrp: i32,
     /// The session.
     pub session: i32,
-    /// What it does at the moment (for a process: its main thread).
+    /// Its present state (for a process: its main thread's).
     pub state: State,
     /// CPU time in user mode, clock ticks (1/100 s on every usual kernel).
     pub utime: u64,
     /// CPU time in the kernel, clock ticks.
     pub stime: u64,
-    /// Page faults without a disk of the children that it has waited for: it grows with each of
-    /// them.
+    /// Page faults without a disk of the children that it has waited for: the number grows with
+    /// each child.
     pub faults_of_reaped: u64,
     /// CPU time of the children that it has waited for, and of those that they have waited for,
     /// clock ticks.
     pub reaped: u64,
     /// How many threads the process has.
     pub threads: u32,
-    /// When it started, clock ticks since boot: tells apart two processes that had the same number.
+    /// When it started, clock ticks since boot: distinguishes two processes that had the same
+    /// number.
     pub start_time: u64,
     /// The CPU that it was on last.
     pub cpu: usize,
 }
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// On a CPU, or waiting for one.
@@ -56,12 +57,12 @@ pub enum State {
     Zombie,
     /// Gone.
     Dead,
-    /// Something that only kernel threads do.
+    /// A state that only kernel threads have.
     Other,
 }
 
 impl State {
-    /// The state behind the kernel's letter.
+    /// The state for the kernel's letter.
     pub fn of(letter: u8) -> State {
         match letter {
             b'R' => State::Running,
@@ -89,7 +90,7 @@ pub(super) fn read(path: &Path) -> Result<Stat, FileError> {
 fn parse(line: &str) -> Option<Stat> {
     let (pid, _) = line.split_once(' ')?;
     let (_, rest) = line.rsplit_once(')')?;
-    // Counting as proc(5) does: the first field after the name is the third.
+    // Counted as in proc(5): the first field after the name is the third.
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number - 3).copied();
     Some(Stat {

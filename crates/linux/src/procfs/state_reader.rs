@@ -1,9 +1,8 @@
-//! One thread's state, asked again and again.
+//! One thread's state, read again and again.
 //!
-//! Waiting until a program has really stopped means looking at each of its
-//! threads, over and over, while the clock of the quantum runs. Opening a file of
-//! `/proc` costs more than reading it, so the reader keeps it open; and the
-//! state stands in the first bytes, so these go to the stack.
+//! To wait until a program has really stopped means to check each of its threads, over and over,
+//! while the clock of the quantum runs. Opening a file of `/proc` costs more than reading it, so
+//! the reader keeps it open. The state is in the first bytes, so these go to the stack.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -24,8 +23,8 @@ pub struct StateReader {
 }
 
 impl StateReader {
-    /// Opens the thread's file. The reader stays with this very thread: a later one with the same
-    /// number is not seen.
+    /// Opens the thread's file. The reader stays with this very thread, even if a later one gets
+    /// its number.
     ///
     /// # Errors
     /// When the thread has ended, or proc cannot be read.
@@ -59,14 +58,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_asking_thread_runs() {
+    fn the_calling_thread_is_seen_running() {
         let me = rustix::thread::gettid().as_raw_nonzero().get();
         let reader = StateReader::open(&Proc::default(), id() as i32, me).unwrap();
         assert_eq!(reader.state(), Ok(State::Running));
     }
 
     #[test]
-    fn a_process_that_ended_is_a_zombie_until_it_is_waited_for_and_dead_afterwards() {
+    fn an_ended_process_is_a_zombie_until_it_is_waited_for() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = child.id() as i32;
         let reader = StateReader::open(&Proc::default(), pid, pid).unwrap();
@@ -87,7 +86,8 @@ mod tests {
         let tid = told.recv().unwrap().as_raw_nonzero().get();
         thread.join().unwrap();
         let opened = StateReader::open(&Proc::default(), id() as i32, tid);
-        // The kernel may still be taking the joined thread apart: then it is open, and ends.
+        // The kernel may still be removing the joined thread: then the file can be opened, and
+        // ends.
         if let Ok(reader) = opened {
             while !reader.state().unwrap().has_ended() {
                 std::thread::yield_now();

@@ -36,7 +36,7 @@ fn family(with_children_files: bool) -> (TempDir, Proc) {
 }
 
 #[test]
-fn descendants_are_the_same_with_and_without_the_kernels_list_of_children() {
+fn descendants_do_not_depend_on_the_kernels_list_of_children() {
     for with_children_files in [true, false] {
         let (_root, proc) = family(with_children_files);
         assert_eq!(proc.children(1).unwrap(), [2, 5]);
@@ -54,10 +54,10 @@ fn children_of_every_thread_count() {
     assert_eq!(proc.children(1).unwrap(), [2, 4, 5]);
 }
 
-/// Every thread has a list of children, but here all lists are empty: only who asks the children
-/// finds them.
+/// Every thread has a list of children, but here all lists are empty: only a read of the children's
+/// own data finds them.
 #[test]
-fn a_process_with_more_threads_than_there_are_processes_is_not_asked_thread_by_thread() {
+fn many_threads_are_not_asked_one_by_one_for_children() {
     let (root, proc) = family(true);
     put(&root, "1/task/1/children", "");
     for other in 1..MANY_THREADS {
@@ -77,7 +77,7 @@ fn a_process_is_the_same_only_with_the_same_start_time() {
 }
 
 #[test]
-fn the_tracer_is_told() {
+fn the_tracer_is_read() {
     let (root, proc) = family(true);
     put(&root, "2/status", "Name:\tTracerPid: 9\nTracerPid:\t0\n");
     put(&root, "3/status", "Name:\tx\nTracerPid:\t17\n");
@@ -87,7 +87,7 @@ fn the_tracer_is_told() {
 }
 
 #[test]
-fn descriptors_come_with_the_kernels_words_for_what_they_refer_to() {
+fn descriptors_have_the_kernels_names_of_their_targets() {
     let (root, proc) = family(true);
     fs::create_dir(root.path().join("2/fd")).unwrap();
     symlink("pipe:[123]", root.path().join("2/fd/10")).unwrap();
@@ -132,7 +132,7 @@ fn a_child_is_seen_with_its_pipe() {
 }
 
 #[test]
-fn a_thread_that_has_run_is_seen_to_have() {
+fn a_thread_that_has_run_has_run_time() {
     let (proc, me) = (Proc::default(), rustix::thread::gettid().as_raw_nonzero().get());
     let before = proc.runs(me);
     std::thread::sleep(Duration::from_millis(1));

@@ -60,7 +60,7 @@ fn controller_v1(
 ) -> Right {
     match tree {
         Some(tree) => tried(name, &tree.own, tree.own.try_in_child(attempt), OWN_V1),
-        // Nothing to remedy: hosts without v1 have the same in v2.
+        // No remedy is needed: hosts without v1 have the same in v2.
         None => missing(name, "no such cgroup v1 tree is visible", None),
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     use crate::procfs::Proc;
 
     #[test]
-    fn without_any_tree_nothing_is_there_and_v2_has_a_remedy() {
+    fn without_a_cgroup_tree_nothing_is_there_and_v2_has_a_remedy() {
         let none = Hierarchies::default();
         assert!(freeze_v2(&none).remedy.is_some());
         for right in
@@ -121,8 +121,8 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_looks_right_but_cannot_freeze_is_found_out() {
-        // An ordinary folder takes children, but they come without control files.
+    fn a_tree_that_cannot_freeze_is_detected() {
+        // An ordinary folder accepts subfolders, but they have no control files.
         let root = tempfile::tempdir().unwrap();
         let own = root.path().join("self");
         std::fs::create_dir_all(root.path().join("c")).unwrap();

@@ -10,7 +10,7 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 
-/// Whether BPF looks possible; loading a program to be sure would take a program.
+/// Whether BPF looks possible. To be sure, a program would have to be loaded.
 pub(super) fn bpf(proc: &Proc, sys: &Sys) -> Result<Right, FileError> {
     let status_path = proc.root().join("self/status");
     let status = files::read(&status_path)?;
@@ -61,7 +61,7 @@ pub(super) fn pmu(proc: &Proc) -> Right {
 }
 
 pub(super) fn psi(proc: &Proc) -> Right {
-    // A kernel that was told not to account has the file and refuses to fill it.
+    // A kernel with accounting switched off has the file and refuses to fill it.
     match files::read(&proc.root().join("pressure/cpu")) {
         Ok(_) => available(Ability::Psi, "/proc/pressure is there"),
         Err(error) => missing(
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn bpf_needs_capabilities_types_and_tracefs_and_the_first_that_lacks_is_told() {
+    fn bpf_names_its_first_missing_requirement() {
         let root = tempfile::tempdir().unwrap();
         let (proc, sys) = (Proc::new(root.path()), Sys::new(root.path()));
         let look = || bpf(&proc, &sys).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_is_there_if_it_can_be_read() {
+    fn pressure_is_available_if_it_can_be_read() {
         let root = tempfile::tempdir().unwrap();
         let proc = Proc::new(root.path());
         assert!(!psi(&proc).available);

@@ -10,7 +10,7 @@ use crate::topology::Sys;
 const SET_NICE_CAPABILITY: &str = "sudo setcap cap_sys_nice+ep \"$(command -v cosched)\"";
 
 pub(super) fn affinity() -> Right {
-    // Setting the mask that is there changes nothing.
+    // Setting the present mask again changes nothing.
     match affinity::get(0).and_then(|cpus| affinity::set(0, &cpus).map(|()| cpus)) {
         Ok(cpus) => available(Ability::Affinity, format!("CPUs {cpus}")),
         Err(error) => missing(Ability::Affinity, error.to_string(), None),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_remedy_for_sched_ext_asks_for_a_newer_kernel_only_where_this_one_is_older() {
+    fn sched_ext_asks_for_a_newer_kernel_only_where_it_is_older() {
         let root = tempfile::tempdir().unwrap();
         let sys = Sys::new(root.path());
         for (release, too_old) in
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn trying_priorities_leaves_the_caller_as_it_was() {
+    fn trying_priorities_leaves_the_caller_unchanged() {
         let before = sched_attr::get(0).unwrap();
         negative_nice();
         real_time();

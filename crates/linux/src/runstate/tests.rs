@@ -17,7 +17,7 @@ use rustix::thread::gettid;
 use super::*;
 use crate::affinity;
 
-/// How long a state may take to come that has to come.
+/// How long an expected state may take to come.
 const SOON: Duration = Duration::from_secs(10);
 
 /// The table as a program sees it.
@@ -38,7 +38,7 @@ impl Mapped {
         self.entry(tid).map_or(RunState::Unknown, |entry| entry.state)
     }
 
-    /// Waits until the thread does this.
+    /// Waits until the thread has this state.
     fn comes_to(&self, tid: i32, state: RunState) -> bool {
         let until = Instant::now() + SOON;
         while self.state(tid) != state && Instant::now() < until {
@@ -61,7 +61,7 @@ fn map(table: BorrowedFd<'_>, rights: ProtFlags) -> Result<*mut std::ffi::c_void
     unsafe { mmap(anywhere, ThreadTable::SIZE, rights, MapFlags::SHARED, table, 0) }
 }
 
-/// `None`, and why, where this user or kernel cannot have it.
+/// `None`, with a message, where it is unavailable to this user or kernel.
 fn states() -> Option<RunStates> {
     match RunStates::load(&Proc::default()) {
         Ok(states) => Some(states),
@@ -72,7 +72,7 @@ fn states() -> Option<RunStates> {
     }
 }
 
-/// A thread of this process that does one thing until it is told to end.
+/// A thread of this process that does one thing until it is asked to end.
 struct Busy {
     tid: i32,
     over: Arc<AtomicBool>,
@@ -90,7 +90,7 @@ impl Busy {
         Busy { tid: tid.recv().unwrap(), over, thread }
     }
 
-    /// One that computes, on this CPU only.
+    /// A thread that computes, on this CPU only.
     fn computing(cpu: usize) -> Busy {
         Busy::begin(move |over| {
             affinity::set(0, &CpuSet::from_iter([cpu])).unwrap();
@@ -108,7 +108,7 @@ impl Busy {
 }
 
 #[test]
-fn a_thread_that_runs_one_that_waits_for_its_cpu_and_one_that_sleeps_are_told_apart() {
+fn running_queued_and_sleeping_threads_are_distinguished() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     states.add(std::process::id() as i32).unwrap();
@@ -121,7 +121,7 @@ fn a_thread_that_runs_one_that_waits_for_its_cpu_and_one_that_sleeps_are_told_ap
     });
     assert!(table.comes_to(sleeps.tid, RunState::Blocked));
     let computing = [Busy::computing(cpu), Busy::computing(cpu)];
-    // One CPU has room for one of them at a time.
+    // Only one of them fits on the CPU at a time.
     let both = || computing.each_ref().map(|busy| table.state(busy.tid));
     let (mut seen, until) = (Vec::new(), Instant::now() + SOON);
     let wanted =
@@ -138,15 +138,15 @@ fn a_thread_that_runs_one_that_waits_for_its_cpu_and_one_that_sleeps_are_told_ap
     let tids = [sleeps.tid, computing[0].tid, computing[1].tid];
     sleeps.end();
     computing.into_iter().for_each(Busy::end);
-    // The last of them may still be on its way out of the kernel.
+    // The last one may still be leaving the kernel.
     assert!(
         tids.iter().all(|tid| table.comes_to(*tid, RunState::Unknown)),
-        "whoever ended is forgotten"
+        "a thread that has ended is forgotten"
     );
 }
 
 #[test]
-fn whoever_is_woken_and_finds_its_cpu_taken_is_queued_there() {
+fn a_thread_woken_on_a_busy_cpu_is_queued_there() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     states.add(std::process::id() as i32).unwrap();
@@ -177,7 +177,7 @@ fn whoever_is_woken_and_finds_its_cpu_taken_is_queued_there() {
 }
 
 #[test]
-fn what_a_member_forks_is_written_and_what_nobody_made_a_member_is_not() {
+fn only_members_and_their_forks_are_written() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     let table = Mapped::of(states.table());
@@ -185,7 +185,7 @@ fn what_a_member_forks_is_written_and_what_nobody_made_a_member_is_not() {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
     };
-    // What a member forks executes something else then.
+    // The fork of a member executes another command then.
     let mut inside = shell("read go; sh -c 'echo $$; exec sleep 60' & wait");
     states.add(inside.id() as i32).unwrap();
     inside.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
@@ -204,7 +204,7 @@ fn what_a_member_forks_is_written_and_what_nobody_made_a_member_is_not() {
 }
 
 /// A process that sleeps or computes until it is killed, or this thread has ended; with this
-/// number, if one is given. `None`, and says so, where that may not be chosen.
+/// number, if one is given. `None`, with a message, where the number may not be chosen.
 fn child(number: Option<i32>, computes: bool) -> Option<i32> {
     let wanted = [number.unwrap_or_default()];
     // SAFETY: a structure of plain numbers.
@@ -242,9 +242,9 @@ fn end(child: i32) {
     waitpid(Some(child), WaitOptions::empty()).unwrap();
 }
 
+/// The next thread whose number leads to this entry is written there.
 #[test]
-fn the_place_of_a_process_that_was_killed_is_free_and_the_next_one_that_comes_to_it_is_written_there()
- {
+fn the_entry_of_a_killed_process_is_reused() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     states.add(std::process::id() as i32).unwrap();
@@ -253,7 +253,7 @@ fn the_place_of_a_process_that_was_killed_is_free_and_the_next_one_that_comes_to
     assert!(table.comes_to(first, RunState::Running));
     end(first);
     assert_eq!(table.entry(first), None);
-    // The same number again, and another one that has the same place, if the kernel gives such
+    // The killed child's number again, and another one with its entry, if the kernel gives such
     // numbers.
     let far = first + ENTRIES as i32;
     let largest = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
@@ -269,7 +269,7 @@ fn the_place_of_a_process_that_was_killed_is_free_and_the_next_one_that_comes_to
 }
 
 #[test]
-fn nothing_is_written_while_it_rests() {
+fn nothing_is_written_while_it_is_idle() {
     let Some(mut states) = states() else { return };
     states.add(std::process::id() as i32).unwrap();
     let table = Mapped::of(states.table());
@@ -285,11 +285,12 @@ fn nothing_is_written_while_it_rests() {
     states.rest();
     let tid = naps.tid;
     naps.end();
-    assert!(table.entry(tid).is_some(), "its end was seen though nobody looked");
+    assert!(table.entry(tid).is_some(), "its end was seen without an observer");
 }
 
+/// It can map the table read-only, and can change it neither by mapping nor by system call.
 #[test]
-fn a_program_can_map_the_table_for_reading_only_and_cannot_change_it_by_system_call_either() {
+fn a_program_can_only_read_the_table() {
     let Some(states) = states() else { return };
     let writable = map(states.table(), ProtFlags::READ | ProtFlags::WRITE);
     assert!(writable.is_err(), "{writable:?}");
@@ -302,7 +303,7 @@ fn a_program_can_map_the_table_for_reading_only_and_cannot_change_it_by_system_c
     assert_eq!(table.entry(5), None);
 }
 
-/// What the kernel answers to a change of one entry by system call.
+/// The kernel's answer to a change of one entry by system call.
 fn update(states: &RunStates, key: u32, value: u64) -> Result<(), i32> {
     const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
     let (map, key, value) = (states.table().as_raw_fd() as u64, &raw const key, &raw const value);
@@ -317,7 +318,7 @@ fn update(states: &RunStates, key: u32, value: u64) -> Result<(), i32> {
 }
 
 #[test]
-fn this_process_numbers_threads_as_it_does_itself_and_one_that_is_not_there_does_not() {
+fn only_a_live_process_has_the_same_thread_numbers() {
     assert!(numbers_alike(&Proc::default(), std::process::id() as i32));
     assert!(!numbers_alike(&Proc::default(), i32::MAX));
 }

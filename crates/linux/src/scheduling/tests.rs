@@ -9,7 +9,7 @@ use crate::undo;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-/// A process that sleeps, and what its scheduling is kept with.
+/// A process that sleeps, with what its scheduling is kept with.
 struct Sleeper {
     child: Child,
     scheduling: Scheduling,
@@ -70,7 +70,7 @@ fn slice(length: Nanos) -> Settings {
 }
 
 #[test]
-fn a_slice_and_a_class_are_given_and_taken_back() {
+fn a_slice_and_a_class_are_set_and_undone() {
     if !slices_are_here() {
         return;
     }
@@ -85,8 +85,9 @@ fn a_slice_and_a_class_are_given_and_taken_back() {
     assert_eq!(sleeper.attr(), found);
 }
 
+/// Rows of the table above the kernel's limit get the longest slice that the kernel allows.
 #[test]
-fn rows_of_the_table_beyond_what_the_kernel_grants_get_the_longest_and_it_is_told() {
+fn slices_above_the_kernels_limit_are_cut_and_reported() {
     if !slices_are_here() {
         return;
     }
@@ -96,7 +97,7 @@ fn rows_of_the_table_beyond_what_the_kernel_grants_get_the_longest_and_it_is_tol
 }
 
 #[test]
-fn a_nice_value_of_the_users_stays_and_a_later_one_too() {
+fn nice_values_set_by_the_user_stay() {
     let mut sleeper = Sleeper::start();
     let found = sleeper.attr();
     let nicer = SchedAttr { nice: 5, ..found };
@@ -110,7 +111,7 @@ fn a_nice_value_of_the_users_stays_and_a_later_one_too() {
 }
 
 #[test]
-fn what_a_program_leaves_running_gets_back_what_was_found_with_the_program_or_from_the_log() {
+fn what_a_program_leaves_running_is_restored_with_or_by_the_log() {
     for by_log in [false, true] {
         let mut sleeper = Sleeper::start();
         let found = sleeper.attr();
@@ -132,7 +133,7 @@ fn what_a_program_leaves_running_gets_back_what_was_found_with_the_program_or_fr
 }
 
 #[test]
-fn a_real_time_thread_is_left_alone_and_told() {
+fn a_real_time_thread_is_unchanged_and_reported() {
     let mut sleeper = Sleeper::start();
     let plain = sleeper.attr().in_default_class();
     let real_time = SchedAttr { policy: SchedPolicy::RoundRobin, priority: 1, nice: 0, ..plain };
@@ -147,7 +148,7 @@ fn a_real_time_thread_is_left_alone_and_told() {
 }
 
 #[test]
-fn whoever_reads_the_log_puts_back_what_was_found() {
+fn the_log_restores_the_original_class() {
     let mut sleeper = Sleeper::start();
     let found = sleeper.attr();
     for class in [Class::Batch, Class::Fair, Class::Batch] {
@@ -163,7 +164,7 @@ fn whoever_reads_the_log_puts_back_what_was_found() {
 }
 
 #[test]
-fn steps_are_added_to_the_nice_value_that_was_found_and_taken_away_again() {
+fn steps_are_added_to_the_original_nice_value_and_undone() {
     let mut sleeper = Sleeper::start();
     let found = sleeper.attr();
     sched_attr::set(sleeper.child.id() as i32, &SchedAttr { nice: 5, ..found }).unwrap();
@@ -173,12 +174,12 @@ fn steps_are_added_to_the_nice_value_that_was_found_and_taken_away_again() {
         assert_eq!(sleeper.attr().nice, 8);
     }
     let refused = sleeper.apply(Settings::default());
-    // An ordinary user may not take them back; that is why `least_nice` asks first.
+    // An ordinary user may not take them back; `least_nice` prevents that case.
     assert_eq!(sleeper.attr().nice, if refused.is_empty() { 5 } else { 8 });
 }
 
 #[test]
-fn nobody_is_made_nicer_who_could_not_be_put_back() {
+fn nice_is_not_raised_where_it_cannot_be_restored() {
     let mut sleeper = Sleeper::start();
     let found = sleeper.attr();
     sleeper.scheduling.least_nice = found.nice + 1;
@@ -187,8 +188,7 @@ fn nobody_is_made_nicer_who_could_not_be_put_back() {
     assert_eq!(sleeper.attr(), found);
 }
 
-/// Gives the class for batch work, then lets a thread of the program (or its user) change its nice
-/// value.
+/// Sets the batch class, then lets a thread of the program (or its user) change its nice value.
 fn batch_and_reniced(sleeper: &mut Sleeper) -> SchedAttr {
     let found = sleeper.attr();
     assert_eq!(sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() }), []);
@@ -198,7 +198,7 @@ fn batch_and_reniced(sleeper: &mut Sleeper) -> SchedAttr {
 }
 
 #[test]
-fn a_thread_that_was_reniced_meanwhile_gets_its_class_back_and_keeps_its_nice_value() {
+fn a_reniced_thread_gets_its_class_back_and_keeps_its_nice() {
     for by_log in [false, true] {
         let mut sleeper = Sleeper::start();
         let wanted = batch_and_reniced(&mut sleeper);
@@ -211,7 +211,7 @@ fn a_thread_that_was_reniced_meanwhile_gets_its_class_back_and_keeps_its_nice_va
 }
 
 #[test]
-fn a_nice_value_that_was_changed_between_two_changes_of_ours_outlives_a_killed_cosched() {
+fn a_nice_value_set_between_two_changes_survives_sigkill() {
     let mut sleeper = Sleeper::start();
     let wanted = batch_and_reniced(&mut sleeper);
     for class in [None, Some(Class::Batch)] {
@@ -222,8 +222,9 @@ fn a_nice_value_that_was_changed_between_two_changes_of_ours_outlives_a_killed_c
     assert_eq!(sleeper.attr(), wanted);
 }
 
+/// A real-time class hides the nice value and the slice.
 #[test]
-fn who_is_given_real_time_gets_back_the_nice_value_and_the_slice_that_it_does_not_show_meanwhile() {
+fn nice_and_slice_are_restored_after_a_real_time_class() {
     for by_log in [false, true] {
         let mut sleeper = Sleeper::start();
         let runtime = if slices_are_here() { MS(7) } else { sleeper.attr().runtime };
@@ -243,7 +244,7 @@ fn who_is_given_real_time_gets_back_the_nice_value_and_the_slice_that_it_does_no
 }
 
 #[test]
-fn who_has_chosen_the_class_for_idle_times_is_not_raised_above_it() {
+fn a_thread_of_the_idle_class_is_not_raised() {
     let mut sleeper = Sleeper::start();
     let found = SchedAttr { policy: SchedPolicy::Idle, ..sleeper.attr() };
     sched_attr::set(sleeper.child.id() as i32, &found).unwrap();
@@ -253,8 +254,9 @@ fn who_has_chosen_the_class_for_idle_times_is_not_raised_above_it() {
     assert_eq!(sleeper.attr(), found);
 }
 
+/// The process had the class that the others are given.
 #[test]
-fn who_had_chosen_before_what_others_are_given_keeps_it() {
+fn a_class_chosen_before_by_a_process_is_kept() {
     for by_log in [false, true] {
         let mut sleeper = Sleeper::of("sh", &["-c", "sleep 1000 & wait"]);
         let second = loop {
@@ -285,7 +287,7 @@ fn who_had_chosen_before_what_others_are_given_keeps_it() {
     }
 }
 
-/// Not a test: what runs in a process of its own, which has this thread and that of the harness.
+/// Not a test: it runs in a process of its own, with this thread and that of the harness.
 #[test]
 #[ignore = "sleeps for the next one"]
 fn a_thread_that_sleeps() {
@@ -293,7 +295,7 @@ fn a_thread_that_sleeps() {
 }
 
 #[test]
-fn what_no_tree_leads_to_is_put_back_with_threads_that_were_born_since() {
+fn processes_outside_the_tree_are_restored_with_new_threads() {
     let exe = std::env::current_exe().unwrap();
     let arguments =
         ["--exact", "scheduling::tests::a_thread_that_sleeps", "--ignored", "--test-threads=2"];
@@ -311,7 +313,7 @@ fn what_no_tree_leads_to_is_put_back_with_threads_that_were_born_since() {
         let found = (sleeper.attr(), sched_attr::get(born.pid).unwrap());
         sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() });
         assert_eq!(sched_attr::get(born.pid).unwrap().policy, SchedPolicy::Batch);
-        // As if it had been born with what its creator had been given.
+        // As if its creator had had the settings when it was born.
         sleeper.scheduling.threads.remove(&born);
         let gone = Process { pid: i32::MAX, start_time: 1 };
         if by_log {
@@ -330,7 +332,7 @@ fn what_no_tree_leads_to_is_put_back_with_threads_that_were_born_since() {
 }
 
 #[test]
-fn a_table_that_gives_the_kernels_own_slice_takes_nobodys_class_for_ever() {
+fn a_table_with_the_kernels_own_slice_restores_classes() {
     let Some(own) = sched_attr::default_slice().unwrap() else { return };
     let mut sleeper = Sleeper::start();
     let found = sleeper.attr();

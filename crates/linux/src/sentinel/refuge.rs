@@ -1,10 +1,10 @@
 //! A cgroup for the sentinel alone, so that it survives when cosched's is killed.
 //!
 //! systemd ends a service or scope by killing everything in its cgroup. Where the caller may write
-//! in the cgroup *above* cosched's (a delegated subtree), the sentinel makes itself a place there.
-//! Where a systemd user manager rules, that manager is asked to put the sentinel into a scope of
-//! its own. Both are best effort: in an ordinary terminal no software kills cgroups, and a sentinel
-//! that stays is as good.
+//! in the cgroup *above* cosched's (a delegated subtree), the sentinel makes a cgroup for itself
+//! there. Where there is a systemd user manager, it is asked to put the sentinel into a scope of
+//! its own. Both may fail without harm: in an ordinary terminal no software kills cgroups, and a
+//! sentinel that stays is as good.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,15 +16,15 @@ use crate::cgroup::{Dir, Hierarchies};
 use crate::procfs::Proc;
 use crate::signals;
 
-/// How long the kernel may take to see that the place is empty.
+/// How long the kernel may take to notice that the cgroup is empty.
 const LEAVING: Duration = Duration::from_millis(500);
 
-/// What the name of such a place begins with; the sentinel's number follows.
+/// The prefix of such a cgroup's name; the sentinel's number follows.
 const NAME: &str = "csentinel-";
 
-/// Where the sentinel has gone.
+/// The cgroup into which the sentinel has moved.
 pub(super) struct Refuge {
-    /// The place that was made, and the one that was left.
+    /// The cgroup that was made, and the one that was left.
     moved: Option<(Dir, Dir)>,
 }
 
@@ -38,10 +38,10 @@ impl Refuge {
         Refuge { moved }
     }
 
-    /// Moves back and removes the place.
+    /// Moves back and removes the cgroup.
     pub(super) fn leave(self) {
         let Some((place, before)) = self.moved else { return };
-        // cosched's cgroup may be gone; the one above is there as long as we are below it.
+        // cosched's cgroup may be gone; the one above exists as long as this process is below it.
         let above = place.path().parent().map(|path| Dir::new(path, place.version()));
         if before.add(0).is_err() && above.is_none_or(|above| above.add(0).is_err()) {
             return;
@@ -58,7 +58,7 @@ fn beside_own_cgroup(proc: &Proc) -> Option<(Dir, Dir)> {
     let tree = trees.v2()?;
     let above = tree.own_and_above().nth(1)?;
     remove_left(&above, proc);
-    // In a folder that is not writable this is where it ends.
+    // In a folder that is not writable, this fails.
     let place = above.create_child(&format!("{NAME}{}", std::process::id())).ok()?;
     if place.add(0).is_err() {
         let _ = place.remove();
@@ -67,26 +67,26 @@ fn beside_own_cgroup(proc: &Proc) -> Option<(Dir, Dir)> {
     Some((place, tree.own.clone()))
 }
 
-/// Removes the places of sentinels that were killed.
+/// Removes the cgroups of sentinels that were killed.
 fn remove_left(above: &Dir, proc: &Proc) {
     for place in above.children().unwrap_or_default() {
         let name = place.path().file_name().and_then(|name| name.to_str());
         let pid = name.and_then(|name| name.strip_prefix(NAME)?.parse().ok());
         if pid.is_some_and(|pid| proc.stat(pid).is_err()) {
-            // Where something is still in it, it stays.
+            // A cgroup with processes stays.
             let _ = place.remove();
         }
     }
 }
 
-/// Asks systemd's user manager for a scope with this process in it, without waiting for the answer:
-/// what `systemd-run --scope` does, but for a process that is there already.
+/// Asks systemd's user manager for a scope with this process in it, without waiting for the answer.
+/// This is what `systemd-run --scope` does, but for a process that exists already.
 fn ask_user_manager() {
     let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR") else { return };
     if !Path::new(&runtime).join("systemd/private").exists() {
         return;
     }
-    // So that the kernel reaps the messenger.
+    // Ignored, so that the kernel reaps the messenger.
     if signals::ignore(Signal::CHILD).is_err() {
         return;
     }

@@ -112,7 +112,7 @@ fn fast_and_slow_cpus_keep_their_capacities() {
 }
 
 #[test]
-fn without_cache_information_the_die_and_then_the_package_is_the_cache_domain() {
+fn without_caches_the_die_or_the_package_is_the_cache_domain() {
     let sys = Fixture::new("0-3");
     for cpu in 0..4 {
         sys.core(cpu, (cpu / 2) as i32, &cpu.to_string());
@@ -131,7 +131,7 @@ fn without_cache_information_the_die_and_then_the_package_is_the_cache_domain() 
 }
 
 #[test]
-fn a_machine_that_tells_nothing_is_one_package_of_equal_cores() {
+fn a_machine_without_information_is_one_package_of_equal_cores() {
     let sys = Fixture::new("0-2");
     let machine = sys.topology();
     assert_eq!(groups(&machine, Level::Package), [0, 0, 0]);
@@ -147,7 +147,7 @@ fn a_package_number_of_minus_one_means_that_there_is_none() {
 }
 
 #[test]
-fn an_offline_cpu_in_the_middle_is_left_out_and_groups_stay_dense() {
+fn an_offline_cpu_is_left_out_and_groups_stay_dense() {
     let sys = Fixture::new("0,2-3");
     for cpu in [0, 2, 3] {
         sys.core(cpu, 0, &cpu.to_string());

@@ -1,5 +1,4 @@
-//! How a thread's scheduling is written in the log: serde's view of types that are about the
-//! kernel.
+//! The form of a thread's scheduling in the log: serde's view of the kernel's types.
 
 use cosched_core::Nanos;
 use serde::{Deserialize, Serialize};

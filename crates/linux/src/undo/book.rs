@@ -1,9 +1,9 @@
-//! What is still to be undone: the log, read up to now.
+//! The undo journal: what is still to be undone, according to the log.
 //!
 //! Later records cancel earlier ones (a program is gone, a cgroup was removed), and many repeat
 //! what is known already: a program that is bound to the same CPUs in every quantum needs one
-//! record, not one per quantum. So the book is small however long cosched runs, and tells which
-//! announcements are news.
+//! record, not one per quantum. The journal is therefore small however long cosched runs, and knows
+//! which announcements are new.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ impl Book {
         &self.records
     }
 
-    /// Whether nothing was changed that is to be undone.
+    /// Whether there is nothing to undo.
     pub fn owes_nothing(&self) -> bool {
         self.records.iter().all(|record| match record {
             Record::Program { stopped_by_signal, .. } => !stopped_by_signal,
@@ -33,7 +33,7 @@ impl Book {
         })
     }
 
-    /// Whether the record would change the book.
+    /// Whether the record would change the journal.
     pub fn is_news(&self, record: &Record) -> bool {
         match record {
             Record::Gone { program } => {
@@ -48,7 +48,7 @@ impl Book {
         }
     }
 
-    /// Takes a record in.
+    /// Adds a record.
     pub fn add(&mut self, record: Record) {
         match &record {
             Record::Gone { program } => self.strike(|known| known.program() == Some(*program)),
@@ -57,7 +57,7 @@ impl Book {
             }
             Record::CgroupRemoved { dir } => self.strike(|known| known.is_cgroup(dir)),
             Record::MovedApart => self.strike(is_move),
-            // Of a thread's own masks, the last is the one that it is to have.
+            // Of a thread's own masks, the last one is valid.
             Record::UserMask { program, thread, mask } => {
                 self.strike(|known| match known {
                     Record::UserMask { program: whose, thread: of, mask: before } => {
@@ -77,8 +77,8 @@ impl Book {
         }
     }
 
-    /// Forgets what is owed to threads that are not there any more, but for one of all that are
-    /// alike: what such a thread has started may have inherited what it was given.
+    /// Forgets the changes of threads that have ended, except for one of each kind: what such a
+    /// thread has started may have inherited it.
     pub(super) fn forget_ended(&mut self, lives: impl Fn(Process) -> bool) {
         let mut kept = HashSet::new();
         self.strike(|known| {
@@ -111,7 +111,7 @@ fn is_move(record: &Record) -> bool {
     matches!(record, Record::MovesApart { .. })
 }
 
-/// What makes records equal: their text, since not all that they hold can be hashed.
+/// The identity of a record: its text, since not all of its values can be hashed.
 fn key(record: &Record) -> String {
     format!("{record:?}")
 }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_announcement_in_every_quantum_is_news_only_once() {
+    fn a_repeated_announcement_is_news_only_once() {
         let mut book = Book::default();
         assert!(book.is_news(&pinned(P, 2)));
         book.add(pinned(P, 2));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_which_nothing_was_changed_is_owed_nothing() {
+    fn an_unchanged_program_needs_no_undo() {
         let process = Process { pid: 7, start_time: 1 };
         let main = Record::Main { program: P, process };
         let started =
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_owed_to_a_program_that_is_gone() {
+    fn a_program_that_is_gone_needs_no_undo() {
         let mut book: Book = [pinned(P, 2), pinned(Q, 2), pinned(P, 4)].into_iter().collect();
         book.add(Record::Gone { program: P });
         assert_eq!(book.records(), [pinned(Q, 2)]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_somebody_else_continued_may_be_stopped_by_somebody_else_again() {
+    fn a_process_continued_by_others_may_be_stopped_by_them_again() {
         let process = Process { pid: 7, start_time: 1 };
         let (stopped, continued) =
             (Record::StoppedByOther { process }, Record::ContinuedByOther { process });
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_are_owed_until_they_are_over() {
+    fn a_move_needs_undo_until_it_is_over() {
         let thread = Process { pid: 1, start_time: 1 };
         let (found, set) = (CpuSet::first(2), CpuSet::first(1));
         let moves = || Record::MovesApart { moves: vec![Move { program: P, thread, found, set }] };
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_gives_up_a_mask_and_takes_it_again_has_it_then() {
+    fn a_thread_may_take_a_mask_again_that_it_gave_up() {
         let mask = |pid, cpus| Record::UserMask {
             program: P,
             thread: Process { pid, start_time: 1 },
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn of_threads_that_have_ended_one_record_of_each_kind_is_enough() {
+    fn ended_threads_keep_one_record_of_each_kind() {
         let attr = |policy| SchedAttr {
             policy,
             flags: 0,

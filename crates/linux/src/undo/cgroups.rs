@@ -1,7 +1,7 @@
-//! Taking cgroups away: thaw, move everybody back, remove.
+//! Removing cgroups: thaw, move all processes back, remove.
 //!
-//! Programs may have made cgroups of their own below, so each step goes over the whole subtree. And
-//! they may fork, or be about to end, meanwhile; each step may be repeated.
+//! Programs may have made cgroups of their own below, so each step goes over the whole subtree.
+//! Programs may also fork, or be about to end, meanwhile; each step may be repeated.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl Doomed {
         self.dir.path().is_dir()
     }
 
-    /// Lets everything in the subtree run.
+    /// Thaws everything in the subtree.
     pub(super) fn thaw(&self) -> Result<(), FileError> {
         let (file, text) = match self.kind {
             CgroupKind::V2 => ("cgroup.freeze", "0"),
@@ -51,18 +51,20 @@ impl Doomed {
         children(&self.dir)?.iter().try_for_each(|program| unless_gone(even_out(program)))
     }
 
-    /// Moves every process of the subtree to where it came from; the number of those moved.
+    /// Moves every process of the subtree to its original cgroup. Returns the number of moved
+    /// processes.
     pub(super) fn evacuate(&self) -> Result<usize, FileError> {
         let mut moved = 0;
         each(&self.dir, &mut |dir| {
-            // A process of another PID namespace reads as 0, which would mean ourselves.
+            // A process of another PID namespace reads as 0, which would mean the caller itself.
             let pids = dir
                 .procs()
                 .or_else(|error| if vanished(&error) { Ok(Vec::new()) } else { Err(error) })?;
             for pid in pids.into_iter().filter(|pid| *pid != 0) {
                 match self.origin.add(pid) {
                     Ok(()) => moved += 1,
-                    // It has ended. If it was the origin that is gone, removing will tell.
+                    // It has ended. If the original cgroup is gone, the removal fails and shows
+                    // that.
                     Err(error) if error.is_gone() => {}
                     Err(error) => return Err(error),
                 }
@@ -87,8 +89,8 @@ impl Doomed {
     }
 }
 
-/// Takes back what [`enable_controllers`](crate::cgroup::enable_controllers) passed on. Nothing is
-/// written where it was announced and not done: the cgroup may not be the user's.
+/// Disables the controllers that [`enable_controllers`](crate::cgroup::enable_controllers) enabled.
+/// Nothing is written where it was announced and not done: the cgroup may not be the user's.
 pub(super) fn pass_on_no_more(dir: &Path, added: &[String]) -> Result<(), FileError> {
     let dir = Dir::new(dir, Version::V2);
     let Some(list) = dir.read_if_there(PASSED_ON)? else { return Ok(()) };
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controllers_are_taken_back_only_where_they_are_passed_on() {
+    fn controllers_are_disabled_only_where_they_are_enabled() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join(PASSED_ON);
         let added = ["cpu", "io"].map(str::to_owned);
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_subtree_is_thawed_and_only_in_hierarchies_that_freeze() {
+    fn subtrees_are_thawed_only_in_hierarchies_that_freeze() {
         let root = tempfile::tempdir().unwrap();
         let inner = root.path().join("job/own");
         fs::create_dir_all(&inner).unwrap();
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_needs_nothing() {
+    fn a_removed_cgroup_needs_nothing() {
         let doomed = Doomed::new(CgroupKind::V2, Path::new("/not/there"), Path::new("/not"));
         doomed.thaw().unwrap();
         assert_eq!(doomed.evacuate().unwrap(), 0);

@@ -1,18 +1,18 @@
-//! Finding back from what cosched set to what it had found.
+//! From the settings that cosched made to the original settings.
 //!
-//! One rule serves for masks and for scheduling alike. A thread with a record of its own gets back
-//! what was found there. But threads are born with the settings of their parent, so there are
-//! threads with our settings and no record. Those get back what was found wherever the program was
-//! given the setting that they have. A thread whose present setting is none of ours is left alone:
-//! other software changed it, or we have not changed it yet.
+//! One rule serves for masks and for scheduling. A thread with a record of its own gets back the
+//! settings in that record. But threads are born with the settings of their parent, so there are
+//! threads with cosched's settings and no record. Those get the settings that the program had
+//! wherever it was given the setting that they have. A thread whose present setting is none of
+//! cosched's is left alone: other software changed it, or cosched has not changed it yet.
 //!
 //! cosched may have died between two changes, with half of the threads still under an earlier one.
-//! So every setting that was ever announced counts as ours, and what was found first is what is
-//! restored.
+//! Every setting that was ever announced therefore counts as cosched's, and the first original
+//! settings are restored.
 //!
-//! Scheduling is three settings at once, and programs renice threads of their own. So class, nice
-//! value and slice are found back one by one, each from the latest change that left it as it is
-//! now.
+//! Scheduling is three settings at once, and programs renice threads of their own. Class, nice
+//! value and slice are therefore restored one by one, each from the latest change that left it as
+//! it is now.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,8 @@ impl<T> Default for Changes<T> {
 }
 
 impl<T: Copy + PartialEq> Changes<T> {
-    /// Takes in that threads with `found`, this one if one is named, were to be given `set`.
+    /// Notes that threads with the settings `found` (or this thread, if one is named) were to get
+    /// `set`.
     pub(super) fn add(&mut self, thread: Option<Process>, found: T, set: T) {
         let change = Change { found, set };
         self.all.push(change);
@@ -48,12 +49,12 @@ impl<T: Copy + PartialEq> Changes<T> {
         }
     }
 
-    /// The threads that changes were announced for by name.
+    /// The threads whose changes were announced by name.
     pub(super) fn threads(&self) -> impl Iterator<Item = Process> {
         self.by_thread.keys().copied()
     }
 
-    /// All that was ever set.
+    /// All settings that cosched made.
     pub(super) fn sets(&self) -> impl Iterator<Item = T> {
         self.all.iter().map(|change| change.set)
     }
@@ -63,32 +64,32 @@ impl<T: Copy + PartialEq> Changes<T> {
         self.all.is_empty()
     }
 
-    /// What a thread that now has `present` is to be given; `None` if it is to be left alone.
+    /// The settings for a thread that now has `present`; `None` if it is to be left alone.
     pub(super) fn original(&self, thread: Process, present: T) -> Option<T> {
         let own = self.by_thread.get(&thread);
-        // What other software has set in the meantime, and we have left as it was.
+        // A setting of other software that cosched has left as it was.
         let kept = |change: &Change<T>| change.set == present && change.found == present;
         if own.is_some_and(|own| own.iter().any(kept)) {
             return None;
         }
         let ours = own.unwrap_or(&self.all).iter().find(|change| change.set == present)?;
-        // Of a thread's own changes the first tells what was there before them all.
+        // Of a thread's own changes, the first one has the original settings.
         let source = own.and_then(|own| own.first()).unwrap_or(ours);
         (source.found != present).then_some(source.found)
     }
 }
 
 impl Changes<SchedAttr> {
-    /// As [`Changes::original`], with class, nice value and slice told one by one. If other
-    /// software has changed one of them since, the others are given back all the same.
+    /// As [`Changes::original`], with class, nice value and slice treated one by one. If other
+    /// software has changed one of them since, the others are restored nevertheless.
     pub(super) fn original_scheduling(
         &self,
         thread: Process,
         present: SchedAttr,
     ) -> Option<SchedAttr> {
         let own = self.by_thread.get(&thread);
-        // What a thread without a record has inherited, it has as a whole, unless it has changed
-        // something itself.
+        // A thread without a record has inherited all settings together, unless it has changed some
+        // itself.
         let whole = self.all.iter().find(|change| own.is_none() && change.set == present);
         let changes = own.unwrap_or(&self.all).iter().map(|change| (change.found, change.set));
         let found = whole.map_or_else(|| present.as_found(changes), |change| change.found);
@@ -107,7 +108,7 @@ mod tests {
     const CHILD_OF_A: Process = Process { pid: 2, start_time: 2 };
 
     #[test]
-    fn a_thread_gets_back_what_was_found_before_the_first_of_its_changes() {
+    fn a_thread_gets_back_its_settings_before_the_first_change() {
         let mut changes = Changes::default();
         changes.add(Some(A), 0, 5);
         changes.add(Some(A), 5, 9);
@@ -116,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_a_record_gets_back_what_its_parent_had() {
+    fn a_thread_without_a_record_gets_its_parents_settings() {
         let mut changes = Changes::default();
         changes.add(Some(A), 0, 5);
         assert_eq!(changes.original(CHILD_OF_A, 5), Some(0));
     }
 
     #[test]
-    fn what_is_not_as_cosched_set_it_is_left_alone() {
+    fn settings_changed_by_others_are_left_alone() {
         let mut changes = Changes::default();
         changes.add(Some(A), 0, 5);
         changes.add(None, 0, 6);
@@ -138,8 +139,9 @@ mod tests {
         SchedAttr { policy, flags, nice, priority, runtime, deadline, period }
     }
 
+    /// It gets its class and slice back, and keeps the nice value that it has set itself.
     #[test]
-    fn a_thread_that_has_changed_its_nice_value_gets_its_class_and_slice_back_and_keeps_that() {
+    fn a_thread_with_a_new_nice_value_keeps_it_and_is_restored() {
         let found = attr(SchedPolicy::Other, 0, 0);
         let set = attr(SchedPolicy::Batch, 0, 20);
         let mut changes = Changes::default();
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nice_value_that_was_changed_between_two_of_ours_is_the_one_that_stays() {
+    fn a_nice_value_changed_between_two_changes_stays() {
         let [found, later] = [0, 5].map(|nice| attr(SchedPolicy::Other, nice, 0));
         let mut changes = Changes::default();
         for found in [found, later] {
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_real_time_class_does_not_show_is_given_back_with_the_class() {
+    fn values_hidden_by_a_real_time_class_are_restored_with_it() {
         let found = attr(SchedPolicy::Other, 5, 7);
         let set = SchedAttr { policy: SchedPolicy::RoundRobin, priority: 1, ..found }.shown();
         assert_eq!((set.nice, set.runtime), (0, Nanos::ZERO));
@@ -177,6 +179,6 @@ mod tests {
         changes.add(Some(A), found, set);
         assert_eq!(changes.original_scheduling(A, set), Some(found));
         let own = SchedAttr { priority: 50, ..set };
-        assert_eq!(changes.original_scheduling(A, own), None, "somebody else's");
+        assert_eq!(changes.original_scheduling(A, own), None, "set by other software");
     }
 }

@@ -1,12 +1,13 @@
-//! The programs that running instances of cosched have, as their logs tell.
+//! The programs that running instances of cosched have, according to their logs.
 //!
-//! A log holds what its cosched owes, and so names every program that it has. It is read here from
-//! outside: before another cosched attaches to a process, and to make one let a program go.
+//! A log has what its cosched still has to undo, and so names every program that it has. It is read
+//! here from outside: before another cosched attaches to a process, and to make a cosched detach a
+//! program.
 //!
 //! Root reads the logs of other users, too, and these users can write anything there. No more than
-//! `MOST_OF_ANOTHER` bytes and `MOST_LOGS` logs of one of them are therefore read. A log of theirs
-//! is believed only of a cosched and of processes of the same user: no user can change the
-//! processes of others.
+//! `MOST_OF_ANOTHER` bytes and `MOST_LOGS` logs of one of them are therefore read. Their logs are
+//! believed only for a cosched and processes of the same user: no user can change the processes of
+//! others.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -23,9 +24,9 @@ use crate::attachable::may_change_any;
 use crate::procfs::Proc;
 use crate::tree::{Process, Tree};
 
-/// How much is read of one other user's logs, in bytes.
+/// How much of one other user's logs is read, in bytes.
 const MOST_OF_ANOTHER: u64 = 4 << 20;
-/// How many of them, and of programs in each.
+/// How many of these logs are read, and of programs in each.
 const MOST_LOGS: usize = 20;
 const MOST_PROGRAMS: usize = 100;
 /// How long to wait for others that attach at the same time, which takes milliseconds.
@@ -37,13 +38,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub struct Held {
     /// The cosched.
     pub owner: Process,
-    /// Its log.
+    /// The log of that cosched.
     pub log: PathBuf,
     /// The program's name there.
     pub program: ProgramId,
     /// Where its processes are.
     tree: Tree,
-    /// The user whose processes alone it can have; `None`: any.
+    /// The user whose processes it can have; `None`: any user.
     only_of: Option<u32>,
 }
 
@@ -51,7 +52,7 @@ impl Held {
     /// Every program of every cosched that runs and keeps its log in this folder.
     ///
     /// # Errors
-    /// When the folder cannot be listed. A log that cannot be read is passed over: it may have just
+    /// When the folder cannot be listed. A log that cannot be read is skipped: it may have just
     /// been removed.
     pub fn all(folder: &Path, proc: &Proc) -> Result<Vec<Held>, LogError> {
         let user = fs::symlink_metadata(folder).map_or(u32::MAX, |found| found.uid());
@@ -99,7 +100,7 @@ impl Held {
         self.members(proc).iter().any(|process| process.pid == pid)
     }
 
-    /// What its cosched still owes it; nothing once it has let it go.
+    /// The changes that its cosched has not undone yet; empty once the program is detached.
     pub fn owed(&self, proc: &Proc) -> Vec<Record> {
         let book = Log::load(&self.log, proc).unwrap_or_default();
         Book::records(&book)
@@ -110,7 +111,7 @@ impl Held {
     }
 }
 
-/// Keeps other instances of cosched from attaching while one looks what is free and announces what
+/// Keeps other instances of cosched from attaching while one checks what is free and announces what
 /// it takes. It is held until it is dropped.
 #[derive(Debug)]
 pub struct AttachLock {
@@ -118,8 +119,8 @@ pub struct AttachLock {
 }
 
 impl AttachLock {
-    /// Takes the lock of each folder of logs. Another user may hold that of its own for ever: then
-    /// it is not waited for longer than a second.
+    /// Takes the lock of each folder of logs. Another user may hold the lock of the own folder for
+    /// ever, so the wait is limited to a second.
     pub fn take(folders: &[PathBuf]) -> AttachLock {
         let until = Instant::now() + LONGEST_WAIT;
         let lock = |folder: &PathBuf| {
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_held_by_who_owes_it_something_and_by_nobody_afterwards() {
+    fn a_program_is_held_until_its_changes_are_undone() {
         let (folder, proc) = (tempfile::tempdir().unwrap(), Proc::default());
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let (pid, program) = (child.id() as i32, ProgramId::first(3));

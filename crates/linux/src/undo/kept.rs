@@ -2,7 +2,7 @@
 //!
 //! Cleaners and session managers remove files and whole folders. If cosched and its sentinel are
 //! killed after that, the shims of their programs still have the log. A log that was undone, or
-//! replaced by a newer file, is emptied first, so that it is not taken for one of these.
+//! replaced by a newer file, is emptied first, so that it is not mistaken for a lost one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,7 +14,7 @@ use super::{Book, Log};
 use crate::helper::Helper;
 use crate::procfs::Proc;
 
-/// What the kernel adds to the name of a file that has none any more.
+/// The suffix that the kernel adds to the name of a removed file.
 const REMOVED: &str = " (deleted)";
 
 /// A log that a shim holds open.
@@ -34,7 +34,7 @@ impl KeptLog {
         Log::read(&self.file, proc)
     }
 
-    /// Empties it: everything is undone.
+    /// Empties the log: everything is undone.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -43,8 +43,8 @@ impl KeptLog {
     }
 }
 
-/// The logs of this user that were in one of these folders, have lost their names, and whose
-/// cosched is gone, as far as shims hold them open.
+/// The logs of this user that were in one of these folders, have lost their names, and belong to a
+/// cosched that is gone, as far as shims hold them open.
 pub fn kept_by_shims(folders: &[PathBuf], proc: &Proc) -> Vec<KeptLog> {
     let user = rustix::process::geteuid().as_raw();
     let name = Helper::Shim.name().to_string_lossy();
@@ -65,8 +65,8 @@ pub fn kept_by_shims(folders: &[PathBuf], proc: &Proc) -> Vec<KeptLog> {
     found.into_iter().map(|(_, log)| log).collect()
 }
 
-/// Where the log was that this descriptor leads to; `None`: it leads to none, or to one that has
-/// its name, or whose cosched is there.
+/// The former path of the log behind this descriptor; `None`: it is no log, or one that still has
+/// its name, or one whose cosched is still there.
 fn lost_log(descriptor: &Path, folders: &[PathBuf], proc: &Proc) -> Option<PathBuf> {
     let path = PathBuf::from(fs::read_link(descriptor).ok()?.to_str()?.strip_suffix(REMOVED)?);
     let is_ours = folders.iter().any(|folder| path.parent() == Some(folder));
@@ -74,8 +74,8 @@ fn lost_log(descriptor: &Path, folders: &[PathBuf], proc: &Proc) -> Option<PathB
     (is_ours && is_gone).then_some(path)
 }
 
-/// Opens what a descriptor leads to, if it is a file that only this user can have written. A
-/// program with others' rights can carry the name of a shim, and hold anything.
+/// Opens the file behind a descriptor, if only this user can have written it. A program with other
+/// permissions can have the name of a shim, and hold anything.
 fn own_file(descriptor: &Path, user: u32) -> Option<((u64, u64), File)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK);

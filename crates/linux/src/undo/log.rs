@@ -1,14 +1,13 @@
 //! The write-ahead log: a file with one record per line.
 //!
-//! A line is in the kernel's hands as soon as `write` returns, and that is as safe as it must be:
-//! it survives cosched in any case, and a crash of the machine leaves nothing to undo. A last line
-//! without an end announces a change that was not made. A log that has grown is rewritten with what
-//! is still in force, and without what is owed to threads that have ended, into a new file that
-//! replaces it at once.
+//! A line is stored by the kernel as soon as `write` returns, which is safe enough: it survives
+//! cosched in any case, and a crash of the machine leaves nothing to undo. A last line without an
+//! end announces a change that was not made. A log that has grown is rewritten with the valid
+//! records only, and without those of ended threads, into a new file that replaces it at once.
 //!
-//! A disk may be full, or fail. Then further lines go into memory that cosched shares with its
-//! sentinel, until the log can be rewritten: so the sentinel knows all of them. Only if it is
-//! killed together with cosched are they lost.
+//! A disk may be full, or fail. Further lines then go into memory that cosched shares with its
+//! sentinel, until the log can be rewritten. The sentinel therefore knows all of them. They are
+//! lost only if it is killed together with cosched.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -24,14 +23,15 @@ use crate::tree::Process;
 
 /// The size, in bytes, from which a log is rewritten.
 const LARGE: u64 = 1 << 20;
-/// Where the lines begin in memory; before them is the [heartbeat](crate::heartbeat).
+/// The start of the lines in memory; before them is the [heartbeat](crate::heartbeat).
 const FIRST_LINE: u64 = 4096;
-/// So many bytes of lines in memory are worth another try at a file.
+/// Another try at a file comes after this many bytes of lines in memory.
 const WORTH_A_TRY: u64 = 4096;
-/// No log is larger, in bytes: some hundred thousand threads would have to be changed at once.
+/// The maximum size of a log, in bytes: some hundred thousand threads would have to be changed at
+/// once.
 const LARGEST: u64 = 1 << 28;
 
-/// Why the log cannot be kept or read.
+/// Why the log cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} the undo log {}: {source}", path.display())]
 pub struct LogError {
@@ -49,18 +49,18 @@ pub struct Log {
     memory: File,
     /// The length of these lines, in bytes.
     spilled: u64,
-    /// The same when the log could not be rewritten.
+    /// The length of these lines when the log could not be rewritten, in bytes.
     tried: u64,
-    /// Why the file took a line no more, until it is asked for.
+    /// Why the file refused a line, until it is read.
     refusal: Option<io::Error>,
-    /// It is in another file since [`Log::has_moved`] was asked last.
+    /// Whether it is in another file since the last call of [`Log::has_moved`].
     moved: bool,
     /// Its former files, which others may hold open.
     old: Vec<File>,
     size: u64,
     /// Its size after it was last rewritten.
     least: u64,
-    /// The size from which it is rewritten, if it has doubled at least.
+    /// The size from which it is rewritten, provided that it has at least doubled.
     large: u64,
     book: Book,
     proc: Proc,
@@ -94,7 +94,7 @@ impl Log {
             proc: proc.clone(),
         };
         if let Err(error) = log.note(Record::Boot { id }) {
-            // What went wrong first is what the user has to know.
+            // The first error is the one that the user has to know.
             let _ = log.delete();
             return Err(error);
         }
@@ -106,7 +106,7 @@ impl Log {
         &self.path
     }
 
-    /// The file itself: who holds it can [read](Log::read) it when its name is gone.
+    /// The file itself: a process that holds it can [read](Log::read) it when its name is removed.
     ///
     /// # Errors
     /// When this process may open no more files.
@@ -122,21 +122,21 @@ impl Log {
         self.memory.try_clone()
     }
 
-    /// Why the file takes no more lines, if this has happened since it was asked last.
+    /// Why the file takes no more lines, if this has happened since the last call.
     pub(crate) fn refusal(&mut self) -> Option<LogError> {
         let source = self.refusal.take()?;
         Some(LogError { action: "write", path: self.path.clone(), source })
     }
 
-    /// Whether it is in another file since this was asked last.
+    /// Whether it is in another file since the last call.
     pub fn has_moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
     }
 
-    /// Empties its former files: no process reads them any more.
+    /// Empties its former files, which no process reads any more.
     pub(crate) fn forget_former(&mut self) {
         for file in self.old.drain(..) {
-            // One that cannot be emptied holds only what was owed once.
+            // A former file that cannot be emptied holds only old records.
             let _ = file.set_len(0);
         }
     }
@@ -151,8 +151,8 @@ impl Log {
         &self.book
     }
 
-    /// Announces a change; it may be made once this has returned. An announcement that is in force
-    /// already costs next to nothing.
+    /// Announces a change; it may be made once this has returned. An announcement that is still
+    /// valid costs next to nothing.
     ///
     /// # Errors
     /// When there is no memory for it either. The change must not be made then.
@@ -177,8 +177,7 @@ impl Log {
     }
 
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        // What comes later must not be read earlier: once a line is in memory, all further ones
-        // are.
+        // Later lines must not be read earlier: once a line is in memory, all further ones are.
         if self.spilled == 0 {
             match self.file.write_all(line) {
                 Ok(()) => {
@@ -186,7 +185,7 @@ impl Log {
                     return Ok(());
                 }
                 Err(refusal) => {
-                    // Half a line must not spoil what may follow.
+                    // Half a line must not spoil the next one.
                     let _ = self.file.set_len(self.size);
                     self.refusal = Some(refusal);
                 }
@@ -200,7 +199,7 @@ impl Log {
     /// Removes the file: everything is undone.
     ///
     /// # Errors
-    /// When the file cannot be removed; that it is gone already is none.
+    /// When the file cannot be removed. A file that is gone already is no error.
     pub fn delete(mut self) -> Result<(), LogError> {
         self.forget_former();
         Log::delete_at(&self.path)
@@ -209,9 +208,9 @@ impl Log {
     /// Removes the log of a cosched that is gone, after it was undone.
     ///
     /// # Errors
-    /// When the file cannot be removed; that it is gone already is none.
+    /// When the file cannot be removed. A file that is gone already is no error.
     pub fn delete_at(path: &Path) -> Result<(), LogError> {
-        // Shims that hold it open must not have it taken for one that was lost.
+        // Shims that hold it open must not have a log that looks lost.
         if let Ok(file) = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(path) {
             let _ = file.set_len(0);
         }
@@ -223,8 +222,8 @@ impl Log {
         }
     }
 
-    /// What is still to be undone according to a log. Lines that cannot be read are passed over:
-    /// the last one may be torn. A log of an earlier boot has nothing to undo.
+    /// What is still to be undone according to a log. Lines that cannot be read are skipped: the
+    /// last one may be torn. A log of an earlier boot has nothing to undo.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -233,25 +232,25 @@ impl Log {
         Log::read(&open(path).map_err(error)?, proc).map_err(error)
     }
 
-    /// The same of an open file, and of the memory that goes with it.
+    /// What is still to be undone according to an open file and the memory that belongs to it.
     ///
     /// # Errors
     /// When one of them cannot be read.
     pub(crate) fn read_both(file: &File, memory: &File, proc: &Proc) -> io::Result<Book> {
-        // In this order: what is moved into the file meanwhile is read twice then, which does no
-        // harm.
+        // In this order: lines that are moved into the file meanwhile are then read twice, which
+        // does no harm.
         let later = bytes(memory, FIRST_LINE, u64::MAX)?;
         let lines = [bytes(file, 0, LARGEST)?, later];
-        // A line that the full disk took half of ends here.
+        // The full disk may have taken half of a line, which ends here.
         book(&lines.join(&b'\n'), proc)
     }
 
-    /// The lines that are in memory alone.
+    /// The lines that are only in memory.
     pub(crate) fn lines_in(memory: &File) -> io::Result<Vec<u8>> {
         bytes(memory, FIRST_LINE, u64::MAX)
     }
 
-    /// The same of an open file alone.
+    /// What is still to be undone according to an open file only.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -259,7 +258,7 @@ impl Log {
         Log::read_at_most(file, LARGEST, proc)
     }
 
-    /// The same of a file that should be no larger than so many bytes.
+    /// What is still to be undone according to a file that should not exceed so many bytes.
     pub(super) fn read_at_most(file: &File, most: u64, proc: &Proc) -> io::Result<Book> {
         book(&bytes(file, 0, most)?, proc)
     }
@@ -329,7 +328,7 @@ fn line(record: &Record) -> serde_json::Result<String> {
     Ok(line)
 }
 
-/// What a file holds from here on. Where it was read before does not matter.
+/// The content of a file from here on, independent of its file position.
 fn bytes(file: &File, from: u64, most: u64) -> io::Result<Vec<u8>> {
     let (mut bytes, mut part) = (Vec::new(), [0; 1 << 16]);
     loop {
@@ -348,7 +347,7 @@ fn bytes(file: &File, from: u64, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// What these lines leave to be undone.
+/// What is still to be undone according to these lines.
 fn book(lines: &[u8], proc: &Proc) -> io::Result<Book> {
     let lines = lines.split(|byte| *byte == b'\n');
     let book: Book = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
@@ -367,10 +366,10 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Tells others that the log is in use. The lock is on the open file, which cosched shares with its
-/// sentinel: the kernel lifts it when both are gone, whatever other processes can see of them.
+/// Marks the log as in use. The lock is on the open file, which cosched shares with its sentinel:
+/// the kernel releases it when both are gone, whatever other processes can see of them.
 fn lock(file: &File) {
-    // Where a file system has no locks, only the owner's number tells.
+    // Where a file system has no locks, only the owner's number shows that.
     let _ = flock(file, FlockOperation::NonBlockingLockShared);
 }
 
@@ -383,7 +382,7 @@ pub(super) fn is_in_use(file: &File) -> bool {
     is_locked == Err(Errno::WOULDBLOCK)
 }
 
-/// The first log of its owner that is not there yet.
+/// Creates the first log of its owner that does not exist yet.
 fn begin(folder: &Path, owner: Process) -> io::Result<(PathBuf, File)> {
     for number in 1.. {
         let path = folder.join(format!("{}-{}-{number}.undo", owner.pid, owner.start_time));
@@ -410,7 +409,7 @@ fn boot_id(proc: &Proc) -> io::Result<String> {
     Ok(fs::read_to_string(path)?.trim().to_owned())
 }
 
-/// Whose log it is, from its name.
+/// The cosched that a log belongs to, by its name.
 pub(super) fn owner(path: &Path) -> Option<Process> {
     let name = path.file_name()?.to_str()?.strip_suffix(".undo")?;
     let [pid, start_time, _number] = name.split('-').collect::<Vec<_>>()[..] else { return None };

@@ -1,4 +1,4 @@
-//! The records in force, sorted by what is to be done about them.
+//! The valid records, sorted by what is to be done about them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -13,25 +13,25 @@ use crate::procfs::Proc;
 use crate::sched_attr::SchedAttr;
 use crate::tree::{Process, Tree};
 
-/// Everything that is owed.
+/// Everything that is still to be undone.
 #[derive(Debug, Default)]
 pub(super) struct Owed {
     pub(super) programs: BTreeMap<ProgramId, Program>,
     pub(super) stopped_by_others: HashSet<Process>,
-    /// In the order in which they were made.
+    /// The cgroups, in the order in which they were made.
     pub(super) cgroups: Vec<Doomed>,
-    /// Cgroups with the controllers that they pass on because of us.
+    /// Cgroups with the controllers that cosched has enabled in them.
     pub(super) controllers: Vec<(PathBuf, Vec<String>)>,
 }
 
-/// What is owed to one program.
+/// What is still to be undone for one program.
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub(super) tree: Tree,
     pub(super) stopped_by_signal: bool,
     pub(super) masks: Changes<CpuSet>,
     pub(super) attrs: Changes<SchedAttr>,
-    /// What its threads without masks of their own were bound to.
+    /// The masks that cosched gave to its threads without masks of their own.
     sets: Vec<CpuSet>,
 }
 
@@ -45,14 +45,14 @@ impl Owed {
     pub(super) fn of(book: &Book) -> Owed {
         let mut owed = Owed::default();
         book.records().iter().for_each(|record| owed.add(record));
-        // Only now all sets are known: a thread with a mask of its own was bound to what that mask
-        // and one of the sets have in common.
+        // Only now all sets are known: a thread with a mask of its own was bound to the CPUs that
+        // this mask and one of the sets have in common.
         for record in book.records() {
             if let Record::UserMask { program, thread, mask } = record {
                 let program = owed.program(*program);
                 for set in program.sets.clone() {
                     let common = set.intersection(mask);
-                    // It was left where it was, where nothing is common.
+                    // If they have no CPU in common, the thread was left where it was.
                     if !common.is_empty() {
                         program.masks.add(Some(*thread), *mask, common);
                     }
@@ -95,7 +95,7 @@ impl Owed {
                     self.program(one.program).masks.add(Some(one.thread), one.found, one.set);
                 }
             }
-            // The first is taken in after all others; the rest is not in force any more.
+            // The first is handled after all others; the rest is not valid any more.
             Record::UserMask { .. }
             | Record::Boot { .. }
             | Record::MovedApart
@@ -105,12 +105,13 @@ impl Owed {
         }
     }
 
-    /// Every process in a program's cgroup belongs to the program, also where neither its shim nor
-    /// its first process leads there any more. Once a process is moved out, nothing would tell.
+    /// Adds the processes in the programs' cgroups. Each belongs to the program, also where neither
+    /// its shim nor its first process leads there any more. After a process is moved out, its
+    /// program would be unknown.
     pub(super) fn take_in_members_of_cgroups(&mut self, proc: &Proc) {
         for (id, program) in &mut self.programs {
             let dirs = self.cgroups.iter().map(|cgroup| cgroup.dir.child(&cgroup::name_of(*id)));
-            // Those of another PID namespace read as 0; a cgroup that is gone holds no process.
+            // Processes of another PID namespace read as 0; a removed cgroup holds no process.
             let pids = dirs.flat_map(|dir| dir.procs_recursive().unwrap_or_default());
             let found =
                 pids.filter(|pid| *pid != 0).filter_map(|pid| Process::find(proc, pid).ok());
@@ -135,7 +136,7 @@ mod tests {
     const P: ProgramId = ProgramId::first(0);
 
     #[test]
-    fn a_thread_with_a_mask_of_its_own_gets_that_back_and_others_what_the_program_had() {
+    fn own_masks_are_restored_and_others_get_the_programs_mask() {
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let (own, other) = (Process { pid: 1, start_time: 1 }, Process { pid: 2, start_time: 2 });
         let book: Book = [
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_with_cpus_of_its_own_gets_back_what_was_found_unless_somebody_has_bound_it_since() {
+    fn a_thread_gets_its_mask_back_unless_others_have_bound_it() {
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let thread = Process { pid: 1, start_time: 1 };
         let given = [
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn undo_of_a_move_keeps_the_masks_of_threads_that_bound_themselves() {
+    fn undo_of_a_move_keeps_masks_that_threads_set_themselves() {
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let [moved, own, born] = [1, 2, 3].map(|pid| Process { pid, start_time: 1 });
         let of =
@@ -205,8 +206,10 @@ mod tests {
         assert_eq!(masks.original(thread, cpus("2")), None, "its owner has changed it since");
     }
 
+    /// A program that was ever stopped by signals is continued, even if another freezer is used
+    /// now.
     #[test]
-    fn a_program_once_stopped_by_signals_is_continued_even_if_another_way_is_used_now() {
+    fn a_program_once_stopped_by_signals_is_continued() {
         let shim = Process { pid: 1, start_time: 1 };
         let record = |stopped_by_signal| Record::Program { program: P, shim, stopped_by_signal };
         let book: Book = [record(true), record(false)].into_iter().collect();

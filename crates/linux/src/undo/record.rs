@@ -11,7 +11,7 @@ use crate::tree::Process;
 
 use super::attr::AttrInLog;
 
-/// A change that is about to be made, with what was found before it, or news about a change.
+/// A change that is about to be made, with the original setting, or news about a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Record {
@@ -34,16 +34,16 @@ pub enum Record {
         /// Its folder.
         dir: PathBuf,
     },
-    /// A v2 cgroup passes controllers on. Undo: passes them on no more.
+    /// A v2 cgroup enables controllers. Undo: disables them.
     Controllers {
         /// Its folder.
         dir: PathBuf,
-        /// Those that it did not pass on before.
+        /// Those that it did not enable before.
         added: Vec<String>,
     },
     /// A program begins, or is frozen by other means than before.
     Program {
-        /// Its name.
+        /// The program's id.
         program: ProgramId,
         /// The process in whose subtree it lives.
         shim: Process,
@@ -66,8 +66,8 @@ pub enum Record {
         /// The process.
         process: Process,
     },
-    /// All threads of a program are bound to other CPUs. Undo: threads with this mask get the one
-    /// that was found.
+    /// All threads of a program are bound to other CPUs. Undo: threads with this mask get the
+    /// original one.
     Pinned {
         /// The program.
         program: ProgramId,
@@ -77,46 +77,47 @@ pub enum Record {
         set: CpuSet,
     },
     /// A thread is bound apart from its program. Either it has a mask of its own, and gets those of
-    /// the program's CPUs that it has in common with them; or it is given CPUs of its own (in a
-    /// [`Record::Pinned`] beside this). Undo: this very mask, and of several of the same thread the
-    /// last.
+    /// the program's CPUs that are in its mask; or it is given CPUs of its own (in a
+    /// [`Record::Pinned`] besides this). Undo: this very mask; of several for the same thread, the
+    /// last one.
     UserMask {
         /// Its program.
         program: ProgramId,
         /// The thread.
         thread: Process,
-        /// Its own mask, or the one that the program was found with.
+        /// Its own mask, or the original one of the program.
         mask: CpuSet,
     },
-    /// A thread is scheduled otherwise. Undo: as found, for it and for threads that inherited it.
+    /// A thread is scheduled differently. Undo: the original scheduling, for it and for threads
+    /// that inherited it.
     Attr {
         /// Its program.
         program: ProgramId,
         /// The thread.
         thread: Process,
-        /// How it was scheduled. A slice that is the kernel's default has to be zero here:
+        /// The original scheduling. A slice that is the kernel's default has to be zero here:
         /// written back as a number it would count as chosen.
         #[serde(with = "AttrInLog")]
         found: SchedAttr,
-        /// How it will be.
+        /// The new scheduling.
         #[serde(with = "AttrInLog")]
         set: SchedAttr,
     },
-    /// Threads are moved to other CPUs by masks that hold for a moment. Undo: what was found, for
-    /// them and for threads that they start in that moment.
+    /// Threads are moved to other CPUs by temporary masks. Undo: the original masks, for them and
+    /// for threads that they start in that moment.
     MovesApart {
-        /// Which, and where to; and the threads that have such a mask from themselves, which keep
-        /// it.
+        /// The threads and their new masks; and the threads that set such a mask themselves, which
+        /// keep it.
         moves: Vec<Move>,
     },
-    /// All threads that were moved have the masks that were found.
+    /// All moved threads have their original masks.
     MovedApart,
     /// Other software has stopped a process: undo must not continue it.
     StoppedByOther {
         /// Which.
         process: Process,
     },
-    /// Other software has let a stopped process go on.
+    /// Other software has continued a stopped process.
     ContinuedByOther {
         /// Which.
         process: Process,
@@ -137,7 +138,7 @@ pub struct Move {
     pub thread: Process,
     /// Its mask before.
     pub found: CpuSet,
-    /// Its mask for the moment.
+    /// Its temporary mask.
     pub set: CpuSet,
 }
 
@@ -145,7 +146,7 @@ pub struct Move {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CgroupKind {
-    /// The one of version 2.
+    /// The hierarchy of version 2.
     V2,
     /// Version 1, freezer.
     V1Freezer,

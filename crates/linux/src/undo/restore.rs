@@ -1,18 +1,18 @@
-//! Carrying out what a log owes.
+//! Undoing what a log lists.
 //!
-//! First everything that is frozen or stopped may run again; then processes go back to their
-//! cgroups, and masks and scheduling become as found, in this order because moving between cpusets
-//! changes masks. Threads that are born meanwhile inherit what is being undone, so this is
-//! repeated until there was nothing to do. Last, the cgroups are removed.
+//! First everything that is frozen or stopped is continued. Then processes are moved back to their
+//! cgroups, and masks and scheduling are restored, in this order because moves between cpusets
+//! change masks. Threads that are born meanwhile inherit what is being undone, so this is repeated
+//! until there was nothing to do. Last, the cgroups are removed.
 //!
 //! A program may be in the middle of its start: its shim has got the order, and cosched is dead.
-//! Its first process will still bind itself and join its cgroups, so its shim is waited for, though
-//! not for long.
+//! Its first process will still bind itself and join its cgroups, so its shim is waited for, with a
+//! limit.
 //!
 //! SIGCONT goes to every process of a program that was frozen by signals, not only to those that
 //! look stopped. A SIGSTOP that was sent in cosched's last moment may not have taken effect yet,
-//! and SIGCONT takes it back. Processes that another process stopped, and those under a debugger,
-//! get none.
+//! and SIGCONT cancels it. Processes that another process stopped, and those under a debugger, get
+//! none.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ use crate::tree::{Process, Tree};
 /// How long to wait for programs in the middle of their start.
 const STARTING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
-/// More rounds than any program needs that does not start threads faster than they can be restored.
+/// More rounds than any program needs, unless it starts threads faster than they can be restored.
 const MOST_ROUNDS: usize = 2000;
 
 /// What was undone. All zero if there was nothing (left) to undo.
@@ -43,15 +43,15 @@ const MOST_ROUNDS: usize = 2000;
 pub struct Restored {
     /// Processes found stopped and continued.
     pub continued: usize,
-    /// Threads that got their CPUs back.
+    /// Threads whose CPUs were restored.
     pub masks: usize,
-    /// Threads that got their scheduling back.
+    /// Threads whose scheduling was restored.
     pub attrs: usize,
     /// Processes moved back to the cgroup that they came from.
     pub moved: usize,
     /// Cgroups removed.
     pub cgroups: usize,
-    /// What could not be undone; that the thing was gone already is no failure.
+    /// What could not be undone. A thing that was gone already is no failure.
     pub failed: Vec<NotRestored>,
 }
 
@@ -77,13 +77,13 @@ pub enum NotRestored {
     },
 }
 
-/// Lets every program run that is frozen or stopped by cosched, gives all the same weight, and
+/// Continues every program that cosched has frozen or stopped, gives all the same weight, and
 /// leaves the rest as it is.
 pub fn thaw(book: &Book, proc: &Proc) -> Restored {
     let mut owed = Owed::of(book);
     let mut work = Work::begin(proc);
-    // First of all what needs no look at a program: that may wait for a lock of one that gets no
-    // CPU.
+    // First the steps that need no data of a program: reading them may wait for a lock of a program
+    // that gets no CPU.
     work.thaw(&owed);
     owed.take_in_members_of_cgroups(proc);
     for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
@@ -94,19 +94,19 @@ pub fn thaw(book: &Book, proc: &Proc) -> Restored {
     work.done
 }
 
-/// Undoes everything that the book holds, as far as it is not undone already.
+/// Undoes everything in the journal that is not undone already.
 pub fn restore(book: &Book, proc: &Proc) -> Restored {
     let mut owed = Owed::of(book);
     let mut work = Work::begin(proc);
     work.thaw(&owed);
     for (dir, added) in owed.controllers.iter().rev() {
-        // A cgroup takes processes back only when it passes nothing on.
+        // A cgroup accepts processes again only when it enables no controllers.
         work.expect(pass_on_no_more(dir, added));
     }
     let give_up = Instant::now() + STARTING;
     for _ in 0..MOST_ROUNDS {
-        // Asked before the round: what binds itself and executes meanwhile is found by the next
-        // one.
+        // Listed before the round: a process that binds itself and executes meanwhile is found by
+        // the next one.
         owed.take_in_members_of_cgroups(proc);
         let starting = owed.programs.values().any(|program| is_starting(&program.tree, proc));
         if work.round(&owed) {
@@ -155,7 +155,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Goes over everything once; whether there was something to do.
+    /// Goes over everything once. Returns whether there was something to do.
     fn round(&mut self, owed: &Owed) -> bool {
         let mut busy = false;
         for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
@@ -164,7 +164,7 @@ impl<'a> Work<'a> {
             }
         }
         for cgroup in &owed.cgroups {
-            // What fails here shows when the cgroup cannot be removed.
+            // A failure here shows when the cgroup cannot be removed.
             let moved = cgroup.thaw().and_then(|()| cgroup.evacuate()).unwrap_or(0);
             self.done.moved += moved;
             busy |= moved > 0;
@@ -174,7 +174,7 @@ impl<'a> Work<'a> {
             for process in program.tree.members(self.proc) {
                 busy |= self.restore_threads(process, program, &mut met);
             }
-            // Where their program's first process has ended, no tree leads to them any more, nor to
+            // If their program's first process has ended, no tree leads to them any more, nor to
             // their siblings.
             for thread in program.attrs.threads().chain(program.masks.threads()) {
                 if !met.contains(&thread) && thread.look(self.proc).is_some() {
@@ -198,8 +198,8 @@ impl<'a> Work<'a> {
         true
     }
 
-    /// Restores what is ours on the threads of a process, which any of its threads stands for;
-    /// whether anything was.
+    /// Restores cosched's settings on the threads of a process, which any of its threads stands
+    /// for. Returns whether there were any.
     fn restore_threads(
         &mut self,
         process: Process,
@@ -252,7 +252,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Whether the mask was ours and is as found now.
+/// Restores a mask. Returns whether it was cosched's.
 fn restore_mask(thread: Process, changes: &Changes<CpuSet>) -> Result<bool, AffinityError> {
     if changes.is_empty() {
         return Ok(false);
@@ -265,11 +265,11 @@ fn restore_mask(thread: Process, changes: &Changes<CpuSet>) -> Result<bool, Affi
     });
     let Some(found) = found else { return Ok(false) };
     affinity::set(thread.pid, &found)?;
-    // The kernel takes away what the thread's cpuset does not have: the rest may be what was there.
+    // The kernel removes CPUs that the thread's cpuset lacks: the rest may be what was there.
     Ok(affinity::get(thread.pid)? != present)
 }
 
-/// Whether the scheduling was ours and is as found now.
+/// Restores the scheduling. Returns whether it was cosched's.
 fn restore_attr(thread: Process, changes: &Changes<SchedAttr>) -> Result<bool, SchedError> {
     if changes.is_empty() {
         return Ok(false);
@@ -280,8 +280,8 @@ fn restore_attr(thread: Process, changes: &Changes<SchedAttr>) -> Result<bool, S
     Ok(sched_attr::get(thread.pid)? != present)
 }
 
-/// Whether the program's first process may still be on its way to `exec`: there is none yet, or it
-/// carries the shim's name.
+/// Whether the program's first process may not have called `exec` yet: there is none, or it has the
+/// shim's name.
 fn is_starting(tree: &Tree, proc: &Proc) -> bool {
     let Some(shim) = tree.shim.filter(|shim| shim.look(proc).is_some()) else { return false };
     let children = proc.children(shim.pid).unwrap_or_default();

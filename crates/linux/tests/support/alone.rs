@@ -13,7 +13,7 @@ use cosched_linux::usable::Usable;
 
 use super::HIDDEN;
 
-/// A program that cosched starts, and whose output comes with the test's.
+/// A program that cosched starts, whose output is printed with the test's.
 pub(crate) fn job(order: Order) -> Job {
     Job {
         origin: Origin::Started,
@@ -26,7 +26,7 @@ pub(crate) fn job(order: Order) -> Job {
     }
 }
 
-/// A machine with it, its log in this folder, on which these events are counted.
+/// A machine with this program, with its log in this folder and counts of these events.
 pub(crate) fn machine(folder: &Path, job: Job, count: Option<Events>) -> Linux {
     let topology = Sys::default().topology().unwrap();
     let config = Config {

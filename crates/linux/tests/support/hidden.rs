@@ -1,8 +1,8 @@
 //! Stands in for the `cosched` command in tests: it becomes a helper, or a host that makes changes
-//! to a program, tells about them, and waits to be killed.
+//! to a program, prints them, and waits to be killed.
 //!
-//! `cosched-hidden host WAY FOLDER`, with the way of freezing: `signal`, `v2` or `v1`. A line of
-//! JSON tells what was done; `null` that this machine does not allow it.
+//! `cosched-hidden host WAY FOLDER`, with the freezer: `signal`, `v2` or `v1`. A line of JSON has
+//! what was done; `null` means that this machine does not allow it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -129,7 +129,7 @@ fn start(
     (launched, main)
 }
 
-/// Binds every thread to the first of its CPUs; returns those that were found.
+/// Binds every thread to the first of its CPUs. Returns the original CPUs.
 fn pin(tree: &Tree, log: &mut Log, proc: &Proc) -> CpuSet {
     let found = affinity::get(0).unwrap();
     let set = found.iter().take(1).collect();

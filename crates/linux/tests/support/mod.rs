@@ -15,7 +15,7 @@ use rustix::process::Signal;
 /// The executable that becomes helpers.
 pub(crate) const HIDDEN: &str = env!("CARGO_BIN_EXE_cosched-hidden");
 
-/// Waits for something that must come true; how long it takes is no verdict.
+/// Waits for something that must come true. Its duration is not tested.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(10);
     while !holds() {
@@ -65,7 +65,7 @@ impl Program {
         &self.seen
     }
 
-    /// All but that its first process is there, which the tests do not wait for.
+    /// Reads all reports but the one about the first process, which the tests do not wait for.
     fn read(&mut self) {
         let reports = self.launched.reports.read().unwrap().into_iter();
         self.seen.extend(reports.filter(|report| !matches!(report, Report::Forked { .. })));

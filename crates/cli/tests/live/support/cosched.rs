@@ -129,7 +129,7 @@ impl Ended {
         self
     }
 
-    /// Checks that it said all of this on standard error.
+    /// Checks that all of this is in its standard error.
     #[track_caller]
     pub(crate) fn saying(self, parts: &[&str]) -> Ended {
         for part in parts {

@@ -15,7 +15,8 @@ const THREADS: &str = "3";
 #[derive(Debug)]
 pub(crate) struct Locker {
     pub(crate) process: Process,
-    /// How its main thread was scheduled, and how its others, those that are born later included.
+    /// The original scheduling of its main thread and of its others, including those that are born
+    /// later.
     found: [SchedAttr; 2],
     /// The handle, where the test itself is its parent.
     child: Option<Child>,
@@ -25,7 +26,7 @@ impl Locker {
     /// How it is started.
     pub(crate) const ARGUMENTS: [&str; 2] = ["locks", THREADS];
 
-    /// Whether this kernel has slices; says so if not.
+    /// Whether this kernel has slices; prints a message if not.
     pub(crate) fn can_be_changed() -> bool {
         let here = slice_supported().unwrap();
         if !here {
@@ -39,7 +40,7 @@ impl Locker {
         Locker::of_threads(THREADS, place)
     }
 
-    /// The same with so many threads that wait for one another.
+    /// Starts one with so many threads that wait for one another.
     pub(crate) fn of_threads(threads: &str, place: &Place) -> Locker {
         let child = place.start(&place.trap(), &[Locker::ARGUMENTS[0], threads]);
         let process = Process::find(&Proc::default(), child.id() as i32).unwrap();
@@ -76,18 +77,18 @@ impl Locker {
         Locker { process, found: [found; 2], child }
     }
 
-    /// Whether all its threads have another slice than was found.
+    /// Whether all its threads have another slice than the original one.
     pub(crate) fn is_changed(&self) -> bool {
         let attrs = all(self.process.pid);
         !attrs.is_empty() && attrs.iter().all(|(_, attr)| attr.runtime != self.found[0].runtime)
     }
 
-    /// Whether all its threads are scheduled as they were found, or were born.
+    /// Whether all its threads have their original scheduling, or the one that they were born with.
     pub(crate) fn is_as_found(&self) -> bool {
         let [main, others] = self.found;
         let attrs = all(self.process.pid);
         let as_found = |(tid, attr): &(i32, SchedAttr)| {
-            // What is born may come from either.
+            // A newborn thread may come from either.
             if *tid == self.process.pid { *attr == main } else { [main, others].contains(attr) }
         };
         !attrs.is_empty() && attrs.iter().all(as_found)
@@ -98,13 +99,13 @@ impl Locker {
         all(self.process.pid).into_iter().map(|(_, attr)| attr).collect()
     }
 
-    /// It gets more CPU time from here on.
+    /// Checks that it gets more CPU time from here on.
     pub(crate) fn goes_on(&self, place: &Place) {
         let before = place.marked().ticks(self.process);
         eventually("the program's going on", || place.marked().ticks(self.process) > before);
     }
 
-    /// Ends it the way it ends by itself; its status, where the test is its parent.
+    /// Makes it end by itself. Returns its status, where the test is its parent.
     pub(crate) fn stop(mut self, place: &Place) -> Option<i32> {
         place.write("stop", "");
         eventually("the program's end", || match &mut self.child {

@@ -16,7 +16,7 @@ pub(crate) use place::{Place, User, copy_file, program};
 pub(crate) use rung::{Rung, cgroups_named, cgroups_of};
 pub(crate) use stamps::{STAMPS, blocks};
 
-/// Waits for something that must come true; how long it takes is no verdict.
+/// Waits for something that must come true. Its duration is not tested.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(30);
     while !holds() {

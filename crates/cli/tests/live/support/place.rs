@@ -1,4 +1,4 @@
-//! A folder in which one test lives, and the user that it lives as.
+//! The folder of one test, and the user that the test runs as.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -26,7 +26,7 @@ pub(crate) enum User {
 }
 
 impl User {
-    /// A user without rights: the caller, or if that is root an account that is made for the
+    /// A user without privileges: the caller, or if that is root an account that is made for the
     /// purpose, and stays.
     pub(crate) fn ordinary() -> User {
         if !rustix::process::geteuid().is_root() {
@@ -35,7 +35,7 @@ impl User {
         if number_of(ACCOUNT).is_none() {
             let home = ["--no-create-home", "--home-dir", "/nonexistent"];
             let shell = ["--shell", "/usr/sbin/nologin"];
-            // Another test may be doing the same: what counts is that the account is there.
+            // Another test may be doing this as well: what counts is that the account is there.
             let _ = Command::new("useradd")
                 .args(["--system", "--user-group"])
                 .args(home)
@@ -60,7 +60,7 @@ impl User {
         }
     }
 
-    /// Makes something theirs.
+    /// Makes a file that user's.
     pub(crate) fn own(&self, path: &Path) {
         if let User::Ordinary(uid) = self {
             chown(path, Some(*uid), Some(*uid)).unwrap();
@@ -85,7 +85,7 @@ fn number_of(account: &str) -> Option<u32> {
 pub(crate) struct Place {
     folder: TempDir,
     pub(crate) user: User,
-    /// What `cosched` is started from: a copy where the user may not look into the build folder.
+    /// The executable of `cosched`: a copy where the user may not read the build folder.
     pub(crate) executable: PathBuf,
 }
 
@@ -169,7 +169,7 @@ impl Place {
         }
     }
 
-    /// Starts a program that cosched has nothing to do with yet.
+    /// Starts a program outside cosched.
     pub(crate) fn start(&self, executable: &Path, arguments: &[&str]) -> Child {
         self.user
             .command(executable)
@@ -181,8 +181,8 @@ impl Place {
             .unwrap()
     }
 
-    /// Starts `cosched run` on the programs of a workload file that is made of `tables`. Results go
-    /// to `out`.
+    /// Starts `cosched run` on the programs of a jobs file that is made of `tables`. Results go to
+    /// `out`.
     pub(crate) fn run(&self, tables: &[String], options: &str) -> Cosched {
         self.write("jobs.toml", tables.concat());
         let fixed = ["run", "jobs.toml", "--out", "out"];
@@ -212,7 +212,7 @@ impl Place {
         paths.filter(|path| is_socket(path) == sockets).collect()
     }
 
-    /// Whether an undo log has a record of this kind, which tells what cosched has taken note of.
+    /// Whether an undo log has a record of this kind.
     pub(crate) fn has_noted(&self, kind: &str) -> bool {
         let is_of_kind = |text: String| text.contains(&format!("{{\"{kind}\":"));
         self.undo_logs().iter().any(|log| fs::read_to_string(log).is_ok_and(is_of_kind))
@@ -246,7 +246,7 @@ impl Drop for Place {
         if self.marked().end() && self.forgotten_logs().is_empty() {
             return;
         }
-        // Only after a test that has failed: whatever it was about, the machine stays clean.
+        // Only after a failed test: the machine stays clean in any case.
         let proc = Proc::default();
         for log in self.forgotten_logs() {
             restore(&Log::load(&log, &proc).unwrap(), &proc);

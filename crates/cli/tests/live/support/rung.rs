@@ -1,4 +1,4 @@
-//! The ways of freezing that this machine gives the caller, and the cgroups that are left of them.
+//! The freezers that this machine gives the caller, and the cgroups that are left of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use cosched_linux::cgroup::{Hierarchies, Hierarchy};
 use cosched_linux::procfs::Proc;
 
-/// A way of freezing, as users name it.
+/// A freezer, as users name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rung(pub(crate) &'static str);
 
 impl Rung {
-    /// Those that can be had here; the others are said to be skipped.
+    /// Those that are available here; for the others a message is printed.
     pub(crate) fn here() -> Vec<Rung> {
         let all = [Rung("cgroup-v2"), Rung("cgroup-v1"), Rung("signals")];
         all.into_iter().filter(|rung| rung.is_here()).collect()

@@ -1,9 +1,9 @@
-//! Telling from a program's own output when it ran.
+//! Finding out from a program's own output when it ran.
 //!
-//! A program that writes the time of day in a loop leaves stamps only while it runs. Put in order
-//! with those of another program they form *blocks*: stamps of one without a stamp of the other
-//! between. Programs that never run at the same time leave no more blocks than they had turns,
-//! however fast or slow they are. Programs that run side by side leave hundreds.
+//! A program that writes the time of day in a loop leaves stamps only while it runs. Sorted
+//! together with those of another program they form *blocks*: stamps of one without a stamp of the
+//! other between. Programs that never run at the same time leave no more blocks than they had
+//! turns, however fast or slow they are. Programs that run together leave hundreds.
 
 /// A script that leaves stamps on its standard output: some hundred milliseconds of work in which
 /// it forks without end.

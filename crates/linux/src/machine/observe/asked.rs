@@ -1,4 +1,4 @@
-//! What the engine asks for: to begin to measure, to stop, and to tell what was measured.
+//! The engine's requests: to begin to measure, to stop, and to report measurements.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::files::FileError;
 use crate::machine::{Linux, MachineError};
 use crate::monitor::ROOM;
 
-/// What is told once where it cannot be seen what threads sleep for.
+/// Reported once where it cannot be seen what threads sleep for.
 const UNSEEN_WAITS: &str = "has threads whose system calls may not be looked at, so it is not known how long they wait at \
                             locks, and nothing follows from that (remedy: root; or, where kernel.yama.ptrace_scope is 1, \
                             start the program by cosched)";
 
-/// What is told once where there are more threads than can be watched.
+/// Reported once where there are more threads than can be observed.
 fn too_many(lost: u64) -> String {
     format!(
         "more threads than the {ROOM} that can be watched at once: {lost} are not, of whatever program"
@@ -49,7 +49,7 @@ impl Linux {
             is_new
         });
         if let Some(observed) = self.observer.programs.get_mut(&id) {
-            // What was computed before is not asked for.
+            // CPU time from before does not count.
             let members = live.tree.members(&self.proc);
             observed.clocks.next(&members);
             observed.delays.next(&members, &self.proc);
@@ -57,8 +57,8 @@ impl Linux {
         result
     }
 
-    /// Counts a program that runs already from now on, if that is wanted and it was not counted
-    /// from its start.
+    /// Counts a running program from now on, if that is requested and it was not counted from its
+    /// start.
     pub(in crate::machine) fn count_if_wanted(&mut self, id: ProgramId) {
         if !self.observer.wants(id, Measure::Counters) {
             return;
@@ -67,7 +67,7 @@ impl Linux {
             return;
         };
         let members = live.tree.members(&self.proc);
-        // What ends meanwhile has nothing to count.
+        // A thread that ends meanwhile has nothing to count.
         let threads: Vec<i32> = threads(&members, &self.proc).into_iter().collect();
         let events = self.count.unwrap_or(Events::HARDWARE);
         live.counters = Some(Counters::of(&threads, events));

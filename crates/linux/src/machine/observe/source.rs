@@ -1,5 +1,4 @@
-//! What looks at programs: a [monitor](crate::monitor), opened when a policy first wants what it
-//! tells.
+//! The source of observations: a [monitor](crate::monitor), opened when a policy first needs it.
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
@@ -8,7 +7,7 @@ use crate::files::FileError;
 use crate::monitor::Monitor;
 use crate::procfs::Proc;
 
-/// What looks at programs.
+/// The source of observations.
 #[derive(Debug, Default)]
 pub(super) enum Source {
     #[default]
@@ -18,12 +17,12 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Opened in the background; `None` until that is done, unless it is waited for.
+    /// The monitor, opened in the background; `None` until that is done, unless `wait` is set.
     pub(super) fn ready(&mut self, wait: bool) -> Option<&mut Monitor> {
         let open = || Monitor::open(&Proc::default()).0;
         if let Source::Closed = self {
             let (done, opened) = channel();
-            // The receiver that waits for it may have gone meanwhile.
+            // The receiver may be closed meanwhile.
             let spawned = background::spawn("observe", move || _ = done.send(open()));
             *self = spawned.map_or_else(|_| Source::Open(open()), |_| Source::Opening(opened));
         }
@@ -45,7 +44,7 @@ impl Source {
     }
 }
 
-/// Tells a monitor of a process, if it is still there.
+/// Adds a process to a monitor, if it is still there.
 pub(super) fn add(monitor: &mut Monitor, program: u32, process: i32) -> Result<(), FileError> {
     match monitor.add(program, process) {
         Err(error) if error.is_gone() => Ok(()),

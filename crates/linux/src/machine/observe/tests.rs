@@ -18,7 +18,7 @@ fn observed(number: u32) -> Observed {
 }
 
 #[test]
-fn nothing_is_loaded_where_nobody_looks_at_threads() {
+fn nothing_is_loaded_where_threads_are_not_observed() {
     let (mut observer, clock) = (Observer::default(), Clock::start());
     let (id, shim) = (ProgramId::first(0), Process { pid: 1, start_time: 0 });
     let is_closed = |observer: &Observer| matches!(observer.source, Source::Closed);
@@ -40,8 +40,10 @@ fn nothing_is_loaded_where_nobody_looks_at_threads() {
     assert!(observer.looks_at_threads(id));
 }
 
+/// The end of a thread may be seen while another program is read. It still counts for its own
+/// program.
 #[test]
-fn a_thread_that_was_seen_to_have_ended_when_another_program_was_read_is_not_lost_to_its_own() {
+fn a_thread_that_ended_during_another_read_is_not_lost() {
     let (a, b) = (ProgramId::first(0), ProgramId::first(1));
     let mut observer = Observer::default();
     observer.programs.extend([(a, observed(10)), (b, observed(11))]);
@@ -58,7 +60,7 @@ fn a_thread_that_was_seen_to_have_ended_when_another_program_was_read_is_not_los
 }
 
 #[test]
-fn ticks_are_counted_only_while_somebody_wants_them() {
+fn ticks_are_counted_only_while_they_are_requested() {
     let a = ProgramId::first(0);
     let source = Source::Open(Monitor::sampled(&Proc::default()));
     let mut observer = Observer { source, ..Observer::default() };

@@ -35,7 +35,7 @@ fn an_attr() -> Record {
 }
 
 #[test]
-fn what_is_noted_is_loaded_also_while_the_log_is_open() {
+fn records_are_loaded_while_the_log_is_open() {
     let (_folder, mut log) = log();
     let records = [
         pinned(1),
@@ -58,7 +58,7 @@ fn a_later_log_of_the_same_process_leaves_the_earlier_one_alone() {
 }
 
 #[test]
-fn a_torn_last_line_is_passed_over() {
+fn a_torn_last_line_is_skipped() {
     let (_folder, mut log) = log();
     log.note(pinned(1)).unwrap();
     log.note(pinned(2)).unwrap();
@@ -70,7 +70,7 @@ fn a_torn_last_line_is_passed_over() {
 }
 
 #[test]
-fn a_large_log_is_rewritten_with_what_is_in_force() {
+fn a_large_log_is_rewritten_with_valid_records() {
     let (folder, mut log) = log();
     log.large = 2000;
     log.note(an_attr()).unwrap();
@@ -86,7 +86,7 @@ fn a_large_log_is_rewritten_with_what_is_in_force() {
 }
 
 #[test]
-fn what_is_noted_is_read_from_the_open_file_when_its_folder_is_gone() {
+fn records_are_read_from_the_open_file_without_its_folder() {
     let (folder, mut log) = log();
     log.large = 1000;
     let file = log.file().unwrap();
@@ -94,7 +94,7 @@ fn what_is_noted_is_read_from_the_open_file_when_its_folder_is_gone() {
     for cpu in 0..50 {
         log.note(pinned(cpu)).unwrap();
     }
-    // It cannot be rewritten, and goes on.
+    // It cannot be rewritten, and is still used.
     assert!(!log.has_moved() && log.size > 2000);
     assert_eq!(Log::read(&file, &Proc::default()).unwrap().records(), log.book().records());
 }
@@ -118,7 +118,7 @@ fn threads_that_come_and_go_do_not_make_the_log_grow() {
 }
 
 #[test]
-fn what_a_full_disk_does_not_take_is_in_memory_until_the_log_can_be_rewritten() {
+fn records_that_a_full_disk_refuses_are_kept_in_memory() {
     let (_folder, mut log) = log();
     let read = |log: &Log| {
         let file = open(log.path()).unwrap();
@@ -129,7 +129,7 @@ fn what_a_full_disk_does_not_take_is_in_memory_until_the_log_can_be_rewritten() 
     let whole = std::mem::replace(&mut log.file, full());
     log.note(pinned(2)).unwrap();
     assert!(log.refusal().unwrap().to_string().contains("No space left"));
-    // There is room again, but what comes later must be read later.
+    // There is room again, but later records must be read later.
     log.file = whole;
     log.note(pinned(3)).unwrap();
     assert!(log.refusal().is_none());
@@ -147,7 +147,7 @@ fn full() -> File {
 }
 
 #[test]
-fn what_is_no_ordinary_file_is_not_read_and_a_pipe_is_not_waited_for() {
+fn only_regular_files_are_read_without_waiting_for_pipes() {
     let folder = tempfile::tempdir().unwrap();
     let [pipe, link, file] = ["pipe", "link", "file"].map(|name| folder.path().join(name));
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0)
@@ -163,7 +163,7 @@ fn what_is_no_ordinary_file_is_not_read_and_a_pipe_is_not_waited_for() {
 }
 
 #[test]
-fn only_logs_of_those_that_are_gone_are_left_over() {
+fn only_logs_of_ended_processes_are_left_over() {
     let (folder, log) = log();
     let of_nobody = folder.path().join("2147483647-5-1.undo");
     let of_an_earlier_one = folder.path().join(format!("{}-1-1.undo", std::process::id()));
@@ -176,9 +176,9 @@ fn only_logs_of_those_that_are_gone_are_left_over() {
 }
 
 #[test]
-fn a_log_that_is_in_use_is_not_left_over_whatever_its_name_says() {
+fn a_log_in_use_is_not_left_over_whatever_its_name() {
     let (folder, log) = log();
-    // In a container that shares the folder, the owner's number means no process.
+    // In a container that shares the folder, the owner's number belongs to no process.
     let path = folder.path().join("2147483647-5-1.undo");
     fs::rename(log.path(), &path).unwrap();
     let left = || Log::leftovers(folder.path(), &Proc::default()).unwrap();
