@@ -24,6 +24,7 @@ use crate::failure::{Failure, exit_code};
 use crate::live::Live;
 use crate::session::{Origins, Ran, Request, Session, enter_scope, print};
 use crate::store::{Entry, Store};
+use crate::table::After;
 use crate::{profile, source, table};
 
 /// What to advise on.
@@ -123,7 +124,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     }
     let Some(ran) = ran else { return Ok(ExitCode::SUCCESS) };
     if !args.json {
-        print(&table::run(&ran.result, None))?;
+        print(&table::run(&ran.result, &After::default()))?;
     }
     let untroubled = ran.report_troubles();
     Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))

@@ -19,7 +19,7 @@ use crate::failure::{Failure, exit_code};
 use crate::in_place::InPlaceArgs;
 use crate::live::Live;
 use crate::session::{Origins, Request, Session, print, say};
-use crate::table;
+use crate::table::{self, After};
 
 /// What to attach to.
 #[derive(Debug, Args)]
@@ -67,7 +67,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let ran = session.show(&request, live)?;
     match args.json {
         true => print(&ran.result.to_json())?,
-        false => print(&table::run(&ran.result, None))?,
+        false => print(&table::run(&ran.result, &After::default()))?,
     }
     // How processes end that are not ours is their affair.
     Ok(exit_code(ran.ended, ran.report_troubles()))

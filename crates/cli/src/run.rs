@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use cosched_core::Exit;
+use cosched_core::result::RunResult;
 use cosched_core::workload::shown_path;
 use cosched_policy::Kind;
-use cosched_report::words;
+use cosched_report::{disturbance, words};
 
 use crate::args::{HowArgs, SourceArgs, named};
 use crate::choices;
@@ -14,6 +16,7 @@ use crate::failure::{Failure, exit_code};
 use crate::live::{Live, MetricsAt};
 use crate::session::{Origins, Request, Session, enter_scope, print, say};
 use crate::store::Store;
+use crate::table::After;
 use crate::{out, source, table};
 
 /// What to run, and how.
@@ -41,6 +44,9 @@ pub(crate) struct RunArgs {
     pub(crate) metrics: Option<MetricsAt>,
 }
 
+/// A longer command than this is too long to paste.
+const LONGEST_COMMAND: usize = 1000;
+
 /// Runs the workload once and shows what came of it.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use(&[args.policy])?;
@@ -65,8 +71,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     match args.json {
         true => print(&ran.result.to_json())?,
         false => {
-            let profile = source::profile_command(&args.source, &args.how);
-            print(&table::run(&ran.result, Some(&profile)))?;
+            let after = After { next: next(args, &ran.result), means: false };
+            print(&table::run(&ran.result, &after))?;
         }
     }
     let said = args.out.iter().flat_map(|out| out::said_by_failed(out, &ran.result));
@@ -76,4 +82,26 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     let untroubled = ran.report_troubles();
     Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
+}
+
+/// What to type next; `None`: nothing that would say more.
+fn next(args: &RunArgs, result: &RunResult) -> Option<String> {
+    let succeeded = result.programs.iter().all(|program| program.exit == Some(Exit::Code(0)));
+    if !succeeded || result.interrupted_by.is_some() {
+        return None;
+    }
+    if disturbance::is_disturbed(result) {
+        return Some("Next: run it again when the machine is idle; `top` shows what uses CPUs.".into());
+    }
+    let explain = args.out.as_ref().map(|out| {
+        let folder = shell_words::quote(&out.to_string_lossy()).into_owned();
+        format!("`cosched explain {folder}` says what was decided and why")
+    });
+    let compare = (result.programs.len() > 1).then(|| {
+        let command = source::compare_command(&args.source, args.policy);
+        let command = if command.len() <= LONGEST_COMMAND { &command } else { "cosched compare" };
+        format!("`{command}` measures whether it helped")
+    });
+    let all: Vec<String> = explain.into_iter().chain(compare).collect();
+    (!all.is_empty()).then(|| format!("Next: {}.", all.join("; ")))
 }

@@ -81,6 +81,14 @@ pub struct RunResult {
     /// left out: from the beginning. Sums have all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_from_seconds: Option<f64>,
+    /// CPU time that other processes used on the run's CPUs while it lasted; `None` where that is
+    /// not known, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpu_seconds: Option<f64>,
+    /// CPU time of the run's CPUs that the hypervisor gave to other guests while it lasted; `None`
+    /// where that is not known, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_cpu_seconds: Option<f64>,
     /// What it ran on.
     pub machine: MachineDescription,
     /// What repeats it, where it was simulated; `None` for a run on a real machine, and in older
@@ -158,6 +166,10 @@ pub struct ProgramResult {
     pub command: Vec<String>,
     /// How many threads it asked for; fewer, if it was started with fewer.
     pub threads: u16,
+    /// The most threads that it was seen to have at once, in all its processes; `None` where it was
+    /// not looked at, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads_seen: Option<u32>,
     /// How many it would have asked for, had it not been started with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_from: Option<u16>,

@@ -288,6 +288,11 @@ impl Linux {
         counted.filter(|(_, n)| *n > 0).collect()
     }
 
+    /// The most threads of each program that were seen at once; `None`: it was not looked at.
+    pub fn threads_seen(&self) -> Vec<Option<u32>> {
+        self.inspector.threads().to_vec()
+    }
+
     /// Ends the run: everything is put back as found.
     ///
     /// # Errors

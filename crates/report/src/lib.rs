@@ -14,6 +14,7 @@
 mod by_hand;
 mod colours;
 pub mod comparison;
+pub mod disturbance;
 pub mod explain;
 pub mod history;
 pub mod html;
@@ -23,6 +24,7 @@ pub mod panels;
 mod report;
 pub mod screen;
 pub mod silence;
+pub mod spent;
 #[cfg(test)]
 mod standing;
 pub mod svg;

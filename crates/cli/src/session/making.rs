@@ -22,6 +22,7 @@ use cosched_linux::{signals, undo};
 use cosched_policy::{Kind, Turns, binds_by_weight};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::load::{self, Load};
 use super::sources::{self, Source};
 use super::{HEARTBEAT, Molded, Origins, Planned, Ran, Request, Session, between, say};
 use crate::args::HowArgs;
@@ -192,6 +193,9 @@ impl Session {
         }
         let rungs = rungs(request.kind, &machine, self);
         let cpu_before = own_cpu_seconds();
+        // What ran before would count as other processes.
+        let is_ours = !matches!(request.origins, Origins::Running(_));
+        let load = Load::begin(self.usable.cpus).filter(|_| is_ours);
         let mut nobody = ();
         let onlooker: &mut dyn Watch = match live {
             Some(live) => live,
@@ -200,7 +204,9 @@ impl Session {
         let (machine, outcome) =
             Engine::new(machine, policy, setup).run(&mut (&mut progress, onlooker));
         let own_cpu_seconds = own_cpu_seconds() - cpu_before;
+        let load = load.and_then(|load| load.so_far());
         let left = machine.left_running();
+        let threads_seen = machine.threads_seen();
         let lacks = machine.lacks_states().map(ToString::to_string);
         let restored = machine.close().map_err(Failure::broken)?;
         progress.finish();
@@ -220,7 +226,13 @@ impl Session {
                 barrier.lacks.clone_from(&lacks);
             }
         }
-        let result = RunResult::new(&outcome, &context);
+        let mut result = RunResult::new(&outcome, &context);
+        for (program, seen) in result.programs.iter_mut().zip(threads_seen) {
+            program.threads_seen = seen;
+        }
+        if let Some(load) = load {
+            load::tell(load, own_cpu_seconds, &mut result);
+        }
         let save = |folder: &Folder| {
             let file = folder.place(Path::new(out::RESULT));
             result.save(&file).err().map(|error| folder.failure(&error))

@@ -147,15 +147,35 @@ fn what_takes_the_name_of_the_output_folder_gets_nothing() {
 }
 
 #[test]
-fn the_command_that_measures_what_is_missing_is_printed_and_works() {
+fn the_last_line_says_what_to_type_next_and_it_works() {
     let place = Place::new();
-    let ended = place.cosched(&["run", "-p", "fcfs", "--out", "out", "--", "true"]).ended().with(0);
-    let hint = ended.stdout.lines().last().unwrap().trim();
-    assert_eq!(hint, "cosched profile -- true");
-    let words: Vec<&str> = hint.split(' ').skip(1).collect();
-    place.cosched(&words).ended().with(0);
-    let again = place.cosched(&["run", "-p", "fcfs", "--", "true"]).ended().with(0);
-    assert!(!again.stdout.contains("cosched profile"), "{}", again.stdout);
+    let run = ["run", "-p", "fcfs", "--", "true", ":::", "true"];
+    let ended = place.cosched(&run).ended().with(0);
+    let last = ended.stdout.lines().last().unwrap();
+    assert!(last.starts_with("fcfs: ") && !ended.stdout.contains("solo"), "{}", ended.stdout);
+    // On a busy machine it says something else.
+    if !last.contains("when the machine is idle") {
+        let (_, rest) = last.split_once('`').expect(last);
+        let (command, _) = rest.split_once('`').expect(last);
+        assert_eq!(command, "cosched compare -- true ::: true");
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let few = [&words[..1], &["--runs", "1"], &words[1..]].concat();
+        place.cosched(&few).ended().with(0);
+    }
+}
+
+#[test]
+fn threads_and_other_processes_are_counted() {
+    let place = Place::new();
+    let two = program("two", "", "sleep 1.5 & sleep 1.5; wait");
+    let quick = program("quick", "", ":");
+    let ended = place.run(&[two, quick], "--policy linux").ended().with(0);
+    let result = ended.result();
+    // The shell, and two that sleep.
+    assert_eq!(result.programs[0].threads_seen, Some(3), "{}", ended.stdout);
+    assert_eq!(result.programs[1].threads_seen, None, "{}", ended.stdout);
+    assert!(result.others_cpu_seconds.is_some() && result.stolen_cpu_seconds.is_some());
+    assert!(ended.stdout.contains("threads seen"), "{}", ended.stdout);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use super::grants::{self, Grant};
 use super::meetings;
 use super::slices::{self, SliceChoice, TriedWay};
 use super::spread;
+use crate::disturbance::{has_impossible_solo, impossible_solos};
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
 use crate::{molding, silence, words};
 
@@ -225,14 +226,20 @@ fn shares(result: &RunResult) -> Option<String> {
         true => format!(", {} stopped by somebody else", share(stopped)),
         false => String::new(),
     };
-    let alone = sum(ProgramResult::alone_as_started_seconds);
+    // Solo times that cannot be true say nothing.
+    let believed = !result.programs.iter().any(has_impossible_solo);
+    let alone = sum(ProgramResult::alone_as_started_seconds).filter(|_| believed);
     Some(match alone.zip(sum(|program| program.interference_seconds)) {
         Some((alone, interference)) => format!(
             "Of {all} of turnaround in all, {} was the work as it takes alone, {waiting} waiting{held}, {} the cost of \
              company.",
             share(alone),
-            share(interference - stopped),
+            share((interference - stopped).max(0.0)),
         ),
+        None if !believed => {
+            let waited = format!("Of {all} of turnaround in all, {waiting} was waiting{held}.");
+            waited + &impossible_solos([result]).map_or(String::new(), |told| format!(" {told}"))
+        }
         None => format!(
             "Of {all} of turnaround in all, {waiting} was waiting{held}. What company cost is not known without times \
              alone, which `cosched profile` measures."
@@ -395,7 +402,7 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
 }
 
 fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
-    let mut lines = vec![sum(story, program.exit)];
+    let mut lines = vec![sum(story, program)];
     if story.turns > 0 {
         let mean = story.running_seconds / story.turns as f64;
         lines.push(format!(
@@ -434,7 +441,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
 }
 
 /// A program in one sentence.
-fn sum(story: &ProgramStory, exit: Option<Exit>) -> String {
+fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
     let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
     let (running, mut waiting) = (seconds(*running_seconds), seconds(*waiting_seconds));
     waiting.push_str(" waiting");
@@ -445,18 +452,21 @@ fn sum(story: &ProgramStory, exit: Option<Exit>) -> String {
         return format!("{name} was not done: {running} running, {waiting}.");
     };
     let turnaround = seconds(turnaround);
-    let took = match exit {
+    let took = match program.exit {
         Some(Exit::Signal(signal)) => {
             format!("{name} was ended by signal {signal} after {turnaround}")
         }
         _ => format!("{name} took {turnaround}"),
     };
-    match story.alone_seconds.zip(story.interference_seconds) {
+    let known = story.alone_seconds.zip(story.interference_seconds);
+    match known.filter(|_| !has_impossible_solo(program)) {
+        // A little less than nothing is noise.
+        Some((alone, cost)) if cost <= 0.0 => {
+            format!("{took}: {} as alone, {waiting}.", seconds(alone))
+        }
         Some((alone, cost)) => {
-            let alone = seconds(alone);
-            let sign = if cost < 0.0 { "-" } else { "" };
-            let cost = seconds(cost.abs());
-            format!("{took}: {alone} as alone, {waiting}, {sign}{cost} the cost of company.")
+            let (alone, cost) = (seconds(alone), seconds(cost));
+            format!("{took}: {alone} as alone, {waiting}, {cost} the cost of company.")
         }
         None => format!("{took}: {running} running, {waiting}."),
     }

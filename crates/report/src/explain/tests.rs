@@ -111,7 +111,7 @@ fn the_story_tells_where_the_time_went() {
             "c was the last one to be done.",
             "a took 250 ms: 140 ms as alone, 103 ms waiting, 7 ms the cost of company.",
             "b took 300 ms: 150 ms as alone, 107 ms waiting, 10 ms stopped by somebody else, 33 ms the cost of company.",
-            "c took 300 ms: 298 ms as alone, 3 ms waiting, -1 ms the cost of company.",
+            "c took 300 ms: 298 ms as alone, 3 ms waiting.",
         ]
     );
 }
@@ -188,6 +188,16 @@ fn without_times_alone_no_cost_of_company_is_made_up() {
     let result = RunResult::new(&unfinished, &context);
     let story = Story::of(&result, Some(A));
     assert_eq!(story.programs[0].sentences[0], "a was not done: 147 ms running, 103 ms waiting.");
+}
+
+#[test]
+fn impossible_solo_times_give_no_negative_cost() {
+    let mut context = context();
+    context.programs[A].solo = Some(ms(900));
+    let lines = Story::of(&RunResult::new(&outcome(), &context), None).lines();
+    assert!(lines[1].contains("The solo time of a cannot be true"), "{}", lines[1]);
+    assert!(lines.contains(&"a took 250 ms: 147 ms running, 103 ms waiting.".to_owned()));
+    assert!(!lines.concat().contains(" -"), "{lines:?}");
 }
 
 #[test]

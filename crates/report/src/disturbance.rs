@@ -1,0 +1,134 @@
+//! What other processes took from a run, and solo times that cannot be true beside it.
+//!
+//! A figure that is impossible, such as a program that takes half of its solo time beside others,
+//! says nothing about policies. It says that something was measured on a busy machine.
+
+use cosched_core::Exit;
+use cosched_core::result::{ProgramResult, RunResult};
+
+use crate::words;
+
+/// A run is disturbed if other processes used at least this part of its CPUs...
+pub const SHARE: f64 = 0.05;
+/// ... and at least so much CPU time: the kernel counts in hundredths of a second.
+const SECONDS: f64 = 0.1;
+/// A solo time is not believed if the program took less than this part of it. Nothing that runs
+/// beside a program makes it faster; what is left is noise.
+const BELIEVED: f64 = 0.8;
+
+/// Whether other processes, or other guests, took CPU time that matters.
+pub fn is_disturbed(result: &RunResult) -> bool {
+    !takers(result).is_empty()
+}
+
+/// What was in the way of a run's programs; `None`: nothing that matters, or it is not known.
+pub fn sentence(result: &RunResult) -> Option<String> {
+    let takers = takers(result);
+    let first = takers.first()?;
+    let mut letters = first.chars();
+    let capital = letters.next().map(|letter| letter.to_ascii_uppercase());
+    let told: String = capital.into_iter().chain(letters).collect();
+    let rest = takers.get(1).map_or(String::new(), |second| format!(", and {second}"));
+    Some(format!("{told}{rest}."))
+}
+
+/// What took CPU time, with how many CPUs.
+fn takers(result: &RunResult) -> Vec<String> {
+    let cpus = result.machine.cpus;
+    let took = |who: &str, verb: &str, seconds: Option<f64>| {
+        let used = seconds? / result.total_seconds;
+        let matters = seconds? >= SECONDS && used >= SHARE * cpus as f64;
+        matters.then(|| format!("{who} {verb} {}", of_cpus(used, cpus)))
+    };
+    let all = [
+        took("other processes", "used", result.others_cpu_seconds),
+        took("the hypervisor", "took", result.stolen_cpu_seconds),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// How many CPUs other processes used of a run's, on average; `None` where that is not known.
+pub fn others(result: &RunResult) -> Option<f64> {
+    let used = result.others_cpu_seconds? / result.total_seconds;
+    used.is_finite().then_some(used)
+}
+
+/// "1.9 of 2 CPUs".
+pub fn of_cpus(used: f64, cpus: usize) -> String {
+    format!("{used:.1} of {}", words::count(cpus, "CPU", "CPUs"))
+}
+
+/// Whether a program's solo time cannot be true: it took less time beside others.
+pub fn has_impossible_solo(program: &ProgramResult) -> bool {
+    let times = program.turnaround_seconds.zip(program.alone_as_started_seconds());
+    let is_shorter = times.is_some_and(|(took, solo)| took < BELIEVED * solo);
+    is_shorter && program.exit == Some(Exit::Code(0))
+}
+
+/// That solo times are not used, with the programs of these runs whose solo times cannot be true.
+pub fn impossible_solos<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Option<String> {
+    let programs = results.into_iter().flat_map(|result| &result.programs);
+    let mut names: Vec<String> = Vec::new();
+    for program in programs.filter(|program| has_impossible_solo(program)) {
+        if !names.contains(&program.name) {
+            names.push(program.name.clone());
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let times = if names.len() == 1 { "time" } else { "times" };
+    let (were, they) =
+        if names.len() == 1 { ("was", "the program was") } else { ("were", "the programs were") };
+    Some(format!(
+        "The solo {times} of {} cannot be true, and {were} not used: {they} faster than alone. `cosched profile` measures \
+         anew; let nothing else run meanwhile.",
+        words::list(&names)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn other_processes_are_told_with_the_cpus_that_they_used() {
+        let mut run = testkit::gang();
+        assert_eq!((sentence(&run), is_disturbed(&run), others(&run)), (None, false, None));
+        // 0.6 s on two CPUs.
+        run.others_cpu_seconds = Some(1.14);
+        assert_eq!(sentence(&run).unwrap(), "Other processes used 1.9 of 2 CPUs.");
+        run.stolen_cpu_seconds = Some(0.18);
+        assert_eq!(
+            sentence(&run).unwrap(),
+            "Other processes used 1.9 of 2 CPUs, and the hypervisor took 0.3 of 2 CPUs."
+        );
+        run.others_cpu_seconds = Some(0.01);
+        assert_eq!(sentence(&run).unwrap(), "The hypervisor took 0.3 of 2 CPUs.");
+        assert!(is_disturbed(&run));
+    }
+
+    #[test]
+    fn a_few_clock_ticks_are_no_disturbance() {
+        let mut run = testkit::gang();
+        (run.total_seconds, run.others_cpu_seconds) = (0.05, Some(0.06));
+        assert!(!is_disturbed(&run), "the kernel counts in hundredths of a second");
+        (run.total_seconds, run.others_cpu_seconds) = (100.0, Some(5.0));
+        assert!(!is_disturbed(&run), "a fortieth of two CPUs");
+    }
+
+    #[test]
+    fn a_program_faster_than_alone_has_no_true_solo_time() {
+        let mut run = testkit::gang();
+        assert_eq!(impossible_solos([&run]), None);
+        run.programs[0].solo_seconds = Some(0.9);
+        assert!(has_impossible_solo(&run.programs[0]));
+        let told = impossible_solos([&run, &run]).unwrap();
+        assert!(told.starts_with("The solo time of a cannot be true"), "{told}");
+        run.programs[1].solo_seconds = Some(0.7);
+        assert!(!has_impossible_solo(&run.programs[1]), "a little less is noise");
+        run.programs[0].exit = Some(Exit::Code(1));
+        assert_eq!(impossible_solos([&run]), None, "it has not done its work");
+    }
+}
