@@ -16,7 +16,7 @@ use crate::experiment::{
     Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Way, check_names, show,
 };
 use crate::failure::{Failure, exit_code};
-use crate::session::{enter_scope, print, say};
+use crate::session::{Talk, enter_scope, print, say};
 use crate::sim::{SEED, Simulated};
 use crate::source;
 
@@ -86,7 +86,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             args.how.check_use(&kinds)?;
             let workload = source::workload(&args.source)?;
             let hows: Vec<_> = ways.iter().map(|way| (way.kind(), way.how(&args.how))).collect();
-            enter_scope(hows.iter().map(|(kind, how)| (*kind, how)));
+            enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), Talk::Usual);
             let mut here = Here::new(&workload, &args.how, args.solo)?;
             run(args, ways, &workload, &mut here, |record| record.with("--solo", args.solo))
         }

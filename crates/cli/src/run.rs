@@ -1,5 +1,7 @@
 //! `cosched run`: programs together, under one policy.
 
+mod terminal;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,10 +16,11 @@ use crate::args::{HowArgs, SourceArgs, named};
 use crate::choices;
 use crate::failure::{Failure, exit_code};
 use crate::live::{Live, MetricsAt};
-use crate::session::{Origins, Request, Session, enter_scope, print, say};
+use crate::session::{Origins, Request, Session, Talk, Wanted, enter_scope, print, say};
 use crate::store::Store;
 use crate::table::After;
 use crate::{out, source, table};
+use terminal::TerminalArgs;
 
 /// What to run, and how.
 #[derive(Debug, Args)]
@@ -34,6 +37,8 @@ pub(crate) struct RunArgs {
     /// overwritten.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) terminal: TerminalArgs,
     /// Print run.json on standard output instead of the table; the programs' outputs go to standard
     /// error then.
     #[arg(long)]
@@ -51,7 +56,9 @@ const LONGEST_COMMAND: usize = 1000;
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use(&[args.policy])?;
     let workload = source::workload(&args.source)?;
-    enter_scope([(args.policy, &args.how)]);
+    let talk = args.terminal.talk();
+    let labels = args.terminal.labels(workload.programs.len(), args.out.is_some(), args.json)?;
+    enter_scope([(args.policy, &args.how)], talk);
     let session = Session::here()?;
     let store = Store::open_if_there();
     let profiles = session.profiles(&workload, &args.how, store.as_ref());
@@ -64,14 +71,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         profiles: &profiles,
         count: false,
         origins: Origins::Started,
+        wanted: Wanted { talk, labels },
     };
     let live = Live::open(&session, &request, args.metrics.as_ref())?;
     let ran = session.show(&request, live)?;
     session.learn(&request, &ran.result);
     match args.json {
         true => print(&ran.result.to_json())?,
+        false if talk == Talk::Quiet => {}
         false => {
-            let after = After { next: next(args, &ran.result), means: false };
+            let means = talk == Talk::Verbose;
+            let after = After { next: next(args, &ran.result), means };
             print(&table::run(&ran.result, &after))?;
         }
     }

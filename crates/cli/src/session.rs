@@ -33,7 +33,7 @@ use crate::store::{Key, Store};
 pub(crate) use load::used_by_others;
 pub(crate) use making::{by_weight, own_cpu_seconds, rungs_by_weight};
 pub(crate) use molding::{Molded, is_moldable};
-pub(crate) use request::{Origins, Ran, Request};
+pub(crate) use request::{Labels, Origins, Ran, Request, Talk, Wanted};
 pub(crate) use scope::enter_scope;
 pub(crate) use words::{print, print_if_read, put, say, watched};
 

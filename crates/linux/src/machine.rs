@@ -330,7 +330,13 @@ impl Linux {
     /// Something that the user should be told.
     fn note(&self, program: ProgramId, text: impl Into<String>) {
         // A receiver that has stopped listening does not want to know.
-        let _ = self.notes.send(Note { program: Some(program), text: text.into() });
+        let text = text.into();
+        let _ = self.notes.send(Note { program: Some(program), text, is_error: false });
+    }
+
+    /// Something that went wrong.
+    fn note_error(&self, program: ProgramId, text: String) {
+        let _ = self.notes.send(Note { program: Some(program), text, is_error: true });
     }
 
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {

@@ -12,7 +12,7 @@ use crate::args::HowArgs;
 use crate::doctor::by_weight::ByWeightReport;
 use crate::failure::Failure;
 use crate::profile;
-use crate::session::{Origins, Ran, Request, Session, by_weight, say};
+use crate::session::{Origins, Ran, Request, Session, Wanted, by_weight, say};
 use crate::store::Store;
 
 /// This machine.
@@ -54,6 +54,7 @@ impl<'a> Here<'a> {
             profiles: &self.profiles,
             count: false,
             origins: Origins::Started,
+            wanted: Wanted::default(),
         }
     }
 }

@@ -23,7 +23,7 @@ fn after_a_look_at_what_programs_do_it_chooses_and_says_so() {
         let width = (0..cpus).map(|one| one.to_string()).collect::<Vec<_>>().join(" ");
         let script = format!("WIDTH='{width}'\n{BUSY}");
         let tables = ["a", "b", "c"].map(|name| program(name, "", &script));
-        let cosched = place.run(&tables, "--policy auto");
+        let cosched = place.run(&tables, "--policy auto --verbose");
         let said = |what: &str| place.read("cosched.stderr").contains(what);
         eventually("a choice", || {
             said("they take turns, since") || said("all run together, since they")

@@ -86,6 +86,59 @@ fn without_a_folder_programs_write_where_cosched_does() {
 }
 
 #[test]
+fn labelled_lines_begin_with_the_name_of_their_program() {
+    let place = Place::new();
+    let tables = [
+        program("a", "", "echo out; printf 'no end' >&2"),
+        program("longer", "", "echo out; (sleep 0.3; echo late) &"),
+    ];
+    place.write("jobs.toml", tables.concat());
+    let ended = place.cosched(&["run", "jobs.toml", "--label", "-p", "linux"]).ended().with(0);
+    let labelled = |text: &str| -> Vec<String> {
+        let mut lines: Vec<String> =
+            text.lines().filter(|line| line.contains(" | ")).map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(labelled(&ended.stdout), ["a      | out", "longer | late", "longer | out"]);
+    assert_eq!(labelled(&ended.stderr), ["a      | no end"]);
+    // What the programs print stands above the table.
+    let table = ended.stdout.find("threads seen").unwrap();
+    assert!(ended.stdout.find("| late").unwrap() < table, "{}", ended.stdout);
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn a_labelled_program_outlives_a_killed_cosched() {
+    let place = Place::new();
+    let script = "echo $$ > pid; while [ ! -e stop ]; do echo on; sleep 0.01; done; echo > done";
+    place.write("jobs.toml", [program("a", "", script), program("b", "", ":")].concat());
+    let cosched = place.cosched(&["run", "jobs.toml", "--label", "-p", "linux"]);
+    eventually("the program", || place.path("pid").exists());
+    cosched.kill();
+    let lines = || place.read("cosched.stdout").lines().count();
+    let before = lines();
+    eventually("more output", || lines() > before + 3);
+    place.write("stop", "");
+    eventually("its end", || place.path("done").exists());
+}
+
+#[test]
+fn quiet_prints_only_errors_and_verbose_the_means() {
+    let place = Place::new();
+    place.write("jobs.toml", talkative().concat());
+    let run = |option: &str| place.cosched(&["run", "jobs.toml", "-p", "linux", option]).ended();
+    let quiet = run("--quiet").with(0);
+    assert_eq!(sorted(&quiet.stdout), ["a out", "b out"]);
+    assert_eq!(sorted(&quiet.stderr), ["a err", "b err"]);
+    let verbose = run("--verbose").with(0);
+    assert!(verbose.stdout.contains("nothing frozen or bound"), "{}", verbose.stdout);
+    place.write("jobs.toml", program("a", "", "echo '#!/not/there' > b; chmod +x b; exec ./b"));
+    let failed = run("--quiet").with(1);
+    assert_eq!(failed.stdout, "");
+}
+
+#[test]
 fn commands_can_be_given_without_a_file() {
     let place = Place::new();
     let run =
