@@ -3,6 +3,8 @@
 //! Nothing in it is ever overwritten unasked: a file that is there may be the only result of hours,
 //! or no result of ours at all. So every name that a run would write is looked at before it starts.
 
+mod replace;
+
 use std::fmt::Display;
 use std::fs::{self, Metadata};
 use std::io;
@@ -18,6 +20,7 @@ use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
 use crate::failure::Failure;
+pub(crate) use replace::replace;
 
 /// The name of the result.
 pub(crate) const RESULT: &str = "run.json";

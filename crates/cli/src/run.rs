@@ -12,7 +12,7 @@ use cosched_core::workload::shown_path;
 use cosched_policy::Kind;
 use cosched_report::{disturbance, words};
 
-use crate::args::{HowArgs, SourceArgs, named};
+use crate::args::{HowArgs, SourceArgs, named, whole};
 use crate::choices;
 use crate::failure::{Failure, exit_code};
 use crate::live::{Live, MetricsAt};
@@ -37,6 +37,14 @@ pub(crate) struct RunArgs {
     /// overwritten.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Replace the files of an earlier run in the folder of --out. A folder that holds anything
+    /// else is refused, and nothing is removed.
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+    /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like). In a
+    /// jobs file, the key `threads` says it.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u16::MAX))]
+    pub(crate) threads: Option<u16>,
     #[command(flatten)]
     pub(crate) terminal: TerminalArgs,
     /// Print run.json on standard output instead of the table; the programs' outputs go to standard
@@ -55,7 +63,7 @@ const LONGEST_COMMAND: usize = 1000;
 /// Runs the workload once and shows what came of it.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use(&[args.policy])?;
-    let workload = source::workload(&args.source)?;
+    let workload = source::with_threads(&args.source, args.threads)?;
     let talk = args.terminal.talk();
     let labels = args.terminal.labels(workload.programs.len(), args.out.is_some(), args.json)?;
     enter_scope([(args.policy, &args.how)], talk);
@@ -71,7 +79,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         profiles: &profiles,
         count: false,
         origins: Origins::Started,
-        wanted: Wanted { talk, labels },
+        wanted: Wanted { talk, labels, force: args.force },
     };
     let live = Live::open(&session, &request, args.metrics.as_ref())?;
     let ran = session.show(&request, live)?;
@@ -108,7 +116,7 @@ fn next(args: &RunArgs, result: &RunResult) -> Option<String> {
         format!("`cosched explain {folder}` says what was decided and why")
     });
     let compare = (result.programs.len() > 1).then(|| {
-        let command = source::compare_command(&args.source, args.policy);
+        let command = source::compare_command(&args.source, args.policy, args.threads);
         let command = if command.len() <= LONGEST_COMMAND { &command } else { "cosched compare" };
         format!("`{command}` measures whether it helped")
     });

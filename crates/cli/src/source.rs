@@ -54,6 +54,25 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
     Ok(workload)
 }
 
+/// The same, with so many threads for each program that stands on the command line.
+///
+/// # Errors
+/// When the programs are in a file, where each has its own number.
+pub(crate) fn with_threads(args: &SourceArgs, threads: Option<u16>) -> Result<Workload, Failure> {
+    if threads.is_some() && args.workload.is_some() {
+        return Err(Failure::Input(
+            "--threads is for programs on the command line: leave it out, and write `threads = N` below each [[program]] of \
+             the jobs file"
+                .to_owned(),
+        ));
+    }
+    let mut workload = workload(args)?;
+    for spec in workload.programs.iter_mut().filter(|_| threads.is_some()) {
+        spec.threads = threads;
+    }
+    Ok(workload)
+}
+
 /// Reads what the simulator is told that a program of so many threads does.
 pub(crate) fn model(
     spec: &ProgramSpec,
@@ -103,8 +122,9 @@ fn load(path: &Path, here: &Path) -> Result<Workload, WorkloadError> {
 
 /// The command that compares this policy with what users do without it, for the same programs, to
 /// be pasted into a shell.
-pub(crate) fn compare_command(args: &SourceArgs, policy: Kind) -> String {
+pub(crate) fn compare_command(args: &SourceArgs, policy: Kind, threads: Option<u16>) -> String {
     let mut words = vec!["cosched".to_owned(), "compare".to_owned()];
+    words.extend(threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()]));
     if ![Kind::default(), Kind::Linux, Kind::Fcfs].contains(&policy) {
         words.extend(["--policies".to_owned(), format!("linux,fcfs,{policy}")]);
     }
@@ -131,7 +151,7 @@ mod tests {
     fn hint(arguments: &[&str]) -> String {
         let arguments = ["cosched", "run"].iter().chain(arguments);
         match Cli::parse_from(arguments).command {
-            Command::Run(args) => compare_command(&args.source, args.policy),
+            Command::Run(args) => compare_command(&args.source, args.policy, args.threads),
             other => panic!("not a run: {other:?}"),
         }
     }
@@ -140,6 +160,7 @@ mod tests {
     fn the_command_to_compare_the_same_programs_is_understood() {
         for (arguments, expected) in [
             (&["my jobs.toml", "--out", "x"] as &[_], "cosched compare 'my jobs.toml'"),
+            (&["--threads", "2", "--", "a"], "cosched compare --threads 2 -- a"),
             (&["/dev/fd/63"], "cosched compare -"),
             (
                 &["--policy", "gang", "--", "a", "b  c", ":::", "d"],

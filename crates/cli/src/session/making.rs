@@ -74,7 +74,12 @@ impl Session {
         let barriers = Session::barriers(request);
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
         let mut jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
-        let open = |out| out::prepare(out, request.workload).and_then(|()| Folder::open(out));
+        let open = |out| {
+            if request.wanted.force {
+                out::replace(out)?;
+            }
+            out::prepare(out, request.workload).and_then(|()| Folder::open(out))
+        };
         let folder = request.out.map(open).transpose()?;
         for output in jobs.iter_mut().flat_map(|job| [&mut job.stdout, &mut job.stderr]) {
             if let (Output::File { path, .. }, Some(folder)) = (output, &folder) {

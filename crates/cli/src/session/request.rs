@@ -43,6 +43,8 @@ pub(crate) struct Wanted {
     pub(crate) talk: Talk,
     /// Which outputs of programs have the program's name before each line.
     pub(crate) labels: Labels,
+    /// Whether the files of an earlier run make room in the output folder.
+    pub(crate) force: bool,
 }
 
 /// How much is told on the terminal.

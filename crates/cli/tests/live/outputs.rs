@@ -86,6 +86,53 @@ fn without_a_folder_programs_write_where_cosched_does() {
 }
 
 #[test]
+fn force_replaces_the_files_of_a_run_and_nothing_else() {
+    let place = Place::new();
+    let again = |option: &str| place.run(&talkative(), option).ended();
+    again("").with(0);
+    again("").with(2).saying(&["already holds a run"]);
+    place.write("out/a.stdout", "old");
+    again("--force").with(0);
+    assert_eq!(place.read("out/a.stdout"), "a out\n");
+
+    place.write("out/notes", "precious");
+    let kept = place.read("out/run.json");
+    again("--force").with(2).saying(&["--force replaces only what a run wrote", "notes"]);
+    assert_eq!((place.read("out/run.json"), place.read("out/notes")), (kept, "precious".into()));
+    std::fs::remove_file(place.path("out/notes")).unwrap();
+
+    place.write("precious", "precious");
+    std::fs::remove_file(place.path("out/a.stdout")).unwrap();
+    std::os::unix::fs::symlink("../precious", place.path("out/a.stdout")).unwrap();
+    again("--force").with(2).saying(&["a.stdout is something else"]);
+    std::fs::remove_file(place.path("out/a.stdout")).unwrap();
+
+    std::fs::rename(place.path("out"), place.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", place.path("out")).unwrap();
+    again("--force").with(2).saying(&["it is a link"]);
+    assert!(place.path("elsewhere/run.json").exists());
+    assert_eq!(place.read("precious"), "precious");
+}
+
+#[test]
+fn force_removes_nothing_from_a_folder_without_a_run() {
+    let place = Place::new();
+    place.write("jobs.toml", talkative().concat());
+    std::fs::create_dir(place.path("out")).unwrap();
+    let run = || place.cosched(&["run", "jobs.toml", "--out", "out", "--force"]).ended();
+    run().with(0);
+    for (content, said) in [(None, "there is no run.json"), (Some("{}"), "is no result of a run")] {
+        std::fs::remove_file(place.path("out/run.json")).unwrap();
+        if let Some(content) = content {
+            place.write("out/run.json", content);
+        }
+        run().with(2).saying(&[said]);
+        assert_eq!(place.read("out/a.stdout"), "a out\n");
+        place.write("out/run.json", "");
+    }
+}
+
+#[test]
 fn labelled_lines_begin_with_the_name_of_their_program() {
     let place = Place::new();
     let tables = [
