@@ -92,6 +92,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             let hows: Vec<_> = ways.iter().map(|way| (way.kind(), way.how(&args.how))).collect();
             enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), Talk::Usual);
             let mut here = Here::new(&workload, &args.how, args.solo)?;
+            here.tell_if_busy();
             run(args, ways, &workload, &mut here, |record| record.with("--solo", args.solo))
         }
         Some(machine) => {

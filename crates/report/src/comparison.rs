@@ -9,6 +9,7 @@
 mod check;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use cosched_core::Exit;
 use cosched_core::result::{MachineDescription, RunResult, Rungs};
@@ -16,6 +17,7 @@ use cosched_core::statistics::{Estimate, Verdict, comparison, median_estimate, r
 use serde::{Deserialize, Serialize};
 
 use crate::Way;
+use crate::disturbance::disturbed_rounds;
 use crate::history::History;
 use check::{Fault, alike};
 
@@ -38,6 +40,10 @@ pub struct Comparison {
     pub rounds: usize,
     /// Whether it was ended before its last round.
     pub interrupted: bool,
+    /// The rounds, counted from 1, in which other processes took CPU time that matters; older
+    /// documents lack it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbed_rounds: Vec<usize>,
     /// One per way; the first one is what the others are held against.
     pub ways: Vec<Compared>,
 }
@@ -236,6 +242,7 @@ impl Comparison {
             simulated: model.machine.is_simulated(),
             rounds,
             interrupted: false,
+            disturbed_rounds: disturbed_rounds(ways),
             ways: compared.collect::<Option<_>>()?,
         })
     }

@@ -6,12 +6,14 @@
 use cosched_core::Exit;
 use cosched_core::result::{ProgramResult, RunResult};
 
-use crate::words;
+use crate::{Way, words};
 
 /// A run is disturbed if other processes used at least this part of its CPUs...
 pub const SHARE: f64 = 0.05;
 /// ... and at least so much CPU time: the kernel counts in hundredths of a second.
 const SECONDS: f64 = 0.1;
+/// A machine is busy if other processes use at least this part of its CPUs for a moment.
+const BUSY: f64 = 0.1;
 /// A solo time is not believed if the program took less than this part of it. Nothing that runs
 /// beside a program makes it faster; what is left is noise.
 const BELIEVED: f64 = 0.8;
@@ -51,6 +53,40 @@ fn takers(result: &RunResult) -> Vec<String> {
 pub fn others(result: &RunResult) -> Option<f64> {
     let used = result.others_cpu_seconds? / result.total_seconds;
     used.is_finite().then_some(used)
+}
+
+/// Whether a machine is so busy that times on it would say little.
+pub fn is_busy(used: f64, cpus: usize) -> bool {
+    used >= BUSY * cpus as f64
+}
+
+/// The rounds of a comparison, counted from 1, in which a run was disturbed.
+pub fn disturbed_rounds(ways: &[Way]) -> Vec<usize> {
+    let rounds = ways.iter().map(|way| way.runs.len()).max().unwrap_or_default();
+    let is_one = |round: &usize| {
+        ways.iter().filter_map(|way| way.runs.get(*round)).any(is_disturbed)
+    };
+    (0..rounds).filter(is_one).map(|round| round + 1).collect()
+}
+
+/// Which rounds of a comparison were disturbed, and by how much; `None`: none.
+pub fn disturbed_rounds_in_words(ways: &[Way]) -> Option<String> {
+    let rounds = disturbed_rounds(ways);
+    let runs = || ways.iter().flat_map(|way| &way.runs);
+    let cpus = runs().next()?.machine.cpus;
+    let most = runs().filter_map(others).fold(0.0, f64::max);
+    let all = ways.iter().map(|way| way.runs.len()).max().unwrap_or_default();
+    let which = match rounds.len() {
+        0 => return None,
+        1 if all == 1 => "The round was".to_owned(),
+        n if n == all => "All rounds were".to_owned(),
+        1 => format!("Round {} was", rounds[0]),
+        _ => {
+            let names: Vec<String> = rounds.iter().map(ToString::to_string).collect();
+            format!("Rounds {} were", words::list(&names))
+        }
+    };
+    Some(format!("{which} disturbed: other processes used up to {}.", of_cpus(most, cpus)))
 }
 
 /// "1.9 of 2 CPUs".
@@ -116,6 +152,26 @@ mod tests {
         assert!(!is_disturbed(&run), "the kernel counts in hundredths of a second");
         (run.total_seconds, run.others_cpu_seconds) = (100.0, Some(5.0));
         assert!(!is_disturbed(&run), "a fortieth of two CPUs");
+    }
+
+    #[test]
+    fn disturbed_rounds_are_named() {
+        let way = |disturbed: &[bool]| {
+            let run = |taken: &bool| RunResult {
+                others_cpu_seconds: Some(if *taken { 0.9 } else { 0.0 }),
+                ..testkit::gang()
+            };
+            Way { name: "linux".into(), runs: disturbed.iter().map(run).collect() }
+        };
+        let said = |ways: &[Way]| disturbed_rounds_in_words(ways);
+        assert_eq!(said(&[way(&[false, false])]), None);
+        let two = [way(&[true, false, false]), way(&[false, false, true])];
+        assert_eq!(
+            said(&two).unwrap(),
+            "Rounds 1 and 3 were disturbed: other processes used up to 1.5 of 2 CPUs."
+        );
+        assert!(said(&[way(&[true])]).unwrap().starts_with("The round was disturbed"));
+        assert!(said(&[way(&[true, true])]).unwrap().starts_with("All rounds were disturbed"));
     }
 
     #[test]
