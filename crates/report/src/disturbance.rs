@@ -1,11 +1,11 @@
-//! What other processes took from a run, and solo times that cannot be true beside it.
+//! What other processes took from a run, and solo times that the run contradicts.
 //!
-//! A figure that is impossible, such as a program that takes half of its solo time beside others,
+//! A figure that is impossible, such as a program that takes half of its solo time with co-runners,
 //! says nothing about policies. It says that something was measured on a busy machine.
 
-use cosched_core::Exit;
 use cosched_core::result::{ProgramResult, RunResult};
 
+use crate::interference::Interference;
 use crate::{Way, words};
 
 /// A run is disturbed if other processes used at least this part of its CPUs...
@@ -14,9 +14,6 @@ pub const SHARE: f64 = 0.05;
 const SECONDS: f64 = 0.1;
 /// A machine is busy if other processes use at least this part of its CPUs for a moment.
 const BUSY: f64 = 0.1;
-/// A solo time is not believed if the program took less than this part of it. Nothing that runs
-/// beside a program makes it faster; what is left is noise.
-const BELIEVED: f64 = 0.8;
 
 /// Whether other processes, or other guests, took CPU time that matters.
 pub fn is_disturbed(result: &RunResult) -> bool {
@@ -26,21 +23,18 @@ pub fn is_disturbed(result: &RunResult) -> bool {
 /// What was in the way of a run's programs; `None`: nothing that matters, or it is not known.
 pub fn sentence(result: &RunResult) -> Option<String> {
     let takers = takers(result);
-    let first = takers.first()?;
-    let mut letters = first.chars();
-    let capital = letters.next().map(|letter| letter.to_ascii_uppercase());
-    let told: String = capital.into_iter().chain(letters).collect();
+    let first = words::capitalised(takers.first()?);
     let rest = takers.get(1).map_or(String::new(), |second| format!(", and {second}"));
-    Some(format!("{told}{rest}."))
+    Some(format!("{first}{rest}."))
 }
 
 /// What took CPU time, with how many CPUs.
 fn takers(result: &RunResult) -> Vec<String> {
     let cpus = result.machine.cpus;
-    let took = |who: &str, verb: &str, seconds: Option<f64>| {
+    let took = |what: &str, verb: &str, seconds: Option<f64>| {
         let used = seconds? / result.total_seconds;
         let matters = seconds? >= SECONDS && used >= SHARE * cpus as f64;
-        matters.then(|| format!("{who} {verb} {}", of_cpus(used, cpus)))
+        matters.then(|| format!("{what} {verb} {}", of_cpus(used, cpus)))
     };
     let all = [
         took("other processes", "used", result.others_cpu_seconds),
@@ -63,9 +57,8 @@ pub fn is_busy(used: f64, cpus: usize) -> bool {
 /// The rounds of a comparison, counted from 1, in which a run was disturbed.
 pub fn disturbed_rounds(ways: &[Way]) -> Vec<usize> {
     let rounds = ways.iter().map(|way| way.runs.len()).max().unwrap_or_default();
-    let is_one = |round: &usize| {
-        ways.iter().filter_map(|way| way.runs.get(*round)).any(is_disturbed)
-    };
+    let is_one =
+        |round: &usize| ways.iter().filter_map(|way| way.runs.get(*round)).any(is_disturbed);
     (0..rounds).filter(is_one).map(|round| round + 1).collect()
 }
 
@@ -94,14 +87,17 @@ pub fn of_cpus(used: f64, cpus: usize) -> String {
     format!("{used:.1} of {}", words::count(cpus, "CPU", "CPUs"))
 }
 
-/// Whether a program's solo time cannot be true: it took less time beside others.
+/// What it means that a solo time cannot be true, and what to type next; follows a colon.
+pub const OUT_OF_DATE: &str =
+    "the profile is out of date or was disturbed; `cosched profile` measures it anew";
+
+/// Whether a program's solo time cannot be true: it ran for less time in this run.
 pub fn has_impossible_solo(program: &ProgramResult) -> bool {
-    let times = program.turnaround_seconds.zip(program.alone_as_started_seconds());
-    let is_shorter = times.is_some_and(|(took, solo)| took < BELIEVED * solo);
-    is_shorter && program.exit == Some(Exit::Code(0))
+    matches!(Interference::of(program), Interference::Impossible { .. })
 }
 
-/// That solo times are not used, with the programs of these runs whose solo times cannot be true.
+/// Says that solo times are not used, with the programs of these runs whose solo times cannot be
+/// true.
 pub fn impossible_solos<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Option<String> {
     let programs = results.into_iter().flat_map(|result| &result.programs);
     let mut names: Vec<String> = Vec::new();
@@ -110,21 +106,32 @@ pub fn impossible_solos<'a>(results: impl IntoIterator<Item = &'a RunResult>) ->
             names.push(program.name.clone());
         }
     }
-    if names.is_empty() {
-        return None;
-    }
-    let times = if names.len() == 1 { "time" } else { "times" };
-    let (were, they) =
-        if names.len() == 1 { ("was", "the program was") } else { ("were", "the programs were") };
+    let (times, are) = match names.len() {
+        0 => return None,
+        1 => ("time", "is"),
+        _ => ("times", "are"),
+    };
     Some(format!(
-        "The solo {times} of {} cannot be true, and {were} not used: {they} faster than alone. `cosched profile` measures \
-         anew; let nothing else run meanwhile.",
+        "The solo {times} of {} cannot be true, and {are} not used: {OUT_OF_DATE}.",
         words::list(&names)
     ))
 }
 
+/// Why the interference of a run is not known, as a sentence.
+pub(crate) fn why_unknown(run: &RunResult) -> String {
+    let lacks_solo = |program: &ProgramResult| program.alone_as_started_seconds().is_none();
+    let lacks_solo = run.programs.iter().any(lacks_solo);
+    impossible_solos([run]).unwrap_or_else(|| match lacks_solo {
+        true => "Interference is not known without solo times; `cosched profile` measures them."
+            .to_owned(),
+        false => "Interference is not known, because a program did not finish its work.".to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use cosched_core::Exit;
+
     use super::*;
     use crate::testkit;
 
@@ -175,15 +182,16 @@ mod tests {
     }
 
     #[test]
-    fn a_program_faster_than_alone_has_no_true_solo_time() {
+    fn an_impossible_solo_time_is_named_once() {
         let mut run = testkit::gang();
         assert_eq!(impossible_solos([&run]), None);
-        run.programs[0].solo_seconds = Some(0.9);
+        run.programs[0].solo_seconds = Some(0.4);
         assert!(has_impossible_solo(&run.programs[0]));
-        let told = impossible_solos([&run, &run]).unwrap();
-        assert!(told.starts_with("The solo time of a cannot be true"), "{told}");
-        run.programs[1].solo_seconds = Some(0.7);
-        assert!(!has_impossible_solo(&run.programs[1]), "a little less is noise");
+        assert_eq!(
+            impossible_solos([&run, &run]).unwrap(),
+            "The solo time of a cannot be true, and is not used: the profile is out of date or was disturbed; \
+             `cosched profile` measures it anew."
+        );
         run.programs[0].exit = Some(Exit::Code(1));
         assert_eq!(impossible_solos([&run]), None, "it has not done its work");
     }

@@ -1,14 +1,15 @@
 //! How the time of a run was spent: how long programs ran together, and how long they took turns.
 //!
 //! Each moment counts once, by what most limits the programs that are there. A moment in which one
-//! program is paused is one of taking turns, also if two others run.
+//! program is paused counts as taking turns, even if two others run.
 
 use cosched_core::Nanos;
 use cosched_core::result::RunResult;
 
 use crate::history::{History, State, nanos};
+use crate::words;
 
-/// The time of a run, by what the programs did. Time in which none was there counts nowhere.
+/// The time of a run, by what the programs did. Time in which no program was there does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// All programs that were there ran.
@@ -78,6 +79,27 @@ impl Spent {
     }
 }
 
+/// A run in one sentence: how long it took, and how the time was spent.
+pub fn verdict(run: &RunResult) -> String {
+    let simulated = if run.machine.is_simulated() { "simulated " } else { "" };
+    let (one, many) = (format!("{simulated}program"), format!("{simulated}programs"));
+    let spent = Spent::of(run).in_words().filter(|_| run.programs.len() > 1);
+    format!(
+        "{} {} {} on {} under {}{}{}.",
+        words::count(run.programs.len(), &one, &many),
+        match (run.interrupted_by.is_some(), run.programs.len()) {
+            (false, _) => "took",
+            (true, 1) => "was interrupted after",
+            (true, _) => "were interrupted after",
+        },
+        words::span(nanos(run.total_seconds)),
+        words::count(run.machine.cpus, "CPU", "CPUs"),
+        run.policy,
+        words::cpu_use(run),
+        spent.map_or(String::new(), |spent| format!(": {spent}")),
+    )
+}
+
 /// All changes, in order of time.
 fn changes(result: &RunResult) -> Vec<Change> {
     let history = History::of(result);
@@ -100,7 +122,11 @@ fn changes(result: &RunResult) -> Vec<Change> {
         for phase in history.phases_until_done(slot) {
             let is = |state| i32::from(phase.state == state);
             let (frozen, unstarted) = (is(State::Frozen), is(State::Unstarted));
-            add(phase.from, phase.to, Change { present: 1, frozen, unstarted, ..Change::default() });
+            add(
+                phase.from,
+                phase.to,
+                Change { present: 1, frozen, unstarted, ..Change::default() },
+            );
         }
         let done = history.done(slot);
         for (from, to) in &program.turns {
@@ -146,6 +172,19 @@ mod tests {
         run.programs[1].turns = vec![(0.2, 0.4), (0.4, 0.6)];
         let spent = Spent::of(&run);
         assert_eq!((spent.turns, spent.together), (MS(400), MS(200)));
+    }
+
+    #[test]
+    fn a_verdict_has_the_total_time_and_how_it_was_spent() {
+        assert_eq!(
+            verdict(&testkit::linux()),
+            "2 programs took 600 ms on 2 CPUs under linux: running together 100 %."
+        );
+        let mut one = testkit::linux();
+        one.programs.truncate(1);
+        assert_eq!(verdict(&one), "1 program took 600 ms on 2 CPUs under linux.");
+        one.interrupted_by = Some("SIGINT".into());
+        assert!(verdict(&one).starts_with("1 program was interrupted after 600 ms"));
     }
 
     #[test]

@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "3 times a program ran outside its turn because freezing was not confirmed in time (cg 2, solver 1).",
+                "3 times a program ran outside its turn because the kernel did not confirm it in time (cg 2, solver 1).",
                 "Once a program ran outside its turn because it listens on a socket (solver 1).",
             ]
         );

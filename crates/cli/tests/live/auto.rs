@@ -26,7 +26,7 @@ fn after_a_look_at_what_programs_do_it_chooses_and_says_so() {
         let cosched = place.run(&tables, "--policy auto --verbose");
         let said = |what: &str| place.read("cosched.stderr").contains(what);
         eventually("a choice", || {
-            said("they take turns, since") || said("all run together, since they")
+            said("taking turns, because") || said("running together, because taking")
         });
         place.write("stop", "");
         let ended = cosched.ended().with(0);

@@ -93,8 +93,7 @@ mod tests {
     const SEVEN: [f64; 7] = [4.0, 4.1, 4.2, 4.05, 4.15, 4.1, 4.1];
 
     fn way(name: &str, factor: f64, totals: &[f64]) -> Way {
-        let run =
-            |total: &f64| RunResult { total_seconds: total * factor, ..testkit::gang() };
+        let run = |total: &f64| RunResult { total_seconds: total * factor, ..testkit::gang() };
         Way { name: name.into(), runs: totals.iter().map(run).collect() }
     }
 
@@ -117,7 +116,8 @@ mod tests {
 
     #[test]
     fn few_rounds_show_only_large_differences() {
-        let ways = [way("linux", 2.5, &[4.0]), way("fcfs", 1.15, &[4.0]), way("turns", 1.0, &[4.0])];
+        let ways =
+            [way("linux", 2.5, &[4.0]), way("fcfs", 1.15, &[4.0]), way("turns", 1.0, &[4.0])];
         assert_eq!(
             said(&ways),
             "Verdict: cosched 4.0 s; together 10.0 s, 2.5x slower; one by one 4.6 s, no clear difference."
