@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use cosched_core::Exit;
+use cosched_core::input;
 use cosched_core::result::{ResultError, RunResult};
 use cosched_core::whole_file;
 use cosched_core::workload::{Workload, shown, shown_path};
@@ -247,4 +248,13 @@ fn is_there(file: &Path) -> bool {
 
 fn refused(out: &Path, what: &str) -> Failure {
     Failure::Input(format!("--out {}: {what}", shown_path(out)))
+}
+
+/// A file beside a result: in its folder. `None` for what a shell hands over, which has no folder.
+pub(crate) fn beside(result: &Path, file: &str) -> Option<PathBuf> {
+    match result.is_dir() {
+        true => Some(result.join(file)),
+        false if input::is_handed_over(result) => None,
+        false => Some(result.with_file_name(file)),
+    }
 }
