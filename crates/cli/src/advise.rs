@@ -22,8 +22,9 @@ use crate::args::{HowArgs, SourceArgs, whole};
 use crate::choices;
 use crate::failure::{Failure, exit_code};
 use crate::live::Live;
-use crate::session::{Origins, Ran, Request, Session, enter_scope, print};
+use crate::session::{Origins, Ran, Request, Session, Talk, Wanted, enter_scope, print};
 use crate::store::{Entry, Store};
+use crate::table::After;
 use crate::{profile, source, table};
 
 /// What to advise on.
@@ -80,7 +81,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     }
     let workload = source::workload(&args.source)?;
     if args.apply {
-        enter_scope([(args.policy, &args.how)]);
+        enter_scope([(args.policy, &args.how)], Talk::Usual);
     }
     let session = Session::here()?;
     let cpus = session.usable.cpus.len();
@@ -123,7 +124,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     }
     let Some(ran) = ran else { return Ok(ExitCode::SUCCESS) };
     if !args.json {
-        print(&table::run(&ran.result, None))?;
+        print(&table::run(&ran.result, &After::default()))?;
     }
     let untroubled = ran.report_troubles();
     Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
@@ -189,6 +190,7 @@ fn apply(
         profiles: &profiles,
         count: false,
         origins: Origins::Started,
+        wanted: Wanted::default(),
     };
     let live = Live::open(session, &request, None)?;
     session.show(&request, live)

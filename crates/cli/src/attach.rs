@@ -18,8 +18,8 @@ use crate::args::{pid, useless};
 use crate::failure::{Failure, exit_code};
 use crate::in_place::InPlaceArgs;
 use crate::live::Live;
-use crate::session::{Origins, Request, Session, print, say};
-use crate::table;
+use crate::session::{Origins, Request, Session, Wanted, print, say};
+use crate::table::{self, After};
 
 /// What to attach to.
 #[derive(Debug, Args)]
@@ -60,6 +60,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
         profiles: &profiles,
         count: false,
         origins: Origins::Running(&processes),
+        wanted: Wanted::default(),
     };
     let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
     let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
@@ -67,7 +68,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let ran = session.show(&request, live)?;
     match args.json {
         true => print(&ran.result.to_json())?,
-        false => print(&table::run(&ran.result, None))?,
+        false => print(&table::run(&ran.result, &After::default()))?,
     }
     // How processes end that are not ours is their affair.
     Ok(exit_code(ran.ended, ran.report_troubles()))

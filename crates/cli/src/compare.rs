@@ -16,7 +16,7 @@ use crate::experiment::{
     Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Way, check_names, show,
 };
 use crate::failure::{Failure, exit_code};
-use crate::session::{enter_scope, print, say};
+use crate::session::{Talk, enter_scope, print, say};
 use crate::sim::{SEED, Simulated};
 use crate::source;
 
@@ -43,6 +43,10 @@ pub(crate) struct CompareArgs {
     asked: Vec<Way>,
     #[command(flatten)]
     how: HowArgs,
+    /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like). In a
+    /// jobs file, the key `threads` says it.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u16::MAX))]
+    threads: Option<u16>,
     /// How often to run each, in turn (A B C B C A); with 6 or more there are intervals, with 7 or
     /// more verdicts. Ctrl-C keeps the rounds that are complete.
     #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=MOST_ROUNDS))]
@@ -84,10 +88,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     match &args.machine {
         None => {
             args.how.check_use(&kinds)?;
-            let workload = source::workload(&args.source)?;
+            let workload = source::with_threads(&args.source, args.threads)?;
             let hows: Vec<_> = ways.iter().map(|way| (way.kind(), way.how(&args.how))).collect();
-            enter_scope(hows.iter().map(|(kind, how)| (*kind, how)));
+            enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), Talk::Usual);
             let mut here = Here::new(&workload, &args.how, args.solo)?;
+            here.tell_if_busy();
             run(args, ways, &workload, &mut here, |record| record.with("--solo", args.solo))
         }
         Some(machine) => {
@@ -96,7 +101,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             args.how.check_use_by("compare --machine", &used)?;
             check_grace(&args.how)?;
             args.how.check_use(&kinds)?;
-            let workload = source::workload(&args.source)?;
+            let workload = source::with_threads(&args.source, args.threads)?;
             let kernel = args.kernel.unwrap_or(Kernel::EEVDF);
             let seed = args.seed.unwrap_or(SEED);
             check_seed(seed, args.runs)?;

@@ -25,7 +25,7 @@ use crate::args::{BarrierArgs, HowArgs};
 use crate::failure::{Failure, exit_code, exit_code_of};
 use crate::in_place::InPlaceArgs;
 use crate::live::Live;
-use crate::session::{Origins, Request, Session};
+use crate::session::{Origins, Request, Session, Wanted};
 use crate::store::Store;
 
 /// What to start, and how.
@@ -61,6 +61,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
         profiles: &profiles,
         count: false,
         origins: Origins::Child,
+        wanted: Wanted::default(),
     };
     let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
     let ran = session.show(&request, live)?;

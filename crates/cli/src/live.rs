@@ -27,7 +27,7 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::undo;
 
 use crate::failure::Failure;
-use crate::session::{Molded, Request, Session, own_cpu_seconds, say};
+use crate::session::{Molded, Request, Session, own_cpu_seconds};
 pub(crate) use cosched_linux::onlookers::live_socket as socket_of;
 use cpu::CpuTimes;
 use handover::Handover;
@@ -59,17 +59,17 @@ impl Live {
         request: &Request<'_>,
         metrics: Option<&MetricsAt>,
     ) -> Result<Live, Failure> {
-        let mut doors = Vec::new();
+        let (mut doors, talk) = (Vec::new(), request.wanted.talk);
         if let Some(at) = metrics {
             let (door, address) = at.open().map_err(Failure::input)?;
             if let Some(address) = address {
-                say(format_args!("metrics at http://{address}/metrics"));
+                talk.tell(format_args!("metrics at http://{address}/metrics"));
             }
             doors.push(door);
         }
         match own_door() {
             Ok(door) => doors.push(door),
-            Err(error) => say(format_args!("`cosched top` will not find this run: {error}")),
+            Err(error) => talk.tell(format_args!("`cosched top` will not find this run: {error}")),
         }
         let handover = Arc::new(Handover::new().map_err(Failure::broken)?);
         let proc = Proc::own().map_err(Failure::input)?;

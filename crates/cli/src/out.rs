@@ -3,6 +3,8 @@
 //! Nothing in it is ever overwritten unasked: a file that is there may be the only result of hours,
 //! or no result of ours at all. So every name that a run would write is looked at before it starts.
 
+mod replace;
+
 use std::fmt::Display;
 use std::fs::{self, Metadata};
 use std::io;
@@ -10,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use cosched_core::Exit;
+use cosched_core::input;
 use cosched_core::result::{ResultError, RunResult};
 use cosched_core::whole_file;
 use cosched_core::workload::{Workload, shown, shown_path};
@@ -18,6 +21,7 @@ use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
 use crate::failure::Failure;
+pub(crate) use replace::replace;
 
 /// The name of the result.
 pub(crate) const RESULT: &str = "run.json";
@@ -244,4 +248,13 @@ fn is_there(file: &Path) -> bool {
 
 fn refused(out: &Path, what: &str) -> Failure {
     Failure::Input(format!("--out {}: {what}", shown_path(out)))
+}
+
+/// A file beside a result: in its folder. `None` for what a shell hands over, which has no folder.
+pub(crate) fn beside(result: &Path, file: &str) -> Option<PathBuf> {
+    match result.is_dir() {
+        true => Some(result.join(file)),
+        false if input::is_handed_over(result) => None,
+        false => Some(result.with_file_name(file)),
+    }
 }

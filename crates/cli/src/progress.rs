@@ -14,7 +14,7 @@ use cosched_linux::machine::Note;
 use cosched_report::words;
 
 use crate::failure::Failure;
-use crate::session::watched;
+use crate::session::{Talk, watched};
 use teller::Teller;
 
 /// Names of more programs than this are not spelt out.
@@ -27,8 +27,8 @@ pub(crate) struct Progress {
     has_bar: bool,
     /// Whether each end is told in a line of its own.
     tells_ends: bool,
-    /// Whether it is told how the programs are run, where the policy chooses that by itself.
-    tells_choices: bool,
+    /// How much is told.
+    talk: Talk,
     names: Vec<String>,
     done: BTreeSet<u16>,
     /// The programs of which it was told that they take no turns by weight any more.
@@ -42,8 +42,8 @@ pub(crate) struct Progress {
 pub(crate) struct Telling {
     /// More than what the machine notices: programs' ends, and who runs.
     pub(crate) course: bool,
-    /// What the policy chooses.
-    pub(crate) choices: bool,
+    /// How much of what happens.
+    pub(crate) talk: Talk,
     /// Whether the outputs of programs go elsewhere.
     pub(crate) outputs_go_elsewhere: bool,
 }
@@ -58,13 +58,13 @@ impl Progress {
         telling: Telling,
         notes: Receiver<Note>,
     ) -> Result<Progress, Failure> {
-        let is_watched = telling.course && watched();
+        let is_watched = telling.course && telling.talk > Talk::Quiet && watched();
         let has_bar = is_watched && telling.outputs_go_elsewhere;
         Ok(Progress {
             teller: Teller::start(has_bar.then_some(programs.len() as u64))?,
             has_bar,
             tells_ends: is_watched && !has_bar,
-            tells_choices: telling.choices,
+            talk: telling.talk,
             names: programs.iter().map(|spec| spec.name.clone()).collect(),
             done: BTreeSet::new(),
             out_of_turns: BTreeSet::new(),
@@ -80,7 +80,8 @@ impl Progress {
 
     /// Tells what the machine has noticed, while it can still be mended.
     fn tell(&mut self) {
-        for note in self.notes.try_iter() {
+        let is_told = |note: &Note| note.is_error || self.talk > Talk::Quiet;
+        for note in self.notes.try_iter().filter(is_told) {
             let name = note.program.map(|program| &self.names[usize::from(program.slot)]);
             self.teller.line(match name {
                 Some(name) => format!("{name} {}", note.text),
@@ -103,7 +104,7 @@ impl Progress {
 
 impl Watch for Progress {
     fn decided(&mut self, _: &World<'_>, plan: &Plan) {
-        for reason in plan.reasons.iter().filter(|_| self.tells_choices) {
+        for reason in plan.reasons.iter().filter(|_| self.talk == Talk::Verbose) {
             match reason.why {
                 Why::Chosen { ground: Ground::Begins, .. } => {}
                 why @ Why::Chosen { .. } => self.teller.line(words::reason(&why)),
@@ -115,7 +116,7 @@ impl Watch for Progress {
     fn happened(&mut self, event: &Event) {
         self.tell();
         match event.what {
-            Happening::Refused(id, Aspect::Turn, why) if self.out_of_turns.insert(id.slot) => {
+            Happening::Refused(id, Aspect::Turn, why) if self.talk > Talk::Quiet && self.out_of_turns.insert(id.slot) => {
                 let name = &self.names[usize::from(id.slot)];
                 let (effect, cause) = (words::effect(Aspect::Turn), words::cause(why));
                 self.teller.line(format!("{name} {effect} {cause}"));

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::args::instant;
 use crate::failure::Failure;
+use crate::out;
 use crate::replace::{self, Kind, replace};
 use crate::session::{print, say};
 
@@ -27,7 +28,7 @@ pub(crate) struct ReportArgs {
     #[arg(required = true, value_name = "DIR")]
     from: Vec<PathBuf>,
     /// Where to write the page, in a folder that is there, or - for standard output. An earlier
-    /// report is replaced, any other file is not [default: report.html]
+    /// report is replaced, any other file is not [default: report.html beside the result]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// A folder for every plot as an SVG file; made if it is not there. Without --out, no page is
@@ -41,7 +42,7 @@ pub(crate) struct ReportArgs {
     /// 2min [default: the beginning]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = instant)]
     begin: Option<Nanos>,
-    /// Where they end; in the page one can move on from there [default: 50 quanta on]
+    /// Where they end; in the page one can move on from there [default: the end of the run]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = instant)]
     end: Option<Nanos>,
     /// Print what was written as JSON.
@@ -49,6 +50,8 @@ pub(crate) struct ReportArgs {
     json: bool,
 }
 
+/// The name of a page.
+const FILE: &str = "report.html";
 const PAGE: Kind = Kind { made_by: "cosched report", option: "--out", is_one: is_page };
 const PLOT: Kind = Kind { made_by: "cosched report", option: "--svg", is_one: is_plot };
 
@@ -98,7 +101,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         window,
     };
     let mut files = Vec::new();
-    let default = args.svg.is_none().then(|| PathBuf::from("report.html"));
+    let default = args.svg.is_none().then(|| default_page(&args.from));
     let page = args.out.as_ref().or(default.as_ref()).filter(|_| !to_stdout);
     let plots: Vec<(PathBuf, String)> = args.svg.as_ref().map_or_else(Vec::new, |folder| {
         let named = report.plots().into_iter();
@@ -191,12 +194,24 @@ fn check_window(
     }
 }
 
-/// What is to be said of a way that was over before the window.
+/// A note about a variant whose run ended before the window.
 fn too_short(way: &Way, window: Option<(f64, f64)>) -> Option<String> {
     let ((from, _), run) = window.zip(way.typical())?;
     (from >= run.total_seconds).then(|| {
-        format!("{} was over after {} s: its beginning is shown.", way.name, run.total_seconds)
+        format!(
+            "{} ended after {} s, before --begin: all of it is shown.",
+            way.name, run.total_seconds
+        )
     })
+}
+
+/// Where the page goes: beside a single result, or into the current folder.
+fn default_page(from: &[PathBuf]) -> PathBuf {
+    let beside = match from {
+        [result] => out::beside(result, FILE),
+        _ => None,
+    };
+    beside.unwrap_or_else(|| PathBuf::from(FILE))
 }
 
 /// What the reader knows the results by.

@@ -7,6 +7,7 @@
 mod barriers;
 mod between;
 mod lessons;
+mod load;
 mod making;
 mod molding;
 mod request;
@@ -29,9 +30,10 @@ use cosched_policy::{Demand, Kind, Options, Turns, Unfit};
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::store::{Key, Store};
+pub(crate) use load::used_by_others;
 pub(crate) use making::{by_weight, own_cpu_seconds, rungs_by_weight};
 pub(crate) use molding::{Molded, is_moldable};
-pub(crate) use request::{Origins, Ran, Request};
+pub(crate) use request::{Labels, Origins, Ran, Request, Talk, Wanted};
 pub(crate) use scope::enter_scope;
 pub(crate) use words::{print, print_if_read, put, say, watched};
 

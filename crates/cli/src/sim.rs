@@ -33,9 +33,8 @@ use cosched_sim::{Costs, Hardware, Job, Kernel, Sim};
 
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::{Failure, exit_code};
-use crate::session::{
-    Molded, Origins, Request, Session, by_weight, is_moldable, print, rungs_by_weight, say,
-};
+use crate::session::{Molded, Origins, Request, Session, Wanted, by_weight, is_moldable, print, rungs_by_weight, say};
+use crate::table::After;
 use crate::{out, source, table};
 pub(crate) use args::SimArgs;
 use args::{SimCommand, SimMachineArgs, SimRunArgs};
@@ -97,7 +96,7 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let saved = args.out.as_ref().map(|folder| result.save(&out::result(folder)));
     match args.json {
         true => print(&result.to_json())?,
-        false => print(&table::run(&result, None))?,
+        false => print(&table::run(&result, &After::default()))?,
     }
     // A disk that is full by now must not cost the result.
     if let Some(file) = &args.watch {
@@ -295,6 +294,7 @@ impl Simulator {
             profiles,
             count: false,
             origins: Origins::Started,
+            wanted: Wanted::default(),
         }
     }
 

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::input;
 use cosched_core::workload::{ProgramSpec, Workload, WorkloadError, shown, split_commands};
-use cosched_policy::Placement;
+use cosched_policy::Kind;
 use cosched_sim::Model;
 
-use crate::args::{HowArgs, SourceArgs};
+use crate::args::SourceArgs;
 use crate::failure::Failure;
 
 /// The arguments as text. cosched writes commands into its results and its logs, so they must be
@@ -50,6 +50,25 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
         if let Some(table) = &spec.model {
             model(spec, table, spec.threads.unwrap_or(1))?;
         }
+    }
+    Ok(workload)
+}
+
+/// The same, with so many threads for each program that stands on the command line.
+///
+/// # Errors
+/// When the programs are in a file, where each has its own number.
+pub(crate) fn with_threads(args: &SourceArgs, threads: Option<u16>) -> Result<Workload, Failure> {
+    if threads.is_some() && args.workload.is_some() {
+        return Err(Failure::Input(
+            "--threads is for programs on the command line: leave it out, and write `threads = N` below each [[program]] of \
+             the jobs file"
+                .to_owned(),
+        ));
+    }
+    let mut workload = workload(args)?;
+    for spec in workload.programs.iter_mut().filter(|_| threads.is_some()) {
+        spec.threads = threads;
     }
     Ok(workload)
 }
@@ -101,12 +120,13 @@ fn load(path: &Path, here: &Path) -> Result<Workload, WorkloadError> {
     Workload::load(path)
 }
 
-/// The command that measures the same programs alone, to be pasted into a shell.
-pub(crate) fn profile_command(args: &SourceArgs, how: &HowArgs) -> String {
-    let mut words = vec!["cosched".to_owned(), "profile".to_owned()];
-    // Times alone are kept by placement; nothing else of what a policy is told matters to them.
-    if how.placement() != Placement::default() {
-        words.extend(["--placement".to_owned(), how.placement().to_string()]);
+/// The command that compares this policy with what users do without it, for the same programs, to
+/// be pasted into a shell.
+pub(crate) fn compare_command(args: &SourceArgs, policy: Kind, threads: Option<u16>) -> String {
+    let mut words = vec!["cosched".to_owned(), "compare".to_owned()];
+    words.extend(threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()]));
+    if ![Kind::default(), Kind::Linux, Kind::Fcfs].contains(&policy) {
+        words.extend(["--policies".to_owned(), format!("linux,fcfs,{policy}")]);
     }
     words.extend(args.workload.iter().map(|path| match path.starts_with("/dev") {
         // What a shell handed over is read by now; the same can be piped in again.
@@ -129,25 +149,26 @@ mod tests {
     use crate::args::{Cli, Command};
 
     fn hint(arguments: &[&str]) -> String {
-        let arguments = ["cosched", "run", "--policy", "gang"].iter().chain(arguments);
+        let arguments = ["cosched", "run"].iter().chain(arguments);
         match Cli::parse_from(arguments).command {
-            Command::Run(args) => profile_command(&args.source, &args.how),
+            Command::Run(args) => compare_command(&args.source, args.policy, args.threads),
             other => panic!("not a run: {other:?}"),
         }
     }
 
     #[test]
-    fn the_command_that_profiles_the_same_programs_is_one_that_is_understood() {
+    fn the_command_to_compare_the_same_programs_is_understood() {
         for (arguments, expected) in [
-            (&["my jobs.toml", "--out", "x"] as &[_], "cosched profile 'my jobs.toml'"),
-            (&["/dev/fd/63"], "cosched profile -"),
+            (&["my jobs.toml", "--out", "x"] as &[_], "cosched compare 'my jobs.toml'"),
+            (&["--threads", "2", "--", "a"], "cosched compare --threads 2 -- a"),
+            (&["/dev/fd/63"], "cosched compare -"),
             (
-                &["--placement", "spread", "--", "a", "b  c", ":::", "d"],
-                "cosched profile --placement spread -- a 'b  c' ::: d",
+                &["--policy", "gang", "--", "a", "b  c", ":::", "d"],
+                "cosched compare --policies linux,fcfs,gang -- a 'b  c' ::: d",
             ),
             (
                 &["--prog", "a 'b c'", "--prog", "d"],
-                "cosched profile --prog 'a '\\''b c'\\''' --prog d",
+                "cosched compare --prog 'a '\\''b c'\\''' --prog d",
             ),
         ] {
             let hint = hint(arguments);

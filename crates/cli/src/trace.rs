@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cosched_core::input;
 use cosched_core::workload::shown_path;
 use cosched_report::Trace;
 use serde::Serialize;
@@ -56,21 +55,17 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
         }
         Some(file) if file.as_os_str() == "-" => put(&trace.bytes)?,
         Some(file) => to_file(&trace, file, args.json)?,
-        None => to_file(&trace, &beside(&args.run)?, args.json)?,
+        None => {
+            let no_folder = || {
+                Failure::Input(format!(
+                    "{}: has no folder to write the trace to; name a file with --out",
+                    shown_path(&args.run)
+                ))
+            };
+            to_file(&trace, &out::beside(&args.run, FILE).ok_or_else(no_folder)?, args.json)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What a shell hands over lies nowhere.
-fn beside(run: &Path) -> Result<PathBuf, Failure> {
-    match run.is_dir() {
-        true => Ok(run.join(FILE)),
-        false if input::is_handed_over(run) => Err(Failure::Input(format!(
-            "{}: has no folder to write the trace to; name a file with --out",
-            shown_path(run)
-        ))),
-        false => Ok(run.with_file_name(FILE)),
-    }
 }
 
 fn to_file(trace: &Trace, file: &Path, json: bool) -> Result<(), Failure> {

@@ -141,7 +141,7 @@ fn a_trace_replaces_only_a_trace_at_the_chosen_path() {
 fn the_story_names_every_program_and_the_policy() {
     let folder = simulated("gang");
     let story = printed(folder.path(), "explain out");
-    for part in ["gang: 3 programs on 8 CPUs", "wide took", "half took", "narrow took"] {
+    for part in [" on 8 CPUs under gang", "wide took", "half took", "narrow took"] {
         assert!(story.contains(part), "{part}: {story}");
     }
     let one = printed(folder.path(), "explain out --program half");

@@ -80,6 +80,14 @@ pub struct RunResult {
     /// one by one; left out: from the beginning. Sums include all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_from_seconds: Option<f64>,
+    /// CPU time that other processes used on the run's CPUs while it lasted; `None` where that is
+    /// not known, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpu_seconds: Option<f64>,
+    /// CPU time of the run's CPUs that the hypervisor gave to other guests while it lasted; `None`
+    /// where that is not known, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_cpu_seconds: Option<f64>,
     /// The machine.
     pub machine: MachineDescription,
     /// What a simulation needs to be repeated; `None` for a run on a real machine, and in older
@@ -157,6 +165,10 @@ pub struct ProgramResult {
     pub command: Vec<String>,
     /// How many threads it requested; fewer, if it was started with fewer.
     pub threads: u16,
+    /// The most threads that it was seen to have at once, in all its processes; `None` where it was
+    /// not looked at, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads_seen: Option<u32>,
     /// How many it would have requested, had it not been started with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_from: Option<u16>,

@@ -75,6 +75,18 @@ pub struct Order {
     pub ignored: Vec<i32>,
     /// The undo log, which the shim holds open.
     pub log: Option<PathBuf>,
+    /// What the shim writes before each line of its outputs.
+    #[serde(default)]
+    pub labels: LineLabels,
+}
+
+/// What stands before each line of a program's outputs. `None`: the program has the output itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineLabels {
+    /// Before those of its standard output.
+    pub stdout: Option<String>,
+    /// Before those of its standard error.
+    pub stderr: Option<String>,
 }
 
 /// Where an output of a program goes.

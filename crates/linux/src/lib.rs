@@ -25,6 +25,7 @@ mod heartbeat;
 pub mod helper;
 pub mod hook;
 pub mod hotplug;
+mod labels;
 pub mod launch;
 pub mod machine;
 pub mod met;

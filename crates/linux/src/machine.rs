@@ -286,6 +286,11 @@ impl Linux {
         counted.filter(|(_, n)| *n > 0).collect()
     }
 
+    /// The most threads of each program that were seen at once; `None`: it was not looked at.
+    pub fn threads_seen(&self) -> Vec<Option<u32>> {
+        self.inspector.threads().to_vec()
+    }
+
     /// Ends the run: all original settings are restored.
     ///
     /// # Errors
@@ -323,7 +328,13 @@ impl Linux {
     /// Sends a message for the user.
     fn note(&self, program: ProgramId, text: impl Into<String>) {
         // A receiver that is closed needs no message.
-        let _ = self.notes.send(Note { program: Some(program), text: text.into() });
+        let text = text.into();
+        let _ = self.notes.send(Note { program: Some(program), text, is_error: false });
+    }
+
+    /// Something that went wrong.
+    fn note_error(&self, program: ProgramId, text: String) {
+        let _ = self.notes.send(Note { program: Some(program), text, is_error: true });
     }
 
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {

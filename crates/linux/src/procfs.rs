@@ -11,6 +11,7 @@
 //! [`FileError::is_gone`] holds. A number that was given to another process is recognised by its
 //! start time ([`Proc::is_same`]).
 
+mod cpu_load;
 mod stat;
 mod state_reader;
 
@@ -18,10 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cosched_core::Nanos;
+use cosched_core::{CpuSet, Nanos};
 
 use crate::files::{self, FileError};
 
+pub use cpu_load::CpuLoad;
 pub use stat::{Stat, State};
 pub use state_reader::StateReader;
 
@@ -245,19 +247,20 @@ impl Proc {
         delay.map(Nanos).ok_or_else(wrong)
     }
 
-    /// The process that traces this one, if any.
+    /// The process that traces this one, if any, and how many threads this one has.
     ///
     /// # Errors
     /// When it has ended, or the file cannot be read.
-    pub fn tracer(&self, pid: i32) -> Result<Option<i32>, FileError> {
+    pub fn tracer_and_threads(&self, pid: i32) -> Result<(Option<i32>, u32), FileError> {
         let path = self.folder(pid).join("status");
         let status = files::read(&path)?;
-        let tracer = status_field(&status, "TracerPid").unwrap_or("0");
-        match tracer.parse() {
-            Ok(0) => Ok(None),
-            Ok(tracer) => Ok(Some(tracer)),
-            Err(_) => Err(FileError::malformed(&path, "a tracer's number", tracer)),
-        }
+        let number = |field: &str, wanted| {
+            let text = status_field(&status, field).unwrap_or("0");
+            text.parse::<i32>().map_err(|_| FileError::malformed(&path, wanted, text))
+        };
+        let tracer = number("TracerPid", "a tracer's number")?;
+        let threads = number("Threads", "a number of threads")?;
+        Ok((Some(tracer).filter(|tracer| *tracer != 0), threads.max(0) as u32))
     }
 
     /// The words of the command that a process was started with, as far as it has not overwritten
@@ -308,6 +311,14 @@ impl Proc {
     /// When it has ended, or the file cannot be read.
     pub fn cgroups(&self, pid: i32) -> Result<Vec<Membership>, FileError> {
         memberships(&self.folder(pid).join("cgroup"))
+    }
+
+    /// How busy some CPUs have been since the machine was started, from the kernel's own accounts.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn cpu_load(&self, cpus: &CpuSet) -> Result<CpuLoad, FileError> {
+        Ok(cpu_load::parse(&files::read(&self.root.join("stat"))?, cpus))
     }
 
     /// The processor's name, where the kernel knows it.

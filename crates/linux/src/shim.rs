@@ -7,11 +7,12 @@
 //! forks and daemons included, its processes stay below its shim until they end.
 //!
 //! The shim reads its [order](crate::launch), starts the command, and then only reaps: it reports
-//! when the command has ended, and when the last descendant has. It is never frozen. If cosched is
-//! gone, the shim stays until the command has ended, because a command whose parent dies while it
-//! is stopped gets a SIGHUP from the kernel. Remaining processes then go to init, as they would
-//! without cosched. Until then the shim holds the undo log open, unread. If the sentinel and the
-//! file's name are gone, too, `cosched recover` [finds](crate::undo::kept_by_shims) the log there.
+//! when the command has ended, and when the last descendant has. Where outputs are
+//! [labelled](crate::labels), it passes them on. It is never frozen. If cosched is gone, the shim
+//! stays until the command has ended, because a command whose parent dies while it is stopped gets
+//! a SIGHUP from the kernel. Remaining processes then go to init, as they would without cosched.
+//! Until then the shim holds the undo log open, unread. If the sentinel and the file's name are
+//! gone, too, `cosched recover` [finds](crate::undo::kept_by_shims) the log there.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -19,6 +20,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::thread::JoinHandle;
 
 use cosched_core::Nanos;
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -27,6 +29,7 @@ use crate::children;
 use crate::clock::{Clock, monotonic};
 use crate::fork::{self, Forked};
 use crate::helper::{self, Helper};
+use crate::labels::Pipes;
 use crate::launch::{Order, Report, StartStep};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
@@ -61,7 +64,12 @@ fn run() -> io::Result<()> {
     let started = start(&order, &channel);
     let mut shim = Shim { channel, poll, cosched_is_there: true };
     match started {
-        Ok(main) => shim.watch(main),
+        Ok((main, outputs)) => {
+            let watched = shim.watch(main);
+            // Whatever outlives the command may still write.
+            outputs.into_iter().for_each(|thread| _ = thread.join());
+            watched
+        }
         Err((step, error)) => {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             shim.report(&Report::Failed { step, errno });
@@ -136,11 +144,15 @@ fn own_process() -> io::Result<Process> {
     Process::find(&Proc::default(), std::process::id() as i32).map_err(io::Error::other)
 }
 
+/// What passes labelled outputs on.
+type Outputs = Vec<JoinHandle<()>>;
+
 /// Starts the command; returns when it executes its own first instruction.
-fn start(order: &Order, channel: &UnixStream) -> Result<Pid, (StartStep, io::Error)> {
+fn start(order: &Order, channel: &UnixStream) -> Result<(Pid, Outputs), (StartStep, io::Error)> {
     std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
     let failed = |error| (StartStep::Command, error);
     let (told, mut tells) = UnixStream::pair().map_err(failed)?;
+    let pipes = Pipes::open(&order.labels).map_err(failed)?;
     // SAFETY: the shim has a single thread.
     match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
         Forked::Child { born_in } => {
@@ -148,20 +160,20 @@ fn start(order: &Order, channel: &UnixStream) -> Result<Pid, (StartStep, io::Err
             if let Ok(process) = own_process() {
                 tell(channel, &Report::Forked { process });
             }
-            let (step, error) = become_the_command(order, born_in);
+            let (step, error) = become_the_command(order, born_in, &pipes);
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             let _ = tells.write_all(&[&[step.to_byte()][..], &errno.to_ne_bytes()].concat());
             fork::end()
         }
         Forked::Parent { child } => {
             drop(tells);
-            let begun = hear(told);
+            let begun = hear(told).and_then(|()| pipes.pass_on().map_err(failed));
             if begun.is_err() {
                 // It has failed, whatever it is about to do.
                 let _ = rustix::process::kill_process(child, Signal::KILL);
                 let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
             }
-            begun.map(|()| child)
+            begun.map(|outputs| (child, outputs))
         }
     }
 }
@@ -177,9 +189,12 @@ fn hear(mut told: UnixStream) -> Result<(), (StartStep, io::Error)> {
 }
 
 /// In the child: executes the command, or returns the error.
-fn become_the_command(order: &Order, born_in: bool) -> (StartStep, io::Error) {
+fn become_the_command(order: &Order, born_in: bool, pipes: &Pipes) -> (StartStep, io::Error) {
     if let Err(failed) = prepare(order, born_in) {
         return failed;
+    }
+    if let Err(error) = pipes.write_into() {
+        return (StartStep::Command, error);
     }
     let mut command = Command::new(&order.executable);
     if let Some((name, arguments)) = order.argv.split_first() {

@@ -1,14 +1,14 @@
-//! A small run by hand: two gangs in turns, and a program that may not be frozen.
+//! A small run made by hand: two gangs that take turns, and a program that must not be frozen.
 //!
 //! | ms | a | b | c |
 //! |---|---|---|---|
 //! | 0 | waits for its start | waits for its start | starts |
 //! | 1 | runs on 0-1 | | runs on 2 |
-//! | 100 | told to wait; frozen at 101 | starts at 102, on any CPU | |
-//! | 150 | | | ends, comes again, runs from 152 on |
-//! | 200 | runs on 0-1 from 203 on | told to wait; the freeze is given up at 210 | |
+//! | 100 | sent a freeze; frozen at 101 | starts at 102, on any CPU | |
+//! | 150 | | | ends, arrives again, runs from 152 on |
+//! | 200 | runs on 0-1 from 203 on | sent a freeze, which is given up at 210 | |
 //! | 250 | ends | | |
-//! | 260 | | is frozen after all | |
+//! | 260 | | is frozen | |
 //! | 270 | | stopped by another process until 280 | |
 //! | 300 | | ends | ends |
 

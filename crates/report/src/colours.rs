@@ -1,10 +1,10 @@
-//! The colours, once: by daylight and at night.
+//! The colours, by daylight and at night.
 //!
-//! The six of the programs were searched for: of many random sets the one whose two most alike
-//! colours are the least alike, in OKLab, as seen with full colour vision and without each of the
-//! three kinds of cones (Machado et al., 2009), each with a contrast of 3 to 1 or more with the
-//! paper. Colour is never all: hatches set the seventh program and those after it apart, names
-//! stand beside and in the bars, and every picture has a table.
+//! The six colours of programs are from a search: of many random sets, this one has the largest
+//! distance in OKLab between its two most similar colours. The distance counts with full colour
+//! vision and without each of the three kinds of cones (Machado et al., 2009). Each colour has a
+//! contrast of at least 3 to 1 with the paper. Colour is never the only sign: the seventh program
+//! and later ones are hatched, names stand next to and in the bars, and every picture has a table.
 
 use std::fmt::Write;
 
@@ -54,8 +54,8 @@ pub(crate) fn properties(palette: &Palette) -> String {
     })
 }
 
-/// How plots look, with values in the place of names: programs that draw for papers know no custom
-/// properties.
+/// How plots look, with values instead of names: programs that draw for papers do not support
+/// custom properties.
 pub(crate) fn plain(palette: &Palette) -> String {
     palette
         .iter()
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_shapes_stand_out_from_the_paper_by_day_and_at_night() {
+    fn text_and_shapes_stand_out_from_the_paper() {
         for palette in [DAY, NIGHT] {
             let get = |wanted: &str| palette.iter().find(|(name, _)| *name == wanted).unwrap().1;
             for paper in [get("paper"), get("card")] {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plot_by_itself_has_no_name_of_a_colour_left() {
+    fn a_plot_of_its_own_has_no_colour_names() {
         assert!(PLOTS.contains("var(--c0)"));
         assert!(!plain(&DAY).contains("var("));
     }

@@ -1,14 +1,14 @@
-//! Several ways, held against each other: the document of `cosched compare`, described in
+//! Several variants of an experiment, compared: the document of `cosched compare`, described in
 //! `docs/compare-json.md`.
 //!
 //! Figures are medians over the rounds, and ratios from the pairs within each round, with 95 %
-//! intervals ([`cosched_core::statistics`]). They are found from the runs, by `compare` and by
-//! `report` alike, or read from the JSON that `compare --json` printed, where the runs are no
-//! longer there.
+//! intervals ([`cosched_core::statistics`]). `compare` and `report` compute them from the runs.
+//! Where the runs are gone, they are read from the JSON that `compare --json` printed.
 
 mod check;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use cosched_core::Exit;
 use cosched_core::result::{MachineDescription, RunResult, Rungs};
@@ -16,6 +16,7 @@ use cosched_core::statistics::{Estimate, Verdict, comparison, median_estimate, r
 use serde::{Deserialize, Serialize};
 
 use crate::Way;
+use crate::disturbance::disturbed_rounds;
 use crate::history::History;
 use check::{Fault, alike};
 
@@ -24,12 +25,12 @@ pub const SCHEMA: &str = "cosched-compare/2";
 /// Simulated ways that differ by less are called equal.
 const NEGLIGIBLE: f64 = 0.005;
 
-/// Several ways, compared.
+/// Several variants, compared. (JSON calls a variant a *way*.)
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What it was measured on.
+    /// The machine on which it was measured.
     pub machine: MachineDescription,
     /// Whether that machine was simulated.
     #[serde(default)]
@@ -38,33 +39,36 @@ pub struct Comparison {
     pub rounds: usize,
     /// Whether it was ended before its last round.
     pub interrupted: bool,
-    /// One per way; the first one is what the others are held against.
+    /// The rounds, counted from 1, in which other processes took CPU time that matters; older
+    /// documents lack it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbed_rounds: Vec<usize>,
+    /// One per variant; the others are compared with the first one.
     pub ways: Vec<Compared>,
 }
 
-/// One way.
+/// One variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// Its name.
     pub way: String,
-    /// The policy and the options that were asked for it alone, where any were.
+    /// The policy and the options that were given for this variant only, where there are any.
     #[serde(default)]
     pub asked: Option<String>,
-    /// How programs were frozen and bound.
+    /// How programs were frozen and bound to CPUs.
     pub rungs: Rungs,
     /// From the first start to the last end.
     pub total_seconds: Estimate,
-    /// That, over the sum of the programs' times alone in the same round; `None` where those are
+    /// Total time / sum of the programs' solo times in the same round; `None` where those are
     /// unknown.
     pub ratio_to_solo_sum: Option<Estimate>,
     /// Mean time from a program's arrival to its end.
     pub mean_turnaround_seconds: Option<Estimate>,
     /// Largest slowdown / smallest slowdown.
     pub unfairness: Option<Estimate>,
-    /// The longest time that any program was frozen at a stretch.
+    /// The longest single freeze of any program.
     pub responsiveness_longest_gap_seconds: Estimate,
-    /// The longest time that any program waited at a stretch, for its start or frozen; older
-    /// documents lack it.
+    /// The longest single wait of any program, for its start or frozen; older documents lack it.
     #[serde(default)]
     pub longest_wait_seconds: Option<Estimate>,
     /// 0 to 1.
@@ -73,28 +77,28 @@ pub struct Compared {
     pub own_cpu_percent: Estimate,
     /// Programs that failed, in all rounds.
     pub failed: usize,
-    /// How often something was not as wanted, in all rounds.
+    /// Deviations from the plan, in all rounds.
     pub deviations: usize,
-    /// Beside the first way; `None` for that one.
+    /// The comparison with the first variant; `None` for the first one itself.
     pub against: Option<Against>,
-    /// What each round gave.
+    /// The figures of each round.
     pub samples: Samples,
 }
 
-/// A way beside another one.
+/// A variant compared with another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Against {
     /// The other one's name.
     pub way: String,
-    /// Total time over its total time, pair by pair.
+    /// Total time / its total time, pair by pair.
     pub total_ratio: Estimate,
-    /// What that says.
+    /// The verdict on total time.
     pub verdict: Verdict,
-    /// Mean turnaround over its mean turnaround, pair by pair.
+    /// Mean turnaround / its mean turnaround, pair by pair.
     pub turnaround_ratio: Option<Estimate>,
-    /// What that says.
+    /// The verdict on mean turnaround.
     pub turnaround_verdict: Option<Verdict>,
-    /// Whether as many programs failed in both ways; if not, there is no verdict.
+    /// Whether as many programs failed in both variants; if not, there is no verdict.
     #[serde(default = "yes")]
     pub failed_alike: bool,
 }
@@ -104,15 +108,15 @@ pub struct Against {
 pub struct Samples {
     /// From the first start to the last end.
     pub total_seconds: Vec<f64>,
-    /// The sum of the programs' times alone.
+    /// The sum of the programs' solo times.
     pub solo_sum_seconds: Vec<Option<f64>>,
     /// Mean time from a program's arrival to its end.
     pub mean_turnaround_seconds: Vec<Option<f64>>,
     /// Largest slowdown / smallest slowdown.
     pub unfairness: Vec<Option<f64>>,
-    /// The longest time that any program was frozen at a stretch.
+    /// The longest single freeze of any program.
     pub responsiveness_longest_gap_seconds: Vec<f64>,
-    /// The longest time that any program waited at a stretch, for its start or frozen.
+    /// The longest single wait of any program, for its start or frozen.
     #[serde(default)]
     pub longest_wait_seconds: Vec<f64>,
     /// 0 to 1.
@@ -121,50 +125,50 @@ pub struct Samples {
     pub own_cpu_percent: Vec<f64>,
 }
 
-/// Why runs cannot be held against each other.
+/// Why runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incomparable {
     /// There is no run.
-    #[error("there is no run of them")]
+    #[error("there is no run")]
     NoRun,
-    /// A way has more of them than another one.
-    #[error("there are not equally many of each")]
+    /// A variant has more runs than another one.
+    #[error("the variants have different numbers of runs")]
     Rounds,
-    /// They are of different workloads.
-    #[error("they are not of the same programs")]
+    /// The runs are of different workloads.
+    #[error("the runs have different programs")]
     Programs,
-    /// A program does not do the same in all.
+    /// A program does not do the same work in all runs.
     #[error("{program} is {} in {}, and {} in {}", one.1, one.0, other.1, other.0)]
     Work {
         /// The program.
         program: String,
-        /// A way, and what the program does in it.
+        /// A variant, and what the program does in it.
         one: (String, String),
         /// Another one.
         other: (String, String),
     },
-    /// The runs of a way were not made in the same manner.
+    /// The runs of a variant have different settings.
     #[error("runs of {way} differ in their {setting}")]
     Settings {
-        /// The way.
+        /// The variant.
         way: String,
-        /// What differs, as run.json calls it.
+        /// The setting that differs, by its name in run.json.
         setting: &'static str,
     },
-    /// They were made on different machines, or some were simulated.
+    /// The runs are from different machines, or only some were simulated.
     #[error("{} is of {}, and {} of {}", one.0, one.1, other.0, other.1)]
     Machines {
-        /// A way, and its machine in words.
+        /// A variant, and its machine in words.
         one: (String, String),
         /// Another one.
         other: (String, String),
     },
-    /// A run was ended before its time, so it holds less work than others.
+    /// A run was interrupted, so it holds less work than others.
     #[error("{way} was interrupted ({signal})")]
     Interrupted {
-        /// The way.
+        /// The variant.
         way: String,
-        /// What ended it.
+        /// The signal that ended it.
         signal: String,
     },
 }
@@ -172,7 +176,7 @@ pub enum Incomparable {
 /// Why a comparison could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ComparisonError {
-    /// It is of another version, or something else.
+    /// It has another version, or is something else.
     #[error(
         "is no comparison with the schema '{SCHEMA}'; name a folder of runs, or what `cosched compare --json` printed"
     )]
@@ -180,7 +184,7 @@ pub enum ComparisonError {
     /// A field is missing or wrong.
     #[error("is damaged: {0}; compare again")]
     Damaged(serde_json::Error),
-    /// A field says what no comparison can be.
+    /// A field has a value that is impossible in a comparison.
     #[error("{} {}; no comparison can be like this, so the file is damaged: compare again", fault.0, fault.1)]
     Impossible {
         /// The field, and what is wrong with it.
@@ -192,13 +196,13 @@ impl Comparison {
     /// Reads what `cosched compare --json` printed.
     ///
     /// # Errors
-    /// When it is not JSON, has another schema than [`SCHEMA`], lacks a field, or says what no
-    /// comparison can be.
+    /// When it is not JSON, has another schema than [`SCHEMA`], lacks a field, or has an impossible
+    /// value.
     pub fn parse(text: &str) -> Result<Comparison, ComparisonError> {
         Comparison::of_json(serde_json::from_str(text).map_err(ComparisonError::Damaged)?)
     }
 
-    /// The same of what is no text any more.
+    /// Reads a comparison from parsed JSON.
     ///
     /// # Errors
     /// Those of [`Comparison::parse`].
@@ -213,10 +217,11 @@ impl Comparison {
         }
     }
 
-    /// Sums up. Whether rounds are missing is for the caller to say.
+    /// Compares variants by their runs. The caller has to say whether rounds are missing.
     ///
     /// # Errors
-    /// If the runs are none of one workload on one machine, as many of each way, and all complete.
+    /// Unless all runs are complete, of one workload and on one machine, and each variant has as
+    /// many.
     pub fn of(ways: &[Way]) -> Result<Comparison, Incomparable> {
         alike(ways)?;
         Comparison::of_checked(ways).ok_or(Incomparable::NoRun)
@@ -236,17 +241,18 @@ impl Comparison {
             simulated: model.machine.is_simulated(),
             rounds,
             interrupted: false,
+            disturbed_rounds: disturbed_rounds(ways),
             ways: compared.collect::<Option<_>>()?,
         })
     }
 }
 
-/// Of documents from before it was told.
+/// The value for documents that lack the field.
 fn yes() -> bool {
     true
 }
 
-/// What the others are held against.
+/// The variant with which the others are compared.
 struct First<'a> {
     way: &'a Way,
     /// Programs that failed, over all rounds.
@@ -291,7 +297,8 @@ impl Compared {
         })
     }
 
-    /// What a person wants to know; `None` for the first way, and with too few rounds to tell.
+    /// The comparison with the first variant, in words. `None` for the first variant, and with too
+    /// few rounds for a verdict.
     pub fn sentence(&self) -> Option<String> {
         let against = self.against.as_ref()?;
         let (low, high) = against.total_ratio.interval?;
@@ -299,16 +306,14 @@ impl Compared {
         let range = format!("{value:.2} of its total time ({low:.2} to {high:.2})");
         if !against.failed_alike {
             return Some(format!(
-                "{way} against {other}: other programs failed, so nothing follows: {range}."
+                "{way} and {other} cannot be compared, because different programs failed: {range}."
             ));
         }
         Some(match against.verdict {
             Verdict::Better => format!("{way} is better than {other}: {range}."),
             Verdict::Worse => format!("{way} is worse than {other}: {range}."),
             Verdict::NoDifference => {
-                format!(
-                    "{way} against {other}: no difference that this many rounds can show: {range}."
-                )
+                format!("{way} is not significantly different from {other}: {range}.")
             }
         })
     }
@@ -369,8 +374,8 @@ fn longest_wait(run: &RunResult) -> f64 {
     waits.map(|wait| wait.length()).max().unwrap_or_default().as_secs_f64()
 }
 
-/// The sum of the times alone. `None` if one is unknown, or if a program ran on after it was done
-/// for the others' sake: then the run holds more work than that.
+/// The sum of the solo times. `None` if one is unknown, or if a program ran on as a co-runner after
+/// it was done: then the run holds more work.
 fn solo_sum(run: &RunResult) -> Option<f64> {
     let solo = run.programs.iter().map(|program| {
         let done = program.arrived_seconds + program.turnaround_seconds?;

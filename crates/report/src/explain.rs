@@ -1,9 +1,10 @@
-//! A run in words: why it took so long, and why a program ran or did not at a time.
+//! A run in words: why it took so long, and why a program ran or waited at a time.
 //!
-//! Two questions, two modules: [`Story`] answers "why did it take so long" for the whole run,
-//! [`Moment`] "what happened then, and why". Both are data first (the JSON of `cosched explain`,
-//! described in `docs/explain.md`) and sentences second: the sentences say nothing that the data do
-//! not hold. Reasons are the policy's own ([`Why`](cosched_core::Why)), never guessed afterwards.
+//! [`Story`] tells where the time of the whole run went. [`Moment`] tells what happened at a time,
+//! and why. Both are data first (the JSON of `cosched explain`, described in `docs/explain.md`) and
+//! sentences second: the sentences say nothing that the data do not hold. All reasons
+//! ([`Why`](cosched_core::Why)) were given by the policy during the run, none is guessed
+//! afterwards.
 
 mod choices;
 mod grants;

@@ -1,17 +1,17 @@
-//! A result told by program: what each did from its arrival to its end, and what was decided about
-//! it meanwhile.
+//! A result by program: what each did from its arrival to its end, and what the policy decided
+//! about it.
 //!
-//! *Problem.* `run.json` lists the spans in which a program was allowed to run, and apart from that
-//! all decisions in order of time. To learn why a program did not run, a reader needs the spans
+//! *Problem.* `run.json` lists the spans in which a program was allowed to run, and separately all
+//! decisions in order of time. To learn why a program did not run, a reader needs the spans
 //! *between* those, and the decision that was in force then.
 //!
-//! *Idea.* A program's life is cut into [`Phase`]s without gaps. What was decided about each
-//! program is put in a list of its own, in which a time is found by bisection. A decision comes a
-//! moment before its effect, since the accounts are of *confirmed* effects. A program may therefore
-//! still run although it was told to wait, and the other way round.
+//! *Idea.* A program's life is cut into [`Phase`]s without gaps. Each program has a list of the
+//! decisions about it, in which a time is found by bisection. A decision comes a moment before its
+//! effect, since `run.json` counts *confirmed* effects. A program may therefore still run although
+//! it was last sent a freeze, and the other way round.
 //!
-//! *What run.json does not tell.* A span between two turns counts as frozen unless the program had
-//! ended before it, or another process stopped it within. A program that repeats only as a
+//! *What run.json does not say.* A span between two turns counts as frozen unless the program had
+//! ended before it, or another process stopped it in that span. A program that repeats only as a
 //! co-runner, and waits for its next start when the run ends, counts as ended.
 
 mod quanta;
@@ -26,13 +26,13 @@ pub use quanta::Quantum;
 /// What a program does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State {
-    /// It has come, or come again, and waits for its start.
+    /// It has arrived, for the first time or again, and waits for its start.
     Unstarted,
-    /// It may run on these CPUs; `None`: wherever it could without cosched.
+    /// It may run on these CPUs; `None`: on all CPUs that it could use without cosched.
     Running(Option<CpuSet>),
-    /// cosched holds it.
+    /// cosched has frozen it.
     Frozen,
-    /// Another process holds it stopped.
+    /// Another process has stopped it.
     Stopped,
 }
 
@@ -42,13 +42,13 @@ impl State {
         matches!(self, State::Unstarted | State::Frozen)
     }
 
-    /// One word, or a few.
+    /// One word, or a few words.
     pub fn name(self) -> &'static str {
         match self {
             State::Unstarted => "not started",
             State::Running(_) => "running",
             State::Frozen => "frozen",
-            State::Stopped => "stopped by somebody else",
+            State::Stopped => "stopped by another process",
         }
     }
 }
@@ -71,14 +71,14 @@ impl Phase {
     }
 }
 
-/// Something that was decided about a program.
+/// A decision about a program: what it was last sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Told {
     /// When.
     pub at: Nanos,
-    /// Which of its runs was meant, from 0.
+    /// Which of its runs the decision is about, from 0.
     pub generation: u32,
-    /// What, by its reason.
+    /// The reason, which says what was decided.
     pub why: Why,
 }
 
@@ -89,8 +89,8 @@ impl Told {
     }
 }
 
-/// Whether a program is to run for a reason (`true`) or to wait (`false`); `None` for reasons of a
-/// plan as a whole, and for those that tell of its threads.
+/// Whether a program is to run for a reason (`true`) or to wait (`false`). `None` for reasons of a
+/// plan as a whole, and for reasons about threads.
 pub fn runs(why: &Why) -> Option<bool> {
     match why {
         Why::LeftToKernel
@@ -139,10 +139,10 @@ pub fn runs(why: &Why) -> Option<bool> {
     }
 }
 
-/// A result, told by program.
+/// A result by program.
 #[derive(Clone, Debug)]
 pub struct History<'a> {
-    /// Where all this is from.
+    /// The result.
     pub result: &'a RunResult,
     phases: Vec<Vec<Phase>>,
     told: Vec<Vec<Told>>,
@@ -150,13 +150,13 @@ pub struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Tells a result by program.
+    /// Sorts a result by program.
     pub fn of(result: &'a RunResult) -> History<'a> {
         let slots = 0..result.programs.len();
         let mut told: Vec<Vec<Told>> = slots.clone().map(|_| Vec::new()).collect();
         for decision in &result.decisions {
             for reason in &decision.reasons {
-                // A damaged file may name programs that are not there.
+                // A damaged file may name programs that it does not have.
                 let Some(id) = reason.program.filter(|_| !reason.why.is_of_threads()) else {
                     continue;
                 };
@@ -175,27 +175,27 @@ impl<'a> History<'a> {
         &self.phases[slot]
     }
 
-    /// What it did at a time; `None` before it came and after it had ended.
+    /// What it did at a time; `None` before its arrival and after its end.
     pub fn phase_at(&self, slot: usize, at: Nanos) -> Option<Phase> {
         let phases = &self.phases[slot];
         let next = phases.partition_point(|phase| phase.to <= at);
         phases.get(next).filter(|phase| phase.from <= at).copied()
     }
 
-    /// The latest that was decided about a program's present run at a time.
+    /// The last decision about a program's current run at a time.
     pub fn told_at(&self, slot: usize, at: Nanos) -> Option<Told> {
         let generation = self.generation(slot, at);
         self.told_until(slot, at).rev().find(|told| told.generation == generation).copied()
     }
 
-    /// Why a program waited in a phase: the latest such decision before its end.
+    /// Why a program waited in a phase: the last decision before its end that made it wait.
     pub fn waits_because(&self, slot: usize, phase: &Phase) -> Option<Told> {
         let generation = self.generation(slot, phase.from);
         let meant = |told: &&Told| told.generation == generation && told.runs() == Some(false);
         self.told_until(slot, phase.to).rev().find(meant).copied()
     }
 
-    /// What was decided about a program's present run in the midst of a phase, in order of time.
+    /// The decisions about a program's current run within a phase, in order of time.
     pub fn told_within(&self, slot: usize, phase: &Phase) -> impl Iterator<Item = &Told> {
         let (generation, to) = (self.generation(slot, phase.from), phase.to);
         let told = &self.told[slot];
@@ -208,15 +208,14 @@ impl<'a> History<'a> {
         told[..told.partition_point(|told| told.at <= at)].iter()
     }
 
-    /// Which of a program's runs is under way, or awaited, at a time; from 0.
+    /// The number of a program's current or next run at a time, from 0.
     fn generation(&self, slot: usize, at: Nanos) -> u32 {
         let ended = |run: &CompletionResult| nanos(run.at_seconds) <= at;
         let program = &self.result.programs[slot];
         program.earlier_completions as u32 + program.completions.partition_point(ended) as u32
     }
 
-    /// What was not as wanted for a program, latest first, from one time to another (both
-    /// included).
+    /// The deviations of a program from one time to another (both included), latest first.
     pub fn deviations(
         &self,
         slot: usize,
@@ -231,23 +230,23 @@ impl<'a> History<'a> {
         &self.quanta
     }
 
-    /// The quantum at a time; `None` before the first, and while there is room for all.
+    /// The quantum at a time; `None` before the first, and while all programs fit at once.
     pub fn quantum_at(&self, at: Nanos) -> Option<&Quantum> {
         self.begun(at).filter(|quantum| at < quantum.to || quantum.to == self.end())
     }
 
-    /// Since when there is room for all at a time, and no quanta any more.
+    /// Since when all programs fit at once at a time, so that there are no quanta any more.
     pub fn room_since(&self, at: Nanos) -> Option<Nanos> {
         let quantum = self.begun(at)?;
         self.quantum_at(at).is_none().then_some(quantum.to)
     }
 
-    /// The last quantum that was decided by then.
+    /// The last quantum that was decided at or before a time.
     fn begun(&self, at: Nanos) -> Option<&Quantum> {
         self.quanta[..self.quanta.partition_point(|quantum| quantum.from <= at)].last()
     }
 
-    /// When a program was done, or the run ended before it was.
+    /// When a program was done; the end of the run where it was not.
     pub fn done(&self, slot: usize) -> Nanos {
         let program = &self.result.programs[slot];
         let turnaround = program.turnaround_seconds;
@@ -271,13 +270,12 @@ impl<'a> History<'a> {
         before.map(move |phase| Phase { to: phase.to.min(done), ..*phase })
     }
 
-    /// The longest time that a program waited at a stretch until it was done, for a start or
-    /// frozen.
+    /// The longest single wait of a program until it was done, for a start or frozen.
     pub fn longest_wait(&self, slot: usize) -> Option<Phase> {
         self.phases_until_done(slot).filter(|p| p.state.waits()).max_by_key(Phase::length)
     }
 
-    /// The spans in which programs may run, each with its program's position.
+    /// The spans in which programs may run, each with the position of its program.
     pub fn running(&self) -> impl Iterator<Item = (Phase, usize)> + '_ {
         let of = |slot| move |phase: &Phase| (*phase, slot);
         let all = self.phases.iter().enumerate().flat_map(move |(slot, p)| p.iter().map(of(slot)));
@@ -285,12 +283,12 @@ impl<'a> History<'a> {
     }
 }
 
-/// Seconds of a file as the engine counted them, to the microsecond.
+/// Seconds of a file in the engine's unit, exact to the microsecond.
 pub fn nanos(seconds: f64) -> Nanos {
     Nanos::from_micros((seconds * 1e6).round() as u64)
 }
 
-/// How long another process held a program stopped until it was done: the part of its turnaround in
+/// How long another process stopped a program until it was done: the part of its turnaround in
 /// which it neither ran nor waited. Zero where that may be rounding.
 pub fn stopped_seconds(program: &ProgramResult) -> f64 {
     const ROUNDING: f64 = 1e-5;
@@ -299,14 +297,14 @@ pub fn stopped_seconds(program: &ProgramResult) -> f64 {
     if rest > ROUNDING { rest } else { 0.0 }
 }
 
-/// Which members are there when, from spans that each have a member. For every time at which a
-/// member comes or goes: the members that are there from then on, in ascending order.
+/// From spans that each have a member: for every time at which a member comes or goes, the members
+/// that are there from then on, in ascending order.
 pub fn changes(spans: impl Iterator<Item = (Nanos, Nanos, usize)>) -> Vec<(Nanos, Vec<usize>)> {
     let mut edges: Vec<(Nanos, bool, usize)> = Vec::new();
     for (from, to, member) in spans {
         edges.extend([(from, true, member), (to, false, member)]);
     }
-    // A member that goes and comes back at the same time was never away.
+    // A member that goes and comes back at the same time does not count as having gone.
     edges.sort_unstable();
     let mut present: Vec<usize> = Vec::new();
     let mut changes: Vec<(Nanos, Vec<usize>)> = Vec::new();
@@ -378,7 +376,7 @@ fn phases(result: &RunResult, slot: usize) -> Vec<Phase> {
     }
     let end = nanos(result.total_seconds);
     match ended_within(until, end) {
-        // It could not be started, or the run ended before it was.
+        // It could not be started, or the run ended before its start.
         _ if !started => {
             push(until, end.min(until + nanos(program.waiting_seconds)), State::Unstarted);
         }

@@ -1,15 +1,15 @@
 //! A report as one HTML page that needs nothing else.
 //!
-//! *Problem.* A page that is to be sent around, kept with the results and opened in ten years may
-//! fetch nothing: no script, no font, no picture. It has to work for people with a keyboard, a
-//! screen reader, a phone, a printer, or without scripts.
+//! *Problem.* A page that is sent around, kept with the results and opened in ten years must not
+//! fetch anything: no script, no font, no picture. It has to work for people with a keyboard, a
+//! screen reader, a phone or a printer, and without scripts.
 //!
-//! *Idea.* All pictures but one are SVG in the page. The snapshots are long; so they are data
-//! (timeline) that a script draws on a canvas, with a still picture of the beginning for paper and
-//! for browsers without scripts. Each picture has a table of its figures beside it. A content
-//! security policy in the page itself forbids the browser to fetch anything.
+//! *Idea.* All pictures but one kind are SVG in the page. The snapshots are long, so they are data
+//! (`timeline`) that a script draws on a canvas. Paper and browsers without scripts get a still
+//! picture. Each picture has a sentence that says what it shows, and a table of its figures. A
+//! content security policy in the page itself forbids the browser to fetch anything.
 //!
-//! Names come from users: everything is escaped, also in the data.
+//! Names come from users, so everything is escaped, also in the data.
 
 mod timeline;
 
@@ -23,12 +23,12 @@ use crate::comparison::Comparison;
 use crate::panels::{Panel, Plot, Snapshot, Table};
 use crate::report::{Report, Shown};
 use crate::svg::{self, escaped};
-use crate::{colours, molding, panels, words};
+use crate::{colours, disturbance, molding, panels, spent, words};
 
 const PAGE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-/// How a page says what made it; nothing else is ever replaced by a new page.
+/// The mark of a page: `cosched report` replaces only files with this mark.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"cosched report\">";
 
 /// The whole page.
@@ -38,6 +38,8 @@ pub(crate) fn page(report: &Report) -> String {
     let sections: String =
         shown.iter().enumerate().map(|(i, shown)| section(i, shown, &mut data)).collect();
     let title = escaped(&report.title);
+    let verdict = report.comparison.as_ref().and_then(Comparison::verdict);
+    let verdict = verdict.map_or(String::new(), |verdict| summed_up(&verdict));
     let comparison = report.comparison.as_ref().map(compared).unwrap_or_default();
     let notes: String = report.notes.iter().map(|note| paragraph(note)).collect();
     // `<` would end the script early; in JSON it may be written otherwise.
@@ -51,7 +53,7 @@ pub(crate) fn page(report: &Report) -> String {
          <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>\n\
          <a class=\"skip\" href=\"#main\">To the content</a>\n\
          <svg width=\"0\" height=\"0\" aria-hidden=\"true\" style=\"position:absolute\">{}</svg>\n\
-         <header>\n<button id=\"theme\" type=\"button\">Light or dark</button>\n<h1>{title}</h1>\n{notes}{}</header>\n\
+         <header>\n<button id=\"theme\" type=\"button\">Light or dark</button>\n<h1>{title}</h1>\n{verdict}{notes}{}</header>\n\
          <main id=\"main\">\n{comparison}{sections}</main>\n\
          <div id=\"tip\" hidden></div>\n\
          <script type=\"application/json\" id=\"runs\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
@@ -95,12 +97,12 @@ fn compared(comparison: &Comparison) -> String {
             "Medians of {n} rounds. With fewer than {FEWEST_TO_COMPARE} rounds there is no verdict."
         ),
         n => format!(
-            "Medians of {n} rounds, with 95 % intervals; ratios are from the pairs within each round, with 98 % \
+            "Medians of {n} rounds, with 95 % intervals. Ratios are from the pairs within each round, with 98 % \
              intervals."
         ),
     };
     let rounds = match comparison.interrupted {
-        true => format!("It was ended before its last round. {rounds}"),
+        true => format!("The comparison was ended before its last round. {rounds}"),
         false => rounds,
     };
     let ways = comparison.ways.iter();
@@ -111,10 +113,10 @@ fn compared(comparison: &Comparison) -> String {
     let troubles =
         comparison.ways.iter().filter(|way| way.failed + way.deviations > 0).map(|way| {
             paragraph(&format!(
-                "{}: {} failed, and {} something was not as wanted.",
+                "{}: {} failed, and there were {} from the plan.",
                 way.way,
                 words::count(way.failed, "program", "programs"),
-                words::count(way.deviations, "time", "times"),
+                words::count(way.deviations, "deviation", "deviations"),
             ))
         });
     let plots: String = panels::compared(comparison)
@@ -122,7 +124,7 @@ fn compared(comparison: &Comparison) -> String {
         .map(|panel| figure("comparison", panel, None))
         .collect();
     format!(
-        "<section id=\"comparison\"><h2>Comparison</h2>\n{}{}{sentences}{}<div class=\"plots\">{plots}</div>\
+        "<section id=\"comparison\"><h2>Comparison</h2>\n{sentences}<div class=\"plots\">{plots}</div>\n{}{}{}\
          </section>\n",
         paragraph(&match comparison.simulated {
             true => format!("Simulated: {model}, {} CPUs. No program was run.", machine.cpus),
@@ -134,6 +136,8 @@ fn compared(comparison: &Comparison) -> String {
 }
 
 fn section(i: usize, shown: &Shown<'_>, data: &mut Vec<Value>) -> String {
+    let disturbed = disturbance::sentence(shown.run).map(|sentence| format!(" {sentence}"));
+    let verdict = summed_up(&(spent::verdict(shown.run) + &disturbed.unwrap_or_default()));
     let figures: String = shown
         .panels
         .iter()
@@ -150,36 +154,36 @@ fn section(i: usize, shown: &Shown<'_>, data: &mut Vec<Value>) -> String {
         .collect();
     let rounds = match shown.way.runs.len() {
         1 => String::new(),
-        n => paragraph(&format!("Of {n} rounds this is the one with the median total time.")),
+        n => paragraph(&format!("This is the round with the median total time of {n} rounds.")),
     };
     let caution = shown.run.interrupted_by.iter().map(|signal| {
         paragraph(&format!(
-            "This run was interrupted ({signal}) after {:.3} s: what is shown is what was done until then, not how long the \
-             programs take.",
+            "This run was interrupted ({signal}) after {:.3} s, so it does not show how long the programs take.",
             shown.run.total_seconds
         ))
     });
     let lacks = words::kept_from(shown.run).map(|lacks| paragraph(&lacks));
     let caution: String = caution.chain(lacks).collect();
     format!(
-        "<section id=\"way-{i}\"><h2>{}</h2>\n{caution}{rounds}{}<div class=\"plots\">{figures}</div></section>\n",
+        "<section id=\"way-{i}\"><h2>{}</h2>\n{verdict}{caution}{rounds}<div class=\"plots\">{figures}</div>\n{}\
+         </section>\n",
         escaped(&shown.way.name),
         facts(shown.run)
     )
 }
 
-/// What else is to be known of a run.
+/// Further facts about a run.
 fn facts(run: &RunResult) -> String {
     let by = |how: &str| if how == NONE { "no".to_owned() } else { how.to_owned() };
     let ended = run.programs.iter().filter(|program| program.exit_status == Some(0)).count();
     let mut facts = vec![
         ("policy", run.policy.clone()),
         ("total", format!("{:.3} s", run.total_seconds)),
-        ("programs", format!("{}, of which {ended} succeeded", run.programs.len())),
+        ("programs", format!("{} ({ended} succeeded)", run.programs.len())),
         ("machine", run.machine.to_string()),
-        ("frozen by", by(&run.rungs.freezing)),
-        ("bound by", by(&run.rungs.pinning)),
-        ("not as wanted", format!("{} times", run.deviations.len())),
+        ("paused by", by(&run.rungs.freezing)),
+        ("bound to CPUs by", by(&run.rungs.pinning)),
+        ("deviations from the plan", run.deviations.len().to_string()),
         ("cosched itself", format!("{:.2} % of a CPU", run.own.cpu_percent)),
     ];
     // A simulation has no date.
@@ -203,7 +207,8 @@ fn facts(run: &RunResult) -> String {
     format!("<dl class=\"facts\">{facts}</dl>\n")
 }
 
-/// A panel; `drawn` is the number of the data that the script draws.
+/// A picture with its title, its sentence and its table. `drawn` is the number of the data that the
+/// script draws.
 fn figure(slug: &str, panel: &Panel, drawn: Option<usize>) -> String {
     let id = format!("{slug}-{}", panel.id);
     let (class, picture) = match (&panel.plot, drawn) {
@@ -216,15 +221,15 @@ fn figure(slug: &str, panel: &Panel, drawn: Option<usize>) -> String {
         }
     };
     format!(
-        "<figure id=\"{id}\" class=\"{class}\"><figcaption><h3>{}</h3>{}</figcaption>{picture}\
-         <details><summary>As a table</summary>{}</details></figure>\n",
+        "<figure id=\"{id}\" class=\"{class}\"><h3>{}</h3>{picture}<figcaption>{}<details>\
+         <summary>As a table</summary>{}</details></figcaption></figure>\n",
         escaped(&panel.title),
         paragraph(&panel.says),
         table(&panel.table(), &panel.title)
     )
 }
 
-/// Buttons for what keys can do as well.
+/// Buttons, each with the key that does the same.
 const TOOLS: [(&str, &str, &str); 7] = [
     ("Home", "|◀", "To the beginning"),
     ("PageUp", "◀", "Earlier"),
@@ -247,9 +252,9 @@ fn snapshot_picture(snapshot: &Snapshot, panel: &Panel, n: usize) -> String {
     let (from, to) = snapshot.window;
     format!(
         "<div class=\"snapshot\" data-run=\"{n}\"><ul class=\"keys live\">{}</ul><div class=\"live\">\
-         <canvas tabindex=\"0\" role=\"application\" aria-label=\"{}: arrow keys move from quantum to quantum and tell \
-         who runs, + and - zoom, 0 shows all, Home, End and page keys move the picture\"></canvas>\
-         <div class=\"tools\">{buttons}<span class=\"soft-text\">Drag to move; arrow keys go from quantum to quantum.</span>\
+         <canvas tabindex=\"0\" role=\"application\" aria-label=\"{}: arrow keys move from turn to turn and say \
+         which program runs, + and - zoom, 0 shows all, Home, End and page keys move the picture\"></canvas>\
+         <div class=\"tools\">{buttons}<span class=\"soft-text\">Drag to move; arrow keys go from turn to turn.</span>\
          </div><p class=\"where\" aria-live=\"polite\"></p></div>\
          <div class=\"still\">{}<p>From {from:.2} s to {to:.2} s of {:.2} s.</p></div></div>",
         svg::keys(snapshot),
@@ -273,12 +278,17 @@ fn table(table: &Table, caption: &str) -> String {
         format!("<tr>{}</tr>", row.iter().enumerate().map(cell).collect::<String>())
     };
     let rows: String = table.rows.iter().map(row).collect();
-    // A user with only a keyboard can scroll what has the focus.
+    // With the focus, a keyboard can scroll the table.
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table>\
          <thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>",
         escaped(caption)
     )
+}
+
+/// A sentence that sums up.
+fn summed_up(verdict: &str) -> String {
+    format!("<p class=\"verdict\">{}</p>\n", escaped(verdict))
 }
 
 fn paragraph(text: &str) -> String {

@@ -1,12 +1,12 @@
 //! Shows what cosched did.
 //!
-//! A result ([`cosched_core::result`]) holds what happened: who ran when, on which CPUs, and why.
-//! From it this crate makes what people look at, and nothing else: it runs nothing, measures
-//! nothing, and touches no file. Everything is a pure function from results to text or bytes, so
-//! that the same result always gives the same picture.
+//! A result ([`cosched_core::result`]) holds what happened: which program ran when, on which CPUs,
+//! and why. This crate makes text and pictures of it. It runs nothing, measures nothing, and
+//! touches no file. Everything is a pure function from results to text or bytes, so the same result
+//! always gives the same picture.
 //!
-//! A [`Report`]: several [`Way`]s are held against each other ([`Comparison`]), and a run of each
-//! is shown in [`panels`], which become [SVG](svg) for a paper or one [HTML page](html).
+//! A [`Report`] compares several [`Way`]s (variants of an experiment) in a [`Comparison`]. It shows
+//! a run of each in [`panels`], which become [SVG](svg) for a paper or one [HTML page](html).
 
 #![forbid(unsafe_code)]
 
@@ -14,15 +14,18 @@
 mod by_hand;
 mod colours;
 pub mod comparison;
+pub mod disturbance;
 pub mod explain;
 pub mod history;
 pub mod html;
+pub mod interference;
 pub mod molding;
 pub mod openmetrics;
 pub mod panels;
 mod report;
 pub mod screen;
 pub mod silence;
+pub mod spent;
 #[cfg(test)]
 mod standing;
 pub mod svg;

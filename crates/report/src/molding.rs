@@ -1,5 +1,4 @@
-//! Programs that were started with fewer threads than they ask for: who, and what they take alone
-//! so.
+//! Programs that were started with fewer threads than requested.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +7,9 @@ use cosched_core::result::{ProgramResult, RunResult};
 use crate::history::nanos;
 use crate::words;
 
-const SINCE: &str = "since by runs alone the last program ends sooner so";
+const BECAUSE: &str = "because solo times show that the last program then ends sooner";
 
-/// A sentence that names all of a run, if there are any; each that is told of one of these runs
+/// A sentence for each run that names these programs, if there are any. Equal sentences appear
 /// once.
 pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<String> {
     let told: BTreeSet<String> = results.into_iter().filter_map(sentence).collect();
@@ -18,10 +17,10 @@ pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<St
 }
 
 fn sentence(result: &RunResult) -> Option<String> {
-    Some(format!("Started with fewer threads than asked for, {SINCE}: {}.", named(result)?))
+    Some(format!("Started with fewer threads than requested, {BECAUSE}: {}.", named(result)?))
 }
 
-/// All of a run, with their threads.
+/// The programs of a run that were started with fewer threads, with their thread counts.
 pub(crate) fn named(result: &RunResult) -> Option<String> {
     let named = |program: &ProgramResult| {
         Some(format!("{} with {} of {}", program.name, program.threads, program.molded_from?))
@@ -30,14 +29,14 @@ pub(crate) fn named(result: &RunResult) -> Option<String> {
     (!named.is_empty()).then(|| words::list(&named))
 }
 
-/// The same of one program.
+/// The sentence about one program.
 pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
     let asked = program.molded_from?;
     let all = program.solo_seconds.map_or(String::new(), |seconds| {
-        format!(" With all it takes {} alone.", words::span(nanos(seconds)))
+        format!(" Its solo time with all threads is {}.", words::span(nanos(seconds)))
     });
-    let threads = words::count(program.threads.into(), "thread", "threads");
-    Some(format!("It was started with {threads} of {asked}, {SINCE}.{all}"))
+    let threads = program.threads;
+    Some(format!("It was started with {threads} of {asked} requested threads, {BECAUSE}.{all}"))
 }
 
 #[cfg(test)]
@@ -46,7 +45,7 @@ mod tests {
     use crate::by_hand::{A, B, run};
 
     #[test]
-    fn who_was_started_with_fewer_threads_is_named_with_the_time_that_all_would_take() {
+    fn programs_with_fewer_threads_are_named() {
         let mut run = run();
         assert_eq!((sentence(&run), in_words(&run.programs[A])), (None, None));
         let molded = &mut run.programs[A];
@@ -55,14 +54,15 @@ mod tests {
         assert_eq!(
             sentence(&run).as_deref(),
             Some(
-                "Started with fewer threads than asked for, since by runs alone the last program ends sooner so: a with 1 of 4."
+                "Started with fewer threads than requested, because solo times show that the last program then ends sooner: \
+                 a with 1 of 4."
             )
         );
         assert_eq!(
             in_words(&run.programs[A]).as_deref(),
             Some(
-                "It was started with 1 thread of 4, since by runs alone the last program ends sooner so. With all it takes \
-                 300 ms alone."
+                "It was started with 1 of 4 requested threads, because solo times show that the last program then ends \
+                 sooner. Its solo time with all threads is 300 ms."
             )
         );
         run.programs[B].molded_from = Some(2);

@@ -1,6 +1,6 @@
-//! How a run stands, as OpenMetrics text: what Prometheus and its kin read.
+//! A running run as OpenMetrics text, which Prometheus and similar programs read.
 //!
-//! The specification (version 1.0) asks for: one block per metric family, its samples together;
+//! The specification (version 1.0) requires: one block per metric family, its samples together;
 //! `TYPE`, `UNIT` and `HELP` before them; the unit as the end of the family's name; `_total` at the
 //! end of a counter's samples; states as a *stateset* with a sample for each state; `# EOF` as the
 //! last line. <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>
@@ -14,7 +14,7 @@ use cosched_core::live::{ChosenSlice, Forward, Shuffled, Snapshot, Standing, Sta
 pub fn text(snapshot: &Snapshot) -> String {
     let mut page = Page(String::new());
     let pid = snapshot.pid.to_string();
-    page.family("cosched_run", "info", None, "The run that is under way.");
+    page.family("cosched_run", "info", None, "The current run.");
     let mut about =
         vec![("version", env!("CARGO_PKG_VERSION")), ("policy", snapshot.policy.as_str())];
     about.extend(snapshot.placement.as_deref().map(|placement| ("placement", placement)));
@@ -22,12 +22,12 @@ pub fn text(snapshot: &Snapshot) -> String {
     page.sample("cosched_run_info", &about, 1);
     page.single("cosched_cpus", "gauge", None, "CPUs that programs may use.", snapshot.cpus.len());
     if let Some(quantum) = snapshot.quantum_seconds {
-        let help = "The quantum that was asked for.";
+        let help = "The requested quantum (length of a turn).";
         page.single("cosched_quantum_seconds", "gauge", SECONDS, help, quantum);
     }
     let help = "How often a decision has changed which programs run.";
     page.single("cosched_switches", "counter", None, help, snapshot.switches);
-    let help = "How often something was not as the policy wanted.";
+    let help = "Deviations from what the policy planned.";
     page.single("cosched_deviations", "counter", None, help, snapshot.deviations);
     let help = "CPU time that cosched itself has used.";
     page.single("cosched_own_cpu_seconds", "counter", SECONDS, help, snapshot.own_cpu_seconds);
@@ -42,7 +42,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     let help = "How long the program was allowed to run, in all its runs.";
     let running = "cosched_program_running_seconds";
     each(running, "counter", SECONDS, help, |program| Some(program.running_seconds.to_string()));
-    let help = "How long the program waited for its starts, and frozen, in all its runs.";
+    let help = "How long the program waited for its starts or was paused, in all its runs.";
     let waiting = "cosched_program_waiting_seconds";
     each(waiting, "counter", SECONDS, help, |program| Some(program.waiting_seconds.to_string()));
     let known = |program: &Standing| program.cpu_seconds.map(|seconds| seconds.to_string());
@@ -55,13 +55,13 @@ pub fn text(snapshot: &Snapshot) -> String {
     each("cosched_program_turns", "counter", None, help, |program| Some(program.turns.to_string()));
     let help = "Complete runs of the program.";
     each("cosched_program_completions", "counter", None, help, |p| Some(p.completions.to_string()));
-    let help = "Threads that the program was granted.";
+    let help = "Thread limit of the program.";
     each("cosched_program_threads", "gauge", None, help, |program| {
         Some(program.granted.to_string())
     });
-    let help = "Threads that the program asks for.";
+    let help = "Threads that the program requests.";
     each("cosched_program_threads_asked", "gauge", None, help, |p| Some(p.threads.to_string()));
-    let help = "The program's share relative to the others.";
+    let help = "Weight of the program: its share relative to other programs.";
     each("cosched_program_weight", "gauge", None, help, |program| Some(program.weight.to_string()));
 
     slices(&mut page, snapshot);
@@ -70,7 +70,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     meetings(&mut page, snapshot);
 
     let name = "cosched_program_state";
-    page.family(name, "stateset", None, "Where the program is in its life.");
+    page.family(name, "stateset", None, "State of the program.");
     for program in &snapshot.programs {
         for state in State::ALL {
             let labels = [("program", program.name.as_str()), (name, state.name())];
@@ -80,8 +80,8 @@ pub fn text(snapshot: &Snapshot) -> String {
     page.0 + "# EOF\n"
 }
 
-/// Where the policy gives programs slices: these, what they follow from, and how threads are
-/// scheduled. What is not known has no sample.
+/// The metrics of policies that choose time slices: the slices, the figures for which they were
+/// chosen, and how threads are scheduled. An unknown figure has no sample.
 fn slices(page: &mut Page, snapshot: &Snapshot) {
     let chosen = || {
         let alive = |program: &&Standing| program.state != State::Ended;
@@ -99,9 +99,9 @@ fn slices(page: &mut Page, snapshot: &Snapshot) {
             }
         }
     };
-    let help = "The slice that the policy has chosen for the program's threads.";
+    let help = "Time slice that the policy has chosen for the program's threads.";
     each("cosched_program_slice_seconds", "seconds", help, |slice| Some(slice.slice_seconds));
-    let help = "Share of its threads' time at locks that the slice was chosen for.";
+    let help = "Share of its threads' time at locks for which the slice was chosen.";
     let locks = "cosched_program_lock_contention_ratio";
     each(locks, "ratio", help, |slice| Some(slice.lock_contention));
     let help = "Share of references to the last-level cache that missed when the slice was chosen.";
@@ -117,7 +117,7 @@ fn slices(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-/// Where the policy moves threads between groups of CPUs: how often, and for what.
+/// The metrics of policies that move threads between groups of CPUs: how often, and why.
 fn moves(page: &mut Page, snapshot: &Snapshot) {
     let shuffled = || {
         let alive = |program: &&Standing| program.state != State::Ended;
@@ -135,15 +135,15 @@ fn moves(page: &mut Page, snapshot: &Snapshot) {
     };
     let help = "How often a thread of the program was moved to another group of CPUs.";
     each("cosched_program_moves", "counter", None, help, |shuffled| shuffled.moves as f64);
-    let help = "Groups of CPUs that the program's threads are bound to; 0: they run anywhere.";
+    let help = "Groups of CPUs to which the program's threads are bound; 0: they run anywhere.";
     each("cosched_program_groups", "gauge", None, help, |shuffled| shuffled.groups.into());
-    let help = "Share of its threads' time at locks that this was decided for.";
+    let help = "Share of its threads' time at locks for which they were moved.";
     let locks = "cosched_program_lock_contention_ratio";
     each(locks, "gauge", Some("ratio"), help, |shuffled| shuffled.lock_contention);
 }
 
-/// Where the policy equalises slowdowns: how far programs have come, and what finding that out
-/// takes.
+/// The metrics of policies that equalise slowdowns: the progress of programs, and the cost of
+/// measuring it.
 fn forward(page: &mut Page, snapshot: &Snapshot) {
     let come = || {
         let alive = |program: &&Standing| program.state != State::Ended;
@@ -161,25 +161,26 @@ fn forward(page: &mut Page, snapshot: &Snapshot) {
             }
         }
     };
-    let help =
-        "Time alone that the program's work was worth, by its weight, since programs last came.";
+    let help = "Solo time of the work that the program has done, weighted, since the last program arrived.";
     let name = "cosched_program_forward_progress_seconds";
     each(name, "gauge", SECONDS, help, |forward| Some(forward.progress_seconds));
-    let help = "By how much the program was slowed since it came: time over time alone.";
+    let help = "Slowdown of the program since its arrival: time / solo time.";
     each("cosched_program_slowdown_ratio", "gauge", RATIO, help, |forward| forward.slowdown);
-    let help = "Share of its quanta for which the program's speed alone is known.";
+    let help = "Share of its quanta for which the program's solo speed is known.";
     let name = "cosched_program_speed_known_ratio";
     each(name, "gauge", RATIO, help, |forward| Some(forward.speed_known));
-    let help = "How often others waited so that the program's speed alone could be measured.";
+    let help =
+        "How often other programs waited so that the program's solo speed could be measured.";
     let name = "cosched_program_trainings";
     each(name, "counter", None, help, |forward| Some(forward.trainings as f64));
     let help =
-        "CPU time that was to be left idle so that the program's speed alone could be measured.";
+        "CPU time that was to be left idle so that the program's solo speed could be measured.";
     let name = "cosched_program_training_idle_seconds";
     each(name, "counter", SECONDS, help, |forward| Some(forward.training_idle_seconds));
 }
 
-/// Where threads meet at barriers of cosched: how often, and how those waited who came early.
+/// The barrier statistics, where threads wait at barriers of cosched: how many they passed, and how
+/// their waits ended.
 fn meetings(page: &mut Page, snapshot: &Snapshot) {
     let met = || {
         let programs = snapshot.programs.iter();
@@ -194,7 +195,7 @@ fn meetings(page: &mut Page, snapshot: &Snapshot) {
         page.sample(&sample_name(name, "counter"), &[("program", program)], met.barriers);
     }
     let name = "cosched_program_barrier_waits";
-    page.family(name, "counter", None, "How waits there ended.");
+    page.family(name, "counter", None, "How waits at these barriers ended.");
     for (program, met) in met() {
         for (how, count) in [
             ("glanced", met.glanced),
@@ -208,13 +209,13 @@ fn meetings(page: &mut Page, snapshot: &Snapshot) {
     }
     let name = "cosched_program_barrier_informed_waits";
     let help =
-        "Waits there, longer than a glance, in which it was known what those did who were late.";
+        "Waits beyond microseconds at these barriers with a known state of the late threads.";
     page.family(name, "counter", None, help);
     for (program, met) in met() {
         page.sample(&sample_name(name, "counter"), &[("program", program)], met.knew);
     }
     let name = "cosched_program_barrier_waiting_seconds";
-    let help = "Time of the program's threads in waits there that were longer than a glance.";
+    let help = "Time of the program's threads in waits beyond microseconds at these barriers.";
     page.family(name, "counter", SECONDS, help);
     for (program, met) in met() {
         page.sample(&sample_name(name, "counter"), &[("program", program)], met.waited_seconds);
@@ -224,7 +225,7 @@ fn meetings(page: &mut Page, snapshot: &Snapshot) {
 const SECONDS: Option<&str> = Some("seconds");
 const RATIO: Option<&str> = Some("ratio");
 
-/// A counter's samples are called after what they count, *in total*.
+/// The name of a family's samples; those of a counter end with *total*.
 fn sample_name(family: &str, kind: &str) -> String {
     match kind {
         "counter" => format!("{family}_total"),
@@ -271,7 +272,7 @@ impl Page {
     }
 }
 
-/// A label's value: these three characters are escaped, all others stand as they are.
+/// A label's value, in which three characters are escaped.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sample_stands_below_the_type_of_its_family_and_every_family_is_there_once() {
+    fn every_family_is_there_once_with_type_and_samples() {
         for text in [faithful(), shuffling(), donating(), equalising()].map(|one| text(&one)) {
             check_families(&text);
         }
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn unknown_figures_are_left_out() {
         let mut snapshot = snapshot();
         (snapshot.quantum_seconds, snapshot.placement) = (None, None);
         let text = text(&snapshot);
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_slices_stand_with_what_they_follow_from_and_of_the_ended_and_unmeasured_nothing() {
+    fn slices_have_metrics_while_a_program_lives() {
         let mut snapshot = faithful();
         let told = text(&snapshot);
         for line in [
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn moved_threads_are_counted_with_what_they_were_moved_for() {
+    fn moved_threads_are_counted() {
         let told = text(&shuffling());
         for line in [
             "cosched_program_moves_total{program=\"solver\"} 5",
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_programs_have_come_is_told_and_of_the_ended_and_unknown_nothing() {
+    fn progress_has_metrics_where_it_is_known() {
         let told = text(&equalising());
         for line in [
             "cosched_program_forward_progress_seconds{program=\"solver\"} 0.95",
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn barriers_are_counted_with_how_waits_ended_there() {
+    fn barriers_are_counted_with_the_ends_of_waits() {
         let told = text(&donating());
         for line in [
             "cosched_program_barriers_total{program=\"solver\"} 2450",

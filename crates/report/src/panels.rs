@@ -1,14 +1,13 @@
-//! What there is to see in a run.
+//! The pictures of a run.
 //!
-//! A [`Panel`] is a picture as data: a title, a sentence that says how to read it, and figures. It
+//! A [`Panel`] is a picture as data: a title, a sentence that says what it shows, and figures. It
 //! knows nothing of SVG or HTML, so every panel has all forms: a plot in the page, a file for a
 //! paper, and a table for users that cannot see the plot.
 //!
-//! Which panels a run has follows from what is in it. A [`Contribution`] looks at a result and
-//! gives a panel, or nothing where the run has nothing of its kind. A policy contributes by giving
-//! reasons ([`Why`](cosched_core::Why)): a function that turns these into a picture, in a file of
-//! this folder and in [`CONTRIBUTIONS`], is all that it takes to show what is special about a
-//! policy.
+//! A [`Contribution`] looks at a result and gives a panel, or nothing where the run has no such
+//! figures. A policy contributes by giving reasons ([`Why`](cosched_core::Why)). To show what is
+//! special about a policy, write a function that turns its reasons into a panel, in a file of this
+//! folder, and add it to [`CONTRIBUTIONS`].
 
 mod compared;
 mod courses;
@@ -35,9 +34,9 @@ pub use snapshot::{Lane, Rows, Snapshot};
 pub struct Panel {
     /// Its name in addresses and file names.
     pub id: &'static str,
-    /// What it shows.
+    /// What stands above it.
     pub title: String,
-    /// How to read it.
+    /// What it shows, in a sentence that stands below it.
     pub says: String,
     /// The figures.
     pub plot: Plot,
@@ -46,7 +45,7 @@ pub struct Panel {
 /// The kinds of pictures.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plot {
-    /// Who ran where and when.
+    /// Which program ran where and when.
     Snapshot(Snapshot),
     /// A bar for each row, cut into parts.
     Stack(Stack),
@@ -54,7 +53,7 @@ pub enum Plot {
     Dots(Dots),
     /// A figure that changes over time.
     Steps(Steps),
-    /// Shares that change over time, with what was in force.
+    /// Shares that change over time, with the settings in force.
     Courses(Courses),
 }
 
@@ -66,7 +65,7 @@ pub(crate) const STOPPED: &str = "stopped";
 /// A bar for each row, cut into parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
-    /// Of all parts.
+    /// The unit of all parts.
     pub unit: &'static str,
     /// The names of the parts; at most four.
     pub parts: Vec<&'static str>,
@@ -77,7 +76,7 @@ pub struct Stack {
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What it is of.
+    /// The name of the row.
     pub name: String,
     /// As many as there are names of parts.
     pub parts: Vec<f64>,
@@ -86,9 +85,9 @@ pub struct Bar {
 /// A figure for each row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dots {
-    /// Of all figures.
+    /// The unit of all figures.
     pub unit: &'static str,
-    /// A value to hold the others against, such as 1 of a ratio.
+    /// A value to compare the others with, such as 1 for a ratio.
     pub reference: Option<f64>,
     /// In the order in which they are shown.
     pub rows: Vec<Dot>,
@@ -97,7 +96,7 @@ pub struct Dots {
 /// One figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dot {
-    /// What it is of.
+    /// The name of the row.
     pub name: String,
     /// The figure, if it is known.
     pub value: Option<f64>,
@@ -121,13 +120,13 @@ impl Dot {
 /// A figure that changes over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
-    /// Of the figure.
+    /// The unit of the figure.
     pub unit: &'static str,
     /// The time that they cover, seconds.
     pub total: f64,
     /// Averages over parts of equal length.
     pub values: Vec<f64>,
-    /// The most that the figure can be, where there is such a thing.
+    /// The largest possible value of the figure, where there is one.
     pub top: Option<f64>,
 }
 
@@ -141,7 +140,7 @@ pub struct Table {
 }
 
 impl Panel {
-    /// The same as a table.
+    /// The figures as a table.
     pub fn table(&self) -> Table {
         match &self.plot {
             Plot::Snapshot(snapshot) => snapshot.table(),
@@ -168,7 +167,7 @@ impl Stack {
 }
 
 impl Dots {
-    /// Without a column of intervals where there are none.
+    /// The figures as a table, without a column of intervals where there are none.
     fn table(&self) -> Table {
         let intervals = self.rows.iter().any(|dot| dot.interval.is_some());
         let row = |dot: &Dot| {
@@ -185,7 +184,7 @@ impl Dots {
 }
 
 impl Steps {
-    /// Tenths of the time are enough for a table.
+    /// The figures as a table of averages over tenths of the time.
     fn table(&self) -> Table {
         let tenth = self.values.len().div_ceil(10).max(1);
         let part = self.total / self.values.len().max(1) as f64;
@@ -202,7 +201,7 @@ impl Steps {
     }
 }
 
-/// Looks at a run, and shows something of it if there is something to show.
+/// Makes a panel of a run, if the run has figures for it.
 pub type Contribution = fn(&RunResult) -> Option<Panel>;
 
 /// All of them, in the order in which they are shown.
@@ -224,7 +223,7 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     meetings::waits,
 ];
 
-/// What there is to see in a run.
+/// The panels of a run.
 pub fn of(run: &RunResult) -> Vec<Panel> {
     CONTRIBUTIONS.iter().filter_map(|contribution| contribution(run)).collect()
 }
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_shows_what_is_in_it_and_nothing_else() {
+    fn a_run_has_the_panels_for_its_figures_only() {
         let gang = ["snapshot", "turnaround", "fairness", "waiting", "threads", "round"];
         assert_eq!(ids(&testkit::gang()), gang);
         let mut unmeasured = testkit::linux();
@@ -247,12 +246,12 @@ mod tests {
         unmeasured.programs[0].slowdown = None;
         unmeasured.programs[0].interference_seconds = None;
         unmeasured.metrics.fairness_stddev = None;
-        assert_eq!(ids(&unmeasured), ["snapshot", "turnaround"], "nobody was ever frozen");
+        assert_eq!(ids(&unmeasured), ["snapshot", "turnaround"], "no program was ever paused");
         assert_eq!(ids(&testkit::faithful()).last(), Some(&"treatment"));
     }
 
     #[test]
-    fn every_panel_has_a_table_whose_rows_are_as_long_as_its_head() {
+    fn every_panel_has_a_table_with_full_rows() {
         let runs = [
             testkit::gang(),
             testkit::faithful(),

@@ -1,32 +1,32 @@
-//! All that a report is made of.
+//! The content of a report.
 
 use cosched_core::result::RunResult;
 
 use crate::panels::{self, Panel, Plot};
 use crate::{Comparison, Way, html, svg};
 
-/// A report, before it has a form.
+/// A report as data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// What it is about.
     pub title: String,
-    /// What the reader has to know first, a paragraph each.
+    /// Notes that stand below the title, a paragraph each.
     pub notes: Vec<String>,
-    /// The ways beside each other, where they can be compared.
+    /// The comparison of the variants, where they can be compared.
     pub comparison: Option<Comparison>,
-    /// The ways one by one.
+    /// The variants one by one.
     pub ways: Vec<Way>,
-    /// What the snapshots show, in seconds; their beginning where nothing is said, or where a run
-    /// was shorter.
+    /// The time that the snapshots show, seconds; `None`, or beyond the end of a run: the whole
+    /// run.
     pub window: Option<(f64, f64)>,
 }
 
-/// What is shown of a way.
+/// The part of a report about a variant.
 pub(crate) struct Shown<'a> {
     pub(crate) way: &'a Way,
     /// Its name in addresses and file names, unique.
     pub(crate) slug: String,
-    /// The run that is looked at.
+    /// The run that is shown.
     pub(crate) run: &'a RunResult,
     pub(crate) panels: Vec<Panel>,
 }
@@ -50,7 +50,7 @@ impl Report {
             .collect()
     }
 
-    /// The names of the pictures of a way, in the order in which they are shown.
+    /// The names of the pictures of a variant, in the order in which they are shown.
     pub fn sections(&self, way: &Way) -> Vec<&'static str> {
         way.typical().map_or(Vec::new(), |run| panels::of(run).iter().map(|p| p.id).collect())
     }

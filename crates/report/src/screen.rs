@@ -1,9 +1,9 @@
-//! How a run stands, as a screen of text: what `cosched top` shows.
+//! A running run as a screen of text: what `cosched top` shows.
 //!
 //! A frame is a pure function of the newest snapshot, an earlier one (shares are of the time
-//! between), the size of the screen, and what the user has chosen. Each line is text that says
-//! everything, with a [`Tone`] that a terminal may show as a colour. No line is wider than the
-//! screen, and nothing in it can command a terminal.
+//! between them), the size of the screen, and the user's choices. Each line is complete as text. It
+//! has a [`Tone`] that a terminal may show as a colour. No line is wider than the screen, and no
+//! text in it can control a terminal.
 
 mod cells;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use cells::Rates;
 use cosched_core::live::{Snapshot, Standing, State};
 
-/// What the rows are ordered by.
+/// The order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// As in the workload.
@@ -24,24 +24,24 @@ pub enum Order {
     Name,
     /// Largest share first.
     Share,
-    /// Who has run longest first.
+    /// Longest running time first.
     Running,
-    /// Who has waited longest first.
+    /// Longest waiting time first.
     Waiting,
-    /// Who has had most turns first.
+    /// Most turns first.
     Turns,
-    /// Whose threads wait longest for locks first, where that is known.
+    /// Largest share of the threads' time at locks first, where it is known.
     Locks,
-    /// The longest slice first, where slices are chosen.
+    /// Longest time slice first, where slices are chosen.
     Slice,
-    /// Whose threads are scheduled least as they were found first, where ways to do that are tried.
+    /// The setting that changes most first, where ways to schedule threads are tried.
     Actuator,
-    /// Who was slowed most first, where that is estimated.
+    /// Largest slowdown first, where it is estimated.
     Slowdown,
 }
 
 impl Order {
-    /// Every order, with the key that stands for it.
+    /// Every order, with its key.
     pub const KEYS: [(char, Order); 10] = [
         ('o', Order::Workload),
         ('n', Order::Name),
@@ -55,12 +55,12 @@ impl Order {
         ('d', Order::Slowdown),
     ];
 
-    /// The order that a key stands for.
+    /// The order with this key.
     pub fn of_key(key: char) -> Option<Order> {
         Order::KEYS.iter().find(|(of, _)| *of == key).map(|(_, order)| *order)
     }
 
-    /// In a word.
+    /// Its name in a word.
     pub fn name(self) -> &'static str {
         match self {
             Order::Workload => "workload",
@@ -77,48 +77,48 @@ impl Order {
     }
 }
 
-/// What the user has chosen.
+/// The choices of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// The order of the rows.
     pub order: Order,
-    /// The other way round.
+    /// Whether the order is reversed.
     pub reversed: bool,
     /// How many rows are above the screen.
     pub scroll: usize,
 }
 
 impl View {
-    /// Another order; the same one again is turned round.
+    /// Chooses an order; choosing the current one again reverses it.
     pub fn choose(&mut self, order: Order) {
         self.reversed = self.order == order && !self.reversed;
         self.order = order;
     }
 
-    /// So many rows further down, as far as there are any, on a screen of this height.
+    /// Scrolls down by a number of rows, at most to the last row, on a screen of this height.
     pub fn scroll_by(&mut self, rows: isize, programs: usize, height: usize) {
         let room = height.saturating_sub(ABOVE + BELOW);
         self.scroll = self.scroll.saturating_add_signed(rows).min(programs.saturating_sub(room));
     }
 }
 
-/// The columns of a frame in their order, and what each says.
+/// The columns of a frame in their order, with their meanings.
 pub fn legend() -> impl Iterator<Item = (&'static str, &'static str)> {
     cells::legend()
 }
 
-/// What a line is, for terminals that have colours.
+/// The kind of a line, for terminals that have colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// What is always there.
+    /// A line that is always there.
     Plain,
     /// The line above the rows.
     Header,
     /// A program that may run.
     Running,
-    /// A program that waits, or has not come.
+    /// A program that waits, or has not arrived.
     Waiting,
-    /// A program that needs a look: another process stopped it, or it failed.
+    /// A program that needs attention: another process stopped it, or it failed.
     Alarming,
     /// A program that has ended well.
     Over,
@@ -127,9 +127,9 @@ pub enum Tone {
 /// One line of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What it is.
+    /// Its kind.
     pub tone: Tone,
 }
 
@@ -137,8 +137,8 @@ pub struct Line {
 const ABOVE: usize = 5;
 const BELOW: usize = 1;
 
-/// The screen: `width` columns (a character may take two, or none), `height` lines at most; `None`:
-/// as many as there are. Shares are of the time since `past`, or else since the programs came.
+/// The screen: `width` columns (a character may take two, or none), and at most `height` lines;
+/// `None`: all lines. Shares are of the time since `past`, or else since the programs arrived.
 pub fn frame(
     now: &Snapshot,
     past: Option<&Snapshot>,
@@ -155,7 +155,7 @@ pub fn frame(
     let plain = |text| Line { text, tone: Tone::Plain };
     let mut lines = vec![
         plain(cells::title(now)),
-        plain(cells::who_runs(now, width)),
+        plain(cells::running(now, width)),
         plain(cells::figures(now, past)),
         plain(String::new()),
     ];
@@ -171,9 +171,9 @@ pub fn frame(
         _ => String::new(),
     };
     if height.is_some() {
-        let turned = if view.reversed { ", turned round" } else { "" };
+        let reversed = if view.reversed { ", reversed" } else { "" };
         let by = view.order.name();
-        lines.push(plain(format!("q leaves; order by o n s r w t l c a d: {by}{turned}{rest}")));
+        lines.push(plain(format!("q quits; order by o n s r w t l c a d: {by}{reversed}{rest}")));
     }
     for line in &mut lines {
         line.text = cells::fitted(&line.text, width);
@@ -182,7 +182,7 @@ pub fn frame(
     lines
 }
 
-/// Which part of its time a program was allowed to run; `None` where no time has passed for it.
+/// The share of its time in which a program was allowed to run; `None` where no time has passed.
 fn share(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
     let after = &now.programs[i];
     let (ran, waited) = match past.and_then(|past| past.programs.get(i)) {
@@ -196,7 +196,7 @@ fn share(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
     (all > 0.0).then(|| ran / all)
 }
 
-/// What a program does per second, where that is known and time has passed.
+/// The rates of a program, where they are known and time has passed.
 fn rates(now: &Snapshot, past: Option<&Snapshot>, i: usize, share: Option<f64>) -> Rates {
     let since = |count: fn(&Standing) -> Option<u64>| {
         let after = &now.programs[i];

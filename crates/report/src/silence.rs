@@ -1,5 +1,4 @@
-//! Programs that were to tell from inside how far they come, and never did: what the policy went by
-//! in that place.
+//! Programs that were to report their progress and did not: what the policy used instead.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +6,8 @@ use cosched_core::result::{Instead, ProgramResult, RunResult};
 
 use crate::words;
 
-/// A sentence for each thing that stood in for progress, with the programs of these runs for which
-/// it did.
+/// A sentence for each substitute for progress, with the programs of these runs for which the
+/// policy used it.
 pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<String> {
     let (mut by_time, mut by_table) = (BTreeSet::new(), BTreeSet::new());
     for program in results.into_iter().flat_map(|result| &result.programs) {
@@ -23,29 +22,26 @@ pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<St
 }
 
 fn sentence(names: BTreeSet<String>, instead: Instead) -> Option<String> {
-    let (their, were) = match names.len() {
+    let their = match names.len() {
         0 => return None,
-        1 => ("its", "it was"),
-        _ => ("their", "they were"),
+        1 => "its",
+        _ => "their",
     };
     let names = words::list(&names.into_iter().collect::<Vec<_>>());
-    Some(format!(
-        "{names} told nothing of {their} progress: {were} taken to {}.",
-        come(instead, their)
-    ))
+    Some(format!("{names} reported no progress: {} instead.", substitute(instead, their)))
 }
 
-/// The same of one program.
+/// The sentence about one program.
 pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
-    let come = come(program.instead_of_progress?, "its");
-    Some(format!("It told nothing of its progress: it was taken to {come}."))
+    let instead = substitute(program.instead_of_progress?, "its");
+    Some(format!("It reported no progress: {instead} instead."))
 }
 
-fn come(instead: Instead, their: &str) -> String {
+fn substitute(instead: Instead, their: &str) -> String {
     match instead {
-        Instead::CpuTime => format!("come as far as {their} CPU time"),
+        Instead::CpuTime => format!("{their} CPU time was used"),
         Instead::Slowdowns => {
-            format!("be slowed as the table of slowdowns says of {their} traffic")
+            format!("{their} memory traffic and the table of slowdowns were used")
         }
     }
 }
@@ -56,18 +52,18 @@ mod tests {
     use crate::by_hand::{A, B, C, run};
 
     #[test]
-    fn who_told_nothing_is_named_once_for_all_runs_with_what_stood_in_for_it() {
+    fn programs_without_progress_are_named_once_for_all_runs() {
         let (mut first, mut second) = (run(), run());
         assert_eq!(sentences([&first, &second]), [""; 0]);
         first.programs[C].instead_of_progress = Some(Instead::CpuTime);
         assert_eq!(in_words(&first.programs[A]), None);
         assert_eq!(
             in_words(&first.programs[C]).as_deref(),
-            Some("It told nothing of its progress: it was taken to come as far as its CPU time.")
+            Some("It reported no progress: its CPU time was used instead.")
         );
         assert_eq!(
             sentences([&first, &second]),
-            ["c told nothing of its progress: it was taken to come as far as its CPU time."]
+            ["c reported no progress: its CPU time was used instead."]
         );
         second.programs[C].instead_of_progress = Some(Instead::CpuTime);
         second.programs[A].instead_of_progress = Some(Instead::CpuTime);
@@ -75,8 +71,8 @@ mod tests {
         assert_eq!(
             sentences([&first, &second]),
             [
-                "a and c told nothing of their progress: they were taken to come as far as their CPU time.",
-                "b told nothing of its progress: it was taken to be slowed as the table of slowdowns says of its traffic.",
+                "a and c reported no progress: their CPU time was used instead.",
+                "b reported no progress: its memory traffic and the table of slowdowns were used instead.",
             ]
         );
     }

@@ -1,5 +1,5 @@
-//! A run that stands as tests need it: two gangs, one of which has the quantum, and a program that
-//! has ended.
+//! Snapshots of runs for tests: two gangs, one of which has the quantum, and a program that has
+//! ended.
 
 use cosched_core::live::{
     ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State,
@@ -36,8 +36,8 @@ pub(crate) fn snapshot() -> Snapshot {
     }
 }
 
-/// The same under faithful: the solver waits for locks and batch is being tried, sort has none, and
-/// short has ended.
+/// The snapshot under faithful: the solver waits for locks and has a trial of batch, sort has no
+/// trial, and short has ended.
 pub(crate) fn faithful() -> Snapshot {
     let mut snapshot = snapshot();
     (snapshot.policy, snapshot.placement) = ("faithful".into(), None);
@@ -56,7 +56,7 @@ pub(crate) fn faithful() -> Snapshot {
     snapshot
 }
 
-/// The same under shuffling: the solver's threads were moved, and sort hardly waits.
+/// The snapshot under shuffling: the solver's threads were moved, and sort hardly waits.
 pub(crate) fn shuffling() -> Snapshot {
     let mut snapshot = faithful();
     snapshot.policy = "shuffling".into();
@@ -72,7 +72,7 @@ pub(crate) fn shuffling() -> Snapshot {
     snapshot
 }
 
-/// The same under fair-progress: sort was slowed less, and waits; short has ended.
+/// The snapshot under fair-progress: sort has the smaller slowdown and waits; short has ended.
 pub(crate) fn equalising() -> Snapshot {
     let mut snapshot = snapshot();
     snapshot.policy = "fair-progress".into();
@@ -97,7 +97,7 @@ pub(crate) fn equalising() -> Snapshot {
     snapshot
 }
 
-/// The same under linux, where the solver's threads meet at barriers of cosched.
+/// The snapshot under linux, where the solver's threads wait at barriers of cosched.
 pub(crate) fn donating() -> Snapshot {
     let mut snapshot = snapshot();
     (snapshot.policy, snapshot.placement) = ("linux".into(), None);

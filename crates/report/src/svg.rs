@@ -1,9 +1,9 @@
 //! Plots as SVG: inside the page, and by themselves for a paper.
 //!
 //! A drawing names colours by class (`c0` to `c5` for programs, `ink`, `line`, ...) and never by
-//! value: inside the page the style sheet gives them one value in daylight and another at night; by
-//! itself a plot carries the daylight values along. Lengths are in CSS pixels. Text is a little
-//! smaller than half its size wide on average; `text_width` is generous, so that nothing overlaps.
+//! value. Inside the page the style sheet gives them one value in daylight and another at night. A
+//! plot of its own has the daylight values. Lengths are in CSS pixels. Text is a little less than
+//! half its size wide on average; `text_width` is generous, so that nothing overlaps.
 
 mod courses;
 mod dots;
@@ -20,7 +20,8 @@ use scale::Scale;
 
 /// The width of every plot but the snapshot, which is twice as wide.
 const WIDTH: f64 = 460.0;
-/// On a phone, and in two columns on paper: drawn anew, so that the text keeps its size.
+/// The width on a phone, and in two columns on paper. It has a plot of its own, so that the text
+/// keeps its size.
 const SLIM: f64 = 320.0;
 /// The height of a line of text.
 const LINE: f64 = 18.0;
@@ -32,7 +33,7 @@ pub fn inline(panel: &Panel) -> String {
     draw(panel, WIDTH).element(&panel.title)
 }
 
-/// The same for a narrow page.
+/// The plot as an `<svg>` element for a narrow page.
 pub(crate) fn slim(panel: &Panel) -> String {
     draw(panel, SLIM).element(&panel.title)
 }
@@ -47,7 +48,7 @@ fn draw(panel: &Panel, width: f64) -> Drawing {
     }
 }
 
-/// How a plot of its own says what made it; nothing else is ever replaced by a new plot.
+/// The mark of a plot of its own: `cosched report` replaces only files with this mark.
 pub const MARK: &str = "<metadata>cosched report</metadata>";
 
 /// The plot as a file of its own.
@@ -97,7 +98,7 @@ fn fill(index: usize) -> String {
     }
 }
 
-/// A picture in the making.
+/// A picture that is being drawn.
 struct Drawing {
     width: f64,
     height: f64,
@@ -118,7 +119,7 @@ impl Drawing {
         )
     }
 
-    /// A picture that says nothing beside the text next to it.
+    /// A picture that adds nothing to the text next to it.
     fn ornament(&self) -> String {
         let Drawing { width, height, body } = self;
         format!(
@@ -142,8 +143,7 @@ impl Drawing {
         ));
     }
 
-    /// A rectangle from a corner, so wide and high, with a text that shows when the pointer is on
-    /// it.
+    /// A rectangle with a corner and a size, and a text that shows when the pointer is on it.
     fn rect(&mut self, corner: (f64, f64), size: (f64, f64), class: &str, tip: &str) {
         self.filled(corner, size, &format!("class=\"{class}\""), tip);
     }
@@ -204,7 +204,7 @@ fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 7.8
 }
 
-/// A name that fits into a column: cut where it is long; the tip and the table have the whole.
+/// A name that fits into a column: cut where it is long. The tip and the table have the whole name.
 fn short(name: &str) -> String {
     const LONGEST: usize = 16;
     match name.chars().count() {
@@ -218,8 +218,8 @@ fn names_width<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
     names.map(|name| text_width(&short(name))).fold(24.0, f64::max) + 8.0
 }
 
-/// A text as it stands in HTML and XML: nothing in it is markup, and no control character (which
-/// XML forbids) is left.
+/// A text for HTML and XML: nothing in it is markup, and control characters (which XML forbids) are
+/// replaced.
 pub(crate) fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         '&' => "&amp;".to_owned(),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_draws_what_is_in_its_window_only() {
+    fn a_snapshot_draws_only_what_is_in_its_window() {
         assert_eq!(snapshot((0.0, 0.6)).matches("z").count(), 4);
         let early = snapshot((0.0, 0.1));
         assert_eq!(early.matches("z").count(), 1);
@@ -273,14 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn on_a_narrow_page_plots_are_narrow_and_every_key_is_in_the_picture() {
+    fn plots_for_narrow_pages_are_narrow_and_complete() {
         for panel in panels::of(&testkit::gang()) {
             let snapshot = matches!(panel.plot, Plot::Snapshot(_));
             let width = if snapshot { 2.0 * SLIM } else { SLIM };
             let drawn = slim(&panel);
             assert!(drawn.starts_with(&format!("<svg viewBox=\"0 0 {width} ")), "{drawn}");
         }
-        let names = ["alone", "waiting", "stopped by others", "interference"];
+        let names = ["solo time", "waiting", "stopped by others", "interference"];
         let (places, height) = legend(names.into_iter(), (8.0, SLIM));
         assert!(places.iter().zip(names).all(|((x, _), name)| x + text_width(name) < SLIM));
         assert_eq!((places[0].1, places[3].1, height), (0.0, LINE, 2.0 * LINE + 10.0));

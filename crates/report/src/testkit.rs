@@ -1,4 +1,4 @@
-//! Small results to make pictures of.
+//! Small results for tests.
 
 use cosched_core::metrics::Metrics;
 use cosched_core::result::{
@@ -10,8 +10,8 @@ use cosched_core::{
     Actuator, Aspect, CpuSet, Exit, Meetings, Nanos, ProgramId, Reason, Refusal, Usage, Why,
 };
 
-/// Two programs of two threads in turn on two CPUs, each 0.3 s alone and two quanta of 0.15 s,
-/// without a gap between.
+/// Two programs of two threads that take turns on two CPUs. Each has a solo time of 0.3 s and two
+/// quanta of 0.15 s, without a gap between them.
 pub(crate) fn gang() -> RunResult {
     let cpus = Some(CpuSet::first(2));
     let spans = |starts: [f64; 2]| starts.map(|at| TimelineEntry(at, at + 0.15, cpus)).to_vec();
@@ -33,6 +33,8 @@ pub(crate) fn gang() -> RunResult {
         interrupted_by: None,
         total_seconds: 0.6,
         kept_from_seconds: None,
+        others_cpu_seconds: None,
+        stolen_cpu_seconds: None,
         machine: MachineDescription { cpus: 2, model: None, kernel: "6.18.0".into() },
         simulation: None,
         rungs: Rungs { freezing: "signals".into(), pinning: "affinity".into() },
@@ -55,7 +57,7 @@ pub(crate) fn gang() -> RunResult {
     }
 }
 
-/// The same programs side by side, not bound to any CPU.
+/// The programs of [`gang`], running together and not bound to any CPU.
 pub(crate) fn linux() -> RunResult {
     let spans = || vec![TimelineEntry(0.0, 0.6, None)];
     RunResult {
@@ -67,8 +69,8 @@ pub(crate) fn linux() -> RunResult {
     }
 }
 
-/// The same, where program `a` was found to wait for locks, and ways to schedule its threads were
-/// tried.
+/// The run of [`linux`], where program `a` waits for locks and had trials of ways to schedule its
+/// threads.
 pub(crate) fn faithful() -> RunResult {
     let about = |slot, why| Reason { program: Some(ProgramId::first(slot)), why };
     let slice = |ms, lock_contention| Why::Slice {
@@ -111,7 +113,7 @@ pub(crate) fn faithful() -> RunResult {
     }
 }
 
-/// The same as `linux`, where program `a` was granted threads.
+/// The run of [`linux`], where program `a` had thread limits.
 pub(crate) fn adaptive() -> RunResult {
     let decision = |at_seconds, why| DecisionResult {
         at_seconds,
@@ -128,7 +130,7 @@ pub(crate) fn adaptive() -> RunResult {
     }
 }
 
-/// The same as `linux`, where threads of program `a` were shuffled, and let go later.
+/// The run of [`linux`], where threads of program `a` were shuffled, and released later.
 pub(crate) fn shuffling() -> RunResult {
     let decision = |at_seconds, why| DecisionResult {
         at_seconds,
@@ -146,7 +148,7 @@ pub(crate) fn shuffling() -> RunResult {
     }
 }
 
-/// The same as `linux`, where the threads of program `a` met at barriers of cosched.
+/// The run of [`linux`], where the threads of program `a` waited at barriers of cosched.
 pub(crate) fn donating() -> RunResult {
     let mut run = linux();
     let (glanced, looked_on, slept, knew) = (1200, 300, 500, 600);
@@ -166,6 +168,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         name: name.into(),
         command: vec![name.into()],
         threads: 2,
+        threads_seen: None,
         molded_from: None,
         molded_solo_seconds: None,
         arrived_seconds: 0.0,

@@ -2,18 +2,18 @@
 //!
 //! Three groups of tracks:
 //!
-//! - *programs*: one track each. Slices tell what the program did (running, frozen, not started),
-//!   each with the CPUs and the policy's reason in words; instants tell how it ended and what was
-//!   not as wanted. Where slices were chosen for a program, further tracks tell its lock
-//!   contention, its slice, and how its threads were scheduled.
-//! - *CPUs*: one track each. Slices tell which program *was allowed* to run there. Only the kernel
+//! - *programs*: one track each. Slices show what the program did (running, frozen, not started),
+//! each with the CPUs and the policy's reason in words. Instants show how it ended, and deviations.
+//! Where time slices were chosen for a program, further tracks show its lock contention, its time
+//! slice, and how its threads were scheduled.
+//! - *CPUs*: one track each. Slices show which program *was allowed* to run there. Only the kernel
 //!   knows which program really had the CPU at an instant.
 //! - *scheduler*: the run as a whole, the quanta, the decisions with all their reasons, and
 //!   counters of programs and threads. CPU use is known for the whole run only and stands there.
 //!
-//! *Which CPUs there are.* `run.json` tells how many programs could use, and the numbers of those
-//! that a program was bound to. CPUs that no program was ever bound to take the lowest numbers that
-//! are left.
+//! *Which CPUs there are.* `run.json` has the number of CPUs that programs could use, and the
+//! numbers of the CPUs to which a program was bound. The other CPUs get the lowest numbers that are
+//! left.
 //!
 //! The same result gives the same bytes.
 
@@ -34,12 +34,12 @@ const PROGRAMS: &str = "cosched: programs";
 /// More programs than this on one CPU are counted, not named.
 const NAMED: usize = 3;
 
-/// A trace, and what is in it.
+/// A trace, and how large it is.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// The file's content.
     pub bytes: Vec<u8>,
-    /// How many tracks it has, those that only hold others included.
+    /// How many tracks it has, with the tracks that only hold others.
     pub tracks: usize,
     /// How many events it has; a slice is two.
     pub events: usize,
@@ -56,8 +56,8 @@ pub fn trace(result: &RunResult) -> Trace {
     Trace { bytes: writer.into_bytes(), tracks, events }
 }
 
-/// Whether a file that begins like this is a trace of ours: the first packet of all of them is the
-/// same.
+/// Whether a file that begins like this is a trace of cosched: all traces have the same first
+/// packet.
 pub fn is_trace(beginning: &[u8]) -> bool {
     let mut writer = Writer::default();
     writer.group(PROGRAMS);
@@ -85,8 +85,8 @@ fn programs(history: &History<'_>, writer: &mut Writer) {
     }
 }
 
-/// Below a program for which slices were chosen: its lock contention, its slice, and how its
-/// threads were scheduled.
+/// The tracks below a program for which time slices were chosen: its lock contention, its time
+/// slice, and how its threads were scheduled.
 fn treatment(history: &History<'_>, slot: usize, group: Track, writer: &mut Writer) {
     let changes = treatment::changes(history.result, slot);
     let Some(end) = history.phases(slot).last().map(|phase| phase.to) else { return };
@@ -113,7 +113,7 @@ fn treatment(history: &History<'_>, slot: usize, group: Track, writer: &mut Writ
     }
 }
 
-/// Where a program ran in a phase, and why it ran or did not.
+/// Where a program ran in a phase, and why it ran or waited.
 fn notes(history: &History<'_>, slot: usize, phase: &Phase) -> Vec<Note> {
     let mut notes = Vec::new();
     let told = match phase.state {
@@ -156,7 +156,7 @@ fn cpus(history: &History<'_>, writer: &mut Writer) {
     }
 }
 
-/// The CPUs that programs could use, as far as the result tells.
+/// The CPUs that programs could use, as far as the result has them.
 fn cpus_of(history: &History<'_>) -> CpuSet {
     let bound = history.running().filter_map(|(phase, _)| match phase.state {
         State::Running(cpus) => cpus,
@@ -200,7 +200,7 @@ fn quantum_slice(quantum: &Quantum, track: Track, writer: &mut Writer) {
     writer.slice(track, (quantum.from, quantum.to), "quantum", &name, &notes);
 }
 
-/// Who is to run, in short, and every reason.
+/// The programs that are to run, in short, and every reason.
 fn decision_in_words(history: &History<'_>, reasons: &[Reason]) -> (String, Vec<Note>) {
     let mut running: Vec<String> = Vec::new();
     let mut notes = Vec::new();
@@ -247,7 +247,7 @@ fn counters(history: &History<'_>, group: Track, writer: &mut Writer) {
     }
 }
 
-/// What is known of the run as a whole.
+/// The facts about the run as a whole.
 fn whole(result: &RunResult) -> Vec<Note> {
     let (metrics, simulation) = (&result.metrics, result.simulation.as_ref());
     let quantum = result.quantum_seconds.map(|quantum| words::span(nanos(quantum)));

@@ -1,5 +1,5 @@
-//! How a program's threads were treated over a run, and when that changed: what pictures and traces
-//! are drawn from.
+//! How a program's threads were scheduled over a run, and when that changed. Pictures and traces
+//! are made from these changes.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Actuator, Nanos, Treatment, Why};
@@ -12,10 +12,9 @@ use crate::words;
 pub(crate) struct Change {
     /// When it was decided, since the run began.
     pub(crate) at: Nanos,
-    /// For these reasons, in the order in which they were given: a trial may end and the next one
-    /// begin.
+    /// Its reasons, in the order in which they were given: a trial may end and the next one begin.
     pub(crate) whys: Vec<Why>,
-    /// What is so from then on.
+    /// What holds from then on.
     pub(crate) now: Treatment,
 }
 
@@ -26,7 +25,7 @@ impl Change {
     }
 }
 
-/// The changes of a program's treatment in order of time; none before the first slice was chosen.
+/// The changes in order of time; none before the first slice was chosen.
 pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<Change> {
     let mut now = Treatment::default();
     let mut changes = Vec::new();
@@ -44,7 +43,7 @@ pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<Change> {
     changes
 }
 
-/// What a program's threads have, in few words; nothing before a slice was chosen.
+/// How a program's threads are scheduled, in few words; nothing before a slice was chosen.
 pub(crate) fn in_words(treatment: &Treatment) -> Option<String> {
     let slice = treatment.chosen?.slice;
     Some(match treatment.tried {
@@ -53,7 +52,7 @@ pub(crate) fn in_words(treatment: &Treatment) -> Option<String> {
     })
 }
 
-/// A way to schedule threads, with the slice that it gives; `None`: just that slice.
+/// A way to schedule threads, with its slice; `None`: only the slice.
 fn way(actuator: Option<Actuator>, slice: Nanos) -> String {
     match actuator {
         None => words::span(slice),
@@ -64,10 +63,10 @@ fn way(actuator: Option<Actuator>, slice: Nanos) -> String {
     }
 }
 
-/// A way to schedule threads, for people.
+/// The name of a way to schedule threads in texts for people.
 pub(crate) fn name(actuator: Actuator) -> &'static str {
     match actuator {
-        Actuator::None => "as found",
+        Actuator::None => "original",
         other => other.name(),
     }
 }
@@ -78,21 +77,21 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn before_the_first_slice_nothing_is_told_and_then_what_is_in_force() {
+    fn changes_begin_with_the_first_slice() {
         let told = |run: &RunResult, slot| -> Vec<(u64, String)> {
             let words = |change: &Change| (change.at.0 / 1_000_000, in_words(&change.now).unwrap());
             changes(run, slot).iter().map(words).collect()
         };
         let run = testkit::faithful();
         let told_of_a: Vec<(u64, &str)> = vec![
-            (100, "as found"),
+            (100, "original"),
             (110, "trial: slice 200 ms"),
             (200, "trial: batch-slice 200 ms"),
             (300, "slice 200 ms"),
         ];
         let told_of_a: Vec<_> = told_of_a.into_iter().map(|(at, what)| (at, what.into())).collect();
         assert_eq!(told(&run, 0), told_of_a);
-        assert_eq!(told(&run, 1), [(100, "as found".to_owned())], "nobody tried anything of it");
+        assert_eq!(told(&run, 1), [(100, "original".to_owned())], "it had no trial");
         assert!(changes(&testkit::gang(), 0).is_empty());
         let mut untold = run;
         untold.decisions.truncate(2);

@@ -1,4 +1,4 @@
-//! One way of running a workload, with what each round gave.
+//! One way of running a workload (a variant of an experiment), with its run in each round.
 
 use cosched_core::result::RunResult;
 
@@ -12,8 +12,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// The run to look at: the one whose total time is the median (of two in the middle, the
-    /// shorter one).
+    /// The run to show: the one with the median total time (of two in the middle, the shorter one).
     pub fn typical(&self) -> Option<&RunResult> {
         let mut sorted: Vec<&RunResult> = self.runs.iter().collect();
         sorted.sort_by(|a, b| a.total_seconds.total_cmp(&b.total_seconds));
@@ -27,7 +26,7 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn the_run_to_look_at_is_neither_the_best_nor_the_worst() {
+    fn the_typical_run_has_the_median_total_time() {
         let runs = [5.0, 1.0, 3.0, 9.0]
             .map(|total_seconds| RunResult { total_seconds, ..testkit::gang() });
         let way = Way { name: "gang".into(), runs: runs.to_vec() };

@@ -1,8 +1,8 @@
 //! Reasons and deviations in words.
 //!
 //! Policies write no text: they give reasons as data ([`Why`]), and the engine notes deviations as
-//! data. Here, and only here, each kind gets its words, so that a trace, an explanation and a table
-//! say the same thing. A new kind of reason does not compile without them.
+//! data. This module is the only place that has words for them, so that a trace, an explanation and
+//! a table say the same. A new kind of reason does not compile without words.
 
 mod choices;
 
@@ -11,9 +11,11 @@ use std::borrow::Cow;
 use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::{Aspect, Exit, Manner, Nanos, Refusal, Why};
 
+use crate::treatment::name;
 use choices::chosen;
 
-/// A reason as a clause: what is always so, and in brackets the figures of this case.
+/// A reason as a clause: what holds for every reason of its kind, then the figures of this case in
+/// brackets.
 pub fn reason(why: &Why) -> String {
     match figures(why) {
         Some(figures) => format!("{} ({figures})", in_general(why)),
@@ -21,8 +23,8 @@ pub fn reason(why: &Why) -> String {
     }
 }
 
-/// A reason that was given earlier. Reasons are given when a program's turn changes, and stay in
-/// force; their figures are those of then.
+/// A reason that was given earlier. A policy gives reasons when a program's turn changes, and they
+/// stay in force. Their figures are from that time.
 pub fn earlier_reason(why: &Why, at: Nanos) -> String {
     match figures(why) {
         Some(figures) => {
@@ -32,85 +34,87 @@ pub fn earlier_reason(why: &Why, at: Nanos) -> String {
     }
 }
 
-/// A reason without the figures of the case: the same for every reason of its kind.
+/// A reason without figures. All reasons of a kind have the same words.
 pub fn in_general(why: &Why) -> &'static str {
     match why {
-        Why::LeftToKernel => "the policy leaves everything to the kernel",
-        Why::Turn => "it is its turn until it ends",
-        Why::Queued { .. } => "it is in the queue for its turn",
+        Why::LeftToKernel => "the policy leaves scheduling to the kernel",
+        Why::Turn => "it has its turn, which lasts until it ends",
+        Why::Queued { .. } => "it is queued for its turn",
         Why::Quantum { .. } => "a quantum begins",
         Why::InGang => "its gang has the quantum",
-        Why::Filler => "it gets what the programs in turn leave",
+        Why::Filler => "it gets the CPU time that the programs in turn leave idle",
         Why::OtherGang { .. } => "another gang has the quantum",
-        Why::Fills => "it fits into CPUs that the quantum would leave idle",
+        Why::Fills => "backfill: it fits into CPUs that this quantum leaves idle",
         Why::Lent { .. } => {
-            "it does not fit, and all its threads share the CPUs that the quantum would leave idle"
+            "backfill: its threads share the CPUs that this quantum leaves idle, which are too few for it"
         }
-        Why::MostMisses => "of the programs not yet in a gang, it has the most cache misses",
+        Why::MostMisses => {
+            "it has the most cache misses of the programs that are not in a gang yet"
+        }
         Why::FewestMissesThatFit => {
-            "of those that fit beside the first of its gang, it has the fewest cache misses"
+            "it has the fewest cache misses of the programs that fit with the first of its gang"
         }
-        Why::LeastLost { .. } => "of the gangs with room, it costs least in this one",
-        Why::WaitedLongest { .. } => "of those that fit, it has waited longest",
-        Why::SlowedMost { .. } => "of those that fit, it is slowed most",
-        Why::DoesNotFit { .. } => "it does not fit beside those that have waited longer",
-        Why::LeastProgress { .. } => {
-            "of those that fit, it is furthest behind what it would do alone"
-        }
-        Why::MoreProgress { .. } => "it is further ahead than those that run",
-        Why::Trained { .. } => {
-            "it is made to suffer little, so that its speed alone can be measured"
-        }
-        Why::BesideTrained => "it fits beside a program whose speed alone is being measured",
-        Why::AwaitsTraining => {
-            "it does not fit beside a program whose speed alone is being measured"
-        }
-        Why::NeverFrozen => "it may not be frozen, so it always runs",
+        Why::LeastLost { .. } => "this gang loses the least speed by taking it in",
+        Why::WaitedLongest { .. } => "it has waited longest of the programs that fit",
+        Why::SlowedMost { .. } => "it has the largest slowdown of the programs that fit",
+        Why::DoesNotFit { .. } => "it does not fit: programs that waited longer come first",
+        Why::LeastProgress { .. } => "it is furthest behind of the programs that fit",
+        Why::MoreProgress { .. } => "it is further ahead than the programs that run",
+        Why::Trained { .. } => "its solo speed is being measured, with little interference",
+        Why::BesideTrained => "it fits with a program whose solo speed is being measured",
+        Why::AwaitsTraining => "it does not fit with a program whose solo speed is being measured",
+        Why::NeverFrozen => "it must not be paused, so it always runs",
         Why::QuantumShortened { .. } => {
-            "quanta are shortened, so that nobody is frozen for longer than allowed"
+            "quanta are shortened, so that no program is paused for longer than allowed"
         }
-        Why::Slice { .. } => "this is the slice that its locks and cache misses ask for",
-        Why::Given { .. } => "this is how its threads are scheduled, without a trial",
-        Why::Recalled { .. } => "it was found out before how its threads are scheduled best",
-        Why::Tried { .. } => {
-            "it is being tried whether another way to schedule its threads is faster"
+        Why::Slice { .. } => "this time slice suits its waits at locks and its cache misses",
+        Why::Given { .. } => "its threads are scheduled this way without a trial",
+        Why::Recalled { .. } => {
+            "learned setting: earlier trials showed how to schedule its threads"
         }
-        Why::Kept { .. } => "another way to schedule its threads was tried, and is kept",
+        Why::Tried { .. } => "a trial measures another way to schedule its threads",
+        Why::Kept { .. } => "a trial of another way to schedule its threads succeeded",
         Why::PutBack { .. } => {
-            "another way to schedule its threads was tried, and they are as they were before"
+            "a trial of another way to schedule its threads failed, and the earlier way is restored"
         }
-        Why::Granted { .. } => "this is how many threads its parallel regions get",
-        Why::TriesThreads { .. } => {
-            "it is being tried how fast it is with another number of threads"
-        }
-        Why::Shuffled { .. } => "threads that wait alike at locks share a socket",
+        Why::Granted { .. } => "this is the thread limit of its parallel regions",
+        Why::TriesThreads { .. } => "a trial measures its speed with another thread limit",
+        Why::Shuffled { .. } => "threads with similar waits at locks share a socket",
         Why::GroupsTried { .. } => {
-            "it is being tried whether it is faster with threads that wait alike at locks on one socket"
+            "a trial measures its speed with threads that have similar waits at locks on one socket"
         }
-        Why::GroupsRecalled { .. } => {
-            "it was found out before whether it helps to have threads that wait alike at locks on one socket"
+        Why::GroupsRecalled { helped: true } => {
+            "learned setting: threads with similar waits at locks share a socket"
         }
-        Why::GroupsKept { .. } => "other groups of its threads were tried, and are kept",
+        Why::GroupsRecalled { helped: false } => {
+            "learned setting: its threads are not grouped, since that did not help in earlier trials"
+        }
+        Why::GroupsKept { .. } => "a trial of other groups of its threads succeeded",
         Why::GroupsPutBack { .. } => {
-            "other groups of its threads were tried, and they are where they were before"
+            "a trial of other groups of its threads failed, and the earlier groups are restored"
         }
         Why::Unbound { .. } => {
-            "its threads hardly wait at locks any more, and run where the kernel likes"
+            "its threads hardly wait at locks any more, so the kernel chooses their CPUs"
         }
         Why::Chosen { manner, ground, .. } => chosen(*manner, *ground),
         Why::Molded { .. } => {
-            "it was started with fewer threads, since by runs alone the last program ends sooner so"
+            "it was started with fewer threads, because solo times show that the last program then ends sooner"
         }
-        Why::Spread { .. } => "its CPUs are far apart, since it lives from memory",
-        Why::LooksAtEach { .. } => "each runs alone for a moment, to see how many CPUs it uses",
-        Why::HardlyRuns => "it hardly uses CPUs, so it always runs",
-        Why::Deviation { .. } => "something was not as wanted",
-        Why::Earlier => "for a reason that only earlier versions of cosched had",
+        Why::Spread { .. } => "memory-bound: its threads are spread over caches",
+        Why::LooksAtEach { .. } => {
+            "solo probe: each program runs by itself for a moment, to measure how many CPUs it uses"
+        }
+        Why::HardlyRuns => "it uses hardly any CPU time, so it always runs",
+        Why::Deviation { .. } => "the machine could not do what the policy planned",
+        Why::Earlier => {
+            "an earlier version of cosched had a reason that this version does not know"
+        }
     }
 }
 
-/// A reason in two or three words, for a narrow column that has no room to say of when its figures
-/// would be. (A slice is in force until the next one is chosen: its length is of now.)
+/// A reason in two or three words, for a narrow column. It has no figures, since there is no room
+/// to say from when they are. The length of a slice is an exception: it holds until the next slice
+/// is chosen.
 pub fn brief(why: Why) -> Cow<'static, str> {
     let words = match why {
         Why::LeftToKernel => "left to the kernel",
@@ -120,20 +124,20 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::InGang => "in gang",
         Why::Filler => "filler",
         Why::OtherGang { .. } => "other gang",
-        Why::Fills => "fills gaps",
-        Why::Lent { .. } => "in a gap",
+        Why::Fills => "backfill",
+        Why::Lent { .. } => "shared backfill",
         Why::MostMisses => "most misses",
-        Why::FewestMissesThatFit => "least misses that fit",
+        Why::FewestMissesThatFit => "fewest misses that fit",
         Why::LeastLost { .. } => "costs least",
         Why::WaitedLongest { .. } => "waited longest",
         Why::SlowedMost { .. } => "slowed most",
         Why::DoesNotFit { .. } => "does not fit",
         Why::Slice { slice, .. } => return format!("slice {}", span(slice)).into(),
-        Why::Given { actuator } => return format!("has {actuator}").into(),
-        Why::Recalled { actuator } => return format!("recalls {actuator}").into(),
-        Why::Tried { actuator, .. } => return format!("tries {actuator}").into(),
-        Why::Kept { actuator, .. } => return format!("keeps {actuator}").into(),
-        Why::PutBack { actuator, .. } => return format!("not {actuator}").into(),
+        Why::Given { actuator } => return format!("uses {}", name(actuator)).into(),
+        Why::Recalled { actuator } => return format!("learned {}", name(actuator)).into(),
+        Why::Tried { actuator, .. } => return format!("tries {}", name(actuator)).into(),
+        Why::Kept { actuator, .. } => return format!("keeps {}", name(actuator)).into(),
+        Why::PutBack { actuator, .. } => return format!("rejects {}", name(actuator)).into(),
         Why::Granted { threads, asked, .. } => {
             return format!("{threads} of {asked} threads").into();
         }
@@ -142,28 +146,28 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         }
         Why::LeastProgress { .. } => "furthest behind",
         Why::MoreProgress { .. } => "further ahead",
-        Why::Trained { .. } => "trained",
-        Why::BesideTrained => "beside trained",
+        Why::Trained { .. } => "in training",
+        Why::BesideTrained => "fits training",
         Why::AwaitsTraining => "awaits training",
         Why::Shuffled { moved, .. } => return format!("{moved} shuffled").into(),
         Why::GroupsTried { groups, .. } => return format!("tries {groups} groups").into(),
-        Why::GroupsRecalled { helped: true } => "recalls groups",
-        Why::GroupsRecalled { helped: false } => "recalls no groups",
+        Why::GroupsRecalled { helped: true } => "learned groups",
+        Why::GroupsRecalled { helped: false } => "learned no groups",
         Why::GroupsKept { .. } => "keeps groups",
-        Why::GroupsPutBack { .. } => "not these groups",
+        Why::GroupsPutBack { .. } => "rejects groups",
         Why::Unbound { .. } => "unbound",
-        Why::NeverFrozen => "not frozen",
+        Why::NeverFrozen => "never paused",
         Why::QuantumShortened { .. } => "quantum shortened",
-        Why::Chosen { manner: Manner::SideBySide, .. } => "side by side",
-        Why::Chosen { manner: Manner::InGangs, .. } => "in gangs",
-        Why::Chosen { manner: Manner::Earlier, .. } => "another way",
+        Why::Chosen { manner: Manner::SideBySide, .. } => "running together",
+        Why::Chosen { manner: Manner::InGangs, .. } => "taking turns",
+        Why::Chosen { manner: Manner::Earlier, .. } => "unknown mode",
         Why::Molded { threads, asked } => {
             return format!("started with {threads} of {asked} threads").into();
         }
         Why::Spread { .. } => "spread",
-        Why::LooksAtEach { .. } => "looks at each",
-        Why::HardlyRuns => "hardly runs",
-        Why::Deviation { .. } => "not as wanted",
+        Why::LooksAtEach { .. } => "solo probes",
+        Why::HardlyRuns => "almost idle",
+        Why::Deviation { .. } => "deviation",
         Why::Earlier => "other",
     };
     words.into()
@@ -172,7 +176,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
 /// The figures of a reason, if it has any.
 fn figures(why: &Why) -> Option<String> {
     match why {
-        Why::Queued { ahead: 0 } => Some("nobody is ahead of it".to_owned()),
+        Why::Queued { ahead: 0 } => Some("no program is ahead of it".to_owned()),
         Why::Queued { ahead } => {
             Some(format!("{} ahead of it", count((*ahead).into(), "program", "programs")))
         }
@@ -184,21 +188,21 @@ fn figures(why: &Why) -> Option<String> {
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
         Why::WaitedLongest { waited } => Some(span(*waited)),
         Why::SlowedMost { slowdown } => {
-            Some(slowdown.map_or("it has done nothing yet".to_owned(), |slowdown| {
-                format!("{slowdown:.2} times its time alone")
+            Some(slowdown.map_or("it has done no work yet".to_owned(), |slowdown| {
+                format!("{slowdown:.2} times its solo time")
             }))
         }
         Why::DoesNotFit { free } => Some(format!("{} left", count((*free).into(), "CPU", "CPUs"))),
         Why::LeastProgress { progress, coverage, slowdown } => {
-            let known = format!("speed known for {:.0} % of its quanta", coverage * 100.0);
-            Some(format!("{} alone{}, {known}", span(*progress), slowed(*slowdown)))
+            let known = format!("solo speed known for {:.0} % of its quanta", coverage * 100.0);
+            Some(format!("{}{}, {known}", work(*progress), slowed(*slowdown)))
         }
         Why::MoreProgress { progress, slowdown } => {
-            Some(format!("{} alone{}", span(*progress), slowed(*slowdown)))
+            Some(format!("{}{}", work(*progress), slowed(*slowdown)))
         }
         Why::Trained { sequential, idle } => {
-            let how = if *sequential { "in sequence" } else { "for a phase that is expected" };
-            Some(format!("{how}; {} idle", count((*idle).into(), "CPU", "CPUs")))
+            let how = if *sequential { "several quanta" } else { "one expected phase" };
+            Some(format!("for {how}; {} left idle", count((*idle).into(), "CPU", "CPUs")))
         }
         Why::QuantumShortened { asked, given } => {
             Some(format!("{} instead of {}", span(*given), span(*asked)))
@@ -207,22 +211,25 @@ fn figures(why: &Why) -> Option<String> {
             let why = at_locks(*lock_contention, *miss_ratio, *profiled);
             Some(format!("{}; {why}", span(*slice)))
         }
-        Why::Given { actuator } | Why::Recalled { actuator } => Some(actuator.to_string()),
-        Why::Tried { actuator, against } => Some(format!("{actuator} against {against}")),
+        Why::Given { actuator } | Why::Recalled { actuator } => Some(name(*actuator).to_owned()),
+        Why::Tried { actuator, against } => {
+            Some(format!("{} against {}", name(*actuator), name(*against)))
+        }
         Why::Kept { actuator, progress } => {
-            Some(format!("{actuator}, {progress:.2} times the progress"))
+            Some(format!("{}, {progress:.2} times the progress", name(*actuator)))
         }
         Why::PutBack { actuator, progress, pause } => Some(format!(
-            "{actuator}, {progress:.2} times the progress; not tried again for {}",
+            "{}, {progress:.2} times the progress; no trial for {}",
+            name(*actuator),
             span(*pause)
         )),
         Why::Granted { threads, asked, speed } => {
             let speed = speed.filter(|_| threads != asked);
             let speed = speed.map_or(String::new(), |speed| format!("; {speed:.2} times as fast"));
-            Some(format!("{threads} of the {asked} that it asks for{speed}"))
+            Some(format!("{threads} of {asked} requested threads{speed}"))
         }
         Why::TriesThreads { threads, asked } => {
-            Some(format!("{threads} of the {asked} that it asks for"))
+            Some(format!("{threads} of {asked} requested threads"))
         }
         Why::Shuffled { threads, moved, groups, lock_time, .. } => Some(format!(
             "{moved} of {} moved between {groups} sockets; {:.0} % of the time at locks",
@@ -232,24 +239,24 @@ fn figures(why: &Why) -> Option<String> {
         Why::GroupsTried { threads, groups } => {
             Some(format!("{} in {groups} groups", count((*threads).into(), "thread", "threads")))
         }
-        Why::GroupsRecalled { helped: true } => Some("they do".to_owned()),
-        Why::GroupsRecalled { helped: false } => Some("they do not".to_owned()),
         Why::GroupsKept { progress } => Some(format!("{progress:.2} times the progress")),
         Why::GroupsPutBack { progress, pause, .. } => {
-            Some(format!("{progress:.2} times the progress; not tried again for {}", span(*pause)))
+            Some(format!("{progress:.2} times the progress; no trial for {}", span(*pause)))
         }
         Why::Unbound { lock_time } => {
             Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }
         Why::Chosen { side_by_side, in_gangs, explored, .. } => {
-            let turns = in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} in turns"));
-            let busy = side_by_side.map(|cpus| format!("{cpus:.2} CPUs busy together{turns}"));
+            let turns =
+                in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} when taking turns"));
+            let busy = side_by_side
+                .map(|cpus| format!("{cpus:.2} CPUs busy when running together{turns}"));
             let cost = Some(explored).filter(|cost| **cost > Nanos::ZERO);
-            let cost = cost.map(|cost| format!("finding out has cost {} so far", span(*cost)));
-            let told: Vec<String> = busy.into_iter().chain(cost).collect();
-            (!told.is_empty()).then(|| told.join("; "))
+            let cost = cost.map(|cost| format!("measuring cost {}", span(*cost)));
+            let figures: Vec<String> = busy.into_iter().chain(cost).collect();
+            (!figures.is_empty()).then(|| figures.join("; "))
         }
-        Why::Molded { threads, asked } => Some(format!("{threads} of {asked}")),
+        Why::Molded { threads, asked } => Some(format!("{threads} of {asked} requested threads")),
         Why::Spread { misses } => Some(misses_per_kilo_instruction(*misses)),
         Why::LooksAtEach { moment, moments } => Some(format!("{moments} times {}", span(*moment))),
         Why::Deviation { wanted, refusal } => {
@@ -265,6 +272,7 @@ fn figures(why: &Why) -> Option<String> {
         | Why::BesideTrained
         | Why::AwaitsTraining
         | Why::HardlyRuns
+        | Why::GroupsRecalled { .. }
         | Why::Earlier
         | Why::NeverFrozen => None,
     }
@@ -275,25 +283,30 @@ pub fn misses_per_kilo_instruction(misses: f64) -> String {
     format!("{misses:.0} cache misses per 1000 instructions")
 }
 
-/// By how much a program was slowed, as a clause that begins with a comma.
-fn slowed(slowdown: Option<f64>) -> String {
-    slowdown.map_or(String::new(), |slowdown| format!(", slowed {slowdown:.2} times since it came"))
+/// The work of a program, as the time that it takes without co-runners.
+fn work(solo: Nanos) -> String {
+    format!("{} of solo time done", span(solo))
 }
 
-/// What threads wait for; `profiled`: the misses are those of runs alone.
+/// By how much a program was slowed down, as a clause that begins with a comma.
+fn slowed(slowdown: Option<f64>) -> String {
+    slowdown.map_or(String::new(), |slowdown| format!(", slowdown {slowdown:.2} since it arrived"))
+}
+
+/// What threads wait for; `profiled`: the misses are from the program's profile.
 pub fn at_locks(lock_contention: f64, miss_ratio: Option<f64>, profiled: bool) -> String {
     let misses = match miss_ratio {
         Some(ratio) if profiled => {
-            format!("{:.0} % cache misses in its profile, now not known", ratio * 100.0)
+            format!("{:.0} % cache misses in its profile, not measured in this run", ratio * 100.0)
         }
         Some(ratio) => format!("{:.0} % cache misses", ratio * 100.0),
-        None => "cache misses not known".to_owned(),
+        None => "cache misses unknown".to_owned(),
     };
     format!("{:.0} % of the time at locks, {misses}", lock_contention * 100.0)
 }
 
-/// How much of the CPUs a run used, as a clause that begins with a comma; nothing where that is not
-/// known, since all its programs ran before it and after it.
+/// How much of the CPUs a run used, as a clause that begins with a comma. Nothing where that is not
+/// known: programs that were attached ran before and after the run.
 pub fn cpu_use(result: &RunResult) -> String {
     let used = |program: &ProgramResult| program.usage.user_seconds + program.usage.system_seconds;
     match result.programs.iter().any(|program| used(program) > 0.0) {
@@ -302,17 +315,17 @@ pub fn cpu_use(result: &RunResult) -> String {
     }
 }
 
-/// That a long run is not kept whole.
+/// Says that a long run is not kept whole.
 pub fn kept_from(result: &RunResult) -> Option<String> {
     let from = result.kept_from_seconds?;
     Some(format!(
-        "Decisions, turns and complete runs before {from:.0} s are not kept one by one, \
-         since the run was long; all sums have them."
+        "The run was long: single decisions, turns and complete runs before {from:.0} s are not kept. \
+         All sums include them."
     ))
 }
 
-/// Which gang of which round; the first gang is number 1. For policies without rounds, each quantum
-/// is one.
+/// Which gang of which round; the first gang is number 1. A policy without rounds counts each
+/// quantum as a round.
 pub fn place(round: u64, gang: u16, gangs: u16) -> String {
     match gangs {
         0 | 1 => format!("round {round}"),
@@ -323,47 +336,47 @@ pub fn place(round: u64, gang: u16, gangs: u16) -> String {
 /// How long a quantum is meant to last.
 pub fn planned(length: Nanos) -> String {
     match length {
-        Nanos::NEVER => "without an end".to_owned(),
+        Nanos::NEVER => "without a planned end".to_owned(),
         length => format!("planned for {}", span(length)),
     }
 }
 
-/// What it means for a program that this is not as wanted; goes on after its name.
+/// What a deviation means for a program; the words follow its name.
 pub fn effect(wanted: Aspect) -> &'static str {
     match wanted {
         Aspect::Frozen => "ran outside its turn",
         Aspect::Running => "did not run in its turn",
-        Aspect::Cpus => "was not bound to the CPUs meant for it",
-        Aspect::Slice => "did not get the time slice meant for it",
-        Aspect::Class => "did not get the scheduling class meant for it",
-        Aspect::Nice => "did not get the priority meant for it",
-        Aspect::CpuGroup => "did not get a share of the CPUs of its own",
+        Aspect::Cpus => "was not bound to the planned CPUs",
+        Aspect::Slice => "did not get the planned time slice",
+        Aspect::Class => "did not get the planned scheduling class",
+        Aspect::Nice => "did not get the planned priority",
+        Aspect::CpuGroup => "did not get a CPU share of its own",
         Aspect::Turn => "does not take turns by weight",
-        Aspect::Threads => "did not get the thread count meant for it",
+        Aspect::Threads => "did not get the planned thread count",
     }
 }
 
-/// Why something is not as wanted; goes on after [`effect`].
+/// Why a deviation happened; the words follow those of [`effect`].
 pub fn cause(why: Refusal) -> &'static str {
     match why {
-        Refusal::TimedOut => "because freezing was not confirmed in time",
-        Refusal::FrozenTooLong => "because it had been frozen for as long as --max-frozen allows",
-        Refusal::CoschedStopped => "because cosched itself was stopped, or got no CPU",
-        Refusal::NotPermitted => "because a right is missing",
-        Refusal::NotSupported => "because it cannot be done here",
+        Refusal::TimedOut => "because the kernel did not confirm it in time",
+        Refusal::FrozenTooLong => "because it had been paused for as long as --max-frozen allows",
+        Refusal::CoschedStopped => "because cosched itself was stopped or got no CPU",
+        Refusal::NotPermitted => "because a permission is missing",
+        Refusal::NotSupported => "because this machine does not support it",
         Refusal::OutOfRange => {
-            "because the kernel does not grant as much, or as little: it got the nearest"
+            "because the kernel does not allow this value: it got the nearest one"
         }
-        Refusal::RealTime => "because threads of it are in a real-time class, and left as they are",
-        Refusal::NoCpuLeft => "because none of them is allowed to it",
+        Refusal::RealTime => "because it has real-time threads, which cosched does not change",
+        Refusal::NoCpuLeft => "because it may not use any of these CPUs",
         Refusal::Traced => "because a debugger traces it",
         Refusal::HoldsGpu => "because it holds a GPU device",
         Refusal::Listens => "because it listens on a socket",
         Refusal::HoldsTerminal => "because it holds a terminal",
-        Refusal::UserSaysNo => "because it must not be frozen",
-        Refusal::GroupRuns => "because a program of its group runs",
-        Refusal::StoppedByOther => "because somebody else stopped it",
-        Refusal::ChangedByOther => "because somebody else changed it",
+        Refusal::UserSaysNo => "because it must not be paused",
+        Refusal::GroupRuns => "because a program of its group is running",
+        Refusal::StoppedByOther => "because another process stopped it",
+        Refusal::ChangedByOther => "because another process changed it",
     }
 }
 
@@ -378,7 +391,7 @@ pub fn exit(exit: Exit) -> String {
     }
 }
 
-/// A span of time with two or three digits that matter.
+/// A time span with two or three significant digits.
 pub fn span(time: Nanos) -> String {
     let micros = time.0 as f64 / 1e3;
     match micros {
@@ -402,13 +415,19 @@ pub fn count(n: usize, one: &str, many: &str) -> String {
     }
 }
 
-/// Words in a row: "a", "a and b", "a, b and c".
+/// A list in words: "a", "a and b", "a, b and c".
 pub fn list(words: &[String]) -> String {
     match words {
-        [] => "nobody".to_owned(),
+        [] => "none".to_owned(),
         [one] => one.clone(),
         [all @ .., last] => format!("{} and {last}", all.join(", ")),
     }
+}
+
+/// A text with a capital first letter.
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]
@@ -416,7 +435,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_tells_what_is_always_so_and_the_figures_of_the_case() {
+    fn a_reason_has_general_words_and_the_figures_of_the_case() {
         let told = [
             reason(&Why::InGang),
             reason(&Why::Queued { ahead: 1 }),
@@ -430,28 +449,28 @@ mod tests {
             told,
             [
                 "its gang has the quantum",
-                "it is in the queue for its turn (1 program ahead of it)",
-                "it does not fit beside those that have waited longer (2 CPUs left)",
+                "it is queued for its turn (1 program ahead of it)",
+                "it does not fit: programs that waited longer come first (2 CPUs left)",
                 "another gang has the quantum (its own is gang 1)",
                 "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
-                "a quantum begins (round 7, without an end)",
-                "it is further ahead than those that run (2.00 s alone, slowed 1.50 times since it came)",
+                "a quantum begins (round 7, without a planned end)",
+                "it is further ahead than the programs that run (2.00 s of solo time done, slowdown 1.50 since it arrived)",
             ]
         );
     }
 
     #[test]
-    fn figures_of_an_earlier_reason_are_told_as_of_then() {
+    fn figures_of_an_earlier_reason_have_their_time() {
         let at = Nanos::from_millis(800);
         assert_eq!(
             earlier_reason(&Why::Queued { ahead: 3 }, at),
-            "it is in the queue for its turn (when decided at 0.800 s: 3 programs ahead of it)"
+            "it is queued for its turn (when decided at 0.800 s: 3 programs ahead of it)"
         );
         assert_eq!(earlier_reason(&Why::InGang, at), "its gang has the quantum");
     }
 
     #[test]
-    fn times_have_the_digits_that_matter() {
+    fn times_have_two_or_three_significant_digits() {
         let told = [0, 140, 999, 1_500, 9_990, 49_500, 99_960, 203_400, 999_600, 61_250_000]
             .map(|micros| span(Nanos::from_micros(micros)));
         assert_eq!(

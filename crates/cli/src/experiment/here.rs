@@ -6,13 +6,14 @@ use cosched_core::result::Context;
 use cosched_core::workload::Workload;
 use cosched_linux::ground::ByWeight;
 use cosched_policy::Kind;
+use cosched_report::disturbance;
 
 use super::{Site, Turn};
 use crate::args::HowArgs;
 use crate::doctor::by_weight::ByWeightReport;
 use crate::failure::Failure;
 use crate::profile;
-use crate::session::{Origins, Ran, Request, Session, by_weight, say};
+use crate::session::{Origins, Ran, Request, Session, Wanted, by_weight, say, used_by_others};
 use crate::store::Store;
 
 /// This machine.
@@ -44,6 +45,19 @@ impl<'a> Here<'a> {
         Ok(Here { session, workload, how, solo, store, profiles })
     }
 
+    /// Says so if other processes use the CPUs.
+    pub(crate) fn tell_if_busy(&self) {
+        let cpus = self.session.usable.cpus;
+        let used = used_by_others(cpus).filter(|used| disturbance::is_busy(*used, cpus.len()));
+        if let Some(used) = used {
+            say(format_args!(
+                "the machine is busy: other processes use {}. Times will be disturbed; wait until it is idle (`top` shows \
+                 what uses CPUs)",
+                disturbance::of_cpus(used, cpus.len())
+            ));
+        }
+    }
+
     fn request<'r>(&'r self, workload: &'r Workload, kind: Kind, how: &'r HowArgs) -> Request<'r> {
         Request {
             workload,
@@ -54,6 +68,7 @@ impl<'a> Here<'a> {
             profiles: &self.profiles,
             count: false,
             origins: Origins::Started,
+            wanted: Wanted::default(),
         }
     }
 }

@@ -1,44 +1,79 @@
 //! A comparison for people: a table, and a sentence for each way.
 
-use comfy_table::Table;
+use comfy_table::Cell;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::statistics::{Estimate, FEWEST_TO_COMPARE};
 use cosched_report::comparison::Compared;
-use cosched_report::{Comparison, molding, silence};
+use cosched_report::{Comparison, disturbance, molding, silence};
 
 use super::Experiment;
 use crate::{deviations, table};
 
-/// The table and the sentences of an experiment.
+/// The table and the sentences of an experiment; the last one is the verdict.
 pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
-    let header = [
-        "way",
-        "total s",
-        "/ sum of solo",
-        "mean turnaround s",
-        "unfairness",
-        "longest freeze s",
-        "CPU use %",
-        "failed",
-    ];
-    let mut shown: Table = table::table(&header);
+    let runs = || experiment.ways.iter().flat_map(|way| &way.runs);
+    let impossible = disturbance::impossible_solos(runs());
+    let (columns, pauses) = columns(comparison, impossible.is_none());
+    let mut shown = table::table(&columns.iter().map(|(header, _)| *header).collect::<Vec<_>>());
     for way in &comparison.ways {
-        shown.add_row([
-            table::text(&way.way),
-            table::number(spread(way.total_seconds, 2)),
-            table::number(maybe(way.ratio_to_solo_sum, 3)),
-            table::number(maybe(way.mean_turnaround_seconds, 2)),
-            table::number(maybe(way.unfairness, 2)),
-            table::number(spread(way.responsiveness_longest_gap_seconds, 2)),
-            table::number(format!("{:.0}", way.cpu_utilisation.value * 100.0)),
-            table::number(way.failed),
-        ]);
+        shown.add_row(columns.iter().map(|(_, cell)| cell(way)));
     }
-    let simulated = comparison.simulated.then(|| {
-        let model = comparison.machine.model.as_deref().unwrap_or("a machine without a name");
-        format!("Simulated on {model}: no program was run. Each round has a seed of its own.")
-    });
-    let rounds = match comparison.rounds {
+    let longest = "'longest pause' is the longest time that any program was paused at a stretch; waiting to begin is not in it.";
+    let asked = comparison
+        .ways
+        .iter()
+        .filter_map(|way| Some(format!("{}: {}.", way.way, way.asked.as_ref()?)));
+    let sentences = comparison.ways.iter().filter_map(Compared::sentence);
+    let lines = [shown.to_string()].into_iter().chain(simulated(comparison));
+    let lines = lines.chain([rounds(comparison, experiment)]);
+    let lines = lines.chain(pauses.then(|| longest.to_owned())).chain(asked);
+    let lines = lines.chain(sentences).chain(experiment.failures.iter().cloned());
+    let lines = lines.chain(of_ways(&experiment.ways)).chain(impossible);
+    let lines = lines.chain(disturbance::disturbed_rounds_in_words(&experiment.ways));
+    lines.chain(comparison.verdict()).collect::<Vec<_>>().join("\n")
+}
+
+type Column = (&'static str, Box<dyn Fn(&Compared) -> Cell>);
+
+/// The columns that say something, and whether pauses are among them. What is known of no way has
+/// no column; nor has what rests on solo times, where these cannot be true.
+fn columns(comparison: &Comparison, solos_are_true: bool) -> (Vec<Column>, bool) {
+    fn column(header: &'static str, cell: impl Fn(&Compared) -> String + 'static) -> Column {
+        (header, Box::new(move |way| table::number(cell(way))))
+    }
+    let any = |known: fn(&Compared) -> bool| comparison.ways.iter().any(known);
+    let pauses = any(|way| way.responsiveness_longest_gap_seconds.value > 0.0);
+    let mut columns: Vec<Column> = vec![
+        ("way", Box::new(|way| table::text(&way.way))),
+        column("total s", |way| spread(way.total_seconds, 2)),
+    ];
+    if solos_are_true && any(|way| way.ratio_to_solo_sum.is_some()) {
+        columns.push(column("/ sum of solo", |way| maybe(way.ratio_to_solo_sum, 3)));
+    }
+    if any(|way| way.mean_turnaround_seconds.is_some()) {
+        columns.push(column("mean turnaround s", |way| maybe(way.mean_turnaround_seconds, 2)));
+    }
+    if solos_are_true && any(|way| way.unfairness.is_some()) {
+        columns.push(column("unfairness", |way| maybe(way.unfairness, 2)));
+    }
+    if pauses {
+        let longest = |way: &Compared| spread(way.responsiveness_longest_gap_seconds, 2);
+        columns.push(column("longest pause s", longest));
+    }
+    columns.push(column("CPU use %", |way| format!("{:.0}", way.cpu_utilisation.value * 100.0)));
+    columns.push(column("failed", |way| way.failed.to_string()));
+    (columns, pauses)
+}
+
+fn simulated(comparison: &Comparison) -> Option<String> {
+    let model = comparison.machine.model.as_deref().unwrap_or("a machine without a name");
+    let text = format!("Simulated on {model}: no program was run. Each round has a seed of its own.");
+    comparison.simulated.then_some(text)
+}
+
+/// How many rounds count, and what these can show.
+fn rounds(comparison: &Comparison, experiment: &Experiment) -> String {
+    match comparison.rounds {
         n if comparison.interrupted => {
             let how = match experiment.ended {
                 Ended::Interrupted(by) => format!("Interrupted ({})", by.name()),
@@ -57,27 +92,26 @@ pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
         n => format!(
             "Medians of {n} interleaved runs each, with 95 % intervals; comparisons have intervals of 98 %."
         ),
-    };
-    let longest = "'longest freeze' is the longest time that any program was frozen at a stretch; waiting to begin is not in it.";
-    let sentences = comparison.ways.iter().filter_map(Compared::sentence);
-    let deviated = experiment.ways.iter().flat_map(|way| {
-        let told = [
+    }
+}
+
+/// What was not as wanted and what was chosen, with all ways of which it is true.
+fn of_ways(ways: &[cosched_report::Way]) -> Vec<String> {
+    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+    for way in ways {
+        let sentences = [
             deviations::sentences(&way.runs),
             silence::sentences(&way.runs),
             molding::sentences(&way.runs),
         ];
-        let told = told.into_iter().flatten();
-        told.map(move |sentence| format!("{}: {sentence}", way.name))
-    });
-    let lines = [format!("{shown}")].into_iter().chain(simulated);
-    let asked = comparison
-        .ways
-        .iter()
-        .filter_map(|way| Some(format!("{}: {}.", way.way, way.asked.as_ref()?)));
-    let lines = lines.chain([rounds, longest.to_owned()]).chain(asked);
-    let failures = experiment.failures.iter().cloned();
-    let lines = lines.chain(sentences).chain(failures).chain(deviated);
-    lines.collect::<Vec<_>>().join("\n")
+        for sentence in sentences.into_iter().flatten() {
+            match told.iter_mut().find(|(known, _)| *known == sentence) {
+                Some((_, names)) => names.push(&way.name),
+                None => told.push((sentence, vec![&way.name])),
+            }
+        }
+    }
+    told.iter().map(|(sentence, names)| format!("{}: {sentence}", names.join(", "))).collect()
 }
 
 /// A figure with its interval.

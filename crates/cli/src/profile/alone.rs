@@ -22,7 +22,7 @@ use super::curve::median;
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::out;
-use crate::session::{Origins, Request, Session, say};
+use crate::session::{Origins, Request, Session, Wanted, say};
 use crate::store::{Entry, StoreError};
 
 /// How much of a failed program's standard error is shown.
@@ -129,6 +129,7 @@ pub(super) fn run_alone(
         profiles: &[Profile::default()],
         count: true,
         origins: Origins::Started,
+        wanted: Wanted::default(),
     })?;
     if let Some(trouble) = ran.troubles.pop() {
         return Err(Stop::Failed(trouble));

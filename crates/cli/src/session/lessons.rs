@@ -5,7 +5,7 @@ use cosched_core::workload::Workload;
 use cosched_core::{Experience, Reason, Why};
 use cosched_policy::Kind;
 
-use super::{Request, Session, say};
+use super::{Request, Session};
 use crate::args::HowArgs;
 use crate::store::{Division, Key, Store, StoreError};
 
@@ -22,7 +22,9 @@ impl Session {
             return;
         }
         if let Err(error) = self.keep(request, &outcomes) {
-            say(format_args!("what was tried out is not kept for the next run: {error}"));
+            request.wanted.talk.tell(format_args!(
+                "what was tried out is not kept for the next run: {error}"
+            ));
         }
     }
 

@@ -15,15 +15,16 @@ use cosched_linux::cpu_time::Roots;
 use cosched_linux::ground::{ByWeight, FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::hook::{self, BARRIER_WAY, Hook, Uses};
-use cosched_linux::launch::{Order, Output};
+use cosched_linux::launch::{LineLabels, Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
 use cosched_linux::met::Met;
 use cosched_linux::{signals, undo};
 use cosched_policy::{Kind, Turns, binds_by_weight};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::load::{self, Load};
 use super::sources::{self, Source};
-use super::{HEARTBEAT, Molded, Origins, Planned, Ran, Request, Session, between, say};
+use super::{HEARTBEAT, Molded, Origins, Planned, Ran, Request, Session, between};
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::live::Live;
@@ -73,7 +74,12 @@ impl Session {
         let barriers = Session::barriers(request);
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
         let mut jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
-        let open = |out| out::prepare(out, request.workload).and_then(|()| Folder::open(out));
+        let open = |out| {
+            if request.wanted.force {
+                out::replace(out)?;
+            }
+            out::prepare(out, request.workload).and_then(|()| Folder::open(out))
+        };
         let folder = request.out.map(open).transpose()?;
         for output in jobs.iter_mut().flat_map(|job| [&mut job.stdout, &mut job.stderr]) {
             if let (Output::File { path, .. }, Some(folder)) = (output, &folder) {
@@ -130,19 +136,19 @@ impl Session {
         let programs = &request.workload.programs;
         let mut setup = self.setup(request, &threads);
         setup.limits.history = HISTORY;
-        let is_shown = live.is_some();
+        let (is_shown, talk) = (live.is_some(), request.wanted.talk);
         if is_shown {
             setup.limits.heartbeat = HEARTBEAT;
             if let Some(molded) = &molded {
-                say(format_args!("{molded}"));
+                talk.detail(format_args!("{molded}"));
             } else if let Some(lack) = self.cannot_mold(request) {
-                say(format_args!("{lack}"));
+                talk.tell(format_args!("{lack}"));
             }
             if let Some(sources) = &sources {
-                say(format_args!("{}", sources::shown(programs, sources)));
+                talk.detail(format_args!("{}", sources::shown(programs, sources)));
             }
             if let Some(peak) = &peak {
-                say(format_args!(
+                talk.detail(format_args!(
                     "memory carries {:.0} cache lines per microsecond at most, as `cosched profile --machine` has measured",
                     peak.lines_per_microsecond()
                 ));
@@ -152,7 +158,7 @@ impl Session {
         let telling = Telling {
             // The terminal is the program's where it has cosched's own place.
             course: !matches!(request.origins, Origins::Child),
-            choices: is_shown,
+            talk,
             outputs_go_elsewhere: request.out.is_some(),
         };
         let mut progress = Progress::new(programs, telling, notes)?;
@@ -185,13 +191,16 @@ impl Session {
         if let (Some(why), Some(auto)) = (machine.ground().no_weights(), without_weights) {
             policy = auto;
             if is_shown {
-                say(format_args!(
+                talk.tell(format_args!(
                     "programs do not take turns by weight, and the policy auto decides: {why}"
                 ));
             }
         }
         let rungs = rungs(request.kind, &machine, self);
         let cpu_before = own_cpu_seconds();
+        // What ran before would count as other processes.
+        let is_ours = !matches!(request.origins, Origins::Running(_));
+        let load = Load::begin(self.usable.cpus).filter(|_| is_ours);
         let mut nobody = ();
         let onlooker: &mut dyn Watch = match live {
             Some(live) => live,
@@ -200,7 +209,9 @@ impl Session {
         let (machine, outcome) =
             Engine::new(machine, policy, setup).run(&mut (&mut progress, onlooker));
         let own_cpu_seconds = own_cpu_seconds() - cpu_before;
+        let load = load.and_then(|load| load.so_far());
         let left = machine.left_running();
+        let threads_seen = machine.threads_seen();
         let lacks = machine.lacks_states().map(ToString::to_string);
         let restored = machine.close().map_err(Failure::broken)?;
         progress.finish();
@@ -220,7 +231,13 @@ impl Session {
                 barrier.lacks.clone_from(&lacks);
             }
         }
-        let result = RunResult::new(&outcome, &context);
+        let mut result = RunResult::new(&outcome, &context);
+        for (program, seen) in result.programs.iter_mut().zip(threads_seen) {
+            program.threads_seen = seen;
+        }
+        if let Some(load) = load {
+            load::tell(load, own_cpu_seconds, &mut result);
+        }
         let save = |folder: &Folder| {
             let file = folder.place(Path::new(out::RESULT));
             result.save(&file).err().map(|error| folder.failure(&error))
@@ -271,11 +288,16 @@ impl Session {
         if uses.threads {
             say_threads(&mut env, self.threads(spec));
         }
+        let labels = request.labels(spec);
+        if labels != LineLabels::default() {
+            write_at_once(&mut env);
+        }
         let order = Order {
             executable: self.executable(spec)?,
             argv: spec.command.clone(),
             cwd: spec.cwd.clone(),
             env,
+            labels,
             ..Order::default()
         };
         let file = |end: &str| request.out.map(|out| out::output(out, &spec.name, end));
@@ -302,6 +324,15 @@ impl Session {
 fn say_threads(env: &mut Vec<(OsString, OsString)>, threads: u16) {
     if !env.iter().any(|(name, _)| name == OPENMP) {
         env.push((OPENMP.into(), threads.to_string().into()));
+    }
+}
+
+/// Has a Python program write each line at once, as it does at a terminal: into the pipe behind a
+/// label it would write only when many have come together.
+fn write_at_once(env: &mut Vec<(OsString, OsString)>) {
+    const UNBUFFERED: &str = "PYTHONUNBUFFERED";
+    if !env.iter().any(|(name, _)| name == UNBUFFERED) {
+        env.push((UNBUFFERED.into(), "1".into()));
     }
 }
 

@@ -1,15 +1,18 @@
 //! One run to be made, and one that was made.
 
+use std::fmt;
 use std::path::Path;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::result::RunResult;
-use cosched_core::workload::Workload;
+use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, Profile};
+use cosched_linux::launch::LineLabels;
 use cosched_linux::machine::Origin;
 use cosched_linux::tree::Process;
 use cosched_policy::Kind;
 
+use super::say;
 use crate::args::HowArgs;
 use crate::failure::Failure;
 
@@ -29,12 +32,73 @@ pub(crate) struct Request<'a> {
     pub(crate) count: bool,
     /// How the programs come to be there.
     pub(crate) origins: Origins<'a>,
+    /// What else the user wants.
+    pub(crate) wanted: Wanted,
+}
+
+/// What the user wants beside the run itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    /// How much is told on the terminal.
+    pub(crate) talk: Talk,
+    /// Which outputs of programs have the program's name before each line.
+    pub(crate) labels: Labels,
+    /// Whether the files of an earlier run make room in the output folder.
+    pub(crate) force: bool,
+}
+
+/// How much is told on the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Talk {
+    /// Errors only.
+    Quiet,
+    /// What the user has to know.
+    #[default]
+    Usual,
+    /// What is decided, too.
+    Verbose,
+}
+
+impl Talk {
+    /// Tells what the user has to know.
+    pub(crate) fn tell(self, text: fmt::Arguments<'_>) {
+        self.at_least(Talk::Usual, text);
+    }
+
+    /// Tells what is decided.
+    pub(crate) fn detail(self, text: fmt::Arguments<'_>) {
+        self.at_least(Talk::Verbose, text);
+    }
+
+    fn at_least(self, level: Talk, text: fmt::Arguments<'_>) {
+        if self >= level {
+            say(text);
+        }
+    }
+}
+
+/// Which outputs are labelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Labels {
+    pub(crate) stdout: bool,
+    pub(crate) stderr: bool,
 }
 
 impl Request<'_> {
     /// Whether what programs tell of their progress is of use.
     pub(super) fn hears_progress(&self) -> bool {
         self.kind.hears_progress(self.how.policy.goal.unwrap_or_default())
+    }
+
+    /// What stands before each line of a program's outputs: its name, and so many blanks that the
+    /// lines of all programs begin at the same place.
+    pub(super) fn labels(&self, spec: &ProgramSpec) -> LineLabels {
+        let Labels { stdout, stderr } = self.wanted.labels;
+        let shown = |spec: &ProgramSpec| escaped(&spec.name);
+        let names = self.workload.programs.iter().map(shown);
+        let longest = names.map(|name| name.chars().count()).max().unwrap_or_default();
+        let label = format!("{:longest$} | ", shown(spec));
+        LineLabels { stdout: stdout.then(|| label.clone()), stderr: stderr.then_some(label) }
     }
 }
 

@@ -7,7 +7,7 @@ use cosched_linux::scope::{self, ScopeError};
 use cosched_policy::Kind;
 
 use super::making::by_weight;
-use super::say;
+use super::Talk;
 use crate::args::HowArgs;
 
 /// Moves cosched into a scope if one of these is to take turns by weight and that needs it. A host
@@ -16,7 +16,10 @@ use crate::args::HowArgs;
 ///
 /// To be called before this machine is looked at, since the limits of a cgroup count, and before
 /// there are threads.
-pub(crate) fn enter_scope<'a>(runs: impl IntoIterator<Item = (Kind, &'a HowArgs)>) {
+pub(crate) fn enter_scope<'a>(
+    runs: impl IntoIterator<Item = (Kind, &'a HowArgs)>,
+    talk: Talk,
+) {
     if runs.into_iter().all(|(kind, how)| by_weight(kind, how) == ByWeight::No) {
         return;
     }
@@ -24,7 +27,7 @@ pub(crate) fn enter_scope<'a>(runs: impl IntoIterator<Item = (Kind, &'a HowArgs)
     match scope::enter(&proc) {
         Ok(()) => {}
         Err(ScopeError::Lack(lack)) if !lack.is_worth_a_word() => {}
-        Err(error) => say(format_args!("{}", told(&error))),
+        Err(error) => talk.tell(format_args!("{}", told(&error))),
     }
 }
 

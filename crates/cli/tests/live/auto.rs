@@ -23,10 +23,10 @@ fn auto_chooses_after_a_sample_and_says_so() {
         let width = (0..cpus).map(|one| one.to_string()).collect::<Vec<_>>().join(" ");
         let script = format!("WIDTH='{width}'\n{BUSY}");
         let tables = ["a", "b", "c"].map(|name| program(name, "", &script));
-        let cosched = place.run(&tables, "--policy auto");
+        let cosched = place.run(&tables, "--policy auto --verbose");
         let said = |what: &str| place.read("cosched.stderr").contains(what);
         eventually("a choice", || {
-            said("they take turns, since") || said("all run together, since they")
+            said("taking turns, because") || said("running together, because taking")
         });
         place.write("stop", "");
         let ended = cosched.ended().with(0);

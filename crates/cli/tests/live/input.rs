@@ -61,6 +61,17 @@ fn a_wrong_value_in_a_jobs_file_has_its_place_and_remedy() {
 }
 
 #[test]
+fn threads_on_the_command_line_are_for_programs_there() {
+    refuses(&[], "--threads 2", &["--threads is for programs on the command line", "threads = N"]);
+    let place = Place::new();
+    let run = ["run", "--threads", "3", "--out", "out", "--"];
+    let script = ["sh", "-c", "echo $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS"];
+    let ended = place.cosched(&[&run[..], &script[..]].concat()).ended().with(0);
+    assert_eq!(place.read("out/sh.stdout"), "3 3\n");
+    assert_eq!(ended.result().programs[0].threads, 3);
+}
+
+#[test]
 fn a_missing_command_is_refused_before_anything_starts() {
     for command in ["no-such-command", "./no-such-command", "/etc/passwd", "/etc"] {
         let table = format!("[[program]]\ncommand = ['{command}']\nthreads = 1\n");

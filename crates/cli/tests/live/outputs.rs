@@ -86,6 +86,106 @@ fn without_a_folder_programs_write_where_cosched_does() {
 }
 
 #[test]
+fn force_replaces_the_files_of_a_run_and_nothing_else() {
+    let place = Place::new();
+    let again = |option: &str| place.run(&talkative(), option).ended();
+    again("").with(0);
+    again("").with(2).saying(&["already holds a run"]);
+    place.write("out/a.stdout", "old");
+    again("--force").with(0);
+    assert_eq!(place.read("out/a.stdout"), "a out\n");
+
+    place.write("out/notes", "precious");
+    let kept = place.read("out/run.json");
+    again("--force").with(2).saying(&["--force replaces only what a run wrote", "notes"]);
+    assert_eq!((place.read("out/run.json"), place.read("out/notes")), (kept, "precious".into()));
+    std::fs::remove_file(place.path("out/notes")).unwrap();
+
+    place.write("precious", "precious");
+    std::fs::remove_file(place.path("out/a.stdout")).unwrap();
+    std::os::unix::fs::symlink("../precious", place.path("out/a.stdout")).unwrap();
+    again("--force").with(2).saying(&["a.stdout is something else"]);
+    std::fs::remove_file(place.path("out/a.stdout")).unwrap();
+
+    std::fs::rename(place.path("out"), place.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", place.path("out")).unwrap();
+    again("--force").with(2).saying(&["it is a link"]);
+    assert!(place.path("elsewhere/run.json").exists());
+    assert_eq!(place.read("precious"), "precious");
+}
+
+#[test]
+fn force_removes_nothing_from_a_folder_without_a_run() {
+    let place = Place::new();
+    place.write("jobs.toml", talkative().concat());
+    std::fs::create_dir(place.path("out")).unwrap();
+    let run = || place.cosched(&["run", "jobs.toml", "--out", "out", "--force"]).ended();
+    run().with(0);
+    for (content, said) in [(None, "there is no run.json"), (Some("{}"), "is no result of a run")] {
+        std::fs::remove_file(place.path("out/run.json")).unwrap();
+        if let Some(content) = content {
+            place.write("out/run.json", content);
+        }
+        run().with(2).saying(&[said]);
+        assert_eq!(place.read("out/a.stdout"), "a out\n");
+        place.write("out/run.json", "");
+    }
+}
+
+#[test]
+fn labelled_lines_begin_with_the_name_of_their_program() {
+    let place = Place::new();
+    let tables = [
+        program("a", "", "echo out; printf 'no end' >&2"),
+        program("longer", "", "echo out; (sleep 0.3; echo late) &"),
+    ];
+    place.write("jobs.toml", tables.concat());
+    let ended = place.cosched(&["run", "jobs.toml", "--label", "-p", "linux"]).ended().with(0);
+    let labelled = |text: &str| -> Vec<String> {
+        let mut lines: Vec<String> =
+            text.lines().filter(|line| line.contains(" | ")).map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(labelled(&ended.stdout), ["a      | out", "longer | late", "longer | out"]);
+    assert_eq!(labelled(&ended.stderr), ["a      | no end"]);
+    // What the programs print stands above the table.
+    let table = ended.stdout.find("threads seen").unwrap();
+    assert!(ended.stdout.find("| late").unwrap() < table, "{}", ended.stdout);
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn a_labelled_program_outlives_a_killed_cosched() {
+    let place = Place::new();
+    let script = "echo $$ > pid; while [ ! -e stop ]; do echo on; sleep 0.01; done; echo > done";
+    place.write("jobs.toml", [program("a", "", script), program("b", "", ":")].concat());
+    let cosched = place.cosched(&["run", "jobs.toml", "--label", "-p", "linux"]);
+    eventually("the program", || place.path("pid").exists());
+    cosched.kill();
+    let lines = || place.read("cosched.stdout").lines().count();
+    let before = lines();
+    eventually("more output", || lines() > before + 3);
+    place.write("stop", "");
+    eventually("its end", || place.path("done").exists());
+}
+
+#[test]
+fn quiet_prints_only_errors_and_verbose_the_means() {
+    let place = Place::new();
+    place.write("jobs.toml", talkative().concat());
+    let run = |option: &str| place.cosched(&["run", "jobs.toml", "-p", "linux", option]).ended();
+    let quiet = run("--quiet").with(0);
+    assert_eq!(sorted(&quiet.stdout), ["a out", "b out"]);
+    assert_eq!(sorted(&quiet.stderr), ["a err", "b err"]);
+    let verbose = run("--verbose").with(0);
+    assert!(verbose.stdout.contains("nothing frozen or bound"), "{}", verbose.stdout);
+    place.write("jobs.toml", program("a", "", "echo '#!/not/there' > b; chmod +x b; exec ./b"));
+    let failed = run("--quiet").with(1);
+    assert_eq!(failed.stdout, "");
+}
+
+#[test]
 fn commands_can_be_given_without_a_file() {
     let place = Place::new();
     let run =
@@ -147,15 +247,35 @@ fn nothing_is_written_to_a_replaced_output_folder() {
 }
 
 #[test]
-fn the_printed_command_measures_missing_solo_times() {
+fn the_last_line_says_what_to_type_next_and_it_works() {
     let place = Place::new();
-    let ended = place.cosched(&["run", "-p", "fcfs", "--out", "out", "--", "true"]).ended().with(0);
-    let hint = ended.stdout.lines().last().unwrap().trim();
-    assert_eq!(hint, "cosched profile -- true");
-    let words: Vec<&str> = hint.split(' ').skip(1).collect();
-    place.cosched(&words).ended().with(0);
-    let again = place.cosched(&["run", "-p", "fcfs", "--", "true"]).ended().with(0);
-    assert!(!again.stdout.contains("cosched profile"), "{}", again.stdout);
+    let run = ["run", "-p", "fcfs", "--", "true", ":::", "true"];
+    let ended = place.cosched(&run).ended().with(0);
+    let last = ended.stdout.lines().last().unwrap();
+    assert!(last.starts_with("fcfs: ") && !ended.stdout.contains("solo"), "{}", ended.stdout);
+    // On a busy machine it says something else.
+    if !last.contains("when the machine is idle") {
+        let (_, rest) = last.split_once('`').expect(last);
+        let (command, _) = rest.split_once('`').expect(last);
+        assert_eq!(command, "cosched compare -- true ::: true");
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let few = [&words[..1], &["--runs", "1"], &words[1..]].concat();
+        place.cosched(&few).ended().with(0);
+    }
+}
+
+#[test]
+fn threads_and_other_processes_are_counted() {
+    let place = Place::new();
+    let two = program("two", "", "sleep 1.5 & sleep 1.5; wait");
+    let quick = program("quick", "", ":");
+    let ended = place.run(&[two, quick], "--policy linux").ended().with(0);
+    let result = ended.result();
+    // The shell, and two that sleep.
+    assert_eq!(result.programs[0].threads_seen, Some(3), "{}", ended.stdout);
+    assert_eq!(result.programs[1].threads_seen, None, "{}", ended.stdout);
+    assert!(result.others_cpu_seconds.is_some() && result.stolen_cpu_seconds.is_some());
+    assert!(ended.stdout.contains("threads seen"), "{}", ended.stdout);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn top_follows_the_run_the_keys_and_the_terminal_size() {
     terminal.shows("PROGRAM STATE");
     terminal.shows("\x1b[38;5;10m");
     terminal.press("nn");
-    terminal.shows("order by o n s r w t l c a d: name, turned round");
+    terminal.shows("order by o n s r w t l c a d: name, reversed");
     // Room for one of the two.
     resize(&terminal.master, 7, 72);
     let pid = Pid::from_child(&terminal.child);

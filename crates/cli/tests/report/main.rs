@@ -265,7 +265,7 @@ fn inputs_that_cannot_be_shown_are_refused_with_a_remedy() {
     change(&shorter.join("run.json"), |run| run["total_seconds"] = 0.01.into());
     let both = cosched(folder.path(), &["report", "d", "--begin", "0.1", "-o", "-"]);
     let page = String::from_utf8(both.stdout).unwrap();
-    assert!(page.contains("short was over after 0.01 s: its beginning is shown."));
+    assert!(page.contains("short ended after 0.01 s, before --begin: all of it is shown."));
     assert!(refused(&["d", "--end", "soon"]).contains("350ms"));
     let mut huge: Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("d/gang/run.json")).unwrap())
@@ -273,6 +273,19 @@ fn inputs_that_cannot_be_shown_are_refused_with_a_remedy() {
     huge["machine"]["cpus"] = 1025.into();
     fs::write(folder.path().join("huge.json"), huge.to_string()).unwrap();
     assert!(refused(&["huge.json"]).contains("huge.json: machine.cpus is 1025"));
+}
+
+/// Without `--out` the page lies where its user looks for it: beside the result.
+#[test]
+fn a_page_is_written_beside_its_result() {
+    let folder = runs(&[("gang", "one"), ("linux", "two")]);
+    for from in [&["one"][..], &["one/run.json"], &["one", "two"]] {
+        let output = cosched(folder.path(), &[&["report"], from].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        let page = if from.len() == 1 { "one/report.html" } else { "report.html" };
+        assert!(told(&output).contains(&format!("{page}: ")), "{}", told(&output));
+        fs::remove_file(folder.path().join(page)).unwrap();
+    }
 }
 
 /// Listens for faults before the page's own script runs.

@@ -20,10 +20,10 @@ fn a_rivals_run_is_explained_by_the_name_of_its_variant() {
         let output = cosched(folder.path(), &[&["explain"][..], arguments].concat());
         String::from_utf8(output.stdout).unwrap()
     };
-    let told = "It is a run of the way 'one-thread' of a comparison.";
+    let told = "The run is of the variant 'one-thread' of a comparison.";
     assert!(explained(&["d/round-002/one-thread"]).contains(told));
     assert!(!explained(&["d/round-002/linux/run.json"]).contains("of a comparison"));
-    let then = "At 0.010 s, under linux (the way 'one-thread' of a comparison):";
+    let then = "At 0.010 s, under linux (variant 'one-thread' of a comparison):";
     assert!(explained(&["d/round-001/one-thread", "--at", "0.01"]).starts_with(then));
     for at in [&[][..], &["--at", "0.01"]] {
         let asked = [&["d/round-001/one-thread", "--json"][..], at].concat();

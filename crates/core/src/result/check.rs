@@ -46,6 +46,11 @@ pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
             );
         }
     }
+    let by_others = [
+        ("others_cpu_seconds", run.others_cpu_seconds),
+        ("stolen_cpu_seconds", run.stolen_cpu_seconds),
+    ];
+    by_others.into_iter().try_for_each(|(field, used)| time(field, used.unwrap_or_default()))?;
     time("metrics.responsiveness_max_seconds", run.metrics.responsiveness_max_seconds)?;
     time(
         "metrics.responsiveness_longest_gap_seconds",

@@ -14,6 +14,7 @@ use toml::Spanned;
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, Runs, Words};
 use super::names::{self, Names};
+use super::script;
 use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, Workload};
 use crate::time::Nanos;
 
@@ -93,7 +94,7 @@ impl<'a> Checker<'a> {
         let command = self.value("command", words, command)?;
         let name = match draft.name {
             Some(name) => self.value("name", name, names::checked)?,
-            None => names.after(&command[0]),
+            None => names.after(script::naming_word(&command)),
         };
         let place = |bytes: &Range<usize>| Place {
             program: Some((self.number, Some(name.clone()))),

@@ -1,8 +1,9 @@
 //! Names of programs: unique, and fit to be file names, since a program's output goes to files of
 //! its name.
 //!
-//! Names that the user gives stay as they are. A program without one is called after its command,
-//! with the first of -2, -3, ... that no other program has.
+//! Names that the user gives stay as they are. A program without one is called after its
+//! [script](super::script), or else its command, with the first of -2, -3, ... that no other
+//! program has.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -30,10 +31,10 @@ impl Names {
         Names { taken: given.into_iter().collect(), numbers: HashMap::new() }
     }
 
-    /// A name for a program that was not given one.
-    pub(super) fn after(&mut self, command: &str) -> String {
-        let base = Path::new(command).file_name().map(|base| base.to_string_lossy());
-        let base: String = base.unwrap_or(command.into()).chars().take(MAX_DEFAULT_CHARS).collect();
+    /// A name for a program that was not given one, from the path of a file.
+    pub(super) fn after(&mut self, path: &str) -> String {
+        let base = Path::new(path).file_name().map(|base| base.to_string_lossy());
+        let base: String = base.unwrap_or(path.into()).chars().take(MAX_DEFAULT_CHARS).collect();
         let base = checked(base).unwrap_or(NAMELESS.to_owned());
         let number = self.numbers.entry(base.clone()).or_default();
         loop {

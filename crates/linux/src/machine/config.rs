@@ -86,4 +86,6 @@ pub struct Note {
     pub program: Option<ProgramId>,
     /// What happened.
     pub text: String,
+    /// Whether something could not be done that was to be done.
+    pub is_error: bool,
 }

@@ -12,7 +12,7 @@ impl Linux {
     pub(super) fn tell_of_the_log(&mut self) {
         if let Some(refusal) = self.log.refusal() {
             let text = format!("{refusal}; it is kept in memory until there is room");
-            let _ = self.notes.send(Note { program: None, text });
+            let _ = self.notes.send(Note { program: None, text, is_error: true });
         }
     }
 

@@ -40,6 +40,8 @@ pub(super) struct Inspector {
     watched: BTreeMap<ProgramId, Watched>,
     /// The group of each slot, as found.
     groups: Vec<Option<GroupId>>,
+    /// The most threads of each slot that were seen at once.
+    threads: Vec<Option<u32>>,
     /// When to check for file locks that programs wait for, and how long to wait after that.
     locks_at: Nanos,
     locks_pause: Nanos,
@@ -56,6 +58,10 @@ struct Watched {
     bonds: Bonds,
     /// The file locks that tie it to others, and when that was seen last.
     locks: BTreeMap<SharedKey, Nanos>,
+    /// When to count its threads, and how long to wait after that, where nothing that it holds is
+    /// looked at: with that, they are counted anyway.
+    threads_at: Nanos,
+    threads_pause: Nanos,
     traced: bool,
     reported: bool,
 }
@@ -85,6 +91,7 @@ impl Inspector {
             handed_out,
             watched: BTreeMap::new(),
             groups: vec![None; slots],
+            threads: vec![None; slots],
             locks_at: Nanos::ZERO,
             locks_pause: LOCKS.0,
         }
@@ -99,6 +106,8 @@ impl Inspector {
             pause: FIRST,
             bonds: Bonds::default(),
             locks: BTreeMap::new(),
+            threads_at: if turns { Nanos::NEVER } else { now },
+            threads_pause: FIRST,
             traced: false,
             reported: false,
         };
@@ -117,6 +126,27 @@ impl Inspector {
 
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.watched.remove(&id);
+    }
+
+    /// The most threads of each slot that were seen at once; `None`: it was not looked at.
+    pub(super) fn threads(&self) -> &[Option<u32>] {
+        &self.threads
+    }
+
+    /// So many threads of a program were seen at once.
+    fn saw_threads(&mut self, id: ProgramId, threads: u32) {
+        let most = &mut self.threads[usize::from(id.slot)];
+        *most = (*most).max(Some(threads).filter(|threads| *threads > 0));
+    }
+
+    /// Whether to count a program's threads now.
+    fn counts_threads(&mut self, id: ProgramId, now: Nanos) -> bool {
+        let due = self.watched.get_mut(&id).filter(|watched| now >= watched.threads_at);
+        due.is_some_and(|watched| {
+            watched.threads_at = now + watched.threads_pause;
+            watched.threads_pause = (watched.threads_pause * 3).min(LONGEST);
+            true
+        })
     }
 
     /// Whether another process traces the program, as of the last inspection.
@@ -219,6 +249,7 @@ impl Linux {
             return self.settle_end(live);
         }
         let stat = live.tree.main.and_then(|main| main.look(&self.proc));
+        self.count_threads(&live, stat.map_or(0, |stat| stat.threads));
         let stopped = stat.is_some_and(|stat| stat.state == ProcState::Stopped);
         match (live.state, live.tree.main) {
             (State::Running, Some(process)) if stopped => {
@@ -242,9 +273,26 @@ impl Linux {
         Ok(())
     }
 
+    /// Counts a program's threads, of which its first process has so many. Others are looked for
+    /// ever more rarely, and not at all where that is done with what the program holds.
+    fn count_threads(&mut self, live: &Live, of_main: u32) {
+        let mut threads = of_main;
+        if self.inspector.counts_threads(live.id, self.clock.now()) {
+            let members = live.tree.members(&self.proc).into_iter();
+            let others = members.filter(|process| Some(*process) != live.tree.main);
+            let of_others = others.filter_map(|process| process.look(&self.proc));
+            threads += of_others.map(|stat| stat.threads).sum::<u32>();
+        } else if self.inspector.threads[usize::from(live.id.slot)].is_none() {
+            // That of the first process alone is no figure for the program.
+            return;
+        }
+        self.inspector.saw_threads(live.id, threads);
+    }
+
     fn look_at_bonds(&mut self, id: ProgramId, tables: &mut Tables) -> Result<(), MachineError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let (bonds, traced) = self.bonds_of(live, tables)?;
+        let (bonds, traced, threads) = self.bonds_of(live, tables)?;
+        self.inspector.saw_threads(id, threads);
         let job = &self.jobs[usize::from(id.slot)];
         let forbidden = bonds
             .forbid_freezing()
@@ -270,16 +318,27 @@ impl Linux {
         Ok(())
     }
 
-    fn bonds_of(&self, live: &Live, tables: &mut Tables) -> Result<(Bonds, bool), MachineError> {
+    /// What a program shares, whether another process traces it, and how many threads it has.
+    fn bonds_of(
+        &self,
+        live: &Live,
+        tables: &mut Tables,
+    ) -> Result<(Bonds, bool, u32), MachineError> {
         let members = |live: &Live| live.tree.members(&self.proc);
         let pids: Vec<i32> = members(live).iter().map(|process| process.pid).collect();
-        let traced = pids.iter().any(|pid| matches!(self.proc.tracer(*pid), Ok(Some(_))));
+        let looks = pids.iter().filter_map(|pid| self.proc.tracer_and_threads(*pid).ok());
+        let (mut traced, mut threads) = (false, 0);
+        for (tracer, own) in looks {
+            traced |= tracer.is_some();
+            threads += own;
+        }
         let others = || {
             let others = self.live.values().filter(|other| other.id != live.id);
             others.flat_map(members).map(|process| process.pid).collect()
         };
         let handed_out = &self.inspector.handed_out;
-        Ok((bonds::inspect(&self.proc, &pids, &others, handed_out, tables)?, traced))
+        let bonds = bonds::inspect(&self.proc, &pids, &others, handed_out, tables)?;
+        Ok((bonds, traced, threads))
     }
 
     /// Finds anew which programs share something, and reports changes.

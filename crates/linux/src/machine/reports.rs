@@ -33,7 +33,7 @@ impl Linux {
                     self.begin(&mut live, process, self.clock.of_monotonic(at))?;
                 }
                 Report::Failed { step, errno } => {
-                    self.note(id, failed_text(step, errno));
+                    self.note_error(id, failed_text(step, errno));
                     let exit = Exit::Failed(errno);
                     live.ended = Some(Ended::unseen(exit, Usage::default()));
                 }

@@ -115,7 +115,7 @@ impl Linux {
         why: &str,
     ) -> Result<(), MachineError> {
         self.rest_states();
-        self.note(id, format!("could not be started: {why}"));
+        self.note_error(id, format!("could not be started: {why}"));
         self.tell(Happening::Exited(id, Exit::Failed(errno), Usage::default()));
         Ok(())
     }
@@ -302,7 +302,7 @@ impl Linux {
             return;
         }
         if let Err(errno) = live.tree.signal(&self.proc, raw, &[]) {
-            self.note(live.id, format!("could not be sent a signal: {errno}"));
+            self.note_error(live.id, format!("could not be sent a signal: {errno}"));
         }
     }
 }

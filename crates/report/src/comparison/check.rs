@@ -1,8 +1,8 @@
-//! What can be held against each other, and what a printed comparison can say.
+//! Which runs can be compared, and which values a printed comparison can have.
 //!
-//! Figures of different work, or of different machines, are no samples of one thing. And a document
-//! that was cut and glued may be well-formed and still say what no comparison can: the first such
-//! field is named, as of [a run](cosched_core::result).
+//! Figures of different work, or from different machines, are no samples of one thing. A document
+//! that was edited by hand may be well-formed and still have impossible values. The error names the
+//! first such field, as for [a run](cosched_core::result).
 
 use cosched_core::MAX_CPUS;
 use cosched_core::result::{ProgramResult, RunResult};
@@ -11,14 +11,13 @@ use cosched_core::workload::{Barrier, shown};
 use super::{Compared, Comparison, Incomparable, Samples};
 use crate::Way;
 
-/// The largest figure that is believed: no time is longer than thirty years, and no ratio is
-/// larger.
+/// The largest possible figure: no time is longer than thirty years, and no ratio is larger.
 const LARGEST: f64 = 1e9;
 
-/// The field that cannot be, and why.
+/// The field with an impossible value, and what is wrong with it.
 pub(super) type Fault = (String, String);
 
-/// What a run was made on, in words.
+/// The machine of a run, in words.
 fn ground(run: &RunResult) -> String {
     match &run.simulation {
         Some(simulation) => format!("{}, kernel {}", run.machine, simulation.kernel),
@@ -58,7 +57,7 @@ pub(super) fn alike(ways: &[Way]) -> Result<(), Incomparable> {
     Ok(())
 }
 
-/// Checks that every program does the same in two runs with programs of the same names.
+/// Checks that every program does the same work in two runs with programs of the same names.
 fn differ(first: &Way, model: &RunResult, way: &Way, run: &RunResult) -> Result<(), Incomparable> {
     let pairs = model.programs.iter().zip(&run.programs);
     let told = |one: &ProgramResult, other: &ProgramResult| work(one) + &terms(one, other);
@@ -73,7 +72,7 @@ fn differ(first: &Way, model: &RunResult, way: &Way, run: &RunResult) -> Result<
     }
 }
 
-/// What a program does, in words: its command, and when it comes.
+/// The work of a program, in words: its command, and when it arrives.
 fn work(program: &ProgramResult) -> String {
     let command = bound(program).unwrap_or(&program.command);
     let arrival = match program.arrived_seconds {
@@ -83,7 +82,7 @@ fn work(program: &ProgramResult) -> String {
     format!("`{}`{arrival}", command.join(" "))
 }
 
-/// The command of a program that the way `split` gives CPUs of its own.
+/// The command of a program to which the variant `split` gives CPUs of its own.
 fn bound(program: &ProgramResult) -> Option<&[String]> {
     match &program.command[..] {
         [taskset, option, _, own @ ..] if taskset == "taskset" && option == "--cpu-list" => {
@@ -93,9 +92,9 @@ fn bound(program: &ProgramResult) -> Option<&[String]> {
     }
 }
 
-/// With how many threads and which weight a program does that, in words, where it is not the same
-/// in another run. Threads are a matter of the way where there is only one, as in `one-thread`, or
-/// where it has CPUs of its own, as in `split`.
+/// The thread count and the weight of a program, in words, where they differ from those in another
+/// run. The thread count belongs to the variant where there is only one thread, as in `one-thread`,
+/// or where the program has CPUs of its own, as in `split`.
 fn terms(program: &ProgramResult, other: &ProgramResult) -> String {
     let its_own = |program: &ProgramResult| program.threads == 1 || bound(program).is_some();
     let mut words = String::new();
@@ -109,12 +108,12 @@ fn terms(program: &ProgramResult, other: &ProgramResult) -> String {
     words
 }
 
-/// A setting in which two runs differ, as run.json calls it.
+/// A setting in which two runs differ, by its name in run.json.
 fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
     let mut pairs = one.programs.iter().zip(&other.programs);
     let threads = pairs.clone().any(|(one, other)| one.asked() != other.asked());
-    // Older files do not tell it; and with how many threads programs are started is a matter of
-    // what is known by then, and decides whether it is worth while.
+    // Older files lack it. With other thread counts a barrier may not be worth while, and the
+    // counts depend on what is known when programs start.
     let as_many =
         one.programs.iter().map(|p| p.threads).eq(other.programs.iter().map(|p| p.threads));
     let barrier = as_many && pairs.clone().any(|(one, other)| waiting(one) != waiting(other));
@@ -135,12 +134,12 @@ fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
     differ.into_iter().find_map(|(setting, differs)| differs.then_some(setting))
 }
 
-/// How a program waited at barriers, and what it did not know there.
+/// How a program waited at barriers, and what its threads did not know there.
 fn waiting(program: &ProgramResult) -> Option<(Barrier, Option<&String>)> {
     program.barrier.as_ref().map(|barrier| (barrier.way, barrier.lacks.as_ref()))
 }
 
-/// Checks that a printed comparison can be one.
+/// Checks that a printed comparison has no impossible values.
 pub(super) fn printed(comparison: &Comparison) -> Result<(), Fault> {
     let cpus = comparison.machine.cpus;
     if !(1..=MAX_CPUS).contains(&cpus) {
@@ -159,7 +158,7 @@ pub(super) fn printed(comparison: &Comparison) -> Result<(), Fault> {
         }
         let other = way.against.as_ref().map(|against| &against.way);
         if other != (i > 0).then_some(&first.way) {
-            let what = "is not the first way, which all others are held against";
+            let what = "is not the first way, with which all others are compared";
             return fault(&format!("{at}.against"), what.to_owned());
         }
         figures(&at, way)?;
@@ -211,7 +210,7 @@ fn samples(at: &str, samples: &Samples, rounds: usize) -> Result<(), Fault> {
     ];
     for (name, list) in lists {
         let field = format!("{at}.{name}");
-        // Documents from before it was told lack it.
+        // Older documents lack it.
         let untold = name == "longest_wait_seconds" && list.is_empty();
         if list.len() != rounds && !untold {
             return fault(&field, format!("has {} figures of {rounds} rounds", list.len()));

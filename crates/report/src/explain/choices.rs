@@ -1,4 +1,4 @@
-//! How programs were run, where the policy chose that by itself: from when on, how, and why.
+//! The modes in which `auto` ran the programs: from when on, which, and why.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Ground, Manner, Nanos, Why};
@@ -13,15 +13,16 @@ use crate::words;
 pub struct Choice {
     /// From here on, until the next one.
     pub from_seconds: f64,
-    /// How the programs were run.
+    /// The mode in which the programs were run.
     pub manner: Manner,
     /// Why.
     pub ground: Ground,
-    /// CPUs that they kept busy outside the kernel together, where that had been measured.
+    /// CPUs that the programs kept busy outside the kernel when running together, where that had
+    /// been measured.
     pub side_by_side_cpus: Option<f64>,
-    /// The same in turns, or as expected of them.
+    /// CPUs that the programs kept busy when taking turns, measured or expected.
     pub in_gangs_cpus: Option<f64>,
-    /// What finding out had cost by then: time of the whole machine.
+    /// What measuring had cost by then: time of the whole machine.
     pub explored_seconds: f64,
 }
 
@@ -37,7 +38,7 @@ impl Choice {
     }
 }
 
-/// All that were made in a run, in order of time.
+/// All choices of a run, in order of time.
 pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
     let reasons = result.decisions.iter().flat_map(|decision| {
         decision.reasons.iter().map(|reason| (decision.at_seconds, reason.why))
@@ -56,17 +57,17 @@ pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
     reasons.filter_map(choice).collect()
 }
 
-/// The same in words; what all of it has cost, against the whole run.
+/// The choices in words, and what measuring cost, in percent of the whole run.
 pub(super) fn in_words(choices: &[Choice], total: Nanos) -> Vec<String> {
     let Some(last) = choices.last() else { return Vec::new() };
     let line = |choice: &Choice| {
         let from = words::instant(nanos(choice.from_seconds));
-        format!("  from {from} on {}.", words::reason(&choice.why()))
+        format!("  from {from}: {}.", words::reason(&choice.why()))
     };
     let share = 100.0 * last.explored_seconds / total.as_secs_f64().max(1e-9);
     let cost = (last.explored_seconds > 0.0)
-        .then(|| format!("  Finding that out has cost {share:.1} % of the run's time."));
-    let head = "How the programs ran was chosen by what was measured of them:".to_owned();
+        .then(|| format!("  Measuring cost {share:.1} % of the run's time."));
+    let head = "From its measurements, cosched chose how the programs ran:".to_owned();
     [head].into_iter().chain(told(choices, line)).chain(cost).collect()
 }
 
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_told_with_their_grounds_and_what_they_have_cost() {
+    fn choices_have_their_reasons_and_what_measuring_cost() {
         let begins = Choice {
             from_seconds: 0.0,
             manner: Manner::SideBySide,
@@ -96,12 +97,11 @@ mod tests {
         assert_eq!(
             told,
             [
-                "How the programs ran was chosen by what was measured of them:",
-                "  from 0.000 s on all run together, since nothing has been measured yet.",
-                "  from 0.220 s on they take turns, since alone each uses its CPUs fully, and in its turn no \
-                 thread waits for a sibling without a CPU (2.00 CPUs busy together, 1.96 in turns; \
-                 finding out has cost 20 ms so far).",
-                "  Finding that out has cost 0.5 % of the run's time.",
+                "From its measurements, cosched chose how the programs ran:",
+                "  from 0.000 s: running together, because nothing has been measured yet.",
+                "  from 0.220 s: taking turns, because each program can fill its CPUs by itself \
+                 (2.00 CPUs busy when running together, 1.96 when taking turns; measuring cost 20 ms).",
+                "  Measuring cost 0.5 % of the run's time.",
             ]
         );
         assert!(in_words(&[], Nanos::from_secs(4)).is_empty());

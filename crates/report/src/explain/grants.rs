@@ -1,5 +1,5 @@
-//! The threads that a malleable program was granted over a run: from when on, how many, and of how
-//! many.
+//! The thread limits of a malleable program over a run: from when on, how many threads it might
+//! use, and how many it requested.
 
 use cosched_core::Why;
 use cosched_core::result::RunResult;
@@ -9,22 +9,23 @@ use super::slices::{reasons, told};
 use crate::history::nanos;
 use crate::words;
 
-/// A number of threads that was granted.
+/// A thread limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Grant {
     /// From here on, until the next one.
     pub from_seconds: f64,
-    /// How many its parallel regions got at most.
+    /// How many threads its parallel regions got at most.
     pub threads: u16,
-    /// How many they asked for.
+    /// How many threads they requested.
     pub asked: u16,
-    /// How fast it was with them, relative to all that it asked for, where that was known.
+    /// Its speed with these threads relative to its speed with all requested ones, where that was
+    /// known.
     pub speed: Option<f64>,
-    /// Whether it was to find that out.
+    /// Whether the limit was set to measure that speed.
     pub trial: bool,
 }
 
-/// All that were granted to a program, in order of time.
+/// All thread limits of a program, in order of time.
 pub(super) fn grants(result: &RunResult, slot: usize) -> Vec<Grant> {
     let grant = |(from_seconds, why)| match why {
         Why::Granted { threads, asked, speed } => {
@@ -38,24 +39,24 @@ pub(super) fn grants(result: &RunResult, slot: usize) -> Vec<Grant> {
     reasons(result, slot).filter_map(grant).collect()
 }
 
-/// The same in words.
+/// The thread limits in words.
 pub(super) fn in_words(grants: &[Grant]) -> Vec<String> {
     if grants.is_empty() {
         return Vec::new();
     }
     let line = |grant: &Grant| {
         let from = words::instant(nanos(grant.from_seconds));
-        let threads = words::count(grant.threads.into(), "thread", "threads");
+        let Grant { threads, asked, .. } = grant;
         let why = match grant {
-            Grant { trial: true, .. } => ", to see how fast it is".to_owned(),
+            Grant { trial: true, .. } => ", to measure its speed".to_owned(),
             Grant { speed: Some(speed), .. } if grant.threads != grant.asked => {
                 format!(", {speed:.2} times as fast as with all")
             }
             _ => String::new(),
         };
-        format!("  from {from} on {threads} of {}{why}.", grant.asked)
+        format!("  from {from}: {threads} of {asked} requested threads{why}.")
     };
-    let head = "Its parallel regions were granted, of the threads that they asked for:".to_owned();
+    let head = "The thread limits of its parallel regions:".to_owned();
     [head].into_iter().chain(told(grants, line)).collect()
 }
 
@@ -65,15 +66,15 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn grants_are_told_in_order_with_what_was_known() {
+    fn thread_limits_are_listed_in_order_of_time() {
         let run = testkit::adaptive();
         assert_eq!(
             in_words(&grants(&run, 0)),
             [
-                "Its parallel regions were granted, of the threads that they asked for:",
-                "  from 0.000 s on 1 thread of 4.",
-                "  from 0.100 s on 2 threads of 4, to see how fast it is.",
-                "  from 0.200 s on 2 threads of 4, 0.80 times as fast as with all.",
+                "The thread limits of its parallel regions:",
+                "  from 0.000 s: 1 of 4 requested threads.",
+                "  from 0.100 s: 2 of 4 requested threads, to measure its speed.",
+                "  from 0.200 s: 2 of 4 requested threads, 0.80 times as fast as with all.",
             ]
         );
         assert!(in_words(&grants(&run, 1)).is_empty());

@@ -1,9 +1,9 @@
-//! One instant of a run: what each program did, since when and until when, and the reason that was
-//! in force.
+//! One instant of a run: what each program did, from when until when, and the reason that was in
+//! force.
 //!
-//! A decision comes before its effect. So a program that runs although its last reason says "wait"
-//! is either on its way (the freeze is not confirmed yet), or the freeze failed: then a deviation
-//! tells why. The same holds the other way round for a start or a thaw.
+//! A decision comes before its effect. Where a program runs although its last reason says "wait",
+//! either the freeze is not confirmed yet, or it failed, and a deviation says why. A start or a
+//! thaw may be unconfirmed in the same way.
 
 use cosched_core::result::{DeviationResult, RunResult};
 use cosched_core::{Aspect, CpuSet, Nanos, Why};
@@ -22,14 +22,14 @@ pub struct Moment {
     pub at_seconds: f64,
     /// The policy's name.
     pub policy: String,
-    /// The way of a comparison that the run is of, where that is known.
+    /// The variant of a comparison to which the run belongs, where that is known.
     pub way: Option<String>,
-    /// The quantum under way; `None` before the first, while there is room for all, and where the
+    /// The current quantum; `None` before the first, while all programs fit at once, and where the
     /// policy has none.
     pub quantum: Option<QuantumMoment>,
-    /// Since when there was room for all after there had been quanta; `None` in a quantum.
+    /// Since when all programs fit at once after there had been quanta; `None` in a quantum.
     pub room_since_seconds: Option<f64>,
-    /// One per program, or the one that was asked for; in the workload's order.
+    /// One per program, or the one requested; in the workload's order.
     pub programs: Vec<ProgramMoment>,
 }
 
@@ -40,9 +40,9 @@ pub struct QuantumMoment {
     pub number: usize,
     /// When it was decided.
     pub from_seconds: f64,
-    /// When the next one was, or there was room for all, or the run ended.
+    /// When the next one was decided, or all programs fit at once, or the run ended.
     pub to_seconds: f64,
-    /// How long it was planned to last; `None`: without an end.
+    /// How long it was planned to last; `None`: without a planned end.
     pub planned_seconds: Option<f64>,
     /// In words: where it is in its round, how long it was planned to last, and what else the plan
     /// says of itself.
@@ -57,17 +57,17 @@ pub struct ProgramMoment {
     /// `"not arrived"`, `"not started"`, `"running"`, `"frozen"`, `"stopped by somebody else"` or
     /// `"ended"`.
     pub state: &'static str,
-    /// Since when it does that; `None` before it came.
+    /// Since when it is in this state; `None` before its arrival.
     pub since_seconds: Option<f64>,
     /// Until when; `None` after it ended.
     pub until_seconds: Option<f64>,
     /// The CPUs that it is bound to; `None` unless it is running and bound.
     pub cpus: Option<CpuSet>,
-    /// The latest that was decided about it.
+    /// The reason of the last decision about it.
     pub reason: Option<Why>,
-    /// When that was decided.
+    /// When that decision was made.
     pub decided_seconds: Option<f64>,
-    /// All that in words.
+    /// The moment in words.
     pub sentence: String,
 }
 
@@ -87,25 +87,25 @@ impl Moment {
         }
     }
 
-    /// The same, of a run of this way.
+    /// The moment of a run that belongs to this variant of a comparison.
     pub fn of_way(self, way: Option<String>) -> Moment {
         Moment { way, ..self }
     }
 
-    /// The moment as lines: the quantum, then those that run, then the others.
+    /// The moment as lines: the quantum, then the programs that run, then the others.
     pub fn lines(&self) -> Vec<String> {
         let at = words::instant(nanos(self.at_seconds));
         let other = self.way.iter().find(|way| **way != self.policy);
-        let way = other.map_or(String::new(), |way| format!(" (the way '{way}' of a comparison)"));
+        let way = other.map_or(String::new(), |way| format!(" (variant '{way}' of a comparison)"));
         let quantum = self.quantum.iter().map(|quantum| format!(", in {}", quantum.sentence));
         let room = self.room_since_seconds.iter().map(|since| {
             let since = words::instant(nanos(*since));
-            format!("; since {since} there is room for all, and no quanta")
+            format!("; no quanta since {since}, because all programs fit at once")
         });
         let place: String = quantum.chain(room).collect();
         let when = format!("At {at}, under {}{way}{place}:", self.policy);
         let mut programs: Vec<&ProgramMoment> = self.programs.iter().collect();
-        programs.sort_by_key(|program| program.state != State::Running(None).name());
+        programs.sort_by_key(|program| program.state != in_json(State::Running(None)));
         let sentences = programs.into_iter().map(|program| program.sentence.clone());
         std::iter::once(when).chain(sentences).collect()
     }
@@ -157,7 +157,7 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
     sentence.extend(molded.iter().flat_map(|molded| [" ", molded]));
     ProgramMoment {
         name,
-        state: phase.state.name(),
+        state: in_json(phase.state),
         since_seconds: Some(phase.from.as_secs_f64()),
         until_seconds: Some(phase.to.as_secs_f64()),
         cpus,
@@ -167,7 +167,15 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
     }
 }
 
-/// A program that has not come yet, or is gone.
+/// The name of a state in JSON. Those of `cosched-explain/1` do not change when texts do.
+fn in_json(state: State) -> &'static str {
+    match state {
+        State::Stopped => "stopped by somebody else",
+        other => other.name(),
+    }
+}
+
+/// A program before its arrival or after its end.
 fn absent(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
     let program = &history.result.programs[slot];
     let arrives = nanos(program.arrived_seconds);
@@ -179,12 +187,12 @@ fn absent(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
             "not arrived",
             None,
             Some(arrives),
-            format!("{name} has not come yet: it comes at {when}."),
+            format!("{name} has not arrived yet: it arrives at {when}."),
         )
     } else {
-        let how = program.exit.map_or("let go".to_owned(), words::exit);
+        let how = program.exit.map_or("detached".to_owned(), words::exit);
         let when = words::instant(last.unwrap_or(arrives));
-        ("ended", last, None, format!("{name} has ended: at {when}, {how}."))
+        ("ended", last, None, format!("{name} has ended: at {when} ({how})."))
     };
     ProgramMoment {
         name,
@@ -203,9 +211,9 @@ fn does(phase: &Phase) -> String {
         State::Running(Some(cpus)) if cpus.len() == 1 => format!("runs on CPU {cpus}"),
         State::Running(Some(cpus)) => format!("runs on CPUs {cpus}"),
         State::Running(None) => "runs on any CPU".to_owned(),
-        State::Frozen => "is frozen".to_owned(),
+        State::Frozen => "is paused".to_owned(),
         State::Unstarted => "waits for its start".to_owned(),
-        State::Stopped => "is stopped by somebody else".to_owned(),
+        State::Stopped => "is stopped by another process".to_owned(),
     }
 }
 
@@ -213,29 +221,29 @@ fn span(phase: &Phase) -> String {
     format!("from {} to {}", words::instant(phase.from), words::instant(phase.to))
 }
 
-/// The reason in force, with its figures as of when it was given, and what is between it and what
-/// is.
+/// The reason in force, with the figures from when it was given, and why the program does something
+/// else.
 fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, told: Option<Told>) -> String {
-    let Some(told) = told else { return "nothing was decided about it yet".to_owned() };
+    let Some(told) = told else { return "there was no decision about it yet".to_owned() };
     let decided =
-        format!("decided at {}, because {}", words::instant(told.at), words::reason(&told.why));
+        format!("decided at {} because {}", words::instant(told.at), words::reason(&told.why));
     match (phase.state, told.runs()) {
-        (State::Stopped, _) => "cosched leaves it alone until it goes on".to_owned(),
+        (State::Stopped, _) => "cosched does not touch it until it continues".to_owned(),
         (State::Running(_), Some(false)) => match failed_freeze(history, slot, told.at, at) {
             Some(deviation) => format!(
-                "it was to wait, {decided}; but it {} {}",
+                "it should wait, {decided}; but it {} {}",
                 words::effect(deviation.wanted),
                 words::cause(deviation.why)
             ),
-            None => format!("it is about to be frozen, {decided}"),
+            None => format!("it is about to be paused, {decided}"),
         },
-        (State::Frozen, Some(true)) => format!("it is about to go on, {decided}"),
+        (State::Frozen, Some(true)) => format!("it is about to continue, {decided}"),
         (State::Unstarted, Some(true)) => format!("it is about to start, {decided}"),
         _ => words::earlier_reason(&told.why, told.at),
     }
 }
 
-/// Why a program that was told to wait at `from` was not frozen at `to`, if that is known.
+/// Why a program that was last sent a freeze at `from` was not frozen at `to`, if that is known.
 fn failed_freeze<'a>(
     history: &History<'a>,
     slot: usize,

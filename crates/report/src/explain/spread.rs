@@ -1,12 +1,11 @@
-//! Whose CPUs were far apart although the others' were close together, and why: the policy chose
-//! so.
+//! The memory-bound programs whose threads the policy spread over the caches.
 
 use cosched_core::Why;
 use cosched_core::result::RunResult;
 
 use crate::words;
 
-/// A sentence that names them, if there are any.
+/// A sentence that names these programs, if there are any.
 pub(super) fn sentence(result: &RunResult) -> Option<String> {
     let named = result.programs.iter().zip(0u16..).filter_map(|(program, slot)| {
         let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
@@ -20,7 +19,7 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
     });
     let named: Vec<String> = named.collect();
     let told = || {
-        format!("Far apart in their turns, since they live from memory: {}.", words::list(&named))
+        format!("Memory-bound, so their threads were spread over caches: {}.", words::list(&named))
     };
     (!named.is_empty()).then(told)
 }
@@ -33,7 +32,7 @@ mod tests {
     use crate::by_hand::{A, B, run};
 
     #[test]
-    fn programs_whose_cpus_are_far_apart_are_named_once_with_their_misses() {
+    fn spread_programs_are_named_once_with_their_misses() {
         let mut run = run();
         assert_eq!(sentence(&run), None);
         let spread = |slot: usize, misses| Reason {
@@ -44,7 +43,7 @@ mod tests {
         run.decisions[1].reasons.extend([spread(A, 100.0), spread(B, 12.3)]);
         assert_eq!(
             sentence(&run).unwrap(),
-            "Far apart in their turns, since they live from memory: a (100 cache misses per 1000 instructions) \
+            "Memory-bound, so their threads were spread over caches: a (100 cache misses per 1000 instructions) \
              and b (12 cache misses per 1000 instructions)."
         );
     }

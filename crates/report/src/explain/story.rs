@@ -1,10 +1,10 @@
 //! The whole run: where each program's time went.
 //!
-//! t = t_alone + t_waiting + t_interference (the thesis on gang scheduling, eq. 4.1). Waiting is
-//! told with the policy's reasons, summed up by kind, and with the programs that ran meanwhile.
-//! Interference is told with the co-runners. While another process held a program stopped, the
-//! program neither ran nor waited for cosched. That time is a share of its own, and no
-//! interference. Everything is counted until the program was done, as in `run.json`.
+//! t = t_solo + t_waiting + t_interference (the thesis on gang scheduling, eq. 4.1). Waiting has
+//! the policy's reasons, summed up by kind, and the programs that ran meanwhile. Interference has
+//! the co-runners. While another process had stopped a program, the program neither ran nor waited
+//! for cosched. That time is a part of its own and no interference. Everything is counted until the
+//! program was done, as in `run.json`.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,10 @@ use super::grants::{self, Grant};
 use super::meetings;
 use super::slices::{self, SliceChoice, TriedWay};
 use super::spread;
+use crate::disturbance::{self, OUT_OF_DATE};
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
-use crate::{molding, silence, words};
+use crate::interference::Interference;
+use crate::{molding, silence, spent, words};
 
 /// Where the time of a run went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,8 +30,8 @@ pub struct Story {
     pub schema: &'static str,
     /// The policy's name.
     pub policy: String,
-    /// The way of a comparison that the run is of, where that is known: a policy, or a rival such
-    /// as `split`, which runs under `linux`.
+    /// The variant of a comparison to which the run belongs, where that is known: a policy, or a
+    /// rival such as `split`, which runs under `linux`.
     pub way: Option<String>,
     /// From the start of the run to its end.
     pub total_seconds: f64,
@@ -37,12 +39,11 @@ pub struct Story {
     pub quanta: usize,
     /// How often one gang followed another.
     pub switches: usize,
-    /// How the programs were run, where the policy chose that by itself, in order of time; empty
-    /// under other policies.
+    /// The modes that the policy `auto` chose, in order of time; empty under other policies.
     pub choices: Vec<Choice>,
     /// The run as a whole, in words.
     pub sentences: Vec<String>,
-    /// One per program, or the one that was asked for; in the workload's order.
+    /// One per program, or the one requested; in the workload's order.
     pub programs: Vec<ProgramStory>,
 }
 
@@ -55,17 +56,18 @@ pub struct ProgramStory {
     pub turnaround_seconds: Option<f64>,
     /// With how many threads it was started.
     pub threads: u16,
-    /// How many it would have asked for, had it not been started with fewer.
+    /// How many threads it requested, where it was started with fewer.
     pub molded_from: Option<u16>,
-    /// How long the same work takes alone with these threads, where it is known.
+    /// Its solo time with these threads, where it is known.
     pub alone_seconds: Option<f64>,
     /// How long it was allowed to run.
     pub running_seconds: f64,
     /// How long it waited, before its start and frozen.
     pub waiting_seconds: f64,
-    /// How long another process held it stopped; 0 where that is not distinguishable from rounding.
+    /// How long another process stopped it; 0 where that is not distinguishable from rounding.
     pub stopped_seconds: f64,
-    /// What its company cost: turnaround - alone - waiting - stopped.
+    /// Turnaround - solo time - waiting - stopped. Below 0 where it ran for less than its solo
+    /// time; [`Interference`] says what that means.
     pub interference_seconds: Option<f64>,
     /// How often it got a turn.
     pub turns: usize,
@@ -73,32 +75,31 @@ pub struct ProgramStory {
     pub waits: usize,
     /// Its longest wait, be it for its start or frozen.
     pub longest_wait: Option<LongestWait>,
-    /// Why it waited, the costliest reason first.
+    /// Why it waited, the reason with the longest wait first.
     pub reasons: Vec<WaitReason>,
-    /// Who ran while it waited, longest first.
+    /// The programs that ran while it waited, longest first.
     pub meanwhile: Vec<Company>,
-    /// Who was allowed to run while it was, longest first.
+    /// Its co-runners: the programs that were allowed to run while it was, longest first.
     pub beside: Vec<Company>,
-    /// The slices that it was given, in order of time; empty under policies that give none.
+    /// Its time slices, in order of time; empty under policies that choose none.
     pub slices: Vec<SliceChoice>,
-    /// The ways to schedule its threads that were tried, in order of time; empty under policies
-    /// that try none.
+    /// The trials of ways to schedule its threads, in order of time; empty under policies without
+    /// trials.
     pub trials: Vec<TriedWay>,
-    /// How its threads are scheduled best by what earlier runs or repetitions had shown, where that
-    /// was taken.
+    /// The learned setting for its threads, from earlier runs or repetitions, where it was used.
     pub recalled: Option<Actuator>,
-    /// How its threads were scheduled at last, where that was told.
+    /// How its threads were scheduled last, where the run says it.
     pub scheduled: Option<Actuator>,
-    /// The threads that it was granted, in order of time; empty under policies that decide on none.
+    /// Its thread limits, in order of time; empty under policies that set none.
     pub grants: Vec<Grant>,
-    /// How its threads waited at barriers; `None`: in its own way.
+    /// How its threads waited at barriers; `None`: at its own barriers.
     pub barrier: Option<BarrierResult>,
-    /// What stood in for its progress, which it was to report from inside and did not. `None`: it
-    /// reported its progress, or no policy needed it.
+    /// What the policy used instead of the progress that it did not report. `None`: it reported its
+    /// progress, or no policy needed it.
     pub instead_of_progress: Option<Instead>,
-    /// What was not as wanted, the most frequent first.
+    /// Its deviations from the plan, the most frequent first.
     pub deviations: Vec<Misfortune>,
-    /// All that in words; the first sentence is its sum.
+    /// The story in words; the first sentence sums it up.
     pub sentences: Vec<String>,
 }
 
@@ -116,9 +117,9 @@ pub struct LongestWait {
 pub struct WaitReason {
     /// In words, without the figures of each case.
     pub reason: String,
-    /// In how many waits, or parts of waits.
+    /// How many waits, or parts of waits, had it.
     pub times: usize,
-    /// How long these were together.
+    /// Their total length.
     pub seconds: f64,
 }
 
@@ -158,11 +159,12 @@ impl Story {
         }
     }
 
-    /// The same, of a run of this way.
+    /// The story of a run that belongs to this variant of a comparison.
     pub fn of_way(mut self, way: Option<String>) -> Story {
         let other = way.iter().filter(|way| **way != self.policy);
-        let told = other.map(|way| format!("It is a run of the way '{way}' of a comparison."));
-        self.sentences.splice(1..1, told);
+        let variant =
+            other.map(|way| format!("The run is of the variant '{way}' of a comparison."));
+        self.sentences.splice(1..1, variant);
         Story { way, ..self }
     }
 
@@ -175,43 +177,37 @@ impl Story {
 
 fn sentences(history: &History<'_>) -> Vec<String> {
     let result = history.result;
-    let mut lines = vec![format!(
-        "{}: {} on {} in {}{}.",
-        result.policy,
-        words::count(result.programs.len(), "program", "programs"),
-        words::count(result.machine.cpus, "CPU", "CPUs"),
-        words::span(history.end()),
-        words::cpu_use(result),
-    )];
+    let mut lines = vec![spent::verdict(result)];
+    lines.extend(disturbance::sentence(result));
     lines.extend(result.simulation.iter().map(|Simulation { machine, kernel, seed }| {
-        format!("It was simulated: machine {machine}, kernel {kernel}, seed {seed}.")
+        format!("The run was simulated: machine {machine}, kernel {kernel}, seed {seed}.")
     }));
     lines.extend(words::kept_from(result));
     let interruption = interruption(result);
     let interrupted = interruption.is_some();
     lines.extend(interruption);
+    lines.extend(shares(result));
     lines.extend(choices::in_words(&choices::choices(result), history.end()));
     lines.extend(molding::sentences([result]));
     lines.extend(spread::sentence(result));
-    lines.extend(shares(result));
     lines.extend(quanta(history));
     lines.extend(silence::sentences([result]));
     let last = result.programs.iter().filter_map(|program| {
         Some((program.arrived_seconds + program.turnaround_seconds?, &program.name))
     });
-    // What an interruption ends is not done.
+    // A program that an interruption ended is not done.
     let several = result.programs.len() > 1 && !interrupted;
     let last = last.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|_| several);
-    lines.extend(last.map(|(_, name)| format!("{name} was the last one to be done.")));
+    lines.extend(last.map(|(_, name)| format!("{name} finished last.")));
     lines
 }
 
 fn interruption(result: &RunResult) -> Option<String> {
     let signal = result.interrupted_by.as_ref()?;
-    Some(format!("It was interrupted ({signal}) before every program was done."))
+    Some(format!("The run was interrupted ({signal}) before every program had finished."))
 }
 
-/// How the programs' turnarounds divide.
+/// The parts of the programs' turnarounds, summed over all programs.
 fn shares(result: &RunResult) -> Option<String> {
     let sum = |part: fn(&ProgramResult) -> Option<f64>| {
         result.programs.iter().map(part).sum::<Option<f64>>()
@@ -222,39 +218,38 @@ fn shares(result: &RunResult) -> Option<String> {
     let all = words::span(nanos(turnaround));
     let stopped: f64 = result.programs.iter().map(stopped_seconds).sum();
     let held = match stopped > 0.0 {
-        true => format!(", {} stopped by somebody else", share(stopped)),
+        true => format!(", {} stopped by another process", share(stopped)),
         false => String::new(),
     };
-    let alone = sum(ProgramResult::alone_as_started_seconds);
-    Some(match alone.zip(sum(|program| program.interference_seconds)) {
-        Some((alone, interference)) => format!(
-            "Of {all} of turnaround in all, {} was the work as it takes alone, {waiting} waiting{held}, {} the cost of \
-             company.",
-            share(alone),
-            share(interference - stopped),
+    let all = format!("All turnarounds (from a program's arrival to its end) add up to {all}");
+    let solo = sum(|program| Interference::of(program).parts().map(|(solo, _)| solo));
+    let lost = sum(|program| Interference::of(program).parts().map(|(_, lost)| lost));
+    Some(match solo.zip(lost) {
+        Some((solo, lost)) => format!(
+            "{all}: {} solo time, {waiting} waiting{held}, {} interference (slowdown by programs that ran at the same \
+             time).",
+            share(solo),
+            share(lost),
         ),
-        None => format!(
-            "Of {all} of turnaround in all, {waiting} was waiting{held}. What company cost is not known without times \
-             alone, which `cosched profile` measures."
-        ),
+        None => format!("{all}: {waiting} waiting{held}. {}", disturbance::why_unknown(result)),
     })
 }
 
-/// How many quanta, and what switching cost.
+/// How many quanta there were, and what switching cost.
 fn quanta(history: &History<'_>) -> Option<String> {
     let result = history.result;
     let quanta = history.quanta();
     let lengths = || quanta.iter().map(|quantum| quantum.length);
     let shortest = lengths().min()?;
-    // A program that is left alone has a quantum without an end.
+    // The last program has a quantum without a planned end.
     let longest = lengths().filter(|length| *length < Nanos::NEVER).max().unwrap_or(shortest);
     let up_to = match shortest < longest {
         true => format!(" to {}", words::span(longest)),
         false => String::new(),
     };
     let mut line = format!(
-        "{}, {}{up_to}; {}",
-        words::count(quanta.len(), "quantum", "quanta"),
+        "The run had {}, {}{up_to}, and {}",
+        words::count(quanta.len(), "quantum (the time of a turn)", "quanta (the times of turns)"),
         words::planned(shortest),
         words::count(result.own.switches, "switch", "switches"),
     );
@@ -310,7 +305,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
     story
 }
 
-/// A program that moves to other CPUs still has the same turn.
+/// How many turns there were. A program that moves to other CPUs still has the same turn.
 fn turns(phases: &[Phase]) -> usize {
     let runs = |phase: &Phase| matches!(phase.state, State::Running(_));
     let begins =
@@ -318,8 +313,8 @@ fn turns(phases: &[Phase]) -> usize {
     (0..phases.len()).filter(|at| begins(*at)).count()
 }
 
-/// Another decision may be made in the midst of a wait: each part counts for the reason that was in
-/// force in it.
+/// Why a program waited. The policy may decide again during a wait: each part counts for the reason
+/// that was in force in it.
 fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReason> {
     let mut reasons: Vec<WaitReason> = Vec::new();
     for (words, length) in waits.iter().flat_map(|wait| parts(history, slot, wait)) {
@@ -336,14 +331,13 @@ fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReas
     reasons
 }
 
-/// The reasons that were in force in a wait, and how long each was; the same one twice in a row is
-/// one.
+/// The reasons that were in force in a wait, and how long each was. Equal reasons in a row are one.
 fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(&'static str, Nanos)> {
     let mut parts: Vec<(&'static str, Nanos)> = Vec::new();
     let mut add = |told: Option<Told>, length: Nanos| {
         let words = match told.map(|told| (told.why, told.runs())) {
-            None => "it had only just come",
-            Some((_, Some(true))) => "it was to run, and did not yet",
+            None => "it had just arrived",
+            Some((_, Some(true))) => "its start or thaw had been decided and had no effect yet",
             Some((why, _)) => words::in_general(&why),
         };
         match parts.last_mut() {
@@ -395,7 +389,7 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
 }
 
 fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
-    let mut lines = vec![sum(story, program.exit)];
+    let mut lines = vec![sum(story, program)];
     if story.turns > 0 {
         let mean = story.running_seconds / story.turns as f64;
         lines.push(format!(
@@ -406,7 +400,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     }
     if let Some(longest) = story.longest_wait {
         lines.push(format!(
-            "It waited {}, longest for {} from {} on:",
+            "It waited {}, at most {} (from {}):",
             times(story.waits),
             seconds(longest.seconds),
             words::instant(nanos(longest.from_seconds)),
@@ -420,7 +414,9 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
         lines.push(format!("While it waited, {} ran.", companions(&story.meanwhile)));
     }
     if !story.beside.is_empty() {
-        lines.push(format!("While it ran, {} ran, too.", companions(&story.beside)));
+        let known = Interference::of(program).parts().is_some();
+        let slowdown = if known { ": interference is slowdown by such programs" } else { "" };
+        lines.push(format!("While it ran, {} also ran{slowdown}.", companions(&story.beside)));
     }
     lines.extend(molding::in_words(program));
     lines.extend(slices::in_words(story, program));
@@ -428,37 +424,42 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     lines.extend(meetings::in_words(program));
     lines.extend(silence::in_words(program));
     let misfortune =
-        |kind: &Misfortune| format!("{} it {}.", capitalised(&times(kind.times)), kind.what);
+        |kind: &Misfortune| format!("{} it {}.", words::capitalised(&times(kind.times)), kind.what);
     lines.extend(story.deviations.iter().map(misfortune));
     lines
 }
 
-/// A program in one sentence.
-fn sum(story: &ProgramStory, exit: Option<Exit>) -> String {
+/// A program in a sentence; in two where its solo time cannot be true.
+fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
     let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
-    let (running, mut waiting) = (seconds(*running_seconds), seconds(*waiting_seconds));
-    waiting.push_str(" waiting");
+    let running = seconds(*running_seconds);
+    let mut waiting = format!("{} waiting", seconds(*waiting_seconds));
     if *stopped_seconds > 0.0 {
-        waiting.push_str(&format!(", {} stopped by somebody else", seconds(*stopped_seconds)));
+        waiting.push_str(&format!(", {} stopped by another process", seconds(*stopped_seconds)));
     }
-    let Some(turnaround) = story.turnaround_seconds else {
-        return format!("{name} was not done: {running} running, {waiting}.");
+    let Some(turnaround) = story.turnaround_seconds.map(seconds) else {
+        return format!("{name} did not finish: {running} running, {waiting}.");
     };
-    let turnaround = seconds(turnaround);
-    let took = match exit {
+    let took = match program.exit {
         Some(Exit::Signal(signal)) => {
             format!("{name} was ended by signal {signal} after {turnaround}")
         }
         _ => format!("{name} took {turnaround}"),
     };
-    match story.alone_seconds.zip(story.interference_seconds) {
-        Some((alone, cost)) => {
-            let alone = seconds(alone);
-            let sign = if cost < 0.0 { "-" } else { "" };
-            let cost = seconds(cost.abs());
-            format!("{took}: {alone} as alone, {waiting}, {sign}{cost} the cost of company.")
+    match Interference::of(program) {
+        Interference::Known { solo, lost } => {
+            let lost = if lost > 0.0 { seconds(lost) } else { "no".to_owned() };
+            format!("{took}: {} solo time, {waiting}, {lost} interference.", seconds(solo))
         }
-        None => format!("{took}: {running} running, {waiting}."),
+        Interference::Unknown => format!("{took}: {running} running, {waiting}."),
+        Interference::Impossible { solo, .. } if story.turnaround_seconds < Some(solo) => {
+            format!("{took}, less than its solo time of {}: {OUT_OF_DATE}.", seconds(solo))
+        }
+        Interference::Impossible { solo, ran } => format!(
+            "{took}: {} running, {waiting}. It ran for less than its solo time of {}: {OUT_OF_DATE}.",
+            seconds(ran),
+            seconds(solo)
+        ),
     }
 }
 
@@ -476,9 +477,4 @@ fn times(n: usize) -> String {
         1 => "once".to_owned(),
         n => format!("{n} times"),
     }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }

@@ -14,7 +14,7 @@ fn sentence(at: u64, slot: usize) -> String {
 }
 
 #[test]
-fn a_moment_tells_the_quantum_then_who_runs_then_who_waits_and_why() {
+fn a_moment_has_the_quantum_then_running_then_waiting_programs() {
     let lines = Moment::of(&run(), ms(150), None).lines();
     assert_eq!(
         lines,
@@ -22,15 +22,15 @@ fn a_moment_tells_the_quantum_then_who_runs_then_who_waits_and_why() {
             "At 0.150 s, under greedy, in quantum 2 of the run (from 0.100 s to 0.200 s, planned for 100 ms), round 1, \
              gang 2 of 2:",
             "b runs on any CPU (from 0.102 s to 0.260 s): its gang has the quantum.",
-            "a is frozen (from 0.101 s to 0.203 s): another gang has the quantum (when decided at 0.100 s: its own is gang 1).",
-            "c waits for its start (from 0.150 s to 0.152 s): it is about to start, decided at 0.150 s, because it may \
-             not be frozen, so it always runs.",
+            "a is paused (from 0.101 s to 0.203 s): another gang has the quantum (when decided at 0.100 s: its own is gang 1).",
+            "c waits for its start (from 0.150 s to 0.152 s): it is about to start, decided at 0.150 s because it must \
+             not be paused, so it always runs.",
         ]
     );
 }
 
 #[test]
-fn while_there_is_room_for_all_a_moment_is_in_no_quantum() {
+fn a_moment_is_in_no_quantum_while_all_programs_fit() {
     let mut outcome = outcome();
     outcome.deviations.clear();
     outcome.programs[B].timeline.truncate(1);
@@ -42,12 +42,12 @@ fn while_there_is_room_for_all_a_moment_is_in_no_quantum() {
     assert_eq!((&moment.quantum, moment.room_since_seconds), (&None, Some(0.203)));
     assert_eq!(
         moment.lines()[0],
-        "At 0.250 s, under greedy; since 0.203 s there is room for all, and no quanta:"
+        "At 0.250 s, under greedy; no quanta since 0.203 s, because all programs fit at once:"
     );
 }
 
 #[test]
-fn what_the_plan_says_of_itself_stands_with_the_quantum() {
+fn reasons_of_the_plan_stand_with_the_quantum() {
     let moment = Moment::of(&run(), ms(50), None);
     let quantum = moment.quantum.expect("there is one");
     assert!(quantum.sentence.ends_with("(100 ms instead of 200 ms)"), "{}", quantum.sentence);
@@ -55,35 +55,35 @@ fn what_the_plan_says_of_itself_stands_with_the_quantum() {
 }
 
 #[test]
-fn between_a_decision_and_its_effect_both_are_told() {
+fn a_decision_without_effect_yet_is_named() {
     assert_eq!(
         sentence(205, B),
-        "b runs on any CPU (from 0.102 s to 0.260 s): it is about to be frozen, decided at 0.200 s, because another gang \
+        "b runs on any CPU (from 0.102 s to 0.260 s): it is about to be paused, decided at 0.200 s because another gang \
          has the quantum (its own is gang 2)."
     );
     assert_eq!(
         sentence(202, A),
-        "a is frozen (from 0.101 s to 0.203 s): it is about to go on, decided at 0.200 s, because its gang has the quantum."
+        "a is paused (from 0.101 s to 0.203 s): it is about to continue, decided at 0.200 s because its gang has the quantum."
     );
 }
 
 #[test]
-fn who_runs_outside_its_turn_is_told_with_the_cause() {
+fn a_program_outside_its_turn_has_the_cause() {
     assert_eq!(
         sentence(220, B),
-        "b runs on any CPU (from 0.102 s to 0.260 s): it was to wait, decided at 0.200 s, because another gang has the \
-         quantum (its own is gang 2); but it ran outside its turn because freezing was not confirmed in time."
+        "b runs on any CPU (from 0.102 s to 0.260 s): it should wait, decided at 0.200 s because another gang has the \
+         quantum (its own is gang 2); but it ran outside its turn because the kernel did not confirm it in time."
     );
-    assert!(sentence(275, B).starts_with("b is stopped by somebody else (from 0.270 s"));
+    assert!(sentence(275, B).starts_with("b is stopped by another process (from 0.270 s"));
 }
 
 #[test]
-fn before_its_arrival_and_after_its_end_a_program_does_nothing() {
-    assert_eq!(sentence(250, A), "a has ended: at 0.250 s, ok.");
+fn a_program_is_absent_before_its_arrival_and_after_its_end() {
+    assert_eq!(sentence(250, A), "a has ended: at 0.250 s (ok).");
     let mut outcome = outcome();
     outcome.programs[C].arrived = ms(1);
     let late = Moment::of(&RunResult::new(&outcome, &context()), ms(0), Some(C));
-    assert_eq!(late.programs[0].sentence, "c has not come yet: it comes at 0.001 s.");
+    assert_eq!(late.programs[0].sentence, "c has not arrived yet: it arrives at 0.001 s.");
     assert_eq!(late.programs[0].state, "not arrived");
 }
 
@@ -99,45 +99,45 @@ fn the_data_hold_what_the_sentences_say() {
 }
 
 #[test]
-fn the_story_tells_where_the_time_went() {
+fn a_story_says_where_the_time_went() {
     let lines = Story::of(&run(), None).lines();
     assert_eq!(
         lines,
         [
-            "greedy: 3 programs on 4 CPUs in 300 ms.",
-            "Of 850 ms of turnaround in all, 69 % was the work as it takes alone, 25 % waiting, 1 % stopped by \
-             somebody else, 5 % the cost of company.",
-            "4 quanta, planned for 100 ms; 2 switches of 2 ms (median; longest 3 ms).",
-            "c was the last one to be done.",
-            "a took 250 ms: 140 ms as alone, 103 ms waiting, 7 ms the cost of company.",
-            "b took 300 ms: 150 ms as alone, 107 ms waiting, 10 ms stopped by somebody else, 33 ms the cost of company.",
-            "c took 300 ms: 298 ms as alone, 3 ms waiting, -1 ms the cost of company.",
+            "3 programs took 300 ms on 4 CPUs under greedy: taking turns 36 %, one after another 34 %, running together 31 %.",
+            "All turnarounds (from a program's arrival to its end) add up to 850 ms: 69 % solo time, 25 % waiting, 1 % \
+             stopped by another process, 5 % interference (slowdown by programs that ran at the same time).",
+            "The run had 4 quanta (the times of turns), planned for 100 ms, and 2 switches of 2 ms (median; longest 3 ms).",
+            "c finished last.",
+            "a took 250 ms: 140 ms solo time, 103 ms waiting, 7 ms interference.",
+            "b took 300 ms: 150 ms solo time, 107 ms waiting, 10 ms stopped by another process, 33 ms interference.",
+            "c took 300 ms: 297 ms solo time, 3 ms waiting, no interference.",
         ]
     );
 }
 
 #[test]
-fn a_programs_story_tells_its_turns_its_waits_with_reasons_and_its_company() {
+fn a_programs_story_has_turns_waits_reasons_and_co_runners() {
     let story = Story::of(&run(), Some(B));
     assert_eq!(
         story.programs[0].sentences,
         [
-            "b took 300 ms: 150 ms as alone, 107 ms waiting, 10 ms stopped by somebody else, 33 ms the cost of company.",
+            "b took 300 ms: 150 ms solo time, 107 ms waiting, 10 ms stopped by another process, 33 ms interference.",
             "It had 3 turns of 61 ms on average.",
-            "It waited 2 times, longest for 102 ms from 0.000 s on:",
+            "It waited 2 times, at most 102 ms (from 0.000 s):",
             "  2 times, 102 ms in all: another gang has the quantum.",
-            "  2 times, 5 ms in all: it was to run, and did not yet.",
+            "  2 times, 5 ms in all: its start or thaw had been decided and had no effect yet.",
             "While it waited, c (106 ms) and a (100 ms) ran.",
-            "While it ran, c (181 ms) and a (47 ms) ran, too.",
-            "Once it did not run in its turn because somebody else stopped it.",
-            "Once it ran outside its turn because freezing was not confirmed in time.",
+            "While it ran, c (181 ms) and a (47 ms) also ran: interference is slowdown by such programs.",
+            "Once it did not run in its turn because another process stopped it.",
+            "Once it ran outside its turn because the kernel did not confirm it in time.",
         ]
     );
     assert_eq!(story.programs[0].longest_wait.map(|wait| wait.seconds), Some(0.102));
 }
 
 #[test]
-fn a_wait_counts_for_each_reason_as_long_as_it_was_in_force() {
+fn each_reason_of_a_wait_counts_while_it_is_in_force() {
     let mut outcome = outcome();
     // Its own gang had the quantum from 100 ms on, and another one again from 150 ms: it started at
     // 180 ms.
@@ -152,7 +152,10 @@ fn a_wait_counts_for_each_reason_as_long_as_it_was_in_force() {
     let told: Vec<_> = reasons.map(|reason| (reason.reason.as_str(), reason.times)).collect();
     assert_eq!(
         told,
-        [("another gang has the quantum", 3), ("it was to run, and did not yet", 2)],
+        [
+            ("another gang has the quantum", 3),
+            ("its start or thaw had been decided and had no effect yet", 2)
+        ],
         "{story:?}"
     );
     let sums = story.programs[0].reasons.iter().map(|reason| (reason.seconds * 1e3).round());
@@ -161,37 +164,66 @@ fn a_wait_counts_for_each_reason_as_long_as_it_was_in_force() {
 }
 
 #[test]
-fn what_an_interruption_ended_was_not_done() {
+fn an_interrupted_program_is_not_done() {
     let mut result = run();
     result.interrupted_by = Some("SIGINT".to_owned());
     result.programs[A].exit = Some(Exit::Signal(2));
     let lines = Story::of(&result, None).lines();
-    assert!(
-        lines.contains(&"It was interrupted (SIGINT) before every program was done.".to_owned())
-    );
-    assert!(!lines.iter().any(|line| line.contains("the last one to be done")), "{lines:?}");
+    assert!(lines.contains(
+        &"The run was interrupted (SIGINT) before every program had finished.".to_owned()
+    ));
+    assert!(!lines.iter().any(|line| line.contains("finished last")), "{lines:?}");
     let ended = lines.iter().find(|line| line.starts_with("a ")).unwrap();
     assert!(ended.starts_with("a was ended by signal 2 after 250 ms: "), "{ended}");
 }
 
 #[test]
-fn without_times_alone_no_cost_of_company_is_made_up() {
+fn interference_is_unknown_without_solo_times() {
     let mut context = context();
     context.programs[A].solo = None;
     let result = RunResult::new(&outcome(), &context);
     let lines = Story::of(&result, None).lines();
-    assert!(lines[1].contains("25 % was waiting") && lines[1].contains("cosched profile"));
+    assert!(lines[1].contains("25 % waiting") && lines[1].contains("cosched profile"));
     assert!(lines.contains(&"a took 250 ms: 147 ms running, 103 ms waiting.".to_owned()));
     let mut unfinished = outcome();
     unfinished.programs[A].done = None;
     unfinished.programs[A].completions.clear();
     let result = RunResult::new(&unfinished, &context);
     let story = Story::of(&result, Some(A));
-    assert_eq!(story.programs[0].sentences[0], "a was not done: 147 ms running, 103 ms waiting.");
+    assert_eq!(story.programs[0].sentences[0], "a did not finish: 147 ms running, 103 ms waiting.");
+}
+
+/// A run in which `b` has this solo time, and the interference that follows from it.
+fn with_solo(milliseconds: u64) -> RunResult {
+    let mut context = context();
+    context.programs[B].solo = Some(ms(milliseconds));
+    RunResult::new(&outcome(), &context)
+}
+
+/// A negative interference is never printed: no co-runner makes a program faster.
+#[test]
+fn a_solo_time_that_cannot_be_true_is_named() {
+    let remedy = "the profile is out of date or was disturbed; `cosched profile` measures it anew.";
+    let lines = Story::of(&with_solo(340), None).lines();
+    assert_eq!(
+        lines[1],
+        format!(
+            "All turnarounds (from a program's arrival to its end) add up to 850 ms: 25 % waiting, 1 % stopped by \
+             another process. The solo time of b cannot be true, and is not used: {remedy}"
+        )
+    );
+    let expected = format!("b took 300 ms, less than its solo time of 340 ms: {remedy}");
+    assert!(lines.contains(&expected), "{lines:?}");
+    let expected = format!(
+        "b took 300 ms: 183 ms running, 107 ms waiting, 10 ms stopped by another process. \
+         It ran for less than its solo time of 250 ms: {remedy}"
+    );
+    let lines = Story::of(&with_solo(250), None).lines();
+    assert!(lines.contains(&expected), "{lines:?}");
 }
 
 #[test]
-fn slices_are_told_with_their_times_and_figures_and_of_many_the_first_and_the_last() {
+fn of_many_slices_the_first_and_the_last_are_shown() {
     let choose = |slices: &[u64]| {
         let mut run = run();
         run.decisions.clear();
@@ -211,7 +243,7 @@ fn slices_are_told_with_their_times_and_figures_and_of_many_the_first_and_the_la
         }
         let story = Story::of(&run, Some(B)).programs.remove(0);
         let told = |line: &&String| {
-            line.starts_with("  from") || line.starts_with("  ") && line.ends_with("more;")
+            line.starts_with("  from") || line.starts_with("  ") && line.ends_with("more)")
         };
         let lines: Vec<String> = story.sentences.iter().filter(told).cloned().collect();
         (story.slices.len(), lines)
@@ -222,29 +254,29 @@ fn slices_are_told_with_their_times_and_figures_and_of_many_the_first_and_the_la
         (
             2,
             &[
-                "  from 0.010 s on 200 ms (84 % of the time at locks, cache misses not known)."
+                "  from 0.010 s: 200 ms (84 % of the time at locks, cache misses unknown)."
                     .to_owned(),
-                "  from 0.020 s on 20 ms (84 % of the time at locks, 5 % cache misses).".to_owned(),
+                "  from 0.020 s: 20 ms (84 % of the time at locks, 5 % cache misses).".to_owned(),
             ][..]
         )
     );
     let (all, lines) = choose(&[10; 20]);
-    assert_eq!((all, lines.len(), lines[6].as_str()), (20, 13, "  8 more;"));
+    assert_eq!((all, lines.len(), lines[6].as_str()), (20, 13, "  (8 more)"));
     assert_eq!(choose(&[]), (0, vec![]));
 }
 
 #[test]
-fn what_was_tried_is_told_with_what_came_of_it() {
+fn trials_have_their_results() {
     let told = Story::of(&testkit::faithful(), Some(0)).programs.remove(0);
     let from = told.sentences.iter().position(|line| line.starts_with("After 100 ms")).unwrap();
     assert_eq!(
         told.sentences[from..],
         [
-            "After 100 ms slices were chosen for the time that its threads wait at locks and for memory:",
-            "  from 0.100 s on 200 ms (84 % of the time at locks, cache misses not known).",
+            "After 100 ms, time slices were chosen to suit its waits at locks and its cache misses:",
+            "  from 0.100 s: 200 ms (84 % of the time at locks, cache misses unknown).",
             "2 ways to schedule its threads were tried, and one was kept:",
-            "  until 0.200 s slice: 1.20 times the progress; kept.",
-            "  until 0.300 s batch-slice: 0.40 times the progress; put back; nothing was to be tried for 10.00 s.",
+            "  until 0.200 s: slice, 1.20 times the progress; kept.",
+            "  until 0.300 s: batch-slice, 0.40 times the progress; the earlier way was restored; no trial for 10.00 s.",
         ]
     );
     assert_eq!(told.trials.len(), 2);
@@ -254,18 +286,20 @@ fn what_was_tried_is_told_with_what_came_of_it() {
     *progress = 1.04;
     let unclear = Story::of(&unclear, Some(0)).programs.remove(0).sentences.pop().unwrap();
     assert!(
-        unclear.contains("1.04 times the progress; put back, as that may be chance"),
+        unclear.contains(
+            "1.04 times the progress; the earlier way was restored, since that may be chance"
+        ),
         "{unclear}"
     );
     assert_eq!((told.trials[1].kept, told.trials[1].pause_seconds), (false, Some(10.0)));
     let other = Story::of(&testkit::faithful(), Some(1)).programs.remove(0);
     let last = other.sentences.last().unwrap();
-    assert_eq!(last, "Nothing was done with them: its threads were scheduled as found.");
+    assert_eq!(last, "Its threads kept their original scheduling settings.");
     assert!(other.trials.is_empty() && other.scheduled == Some(Actuator::None));
 }
 
 #[test]
-fn how_threads_waited_at_barriers_of_cosched_is_told_with_what_they_did_not_know() {
+fn barrier_statistics_say_how_waits_ended() {
     let told = |way, lacks: Option<&str>| {
         let mut run = run();
         let lacks = lacks.map(str::to_owned);
@@ -274,21 +308,31 @@ fn how_threads_waited_at_barriers_of_cosched_is_told_with_what_they_did_not_know
         let sentences = Story::of(&run, Some(A)).programs.remove(0).sentences;
         sentences.into_iter().find(|sentence| sentence.contains("barriers of cosched")).unwrap()
     };
-    assert!(told(Barrier::Donate, None).ends_with("whoever waited knew which of them ran."));
-    assert!(told(Barrier::Donate, Some("no right")).ends_with("which of them ran: no right."));
-    assert!(told(Barrier::Spin, None).ends_with("in the way 'spin'."));
+    assert!(
+        told(Barrier::Donate, None).ends_with("A waiting thread knew which other threads ran.")
+    );
+    assert!(
+        told(Barrier::Donate, Some("no right"))
+            .ends_with("did not know which other threads ran: no right.")
+    );
+    assert!(told(Barrier::Spin, None).ends_with("(mode 'spin')."));
     let told = Story::of(&testkit::donating(), Some(0)).programs.remove(0).sentences;
-    let met = told.iter().find(|sentence| sentence.starts_with("They met 2000 times, ")).unwrap();
-    for part in
-        ["of 2000 waits 60 %", "15 % with looking on", "25 % asleep", "took 50 ms", "in 75 % of"]
-    {
+    let met =
+        told.iter().find(|sentence| sentence.starts_with("They passed 2000 barriers, ")).unwrap();
+    for part in [
+        "Of 2000 waits, 60 %",
+        "15 % after longer spinning",
+        "25 % asleep",
+        "took 50 ms",
+        "In 75 % of",
+    ] {
         assert!(met.contains(part), "{met}");
     }
     let mut bounded = testkit::donating();
     let bound = ("GOMP_SPINCOUNT".to_owned(), "7".to_owned());
     bounded.programs[0].barrier.as_mut().unwrap().between_regions = [bound].into();
     let told = Story::of(&bounded, Some(0)).programs.remove(0).sentences;
-    let between = "Between parallel regions they look on for a bounded time, by GOMP_SPINCOUNT=7.";
+    let between = "Between parallel regions they spin for a limited time: GOMP_SPINCOUNT=7.";
     assert!(told.iter().any(|sentence| sentence == between), "{told:?}");
     let own = Story::of(&run(), Some(A)).programs.remove(0);
     assert!(own.barrier.is_none() && !own.sentences.concat().contains("barriers of cosched"));

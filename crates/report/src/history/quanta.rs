@@ -1,17 +1,17 @@
 //! The quanta of a run.
 //!
-//! A policy that begins a quantum as soon as the last one is over reports none once there is room
-//! for all programs. It decides nothing more until another program comes. A quantum that was
-//! planned for 100 ms then seems to last to the end of the run. A quantum that goes on for twice
-//! its length therefore ends when the programs that had to wait in it no longer wait, if no program
-//! waits from then on.
+//! A quantum is the time for which a gang has the CPUs. A policy that begins a quantum as soon as
+//! the last one is over reports none once all programs fit at once. It decides nothing more until
+//! another program arrives. A quantum that was planned for 100 ms then seems to last to the end of
+//! the run. A quantum that goes on for twice its length therefore ends when the programs that had
+//! to wait in it no longer wait, if no program waits from then on.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Nanos, Why};
 
 use super::{Phase, State, nanos};
 
-/// A quantum that lasts for so many times its length is none any more.
+/// A quantum that lasts for this many times its length has ended without a new one.
 const TIMES: u64 = 2;
 
 /// A quantum as it was planned.
@@ -21,15 +21,15 @@ pub struct Quantum {
     pub number: usize,
     /// When it was decided.
     pub from: Nanos,
-    /// When the next one was, or there was room for all, or the run ended.
+    /// When the next one was decided, or all programs fit at once, or the run ended.
     pub to: Nanos,
     /// Which round; policies without rounds count quanta.
     pub round: u64,
     /// Which gang, from 0.
     pub gang: u16,
-    /// Of how many.
+    /// How many gangs the round has.
     pub gangs: u16,
-    /// How long it was to last; [`Nanos::NEVER`]: without an end.
+    /// Its planned length; [`Nanos::NEVER`]: without a planned end.
     pub length: Nanos,
     /// Its position among the decisions.
     pub decision: usize,
@@ -56,13 +56,13 @@ pub(super) fn quanta(result: &RunResult, phases: &[Vec<Phase>]) -> Vec<Quantum> 
     quanta
 }
 
-/// From when on there was room for all, and so no quantum any more.
+/// From when on all programs fit at once, so that there was no quantum any more.
 fn room_from(quantum: &Quantum, phases: &[Vec<Phase>]) -> Option<Nanos> {
     let Quantum { from, to, length, .. } = *quantum;
     if length == Nanos::NEVER || to - from < length * TIMES {
         return None;
     }
-    // A program that comes later waits for a moment, too, until it is started.
+    // A program that arrives later also waits for a moment until it is started.
     let (planned, starts) = (from + length, |phase: &Phase| phase.state == State::Unstarted);
     let within = |phase: &&Phase| phase.to > from && phase.from < to && phase.state.waits();
     let waits = phases.iter().flatten().filter(within);

@@ -13,7 +13,7 @@ fn lives(history: &History<'_>, slot: usize) -> Vec<(u64, &'static str)> {
 }
 
 #[test]
-fn a_life_has_no_gaps_and_says_what_was_between_the_turns() {
+fn phases_have_no_gaps_and_name_what_is_between_turns() {
     let result = run();
     let history = History::of(&result);
     assert_eq!(
@@ -27,7 +27,7 @@ fn a_life_has_no_gaps_and_says_what_was_between_the_turns() {
             (102, "running"),
             (260, "frozen"),
             (265, "running"),
-            (270, "stopped by somebody else"),
+            (270, "stopped by another process"),
             (280, "running"),
         ]
     );
@@ -58,7 +58,7 @@ fn phases_add_up_to_the_accounts() {
 }
 
 #[test]
-fn who_never_started_waits_until_the_run_ends_or_its_start_fails() {
+fn a_program_waits_until_the_run_ends_or_its_start_fails() {
     let mut outcome = outcome();
     outcome.programs[A].timeline.clear();
     outcome.programs[A].completions.clear();
@@ -74,7 +74,7 @@ fn who_never_started_waits_until_the_run_ends_or_its_start_fails() {
 }
 
 #[test]
-fn a_program_that_is_frozen_when_the_run_is_interrupted_is_frozen_to_the_end() {
+fn an_interrupted_run_leaves_a_frozen_program_frozen() {
     let mut outcome = outcome();
     outcome.programs[A].timeline.pop();
     outcome.programs[A].completions.clear();
@@ -87,7 +87,7 @@ fn a_program_that_is_frozen_when_the_run_is_interrupted_is_frozen_to_the_end() {
 }
 
 #[test]
-fn the_reason_in_force_is_the_latest_about_the_present_run() {
+fn the_reason_in_force_is_the_last_of_the_current_run() {
     let result = run();
     let history = History::of(&result);
     let at = |slot, at| history.told_at(slot, at).map(|told| (told.at, told.why));
@@ -114,7 +114,7 @@ fn a_quantum_lasts_until_the_next_one_is_decided() {
 }
 
 #[test]
-fn a_quantum_ends_where_nobody_waits_any_more_and_no_other_follows() {
+fn a_quantum_ends_when_all_programs_fit_at_once() {
     let spans = |length: u64, frozen_again: bool| {
         let mut outcome = outcome();
         outcome.deviations.clear();
@@ -133,11 +133,11 @@ fn a_quantum_ends_where_nobody_waits_any_more_and_no_other_follows() {
     // It was planned for 20 ms and would last for 100; from 203 ms on, all run.
     assert_eq!(spans(20, false), (ms(203), quantum, quantum, since));
     assert_eq!(spans(60, false), (ms(300), quantum, quantum, quantum), "it may be late");
-    assert_eq!(spans(20, true), (ms(300), quantum, quantum, quantum), "somebody waits again");
+    assert_eq!(spans(20, true), (ms(300), quantum, quantum, quantum), "a program waits again");
 }
 
 #[test]
-fn deviations_are_found_by_program_and_time_latest_first() {
+fn deviations_of_a_program_are_found_latest_first() {
     let result = run();
     let history = History::of(&result);
     let found = |slot, from, to| -> Vec<Aspect> {
@@ -149,7 +149,7 @@ fn deviations_are_found_by_program_and_time_latest_first() {
 }
 
 #[test]
-fn changes_tell_who_is_there_and_a_return_at_once_is_none() {
+fn a_return_at_the_same_time_is_no_change() {
     let spans = [(1, 5, 7), (3, 4, 2), (5, 6, 7)];
     let found = changes(spans.map(|(from, to, member)| (ms(from), ms(to), member)).into_iter());
     assert_eq!(found, [(ms(1), vec![7]), (ms(3), vec![2, 7]), (ms(4), vec![7]), (ms(6), vec![])]);

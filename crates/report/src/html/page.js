@@ -1,7 +1,7 @@
-// Draws the snapshots, and lets one look closer by pointer and by keys.
+// Draws the snapshots, and zooms and moves them by pointer and by keys.
 //
 // A snapshot is data (html/timeline.rs): for each program its spans as whole numbers, each since the end of the one
-// before. Without this script, and on paper, the page shows a still picture of the beginning instead.
+// before. Without this script, and on paper, the page shows a still picture instead.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -191,7 +191,7 @@
         return run.programs[i] + " on " + run.sets[lane.set[n]].name + " (" + lane.from[n].toFixed(3) + " s to "
           + lane.to[n].toFixed(3) + " s)";
       });
-      return [time.toFixed(3) + " s", ...(lines.length ? lines : ["nobody runs"])];
+      return [time.toFixed(3) + " s", ...(lines.length ? lines : ["no program runs"])];
     }
 
     function tell() {
@@ -207,7 +207,7 @@
     }
     const pan = share => view(from + share * (to - from), to + share * (to - from));
 
-    // To the middle of the next quantum, or, without quanta, a fiftieth of the picture on.
+    // To the middle of the next quantum (turn), or, without quanta, on by a fiftieth of the picture.
     function move(direction) {
       const now = cursor ?? from;
       if (run.begins.length) {

@@ -1,4 +1,4 @@
-//! What every user may expect of the page; that it works in a browser is tested from outside.
+//! What every user may expect of the page. A test of the command opens it in a browser.
 
 use cosched_core::CpuSet;
 use cosched_core::result::{MachineDescription, RunResult, SIMULATED, Simulation, TimelineEntry};
@@ -15,7 +15,7 @@ fn way(name: &str, run: RunResult) -> Way {
 }
 
 #[test]
-fn the_page_has_a_comparison_and_a_section_for_every_way_and_fetches_nothing() {
+fn the_page_has_all_sections_and_fetches_nothing() {
     let page = report(vec![way("linux", testkit::linux()), way("gang", testkit::gang())]).html();
     for part in
         ["id=\"comparison\"", "id=\"way-1\"", "id=\"gang-snapshot\"", "id=\"gang-turnaround\""]
@@ -29,9 +29,9 @@ fn the_page_has_a_comparison_and_a_section_for_every_way_and_fetches_nothing() {
 }
 
 #[test]
-fn a_printed_comparison_tells_what_was_asked_for_a_way_and_that_it_was_ended_early() {
+fn a_printed_comparison_says_that_it_was_ended_early() {
     let mut report = report(vec![way("linux", testkit::linux()), way("fine", testkit::gang())]);
-    let early = "It was ended before its last round.";
+    let early = "The comparison was ended before its last round.";
     assert!(!report.html().contains(early));
     let printed = report.comparison.as_mut().unwrap();
     printed.interrupted = true;
@@ -41,7 +41,7 @@ fn a_printed_comparison_tells_what_was_asked_for_a_way_and_that_it_was_ended_ear
 }
 
 #[test]
-fn a_simulated_run_tells_its_machine_its_kernel_and_its_seed_instead_of_a_date() {
+fn a_simulated_run_has_machine_kernel_and_seed_but_no_date() {
     let live = report(vec![way("gang", testkit::gang())]).html();
     assert!(live.contains("<dt>began</dt>") && !live.contains("<dt>seed</dt>"));
     let (machine, kernel) = ("core:4".to_owned(), "balance".to_owned());
@@ -58,6 +58,27 @@ fn a_simulated_run_tells_its_machine_its_kernel_and_its_seed_instead_of_a_date()
     }
 }
 
+/// A user asks "did it help?" first: the answer stands before the pictures, and these before other
+/// facts. A picture stands before the sentence that says what it shows.
+#[test]
+fn the_page_opens_with_the_verdict_and_the_pictures() {
+    let page = report(vec![way("gang", testkit::gang())]).html();
+    let order = [
+        "<h1>",
+        "2 programs took 600 ms on 2 CPUs under gang: taking turns 50 %, one after another 25 %, one program alone 25 %.",
+        "id=\"gang-snapshot\"",
+        "id=\"gang-turnaround\"",
+        "<svg viewBox",
+        "interference (slowdown by programs that ran at the same time).",
+        "<dt>policy</dt>",
+    ];
+    let mut rest = page.as_str();
+    for part in order {
+        let (_, after) = rest.split_once(part).unwrap_or_else(|| panic!("{part}: {page}"));
+        rest = after;
+    }
+}
+
 #[test]
 fn names_are_never_markup() {
     let mut run = testkit::gang();
@@ -70,7 +91,7 @@ fn names_are_never_markup() {
 }
 
 #[test]
-fn twelve_programs_for_ten_minutes_make_less_than_two_megabytes() {
+fn twelve_programs_for_ten_minutes_take_two_megabytes() {
     let mut run = testkit::gang();
     run.total_seconds = 600.0;
     run.machine.cpus = 24;
@@ -97,7 +118,7 @@ fn twelve_programs_for_ten_minutes_make_less_than_two_megabytes() {
 }
 
 #[test]
-fn a_screen_reader_hears_each_row_of_a_table_by_its_name_and_no_picture_of_a_mere_colour() {
+fn a_screen_reader_hears_row_names_and_no_colour_samples() {
     let page = report(vec![way("gang", testkit::gang())]).html();
     assert!(page.contains("<tr><th scope=\"row\">a</th><td class=\"number\">2</td>"), "{page}");
     assert!(page.contains("<th scope=\"col\">program</th>"));
@@ -108,7 +129,7 @@ fn a_screen_reader_hears_each_row_of_a_table_by_its_name_and_no_picture_of_a_mer
 }
 
 #[test]
-fn every_plot_has_a_narrow_form_and_a_run_alone_tells_its_machine() {
+fn every_plot_has_a_narrow_form() {
     let mut run = testkit::gang();
     run.machine.model = Some("Opteron 8354".to_owned());
     let page = report(vec![way("gang", run)]).html();
@@ -146,7 +167,7 @@ fn a_window_is_what_the_snapshots_show() {
 }
 
 #[test]
-fn a_page_about_simulations_says_that_nothing_was_run() {
+fn a_page_about_simulations_says_that_no_program_ran() {
     let simulated = |run: RunResult| RunResult {
         machine: MachineDescription { kernel: SIMULATED.into(), ..run.machine },
         ..run

@@ -1,8 +1,8 @@
-//! A snapshot as data for the page: small, and drawn only when a user looks at it.
+//! A snapshot as small data for the page, which a script draws when the page is opened.
 //!
-//! Ten minutes of 100 ms quanta are 6000 turns and more; as shapes they would be megabytes, and
-//! slow. So a span is three whole numbers: tenths of a millisecond since the end of the one before,
-//! how long it is, and which of the sets of CPUs it has. Times are rounded before differences are
+//! Ten minutes of 100 ms quanta are 6000 turns and more. As shapes they would be megabytes, and
+//! slow. A span is therefore three whole numbers: tenths of a millisecond since the end of the span
+//! before, its length, and the number of its set of CPUs. Times are rounded before differences are
 //! taken, so errors do not add up.
 
 use std::collections::HashMap;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::panels::{Lane, Rows, Snapshot};
 
-/// Whole numbers count so many to the second.
+/// This many units of the whole numbers are a second.
 const UNIT: f64 = 10_000.0;
 
-/// What `page.js` draws.
+/// The data that `page.js` draws.
 pub(super) fn encode(snapshot: &Snapshot) -> Value {
     let mut sets = Sets::default();
     let spans: Vec<Vec<u64>> = snapshot.programs.iter().map(|lane| flat(lane, &mut sets)).collect();
@@ -46,7 +46,7 @@ pub(super) fn encode(snapshot: &Snapshot) -> Value {
     })
 }
 
-/// The sets of CPUs that occur, each once.
+/// The sets of CPUs in a snapshot, each once.
 #[derive(Default)]
 struct Sets {
     all: Vec<Option<CpuSet>>,

@@ -1,18 +1,18 @@
-//! Several ways beside each other: one figure with its interval for each.
+//! Several variants compared: a figure with its interval for each.
 
 use cosched_core::statistics::Estimate;
 
 use super::{Dot, Dots, Panel, Plot};
 use crate::comparison::{Compared, Comparison};
 
-/// What a figure is: where to find it in a way, and how to read it.
+/// A figure of a comparison: its name, its sentence, and where its value is.
 struct Figure {
     id: &'static str,
     title: &'static str,
     says: &'static str,
     unit: &'static str,
     reference: Option<f64>,
-    /// Why it may not be known of a way.
+    /// Why it may be unknown for a variant.
     unknown: &'static str,
     of: fn(&Compared) -> Option<Estimate>,
 }
@@ -20,9 +20,9 @@ struct Figure {
 const FIGURES: [Figure; 8] = [
     Figure {
         id: "ratio",
-        title: "Total time beside the first way",
-        says: "From the ratios within each round. Left of the line is faster.",
-        unit: "of the first way's total time",
+        title: "Total time relative to the first variant",
+        says: "Total time / total time of the first variant, from the ratios within each round: left of the line is faster.",
+        unit: "of the first variant's total time",
         reference: Some(1.0),
         unknown: NEVER,
         of: |way| Some(way.against.as_ref().map_or(SAME, |against| against.total_ratio)),
@@ -30,7 +30,7 @@ const FIGURES: [Figure; 8] = [
     Figure {
         id: "total",
         title: "Total time",
-        says: "From the start until the last program ended. Less is better.",
+        says: "The time from the start until the last program ended: less is better.",
         unit: "s",
         reference: None,
         unknown: NEVER,
@@ -38,46 +38,45 @@ const FIGURES: [Figure; 8] = [
     },
     Figure {
         id: "solo-sum",
-        title: "Total time / sum of the times alone",
-        says: "1 is as long as one program after the other. Less is better.",
+        title: "Total time / sum of solo times",
+        says: "1 is as long as running one program after another: less is better.",
         unit: "ratio",
         reference: Some(1.0),
-        unknown: "times alone are missing (`cosched profile` measures them), a program failed, or one ran on after it was done \
-                  for the others' sake",
+        unknown: "solo times are missing (`cosched profile` measures them), a program failed, or a program ran on as a \
+                  co-runner after it was done",
         of: |way| way.ratio_to_solo_sum,
     },
     Figure {
         id: "mean-turnaround",
         title: "Mean turnaround",
-        says: "From a program's arrival to its end, on average. Less is better.",
+        says: "The mean turnaround, which is the time from a program's arrival to its end: less is better.",
         unit: "s",
         reference: None,
-        unknown: "a program was not done",
+        unknown: "a program did not finish",
         of: |way| way.mean_turnaround_seconds,
     },
     Figure {
         id: "unfairness",
         title: "Unfairness",
-        says: "Largest slowdown / smallest slowdown of the programs. 1 is perfectly fair.",
+        says: "The largest / the smallest slowdown of the programs (turnaround / solo time): 1 is perfectly fair.",
         unit: "ratio",
         reference: Some(1.0),
-        unknown: "times alone are missing (`cosched profile` measures them), or a program failed",
+        unknown: "solo times are missing (`cosched profile` measures them), or a program failed",
         of: |way| way.unfairness,
     },
     Figure {
         id: "longest-wait",
         title: "Longest wait",
-        says: "The longest time that any program waited at a stretch, for its start or frozen. Less is better.",
+        says: "The longest single wait of any program, for its start or paused: less is better.",
         unit: "s",
         reference: None,
-        unknown: "the comparison was printed by an earlier version",
+        unknown: "the comparison is from an earlier version of cosched",
         of: |way| way.longest_wait_seconds,
     },
     Figure {
         id: "longest-gap",
-        title: "Longest time frozen",
-        says: "The longest time that any program was frozen at a stretch after its start: for so long it did not answer. Less \
-               is better.",
+        title: "Longest pause",
+        says: "The longest time for which any program was paused after its start, so that it did not answer: less is better.",
         unit: "s",
         reference: None,
         unknown: NEVER,
@@ -86,8 +85,7 @@ const FIGURES: [Figure; 8] = [
     Figure {
         id: "utilisation",
         title: "CPU utilisation",
-        says: "CPU time of the programs / (CPUs x total time). High is good only if the time is not spent on waiting in \
-               loops.",
+        says: "CPU time of the programs / (CPUs x total time): more is better, unless threads spin while they wait.",
         unit: "share",
         reference: Some(1.0),
         unknown: NEVER,
@@ -95,12 +93,12 @@ const FIGURES: [Figure; 8] = [
     },
 ];
 
-/// Of figures that every way has.
+/// Stands at figures that every variant has.
 const NEVER: &str = "";
 
 const SAME: Estimate = Estimate { value: 1.0, interval: None };
 
-/// A panel for every figure that is known of some way.
+/// A panel for each figure that is known for at least one variant.
 pub fn compared(comparison: &Comparison) -> Vec<Panel> {
     let panel = |figure: &Figure| {
         let row = |way: &Compared| {
@@ -114,10 +112,10 @@ pub fn compared(comparison: &Comparison) -> Vec<Panel> {
         let rows: Vec<Dot> = comparison.ways.iter().map(row).collect();
         let mut says = figure.says.to_owned();
         if figure.id == "ratio" && rows.iter().any(|row| row.interval.is_some()) {
-            says.push_str(" If the whole interval is left of it, it is better.");
+            says.push_str(" A variant is better if its whole interval is left of the line.");
         }
         if rows.iter().any(|row| row.value.is_none()) {
-            says.push_str(&format!(" Not known where {}.", figure.unknown));
+            says.push_str(&format!(" Unknown where {}.", figure.unknown));
         }
         rows.iter().any(|row| row.value.is_some()).then(|| Panel {
             id: figure.id,
@@ -135,7 +133,7 @@ mod tests {
     use crate::{Way, testkit};
 
     #[test]
-    fn a_figure_that_no_way_has_is_not_shown() {
+    fn a_figure_that_no_variant_has_is_not_shown() {
         let way = |name: &str, run| Way { name: name.into(), runs: vec![run] };
         let ways = [way("linux", testkit::linux()), way("gang", testkit::gang())];
         let ids = |ways: &[Way]| -> Vec<&'static str> {
@@ -152,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_says_only_of_what_is_in_it_how_to_read_it_and_why_a_figure_is_missing() {
+    fn a_sentence_only_explains_what_is_in_its_picture() {
         let way = |name: &str, run| Way { name: name.into(), runs: vec![run] };
         let mut undone = testkit::gang();
         undone.metrics.mean_turnaround_seconds = None;
@@ -160,7 +158,7 @@ mod tests {
         let panels = compared(&Comparison::of(&ways).unwrap());
         let says = |id: &str| panels.iter().find(|panel| panel.id == id).unwrap().says.clone();
         assert!(!says("ratio").contains("interval"), "one run each has none");
-        assert!(says("mean-turnaround").ends_with("Not known where a program was not done."));
-        assert!(!says("total").contains("Not known"));
+        assert!(says("mean-turnaround").ends_with("Unknown where a program did not finish."));
+        assert!(!says("total").contains("Unknown"));
     }
 }

@@ -1,28 +1,27 @@
-//! What changes over time of each program: two shares, a level, and which of several ways is in
+//! Figures of each program that change over time: two shares, a level, and which setting is in
 //! force or on trial.
 
 use super::Table;
 
-/// A table has at most so many rows of each program: its first and its last ones.
+/// A table has at most this many rows of each program: its first and its last ones.
 const ROWS: usize = 200;
 
-/// What changes over time, for each program.
+/// Figures that change over time, for each program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Courses {
     /// The time that they cover, seconds.
     pub total: f64,
-    /// The names of both shares; the second one is drawn dashed.
+    /// The names of both shares; the second one has a dashed line.
     pub shares: [&'static str; 2],
     /// The name of the level, and its unit.
     pub level: (&'static str, &'static str),
-    /// The names of the ways that one of the programs had or tried; none where nothing was to
-    /// choose from.
+    /// The names of the settings that a program had or tried; none where there was no choice.
     pub ways: Vec<&'static str>,
     /// One each, in the order in which they are shown.
     pub rows: Vec<Course>,
 }
 
-/// What changed of one program.
+/// The changes of one program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Course {
     /// Its name.
@@ -33,7 +32,7 @@ pub struct Course {
     pub end: f64,
 }
 
-/// A change, and what holds from then on.
+/// A change, and the figures from then on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// When, seconds.
@@ -42,30 +41,31 @@ pub struct Point {
     pub shares: [f64; 2],
     /// The level.
     pub level: f64,
-    /// Which of the ways is in force.
+    /// Which setting is in force.
     pub way: Option<usize>,
-    /// Which of them is on trial.
+    /// Which setting is on trial.
     pub tried: Option<usize>,
-    /// What is in force, in few words.
+    /// The setting in force, in few words.
     pub in_force: String,
-    /// What happened, in words.
+    /// Why it changed, in words.
     pub why: String,
-    /// What was found, and about which of the ways.
+    /// The result of a trial, and of which setting.
     pub mark: Option<(Mark, usize)>,
 }
 
-/// A finding.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// What was tried is kept.
+    /// The setting is kept.
     Kept,
-    /// It was put back.
+    /// The earlier setting is restored.
     PutBack,
 }
 
 impl Mark {
-    /// Both, with what they say.
-    pub const ALL: [(Mark, &'static str); 2] = [(Mark::Kept, "kept"), (Mark::PutBack, "put back")];
+    /// Both, with their words.
+    pub const ALL: [(Mark, &'static str); 2] =
+        [(Mark::Kept, "kept"), (Mark::PutBack, "earlier restored")];
 }
 
 impl Courses {
@@ -79,7 +79,8 @@ impl Courses {
 }
 
 impl Course {
-    /// Of very many changes the first and the last ones, and how many are left out.
+    /// The rows of a table. Of many changes, only the first and the last ones, and how many are
+    /// left out.
     fn rows(&self) -> Vec<Vec<String>> {
         let row = |point: &Point| {
             let share = |share: f64| format!("{:.0} %", 100.0 * share);
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_very_many_changes_a_table_has_the_first_and_the_last() {
+    fn of_many_changes_a_table_has_the_first_and_the_last() {
         let point = |i| Point {
             at: f64::from(i),
             shares: [0.84, 0.16],

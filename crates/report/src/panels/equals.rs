@@ -1,5 +1,5 @@
-//! What `faithful` contributes: how much threads waited for locks and memory, and what was done
-//! about it.
+//! The panel of `faithful`: how much threads waited for locks and memory, and how they were
+//! scheduled.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Actuator, Why};
@@ -8,8 +8,7 @@ use super::{Course, Courses, Mark, Panel, Plot, Point};
 use crate::treatment::{self, Change};
 
 /// Lock contention, scaling factor and slice of each program, and how its threads were scheduled.
-/// The figures are those of the decisions: while they move by less than a row of the table, they
-/// stay as they were.
+/// The figures are those of the decisions, which only change when they move by a row of the table.
 pub(super) fn treatment(run: &RunResult) -> Option<Panel> {
     let changes: Vec<(usize, Vec<Change>)> = (0..run.programs.len())
         .map(|slot| (slot, treatment::changes(run, slot)))
@@ -30,17 +29,16 @@ pub(super) fn treatment(run: &RunResult) -> Option<Panel> {
     let tried = match known().any(|now| now.tried.is_some()) {
         false => "",
         true => {
-            " Ways to schedule its threads were tried: what was shown to make the program faster was kept, everything else \
-             put back. During a trial a program goes to and fro between two of them."
+            " In a trial, a program alternates between two ways to schedule its threads: the new way is kept if it is faster, \
+             and otherwise the earlier one is restored."
         }
     };
     (!changes.is_empty()).then(|| Panel {
         id: "treatment",
-        title: "Locks, slices, and what was done".to_owned(),
+        title: "Waits at locks, and how threads were scheduled".to_owned(),
         says: format!(
-            "Lock contention is the share of a program's threads' time that they waited for locks; the scaling factor is \
-             what the larger of it and the cache miss ratio leaves; the slice is the one that the table has for it. All \
-             are as of the last decision.{tried}"
+            "Each program's lock contention (share of its threads' time at locks), its scaling factor (1 - the larger of \
+             lock contention and cache miss ratio), and the time slice that the table has for it.{tried}"
         ),
         plot: Plot::Courses(Courses {
             total: run.total_seconds,
@@ -77,15 +75,15 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn a_program_has_its_figures_what_was_done_and_what_came_of_it() {
+    fn a_program_has_its_figures_trials_and_results() {
         let Some(Panel { plot: Plot::Courses(courses), says, .. }) =
             treatment(&testkit::faithful())
         else {
             panic!()
         };
-        assert!(says.contains("put back"));
+        assert!(says.contains("restored"));
         let [a, b] = &courses.rows[..] else { panic!("{courses:?}") };
-        assert_eq!(courses.ways, ["as found", "slice", "batch-slice"]);
+        assert_eq!(courses.ways, ["original", "slice", "batch-slice"]);
         let marks: Vec<_> = a.changes.iter().map(|point| point.mark).collect();
         assert_eq!(marks, [None, None, Some((Mark::Kept, 1)), Some((Mark::PutBack, 2))]);
         let ways: Vec<_> =
@@ -98,7 +96,7 @@ mod tests {
         let mut untried = testkit::faithful();
         untried.decisions.truncate(2);
         let panel = treatment(&untried).unwrap();
-        assert!(!panel.says.contains("tried"));
-        assert!(matches!(panel.plot, Plot::Courses(Courses { ways, .. }) if ways == ["as found"]));
+        assert!(!panel.says.contains("trial"));
+        assert!(matches!(panel.plot, Plot::Courses(Courses { ways, .. }) if ways == ["original"]));
     }
 }

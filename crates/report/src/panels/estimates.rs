@@ -1,14 +1,15 @@
-//! What the policy contributes that estimates speeds alone: of how much of each program it came to
-//! know them, and what finding out has cost.
+//! The panels of `fair-progress`, which estimates solo speeds: for how much of each program they
+//! became known, and what measuring cost.
 
 use cosched_core::Why;
 use cosched_core::result::{DecisionResult, ProgramResult, RunResult};
 
 use super::{Bar, Dot, Dots, Panel, Plot, Stack};
+use crate::disturbance::has_impossible_solo;
 use crate::history::nanos;
 use crate::words;
 
-/// The share of each program's quanta of which its speed alone was known in the end (valid data
+/// The share of each program's quanta for which its solo speed was known at the end (valid data
 /// coverage).
 pub(super) fn coverage(run: &RunResult) -> Option<Panel> {
     let last = |slot: usize| {
@@ -27,15 +28,15 @@ pub(super) fn coverage(run: &RunResult) -> Option<Panel> {
         .collect();
     rows.iter().any(|dot| dot.value.is_some()).then(|| Panel {
         id: "coverage",
-        title: "Speed alone known".to_owned(),
-        says: "Of which share of its quanta a program's speed alone was known from one in which it suffered little. What is not \
-               known is estimated from all of them."
+        title: "Solo speed known".to_owned(),
+        says: "The share of each program's quanta (turns) for which its solo speed was known from a quantum with little \
+               interference; for the rest it is estimated."
             .to_owned(),
         plot: Plot::Dots(Dots { unit: "of its quanta", reference: Some(1.0), rows }),
     })
 }
 
-/// By how much each program was slowed as the policy saw it in the end, and as it came out.
+/// The slowdown of each program as the policy last estimated it, and as measured.
 pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
     let last = |slot: usize| {
         whys(run).filter(|(of, _)| *of == slot).filter_map(|(_, why)| slowdown(why)).last()
@@ -46,7 +47,8 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
             value,
             interval: None,
         };
-        Some([dot("estimated", Some(last(slot)?)), dot("met", program.slowdown)])
+        let measured = program.slowdown.filter(|_| !has_impossible_solo(program));
+        Some([dot("estimated", Some(last(slot)?)), dot("measured", measured)])
     };
     let rows: Vec<Dot> = run.programs.iter().enumerate().filter_map(dots).flatten().collect();
     let tells =
@@ -55,17 +57,16 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
     let [latest, end] = [latest.at_seconds, run.total_seconds].map(|at| words::instant(nanos(at)));
     (!rows.is_empty()).then(|| Panel {
         id: "slowdowns",
-        title: "Slowdown: estimated and met".to_owned(),
+        title: "Slowdown: estimated and measured".to_owned(),
         says: format!(
-            "How many times as long as alone a program took, waiting included: as the policy estimated it when it last \
-             decided on it, the last time at {latest} of {end} (while there is room for all, nothing is estimated), and as \
-             it came out, where the time alone was measured."
+            "Turnaround / solo time of each program, as the policy last estimated it (the last time at {latest} of {end}, \
+             since it estimates only while programs wait), and as measured, where the solo time is known."
         ),
-        plot: Plot::Dots(Dots { unit: "turnaround / alone", reference: Some(1.0), rows }),
+        plot: Plot::Dots(Dots { unit: "turnaround / solo time", reference: Some(1.0), rows }),
     })
 }
 
-/// The slowdown that a reason tells.
+/// The slowdown in a reason.
 fn slowdown(why: Why) -> Option<f64> {
     match why {
         Why::LeastProgress { slowdown, .. } | Why::MoreProgress { slowdown, .. } => slowdown,
@@ -73,7 +74,7 @@ fn slowdown(why: Why) -> Option<f64> {
     }
 }
 
-/// How often each program was trained.
+/// How many training quanta each program had.
 pub(super) fn training(run: &RunResult) -> Option<Panel> {
     let count = |slot: usize, in_sequence: bool| {
         let is_one =
@@ -87,9 +88,9 @@ pub(super) fn training(run: &RunResult) -> Option<Panel> {
     let rows: Vec<Bar> = (0..run.programs.len()).map(bar).collect();
     rows.iter().any(|bar| bar.parts.iter().sum::<f64>() > 0.0).then(|| Panel {
         id: "training",
-        title: "Quanta for finding out".to_owned(),
-        says: "How often others waited and CPUs stayed idle so that a program's speed alone could be measured: for a phase \
-               that was expected, or in sequence where phases cannot be predicted."
+        title: "Training quanta".to_owned(),
+        says: "In a training quantum, other programs wait so that a program's solo speed can be measured: for an expected \
+               phase, or in sequence where phases cannot be predicted."
             .to_owned(),
         plot: Plot::Stack(Stack {
             unit: "quanta",
@@ -99,7 +100,7 @@ pub(super) fn training(run: &RunResult) -> Option<Panel> {
     })
 }
 
-/// All reasons that are of a program: its slot, and why.
+/// All reasons that are about a program: its slot, and the reason.
 fn whys(run: &RunResult) -> impl Iterator<Item = (usize, Why)> + '_ {
     let reasons = run.decisions.iter().flat_map(|decision| &decision.reasons);
     reasons.filter_map(|reason| Some((usize::from(reason.program?.slot), reason.why)))
@@ -113,7 +114,7 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn the_last_that_was_known_counts_and_training_is_counted_by_kind() {
+    fn the_last_estimate_counts_and_training_has_two_kinds() {
         let mut run = testkit::gang();
         assert_eq!((coverage(&run), training(&run), slowdowns(&run)), (None, None, None));
         let known = |coverage| Why::LeastProgress {
@@ -133,7 +134,7 @@ mod tests {
         let (latest, end) = (run.decisions[1].at_seconds, run.total_seconds);
         assert!(says.contains(&format!("at {latest:.3} s of {end:.3} s")), "{says}");
         let shown: Vec<_> = dots.rows.iter().map(|row| (row.name.as_str(), row.value)).collect();
-        assert_eq!(shown, [("b estimated", Some(1.5)), ("b met", Some(1.25))]);
+        assert_eq!(shown, [("b estimated", Some(1.5)), ("b measured", Some(1.25))]);
         let Some(Panel { plot: Plot::Stack(stack), .. }) = training(&run) else { panic!() };
         let count = run.decisions.len().min(2) as f64;
         assert_eq!(stack.rows[1].parts, [count, count]);

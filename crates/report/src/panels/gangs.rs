@@ -1,13 +1,13 @@
-//! What policies that give quanta to gangs contribute: how long a round is, and how long the chosen
-//! ones had waited.
+//! The panels of policies with gangs: how many gangs a round has, and how long the chosen programs
+//! had waited.
 
 use cosched_core::Why;
 use cosched_core::result::RunResult;
 
 use super::{Panel, Plot, Steps, over_time};
 
-/// How many gangs a round has (`gang`, `greedy`, `cgreedy`, `bandwidth`): that many quanta pass
-/// until it is a program's turn again.
+/// How many gangs a round has (`gang`, `greedy`, `cgreedy`, `bandwidth`): a program waits for this
+/// many quanta until its next turn.
 pub(super) fn round(run: &RunResult) -> Option<Panel> {
     let gangs = figures(run, |why| match why {
         Why::Quantum { gangs, .. } => Some(f64::from(gangs)),
@@ -17,7 +17,7 @@ pub(super) fn round(run: &RunResult) -> Option<Panel> {
     rounds.then(|| Panel {
         id: "round",
         title: "Gangs in a round".to_owned(),
-        says: "Each gang has one quantum of a round: the more gangs, the longer everybody waits."
+        says: "The number of gangs (programs that run together) that take turns: the more, the longer each program waits."
             .to_owned(),
         plot: over(run, "gangs", &gangs),
     })
@@ -31,9 +31,10 @@ pub(super) fn longest_wait(run: &RunResult) -> Option<Panel> {
     });
     (!waits.is_empty()).then(|| Panel {
         id: "longest-wait",
-        title: "Longest wait of those who were chosen".to_owned(),
-        says: "At each quantum, programs are chosen by how long they have waited. This is the longest of these waits."
-            .to_owned(),
+        title: "Longest wait of the chosen programs".to_owned(),
+        says:
+            "The longest wait that a program had behind it when it was chosen for a quantum (turn)."
+                .to_owned(),
         plot: over(run, "s", &waits),
     })
 }
@@ -60,7 +61,7 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn a_policy_without_rounds_shows_how_long_the_chosen_had_waited_instead() {
+    fn without_rounds_the_longest_wait_of_the_chosen_is_shown() {
         let mut run = testkit::gang();
         assert!(round(&run).is_some() && longest_wait(&run).is_none());
         for decision in &mut run.decisions {

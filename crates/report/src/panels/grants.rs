@@ -1,12 +1,13 @@
-//! What policies that decide on threads contribute: how many each malleable program had, of those
-//! that it asked for.
+//! The panel of policies that set thread limits: how many threads each malleable program had, of
+//! the threads that it requested.
 
 use cosched_core::Why;
 use cosched_core::result::RunResult;
 
 use super::{Bar, Panel, Plot, Stack};
 
-/// The means over each program's time, from the first decision about it to its end.
+/// The mean thread limit and the mean request of each program, from the first decision about it to
+/// its end.
 pub(super) fn threads(run: &RunResult) -> Option<Panel> {
     let bar = |slot: usize| {
         let program = &run.programs[slot];
@@ -17,15 +18,15 @@ pub(super) fn threads(run: &RunResult) -> Option<Panel> {
     let rows: Vec<Bar> = (0..run.programs.len()).filter_map(bar).collect();
     (!rows.is_empty()).then(|| Panel {
         id: "grants",
-        title: "Threads granted".to_owned(),
-        says: "How many threads the parallel regions of malleable programs got, and how many more they asked for; means \
-               over each program's time."
+        title: "Thread limits".to_owned(),
+        says: "How many threads the parallel regions of malleable programs got, and how many more they requested (means over \
+               each program's time)."
             .to_owned(),
-        plot: Plot::Stack(Stack { unit: "threads", parts: vec!["granted", "not granted"], rows }),
+        plot: Plot::Stack(Stack { unit: "threads", parts: vec!["got", "requested beyond the limit"], rows }),
     })
 }
 
-/// From when on a program had how many threads, and asked for how many.
+/// The thread limits of a program over time: from when on, the limit, and the request.
 fn known(run: &RunResult, slot: usize) -> Vec<(f64, f64, f64)> {
     let mut known = Vec::new();
     for decision in &run.decisions {
@@ -42,7 +43,7 @@ fn known(run: &RunResult, slot: usize) -> Vec<(f64, f64, f64)> {
     known
 }
 
-/// The means over time until the end.
+/// The means of limits and requests over time until the end.
 fn means(known: &[(f64, f64, f64)], end: f64) -> Option<(f64, f64)> {
     let began = known.first()?.0;
     let ends = known.iter().skip(1).map(|(at, ..)| *at).chain([end]);
@@ -60,7 +61,7 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn a_program_has_the_mean_of_its_threads_over_time_and_others_have_none() {
+    fn malleable_programs_have_mean_thread_limits() {
         let Some(Panel { plot: Plot::Stack(stack), .. }) = threads(&testkit::adaptive()) else {
             panic!()
         };

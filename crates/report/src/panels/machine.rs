@@ -1,11 +1,11 @@
-//! How much of the machine the programs of the moment could use: the thesis' figure 5.10 over time.
+//! How much of the machine the running programs could use: the thesis' figure 5.10 over time.
 
 use cosched_core::result::RunResult;
 
 use super::{Panel, Plot, Rows, Snapshot, Steps, over_time};
 
 /// Threads that were allowed to run and had a CPU, at every time. Nothing where programs shared
-/// CPUs: there is no telling.
+/// CPUs, since it is not known which thread had which CPU.
 pub(super) fn threads(run: &RunResult) -> Option<Panel> {
     (Snapshot::of(run).rows == Rows::Cpus).then_some(())?;
     let cpus = run.machine.cpus as f64;
@@ -19,8 +19,8 @@ pub(super) fn threads(run: &RunResult) -> Option<Panel> {
         id: "threads",
         title: "CPUs with a thread to run".to_owned(),
         says: format!(
-            "How many of the {cpus} CPUs the programs of the moment had a thread for. All runs of the programs together \
-             kept {:.0} % of the CPUs busy.",
+            "For how many of the {cpus} CPUs the running programs had a thread; over the whole run, they used {:.0} % of the \
+             CPU time.",
             run.metrics.cpu_utilisation * 100.0
         ),
         plot: Plot::Steps(Steps {
@@ -38,7 +38,7 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn a_gang_of_two_threads_fills_two_cpus_and_programs_that_share_are_not_counted() {
+    fn two_threads_fill_two_cpus_unless_programs_share_them() {
         let panel = threads(&testkit::gang()).unwrap();
         let Plot::Steps(steps) = panel.plot else { panic!("{panel:?}") };
         assert!(steps.values.iter().all(|value| (value - 2.0).abs() < 1e-9), "{steps:?}");

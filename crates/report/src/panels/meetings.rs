@@ -1,11 +1,11 @@
-//! What barriers of cosched contribute: how the waits of threads that came before the last one
+//! The panel of barriers of cosched: how the waits of threads that arrived before the last one
 //! ended.
 
 use cosched_core::result::{ProgramResult, RunResult};
 
 use super::{Bar, Panel, Plot, Stack};
 
-/// Of each program whose threads met there.
+/// The barrier statistics of each program that has some.
 pub(super) fn waits(run: &RunResult) -> Option<Panel> {
     let bar = |program: &ProgramResult| {
         let met = program.barrier.as_ref()?.meetings.filter(|met| met.waits() > 0)?;
@@ -17,12 +17,12 @@ pub(super) fn waits(run: &RunResult) -> Option<Panel> {
     (!rows.is_empty()).then(|| Panel {
         id: "meetings",
         title: "Waits at barriers of cosched".to_owned(),
-        says: "What threads did that came before the last one: saw the end within some microseconds, looked on for longer, let \
-               others run in between, or slept."
+        says: "How the waits of threads that arrived before the last one ended: within microseconds, after longer spinning, \
+               after yielding the CPU to others, or asleep."
             .to_owned(),
         plot: Plot::Stack(Stack {
             unit: "% of all waits",
-            parts: vec!["glanced", "looked on", "gave way", "slept"],
+            parts: vec!["microseconds", "spun", "yielded", "slept"],
             rows,
         }),
     })
@@ -34,7 +34,7 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn a_program_that_met_has_its_waits_in_percent_and_others_have_none() {
+    fn barrier_waits_are_shown_in_percent() {
         let Some(Panel { plot: Plot::Stack(stack), .. }) = waits(&testkit::donating()) else {
             panic!()
         };

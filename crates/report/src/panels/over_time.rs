@@ -1,21 +1,21 @@
-//! From what happened at some instants to averages over equal parts of a run.
+//! Averages over equal parts of a run, from changes at single instants.
 //!
 //! A plot is some hundred pixels wide, and a run has thousands of quanta. An average over each part
-//! keeps the picture small and shows what a dot for every quantum would hide.
+//! keeps the picture small, and shows what dots for single quanta would hide.
 
 /// As many parts as a plot can show.
 const PARTS: usize = 200;
 
-/// The time-weighted average of a figure in each part of a run: `known` tells from when on it has
-/// which value, in order of time. Until the first of these it is zero.
+/// The time-weighted average of a figure in each part of a run. `known` has its values in order of
+/// time, each with the time from which on it holds. Before the first of these the figure is zero.
 pub(super) fn averages(known: &[(f64, f64)], total: f64) -> Vec<f64> {
     let ends = known.iter().skip(1).map(|(at, _)| *at).chain([total]);
     let spans = known.iter().zip(ends).map(|((from, value), to)| (*from, to, *value));
     sums(spans, total)
 }
 
-/// For each part of a run, the sum of the values of the spans (from, to, value) in it, each by the
-/// share of the part that it covers.
+/// For each part of a run, the sum of the values of the spans (from, to, value) in it, each
+/// weighted with the share of the part that it covers.
 pub(super) fn sums(spans: impl Iterator<Item = (f64, f64, f64)>, total: f64) -> Vec<f64> {
     let mut parts = vec![0.0; PARTS];
     let width = total / PARTS as f64;

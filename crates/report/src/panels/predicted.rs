@@ -1,11 +1,13 @@
-//! What `bandwidth` contributes: the slowdowns that it predicted, beside those that came.
+//! The panel of `bandwidth`: the slowdowns that it predicted, and the measured ones.
 
 use cosched_core::result::RunResult;
 use cosched_core::{ProgramId, Why};
 
 use super::{Dot, Dots, Panel, Plot};
+use crate::interference::Interference;
 
-/// The mean of the predictions for every program, and running / alone. Nothing without predictions.
+/// The mean of the predictions for every program, and running time / solo time. Nothing without
+/// predictions.
 pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
     let predicted = |slot: usize| {
         let reasons = run.decisions.iter().flat_map(|decision| &decision.reasons);
@@ -27,24 +29,24 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
         .enumerate()
         .filter_map(|(slot, program)| {
             let predicted = predicted(slot)?;
-            let met = program.interference_seconds.zip(program.alone_as_started_seconds());
-            let met = met.map(|(interference, alone)| (alone + interference) / alone);
+            let parts = Interference::of(program).parts();
+            let measured = parts.map(|(solo, lost)| (solo + lost) / solo);
             let dot = |what: &str, value| Dot {
                 name: format!("{} {what}", program.name),
                 value,
                 interval: None,
             };
-            Some([dot("predicted", Some(predicted)), dot("met", met)])
+            Some([dot("predicted", Some(predicted)), dot("measured", measured)])
         })
         .flatten()
         .collect();
     (!rows.is_empty()).then(|| Panel {
         id: "predicted",
-        title: "Slowdown while running: predicted and met".to_owned(),
-        says: "How much longer a program was expected to run beside its gang than alone (the mean of all predictions), \
-               and how much longer it did run. Programs for which nothing was predicted are not shown."
+        title: "Slowdown while running: predicted and measured".to_owned(),
+        says: "Running time / solo time of each program, as predicted for its gangs (mean of all predictions) and as measured; \
+               programs without a prediction are not shown."
             .to_owned(),
-        plot: Plot::Dots(Dots { unit: "running / alone", reference: Some(1.0), rows }),
+        plot: Plot::Dots(Dots { unit: "running time / solo time", reference: Some(1.0), rows }),
     })
 }
 
@@ -56,14 +58,16 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn predictions_stand_beside_what_came() {
+    fn predictions_stand_with_measured_slowdowns() {
         let mut run = testkit::gang();
         assert_eq!(slowdowns(&run), None);
         let why = Why::LeastLost { slowdown: 1.5 };
         run.decisions[0].reasons.push(Reason { program: Some(ProgramId::first(1)), why });
-        run.programs[1].interference_seconds = Some(0.3);
+        run.programs[1].solo_seconds = Some(0.15);
         let Some(Panel { plot: Plot::Dots(dots), .. }) = slowdowns(&run) else { panic!() };
-        let shown: Vec<_> = dots.rows.iter().map(|row| (row.name.as_str(), row.value)).collect();
-        assert_eq!(shown, [("b predicted", Some(1.5)), ("b met", Some(2.0))]);
+        let rounded = |value: f64| (value * 1e6).round() / 1e6;
+        let shown = dots.rows.iter().map(|row| (row.name.as_str(), row.value.map(rounded)));
+        let shown: Vec<_> = shown.collect();
+        assert_eq!(shown, [("b predicted", Some(1.5)), ("b measured", Some(2.0))]);
     }
 }

@@ -1,5 +1,5 @@
-//! What `shuffling` contributes: how much threads waited at locks, how far those of a group were
-//! apart, and how many moved.
+//! The panel of `shuffling`: how much threads waited at locks, how different the threads of a group
+//! were, and how many moved.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Reason, Why};
@@ -7,7 +7,8 @@ use cosched_core::{Reason, Why};
 use super::{Course, Courses, Panel, Plot, Point};
 use crate::words;
 
-/// Of each program whose threads were shuffled, at each shuffling, and when they were let go.
+/// The figures of each program whose threads were shuffled: at each shuffling, and when the threads
+/// were released.
 pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
     let course = |slot: usize| {
         let program = &run.programs[slot];
@@ -25,14 +26,13 @@ pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
     let rows: Vec<Course> = (0..run.programs.len()).filter_map(course).collect();
     (!rows.is_empty()).then(|| Panel {
         id: "shuffles",
-        title: "Locks, and how threads were shuffled".to_owned(),
-        says: "Time at locks is the mean share of a program's threads' time that they waited for locks; apart is how far that \
-               of the threads of one group was from their mean, in the mean, before they were shuffled; moved is how many \
-               went to another group of CPUs. All are as of the last shuffling."
+        title: "Waits at locks, and how threads were moved".to_owned(),
+        says: "Each program's time at locks (mean share of its threads' time), the mean difference from that within a group \
+               before threads were moved, and how many threads moved to another group of CPUs."
             .to_owned(),
         plot: Plot::Courses(Courses {
             total: run.total_seconds,
-            shares: ["time at locks", "apart"],
+            shares: ["time at locks", "difference in a group"],
             level: ("moved", "threads"),
             ways: Vec::new(),
             rows,
@@ -40,8 +40,8 @@ pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
     })
 }
 
-/// What a trial showed is only told by its reason: threads are elsewhere only if its groups are
-/// kept, or those of before not.
+/// The figures of a reason. Trials have none: threads only change their groups if a trial's groups
+/// are kept, or the earlier ones are not.
 fn point(at: f64, why: &Why) -> Option<Point> {
     let (shares, level, in_force) = match *why {
         Why::Shuffled { moved, groups, lock_time, before, .. } => {
@@ -61,7 +61,7 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn a_program_that_was_shuffled_has_its_figures_and_others_have_none() {
+    fn shuffled_programs_have_their_figures() {
         let Some(Panel { plot: Plot::Courses(courses), .. }) = shuffles(&testkit::shuffling())
         else {
             panic!()

@@ -1,22 +1,18 @@
-//! Who ran where and when: the thesis' snapshots (figures 5.11 and 5.12), for any run.
+//! Which program ran where and when: the thesis' snapshots (figures 5.11 and 5.12), for any run.
 
 use cosched_core::result::{ProgramResult, RunResult, TimelineEntry};
 use cosched_core::{CpuSet, Why};
 
 use super::{Panel, Plot, Table};
 
-/// How many quanta are in the picture at first.
-const QUANTA: f64 = 50.0;
-/// No picture is of less, seconds.
-const SHORTEST: f64 = 0.005;
 /// Times are rounded to microseconds: nearer spans are one.
 const ROUNDING: f64 = 2e-6;
 
-/// Programs that were on the same CPU for a smaller share of the run did so while one followed the
-/// other only.
+/// Programs that shared a CPU for a smaller part of the run did so only while cosched switched from
+/// one to the other.
 const SHARED: f64 = 0.01;
 
-/// Who ran where and when.
+/// Which program ran where and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// What a row is.
@@ -62,33 +58,32 @@ pub(super) fn snapshot(run: &RunResult) -> Option<Panel> {
     snapshot.programs.iter().any(|lane| !lane.spans.is_empty()).then_some(())?;
     let says = match snapshot.rows {
         Rows::Cpus => {
-            "Time runs from left to right; each row is a CPU, and each colour a program that has it to itself. Blank: no \
-             program has it, or cosched is switching."
+            "Each row is a CPU over time, and each colour is the program that has the CPU to itself (blank: no program)."
         }
         Rows::Programs => {
-            "Time runs from left to right; each row is a program, and shows when it was allowed to run. Programs shared \
-             CPUs here; which thread had which CPU when was the kernel's choice."
+            "Each row is a program over time, coloured while it was allowed to run; the kernel shared the CPUs between the \
+             threads."
         }
         Rows::Turns => {
-            "Time runs from left to right; each row is a program, and shows its turns. Outside of its turns a program gets \
-             the CPU time that the programs in turn leave."
+            "Each row is a program over time, coloured in its turns; outside of them it gets the CPU time that the others \
+             leave idle."
         }
     };
     Some(Panel {
         id: "snapshot",
-        title: "Who ran when and where".to_owned(),
+        title: "Which program ran when and where".to_owned(),
         says: says.to_owned(),
         plot: Plot::Snapshot(snapshot),
     })
 }
 
 impl Snapshot {
-    /// The whole of a run, with its beginning in the picture.
+    /// The snapshot of a run, with all of it in the picture.
     pub fn of(run: &RunResult) -> Snapshot {
         let lanes = run.programs.iter().map(|program| Lane {
             name: program.name.clone(),
             threads: program.threads,
-            spans: spans(program),
+            spans: turns(program),
         });
         let programs: Vec<Lane> = lanes.collect();
         let bound = programs.iter().flat_map(|lane| &lane.spans).filter_map(|span| span.2);
@@ -99,9 +94,6 @@ impl Snapshot {
             decision.reasons.iter().any(|reason| matches!(reason.why, Why::Quantum { .. }))
         });
         let quanta = began.map(|decision| decision.at_seconds).collect();
-        let end = run
-            .quantum_seconds
-            .map_or(run.total_seconds, |quantum| (QUANTA * quantum).max(SHORTEST));
         Snapshot {
             rows: if run.programs.iter().any(|program| !program.turns.is_empty()) {
                 Rows::Turns
@@ -114,7 +106,7 @@ impl Snapshot {
             programs,
             quanta,
             total: run.total_seconds,
-            window: (0.0, end.min(run.total_seconds)),
+            window: (0.0, run.total_seconds),
         }
     }
 
@@ -171,8 +163,8 @@ impl Snapshot {
     }
 }
 
-/// When a program was allowed to run, or its turns.
-fn spans(program: &ProgramResult) -> Vec<TimelineEntry> {
+/// The turns of a program: those by weight, or else the spans in which it was allowed to run.
+fn turns(program: &ProgramResult) -> Vec<TimelineEntry> {
     let turns = program.turns.iter().map(|(from, to)| TimelineEntry(*from, *to, None));
     match program.turns.is_empty() {
         true => joined(&program.timeline),
@@ -180,7 +172,7 @@ fn spans(program: &ProgramResult) -> Vec<TimelineEntry> {
     }
 }
 
-/// Spans that follow each other at once on the same CPUs are one.
+/// Joins spans on the same CPUs that follow each other without a gap.
 fn joined(timeline: &[TimelineEntry]) -> Vec<TimelineEntry> {
     let mut spans: Vec<TimelineEntry> = Vec::new();
     for span in timeline {
@@ -192,7 +184,7 @@ fn joined(timeline: &[TimelineEntry]) -> Vec<TimelineEntry> {
     spans
 }
 
-/// For how many seconds pairs of programs were on the same CPU at the same time.
+/// For how many seconds pairs of programs had the same CPU at the same time.
 fn shared(programs: &[Lane], all: &CpuSet) -> f64 {
     let spans = programs.iter().enumerate().flat_map(|(i, lane)| {
         lane.spans.iter().map(move |span| (span.0, span.1, span.2.unwrap_or(*all), i))
@@ -223,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_by_weight_are_shown_instead_of_all_running_time() {
+    fn turns_by_weight_replace_the_running_time() {
         let mut run = testkit::linux();
         run.programs[0].turns = vec![(0.0, 0.1), (0.3, 0.4)];
         run.programs[1].turns = vec![(0.1, 0.3)];
@@ -234,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_stay_cpus_where_programs_meet_at_a_switch_only() {
+    fn rows_stay_cpus_if_programs_only_overlap_at_switches() {
         let mut run = testkit::gang();
         run.programs[0].timeline[0].1 += 0.005;
         assert_eq!(Snapshot::of(&run).rows, Rows::Cpus);
@@ -243,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_bound_has_every_row_and_others_have_ranges_of_theirs() {
+    fn an_unbound_program_has_every_row() {
         let mut run = testkit::gang();
         run.machine.cpus = 6;
         let snapshot = Snapshot::of(&run);
@@ -252,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_beyond_those_counted_are_the_rows_by_themselves() {
+    fn cpus_with_high_numbers_are_the_only_rows() {
         let mut run = testkit::gang();
         for program in &mut run.programs {
             program.timeline.iter_mut().for_each(|span| span.2 = Some("4,6".parse().unwrap()));

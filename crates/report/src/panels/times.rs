@@ -1,23 +1,24 @@
-//! Where the time of every program went, and who was treated how.
+//! Where the time of every program went, how fair the run was, and how long programs were paused.
 
 use cosched_core::result::{ProgramResult, RunResult};
 
 use super::{Bar, Dot, Dots, INTERFERENCE, Panel, Plot, STOPPED, Stack, WAITING};
+use crate::disturbance::{has_impossible_solo, impossible_solos, why_unknown};
 use crate::history::stopped_seconds;
+use crate::interference::Interference;
 
-/// The thesis' figures 5.5 to 5.8 in one: t = t_alone + t_waiting + t_interference (equation 4.1).
-/// Where a time alone is unknown, only running and waiting can be distinguished. While another
-/// process held a program stopped, the program did neither, and no co-runner made it slower. That
-/// time is a part of its own, where there is any.
+/// The thesis' figures 5.5 to 5.8 in one: t = t_solo + t_waiting + t_interference (equation 4.1).
+/// Where a solo time is unknown or cannot be true, only running and waiting are distinguished.
+/// While another process had stopped a program, the program did neither, and no co-runner made it
+/// slower. That time is a part of its own, where there is any.
 pub(super) fn turnaround(run: &RunResult) -> Option<Panel> {
-    let split = run.programs.iter().all(|program| program.interference_seconds.is_some());
+    let interference = |program: &ProgramResult| Interference::of(program).parts();
+    let split = run.programs.iter().all(|program| interference(program).is_some());
     let held = run.programs.iter().any(|program| stopped_seconds(program) > 0.0);
     let parts = |program: &ProgramResult| {
         let (waiting, stopped) = (program.waiting_seconds, stopped_seconds(program));
-        let mut parts = match (program.alone_as_started_seconds(), program.interference_seconds) {
-            (Some(alone), Some(interference)) if split => {
-                vec![alone, waiting, interference - stopped]
-            }
+        let mut parts = match interference(program) {
+            Some((solo, lost)) if split => vec![solo, waiting, lost],
             _ => vec![program.running_seconds, waiting],
         };
         parts.extend(held.then_some(stopped));
@@ -26,20 +27,21 @@ pub(super) fn turnaround(run: &RunResult) -> Option<Panel> {
     let bar = |program: &ProgramResult| Bar { name: program.name.clone(), parts: parts(program) };
     let (mut names, says) = match split {
         true => (
-            vec!["alone", WAITING, INTERFERENCE],
-            "Each program's time from its arrival to its end: what the same work takes alone (with the \
-             threads with which it was started), how long it waited (not \
-             started, or frozen), and the rest, which its company cost. A negative rest means that the run alone \
-             was the slower one; it has no bar.",
+            vec!["solo time", WAITING, INTERFERENCE],
+            "Each program's time from its arrival to its end: solo time, waiting (not started, or paused), and interference \
+             (slowdown by programs that ran at the same time)."
+                .to_owned(),
         ),
         false => (
             vec!["running", WAITING],
-            "How long each program was allowed to run, and how long it waited (not started, or frozen) until its end. \
-             What the programs take alone is not known; `cosched profile` measures it.",
+            format!(
+                "Each program's time from its arrival to its end: running and waiting (not started, or paused). {}",
+                why_unknown(run)
+            ),
         ),
     };
     names.extend(held.then_some(STOPPED));
-    let others = if held { " Stopped: somebody else held it." } else { "" };
+    let others = if held { " Stopped: another process had stopped it." } else { "" };
     Some(Panel {
         id: "turnaround",
         title: "Where the time went".to_owned(),
@@ -52,23 +54,31 @@ pub(super) fn turnaround(run: &RunResult) -> Option<Panel> {
     })
 }
 
-/// The thesis' figure 5.9 for a single run: f = t_alone / t of every program (equation 4.2).
+/// The thesis' figure 5.9 for a single run: f = t_solo / t of every program (equation 4.2).
 pub(super) fn fairness(run: &RunResult) -> Option<Panel> {
     let deviation = run.metrics.fairness_stddev?;
     let row = |program: &ProgramResult| Dot {
         name: program.name.clone(),
-        value: program.slowdown.map(|slowdown| 1.0 / slowdown),
+        value: program
+            .slowdown
+            .filter(|_| !has_impossible_solo(program))
+            .map(|slowdown| 1.0 / slowdown),
         interval: None,
     };
     Some(Panel {
         id: "fairness",
-        title: "Speed relative to running alone".to_owned(),
-        says: format!(
-            "1 is as fast as alone. The closer the dots, the fairer: their standard deviation is {deviation:.3} (0 is \
-             perfectly fair)."
-        ),
+        title: "Speed relative to a solo run".to_owned(),
+        says: match impossible_solos([run]) {
+            None => format!(
+                "Solo time / turnaround of each program: 1 is as fast as by itself, and the closer the dots, the fairer \
+                 (standard deviation {deviation:.3}; 0 is perfectly fair)."
+            ),
+            Some(why) => format!(
+                "Solo time / turnaround of each program: 1 is as fast as by itself, and the closer the dots, the fairer. {why}"
+            ),
+        },
         plot: Plot::Dots(Dots {
-            unit: "t alone / t",
+            unit: "solo time / turnaround",
             reference: Some(1.0),
             rows: run.programs.iter().map(row).collect(),
         }),
@@ -85,12 +95,13 @@ pub(super) fn waiting(run: &RunResult) -> Option<Panel> {
         value: Some(program.longest_frozen_seconds),
         interval: None,
     };
+    let line = run.quantum_seconds.map_or("", |_| " (dashed line: the length of a turn)");
     Some(Panel {
         id: "waiting",
-        title: "Longest time frozen at a stretch".to_owned(),
+        title: "Longest pause".to_owned(),
         says: format!(
-            "How long a program did not answer at worst. The mean of a program's waits was at most {:.3} s. A dashed line \
-             is the quantum that was asked for.",
+            "The longest time for which each program was paused after its start, so that it did not answer; the mean of a \
+             program's waits was at most {:.3} s{line}.",
             run.metrics.responsiveness_max_seconds
         ),
         plot: Plot::Dots(Dots {
@@ -107,18 +118,30 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn time_that_somebody_else_took_is_a_part_of_its_own_and_no_interference() {
+    fn no_interference_is_shown_if_a_solo_time_cannot_be_true() {
+        let mut run = testkit::gang();
+        run.programs[1].solo_seconds = Some(0.9);
+        run.programs[1].interference_seconds = Some(-0.6);
+        let panel = turnaround(&run).unwrap();
+        assert!(panel.says.contains("The solo time of b cannot be true"), "{}", panel.says);
+        assert!(!format!("{:?}", panel.table()).contains("-0."), "{panel:?}");
+        let Some(Panel { plot: Plot::Dots(dots), .. }) = fairness(&run) else { panic!() };
+        assert_eq!(dots.rows[1].value, None);
+    }
+
+    #[test]
+    fn time_stopped_by_another_process_is_no_interference() {
         let stack = |run: &RunResult| match turnaround(run).unwrap().plot {
             Plot::Stack(stack) => stack,
             other => panic!("{other:?}"),
         };
         let mut run = testkit::gang();
-        assert_eq!(stack(&run).parts, ["alone", "waiting", "interference"]);
+        assert_eq!(stack(&run).parts, ["solo time", "waiting", "interference"]);
         let (turnaround, waiting) = (0.9, run.programs[1].waiting_seconds);
         run.programs[1].turnaround_seconds = Some(turnaround);
         run.programs[1].interference_seconds = Some(turnaround - 0.3 - waiting);
         let held = stack(&run);
-        assert_eq!(held.parts, ["alone", "waiting", "interference", "stopped"]);
+        assert_eq!(held.parts, ["solo time", "waiting", "interference", "stopped"]);
         let sums: f64 = held.rows[1].parts.iter().sum();
         assert!((sums - turnaround).abs() < 1e-9 && (held.rows[1].parts[3] - 0.3).abs() < 1e-9);
         run.programs[0].solo_seconds = None;

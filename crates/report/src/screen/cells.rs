@@ -1,4 +1,4 @@
-//! The words and figures of a frame, each fitted to its place.
+//! The words and figures of a frame, each fitted to its column.
 
 use cosched_core::live::{Snapshot, Standing, State};
 use cosched_core::{Exit, Why};
@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::history::nanos;
 use crate::{treatment, words};
 
-/// A column: what stands above it, what it says, and the least that it gets.
+/// A column: its name, its meaning, and its smallest width.
 struct Column {
     name: &'static str,
     meaning: &'static str,
@@ -27,15 +27,15 @@ const COUNT: usize = 19;
 const PROGRAM: usize = 0;
 const GANG: usize = 2;
 const CPUS: usize = 3;
-/// Where they are known, and there is room.
+/// Shown where the figures are known, and there is room.
 const CPU_TIME: usize = 8;
 const SWITCHES: usize = 9;
-/// The same, where threads meet at barriers of cosched.
+/// Shown where threads wait at barriers of cosched, and there is room.
 const MEETINGS: usize = 10;
 const ASLEEP: usize = 11;
 const TURNS: usize = 12;
-/// In the place of gangs and turns, where the policy chooses slices, moves threads between groups
-/// of CPUs, or equalises slowdowns.
+/// Shown instead of gangs and turns, where the policy chooses time slices, moves threads between
+/// groups of CPUs, or equalises slowdowns.
 const LOCKS: usize = 13;
 const SLICE: usize = 14;
 const MOVED: usize = 15;
@@ -45,51 +45,35 @@ const WHY: usize = 18;
 
 const COLUMNS: [Column; COUNT] = [
     left("PROGRAM", 7, "its name"),
-    left("STATE", 7, "runs, waits (frozen by cosched), ...; at the end: ok, exit 3, sig 9"),
-    left("GANG", 4, "the gang that has the quantum, from 1, where the program is in it"),
-    left("CPUS", 7, "where cosched has bound it; -: as found"),
-    right("THR", 3, "threads that it was granted, and where it asks for more: / how many"),
-    right("SHARE", 5, "running / (running + waiting), of the last 5 s or since it came"),
+    left("STATE", 7, "runs, waits (paused by cosched), ...; at the end: ok, exit 3, sig 9"),
+    left("GANG", 4, "number of the gang that has the quantum (turn), if the program is in it"),
+    left("CPUS", 7, "CPUs to which cosched bound it; -: its original CPUs"),
+    right("THR", 3, "its threads; 1/2: it requests 2, and its thread limit is 1"),
+    right("SHARE", 5, "running / (running + waiting), of the last 5 s or since its arrival"),
     right("RUN s", 8, "how long it was allowed to run"),
-    right("WAIT s", 8, "how long it waited for its starts, and frozen"),
-    right("CPU s", 8, "CPU time of its processes, where it is known and there is room"),
-    right("SW/s", 6, "context switches of its threads per second, likewise"),
-    right(
-        "MEET/s",
-        6,
-        "barriers of cosched that its threads passed per second, where there is room",
-    ),
-    right("SLEPT", 5, "share of the waits there that ended asleep, likewise"),
+    right("WAIT s", 8, "how long it waited for its starts, or was paused"),
+    right("CPU s", 8, "CPU time of its processes, if it is known and there is room"),
+    right("SW/s", 6, "context switches of its threads per second, if known and there is room"),
+    right("BARR/s", 6, "barriers of cosched that its threads passed per second, if there is room"),
+    right("SLEPT", 5, "share of the waits at these barriers that ended asleep, if there is room"),
     right("TURNS", 6, "how often it began to run"),
-    right("LOCK", 5, "share of its threads' time at locks, where the policy decides by it"),
-    right("SLICE", 6, "the slice chosen for that; both in the place of GANG and TURNS"),
-    right(
-        "MOVED",
-        6,
-        "how often a thread was moved to another group of CPUs; in the place of SLICE",
-    ),
-    right("PROGR s", 7, "time alone that its work was worth, by its weight; in the place of GANG"),
-    right(
-        "SLOWED",
-        6,
-        "by how much it was slowed since it came: time over time alone; in the place of TURNS",
-    ),
-    left(
-        "WHY",
-        10,
-        "the policy's last reason about it; where it tries ways to schedule threads, which one",
-    ),
+    right("LOCK", 5, "share of its threads' time at locks, if the policy uses it"),
+    right("SLICE", 6, "time slice chosen for that share; LOCK and SLICE replace GANG and TURNS"),
+    right("MOVED", 6, "how often a thread was moved to another group of CPUs; replaces SLICE"),
+    right("PROGR s", 7, "solo time of the work that it has done, weighted; replaces GANG"),
+    right("SLOWED", 6, "slowdown since its arrival: time / solo time; replaces TURNS"),
+    left("WHY", 10, "the policy's last reason, or its setting for the program's threads"),
 ];
 
-/// Names are not cut before they are as wide as this, as far as the screen allows.
+/// Names get this width first, if the screen is wide enough.
 const NAME: usize = 30;
 
-/// What stands above the columns, and what each says.
+/// The names of the columns, with their meanings.
 pub(super) fn legend() -> impl Iterator<Item = (&'static str, &'static str)> {
     COLUMNS.iter().map(|column| (column.name, column.meaning))
 }
 
-/// What is told of a span of time.
+/// Figures of a program over a span of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
     /// Running / (running + waiting).
@@ -98,7 +82,7 @@ pub(super) struct Rates {
     pub(super) switches: Option<f64>,
     /// Barriers of cosched per second.
     pub(super) meetings: Option<f64>,
-    /// The share of the waits there that ended asleep.
+    /// The share of the waits at these barriers that ended asleep.
     pub(super) asleep: Option<f64>,
 }
 
@@ -107,7 +91,7 @@ pub(super) struct Rates {
 pub(super) struct Columns([usize; COUNT]);
 
 impl Columns {
-    /// For these programs, on a screen of this width.
+    /// The widths for these programs, on a screen of this width.
     pub(super) fn fitting(now: &Snapshot, width: usize) -> Columns {
         let mut needed = COLUMNS.map(|column| column.least);
         for program in &now.programs {
@@ -131,8 +115,7 @@ impl Columns {
             .chain(others)
             .for_each(|column| widths[*column] = 0);
         if slices || moves {
-            // A policy that does that binds no program as a whole: the room is better used for
-            // reasons.
+            // Such a policy binds no program as a whole, so reasons get the room.
             widths[CPUS] = COLUMNS[CPUS].name.len();
         }
         let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
@@ -152,7 +135,7 @@ impl Columns {
             (SWITCHES, of(|program| program.context_switches.is_some())),
         ];
         for (column, _) in known.into_iter().filter(|(_, known)| *known) {
-            // A column that is added needs a space, too.
+            // An added column also needs a space.
             if left > needed[column] {
                 (widths[column], left) = (needed[column], left - needed[column] - 1);
             }
@@ -179,7 +162,7 @@ impl Columns {
     }
 }
 
-/// What a row says, column by column.
+/// The cells of a row.
 fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let alive = program.state != State::Ended;
@@ -209,13 +192,13 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     ]
 }
 
-/// Those that it has, of those that it asks for.
+/// The threads of a program: its limit, and its request where that is larger.
 fn threads(program: &Standing) -> String {
     let Standing { threads, granted, .. } = program;
     if threads == granted { threads.to_string() } else { format!("{granted}/{threads}") }
 }
 
-/// The last reason; where ways to schedule its threads are told, these.
+/// The last reason, or the setting for the program's threads where there is one.
 fn why(program: &Standing) -> String {
     let reason = || program.why.map_or_else(String::new, |why| words::brief(why).into_owned());
     match (program.actuator, program.tried) {
@@ -226,7 +209,7 @@ fn why(program: &Standing) -> String {
     }
 }
 
-/// What is run, by which policy, since when.
+/// The run: its process, policy, CPUs and age.
 pub(super) fn title(now: &Snapshot) -> String {
     let placement = now.placement.iter().map(|placement| format!(", {placement}"));
     let quantum = now.quantum_seconds.iter().map(|q| format!(", quantum {}", span(*q)));
@@ -240,8 +223,8 @@ pub(super) fn title(now: &Snapshot) -> String {
     )
 }
 
-/// Who runs now, as many names as fit, and whose quantum it is.
-pub(super) fn who_runs(now: &Snapshot, width: usize) -> String {
+/// The current quantum, and the programs that run now: as many names as fit.
+pub(super) fn running(now: &Snapshot, width: usize) -> String {
     let running = now.programs.iter().filter(|program| program.state.may_run());
     let names: Vec<&str> = running.map(|program| program.name.as_str()).collect();
     let whose = now.quantum.map_or(String::new(), |quantum| {
@@ -254,7 +237,7 @@ pub(super) fn who_runs(now: &Snapshot, width: usize) -> String {
         }
     });
     if names.is_empty() {
-        return format!("{whose}nobody runs");
+        return format!("{whose}no program runs");
     }
     let mut line = format!("{whose}running:");
     for (i, name) in names.iter().enumerate() {
@@ -269,11 +252,11 @@ pub(super) fn who_runs(now: &Snapshot, width: usize) -> String {
     line
 }
 
-/// The run's own figures, and what the shares are of.
+/// The run's own figures, and the time span of the shares.
 pub(super) fn figures(now: &Snapshot, past: Option<&Snapshot>) -> String {
     let of = match past {
         Some(past) => format!("of the last {}", span(now.at_seconds - past.at_seconds)),
-        None => "since each came".to_owned(),
+        None => "since arrival".to_owned(),
     };
     let own = 100.0 * now.own_cpu_seconds / now.at_seconds.max(1e-9);
     format!(
@@ -282,14 +265,14 @@ pub(super) fn figures(now: &Snapshot, past: Option<&Snapshot>) -> String {
     )
 }
 
-/// Whether its last run did not end as it should.
+/// Whether its last run failed.
 pub(super) fn has_failed(program: &Standing) -> bool {
     program.exit.is_some_and(|exit| exit != Exit::Code(0))
 }
 
 fn state(program: &Standing) -> String {
     let word = match (program.state, program.exit) {
-        (State::Expected, _) => "to come",
+        (State::Expected, _) => "pending",
         (State::New, _) => "new",
         (State::Starting, _) => "starts",
         (State::Running, _) => "runs",
@@ -306,9 +289,9 @@ fn state(program: &Standing) -> String {
     word.to_owned()
 }
 
-/// The gang that has the quantum, from 1, where the program is in it. The others' numbers are not
-/// known: the reason that tells one is as old as the program's last turn, and rounds are made anew
-/// meanwhile.
+/// The gang that has the quantum, from 1, where the program is in it. The numbers of other gangs
+/// are not known: a reason with such a number is as old as the program's last turn, and rounds
+/// change.
 fn gang(now: &Snapshot, program: &Standing) -> String {
     let quantum = now.quantum.filter(|quantum| quantum.gangs > 1);
     match (program.why, quantum) {
@@ -319,7 +302,7 @@ fn gang(now: &Snapshot, program: &Standing) -> String {
     }
 }
 
-/// A time in few characters.
+/// A time span in few characters.
 fn span(seconds: f64) -> String {
     let whole = seconds as u64;
     match whole {
@@ -330,8 +313,8 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// What fits, with no character that commands a terminal; the end of what does not is told by a
-/// mark.
+/// The part of a text that fits, without characters that control a terminal. A mark replaces what
+/// was cut.
 pub(super) fn fitted(text: &str, width: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if text.width() <= width {
@@ -347,7 +330,7 @@ pub(super) fn fitted(text: &str, width: usize) -> String {
     if width == 0 { begin } else { begin + CUT }
 }
 
-/// Stands for what was cut off.
+/// Stands where a text was cut.
 const CUT: &str = "\u{2026}";
 
 fn padded(text: &str, width: usize, right: bool) -> String {

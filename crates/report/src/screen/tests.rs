@@ -23,14 +23,14 @@ fn crowd(count: usize) -> Snapshot {
 }
 
 #[test]
-fn a_frame_says_who_runs_who_waits_and_why() {
+fn a_frame_has_states_and_reasons() {
     let lines = frame(&snapshot(), None, View::default(), 80, None);
     assert_eq!(
         texts(&lines),
         [
             "cosched 4711: gang, packed, quantum 100 ms; CPUs 0-1; for 2.5 s",
             "round 12, gang 1 of 2 for 100 ms; running: solver",
-            "switches 23; deviations 1; cosched 0.41 % of a CPU; share since each came",
+            "switches 23; deviations 1; cosched 0.41 % of a CPU; share since arrival",
             "",
             "PROGRAM STATE   GANG CPUS    THR SHARE    RUN s   WAIT s  TURNS WHY",
             "solver  runs    1*   0-1       2  52 %      1.2      1.1     12 in gang",
@@ -43,7 +43,7 @@ fn a_frame_says_who_runs_who_waits_and_why() {
 }
 
 #[test]
-fn under_a_policy_that_chooses_slices_locks_and_slices_stand_in_the_place_of_gangs_and_turns() {
+fn locks_and_slices_replace_gangs_and_turns() {
     let now = faithful();
     let lines = frame(&now, None, View::default(), 80, Some(24));
     assert_eq!(
@@ -51,7 +51,7 @@ fn under_a_policy_that_chooses_slices_locks_and_slices_stand_in_the_place_of_gan
         [
             "PROGRAM STATE   CPUS  THR SHARE    RUN s   WAIT s  LOCK  SLICE WHY",
             "solver  runs    -       2  52 %      1.2      1.1  84 % 200 ms tries batch-slice",
-            "sort    runs    -       2  38 %      0.9      1.5  12 %  20 ms as found",
+            "sort    runs    -       2  38 %      0.9      1.5  12 %  20 ms original",
         ]
     );
     assert!(lines.iter().all(|line| line.text.width() <= 80));
@@ -63,12 +63,12 @@ fn under_a_policy_that_chooses_slices_locks_and_slices_stand_in_the_place_of_gan
         texts(&lines)[ABOVE..].iter().map(|row| row[..6].trim().to_owned()).collect::<Vec<_>>()
     };
     for key in ['l', 'c', 'a'] {
-        assert_eq!(names(key), ["short", "sort", "solver"], "{key}, turned round");
+        assert_eq!(names(key), ["short", "sort", "solver"], "{key}, reversed");
     }
 }
 
 #[test]
-fn under_a_policy_that_moves_threads_it_is_told_how_many_and_for_what() {
+fn moved_threads_have_a_column_under_shuffling() {
     let lines = frame(&shuffling(), None, View::default(), 80, Some(24));
     assert_eq!(
         texts(&lines)[ABOVE - 1..ABOVE + 2],
@@ -81,8 +81,7 @@ fn under_a_policy_that_moves_threads_it_is_told_how_many_and_for_what() {
 }
 
 #[test]
-fn under_a_policy_that_equalises_slowdowns_it_is_told_how_far_each_has_come_and_how_slowed_it_was()
-{
+fn progress_and_slowdown_have_columns_under_fair_progress() {
     let now = equalising();
     let lines = frame(&now, None, View::default(), 80, Some(24));
     assert_eq!(
@@ -98,20 +97,19 @@ fn under_a_policy_that_equalises_slowdowns_it_is_told_how_far_each_has_come_and_
     view.choose(Order::of_key('d').unwrap());
     view.choose(view.order);
     let lines = frame(&now, None, view, 80, None);
-    assert!(texts(&lines)[ABOVE + 2].starts_with("solver"), "turned round: {lines:?}");
+    assert!(texts(&lines)[ABOVE + 2].starts_with("solver"), "reversed: {lines:?}");
 }
 
 #[test]
-fn where_threads_meet_at_barriers_of_cosched_it_is_told_how_often_and_how_many_waits_ended_asleep()
-{
+fn barriers_of_cosched_have_columns() {
     let shown = |past: Option<&Snapshot>| {
         let lines = frame(&donating(), past, View::default(), 120, Some(24));
         lines[ABOVE - 1..ABOVE + 2].iter().map(|line| line.text.clone()).collect::<Vec<_>>()
     };
     let [head, solver, sort] = &shown(None)[..] else { panic!() };
-    assert!(head.contains(" MEET/s SLEPT "), "{head}");
+    assert!(head.contains(" BARR/s SLEPT "), "{head}");
     assert!(solver.contains("  1000  25 % "), "{solver}");
-    let at = |line: &str| line[head.find("MEET/s").unwrap()..][..12].to_owned();
+    let at = |line: &str| line[head.find("BARR/s").unwrap()..][..12].to_owned();
     assert_eq!(at(sort), "     -     -");
     let mut past = donating();
     past.at_seconds -= 1.0;
@@ -121,7 +119,7 @@ fn where_threads_meet_at_barriers_of_cosched_it_is_told_how_often_and_how_many_w
 }
 
 #[test]
-fn no_figure_of_an_earlier_decision_stands_as_if_it_were_of_now() {
+fn figures_of_earlier_decisions_are_not_shown() {
     let mut now = snapshot();
     for why in [Why::OtherGang { gang: 6 }, Why::Queued { ahead: 7 }, Why::DoesNotFit { free: 7 }] {
         now.programs[1].why = Some(why);
@@ -131,7 +129,7 @@ fn no_figure_of_an_earlier_decision_stands_as_if_it_were_of_now() {
 }
 
 #[test]
-fn no_line_is_wider_than_the_screen_and_no_frame_is_higher() {
+fn a_frame_is_never_larger_than_the_screen() {
     for (width, height) in [(80, 24), (40, 10), (20, 3), (200, 50), (1, 1), (0, 0)] {
         for now in [snapshot(), crowd(100)] {
             let lines = frame(&now, None, View::default(), width, Some(height));
@@ -142,7 +140,7 @@ fn no_line_is_wider_than_the_screen_and_no_frame_is_higher() {
 }
 
 #[test]
-fn a_dozen_programs_fit_into_80_by_24_with_their_reasons() {
+fn twelve_programs_fit_into_80_by_24_characters() {
     let lines = frame(&crowd(12), None, View::default(), 80, Some(24));
     assert_eq!(lines.len(), ABOVE + 12 + BELOW);
     assert!(lines[ABOVE..ABOVE + 12].iter().all(|line| line.text.ends_with("in gang")));
@@ -162,7 +160,7 @@ fn shares_are_of_the_time_since_the_earlier_snapshot() {
 }
 
 #[test]
-fn rows_are_ordered_as_chosen_and_the_same_key_turns_them_round() {
+fn the_same_key_again_reverses_the_order() {
     assert_eq!(names(View::default()), ["solver", "sort", "short"]);
     let mut view = View::default();
     view.choose(Order::of_key('n').unwrap());
@@ -201,7 +199,7 @@ fn a_name_cannot_command_the_terminal() {
 }
 
 #[test]
-fn as_many_names_as_fit_are_told_of_those_who_run() {
+fn as_many_names_of_running_programs_as_fit_are_shown() {
     let line = |width| frame(&crowd(100), None, View::default(), width, None)[1].text.clone();
     assert!(line(80).ends_with(" and 92 more"), "{}", line(80));
     assert!(line(2000).ends_with(" p98 p99"), "{}", line(2000));
@@ -227,9 +225,9 @@ fn wide_characters_take_two_columns_and_shift_nothing() {
 }
 
 #[test]
-fn what_is_cut_is_marked_and_nothing_is_cut_where_there_is_room() {
+fn cut_texts_have_a_mark() {
     let mut now = snapshot();
-    let (name, why) = ("solver-".repeat(7), "least misses that fit");
+    let (name, why) = ("solver-".repeat(7), "fewest misses that fit");
     now.programs[0].name = name.clone();
     now.programs[0].why = Some(Why::FewestMissesThatFit);
     now.programs[0].cpus = Some("0-3,8-11,16-19".parse().unwrap());
@@ -242,7 +240,7 @@ fn what_is_cut_is_marked_and_nothing_is_cut_where_there_is_room() {
 }
 
 #[test]
-fn cpu_time_and_switches_are_shown_where_they_are_known_and_there_is_room() {
+fn cpu_time_and_switches_are_shown_where_there_is_room() {
     let header = |now: &Snapshot, width| {
         frame(now, None, View::default(), width, None)[ABOVE - 1].text.clone()
     };

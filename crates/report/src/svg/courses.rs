@@ -1,21 +1,21 @@
-//! What changes over time of each program: its shares in one band, its level in the next, and below
-//! these a lane for each way, with blocks where it was in force or on trial.
+//! Figures of each program that change over time: its shares in one band, its level in the next,
+//! and below these a lane for each setting, with blocks where it was in force or on trial.
 
 use std::fmt::Write;
 
 use super::{Drawing, LINE, Scale, legend, names_width, short};
 use crate::panels::{Course, Courses, Mark, Point};
 
-/// The heights of the two bands and of a lane, and what is between them.
+/// The heights of the two bands and of a lane, and the gap between them.
 const SHARES: f64 = 48.0;
 const LEVEL: f64 = 28.0;
 const LANE: f64 = 16.0;
 const GAP: f64 = 8.0;
 /// Between the bands, so that the names of their ends do not touch.
 const APART: f64 = 16.0;
-/// What is nearer to its neighbour than this cannot be told from it.
+/// Changes that are nearer to each other than this are not distinguishable, pixels.
 const NEAR: f64 = 0.5;
-/// How keys and what they stand for are drawn.
+/// The classes of keys and of the shapes that they stand for.
 const CURVES: [&str; 2] = ["curve", "second"];
 const LEVELS: &str = "third";
 const IN_FORCE: &str = "held";
@@ -45,14 +45,14 @@ pub(super) fn draw(courses: &Courses, width: f64) -> Drawing {
     drawing
 }
 
-/// What a key looks like.
+/// The shape of a key.
 enum Key {
     Line(&'static str),
     Block(&'static str),
     Mark(Mark),
 }
 
-/// Keys of what is in the picture, and of nothing else.
+/// Keys for the shapes that are in the picture.
 fn keys(courses: &Courses) -> Vec<(&'static str, Key)> {
     let any =
         |is: &dyn Fn(&Point) -> bool| courses.rows.iter().flat_map(|row| &row.changes).any(is);
@@ -105,7 +105,7 @@ impl Bands<'_> {
         drawing.text(left - 6.0, y + 4.0, "end", "soft", name);
     }
 
-    /// Where the change ends that is drawn at this position.
+    /// Where the change at this position ends.
     fn until(&self, points: &[(Point, f64)], i: usize) -> f64 {
         points.get(i + 1).map_or(self.along.at(self.row.end), |(_, next)| *next)
     }
@@ -126,7 +126,7 @@ impl Bands<'_> {
         drawing.path(&path, class);
     }
 
-    /// What was in force, what was tried, and above that what came of it.
+    /// The settings in force and on trial, and above them the results of trials.
     fn lanes(&self, drawing: &mut Drawing, points: &[(Point, f64)], top: f64) {
         let (left, _) = self.along.places;
         let lane = |way: usize| top + LANE * way as f64;
@@ -152,8 +152,8 @@ impl Bands<'_> {
     }
 }
 
-/// The changes with their places. Of those that fall together the last one stays, with the last
-/// finding among them.
+/// The changes with their places. Of changes at the same place the last one stays, with the last
+/// result of a trial among them.
 fn apart(changes: &[Point], along: Scale) -> Vec<(Point, f64)> {
     let mut apart: Vec<(Point, f64)> = Vec::new();
     for point in changes {
@@ -168,8 +168,8 @@ fn apart(changes: &[Point], along: Scale) -> Vec<(Point, f64)> {
     apart
 }
 
-/// A full dot for what was kept, a cross for what was put back, on paper so that what is below does
-/// not hide them.
+/// A full dot where a setting was kept, and a cross where the earlier one was restored. Both stand
+/// on paper, so that shapes below do not hide them.
 fn draw_mark(drawing: &mut Drawing, (x, y): (f64, f64), mark: Mark, tip: &str) {
     drawing.circle(x, y, "under", tip);
     match mark {
@@ -195,7 +195,7 @@ mod tests {
             level: 200.0,
             way: Some(0),
             tried: None,
-            in_force: "as found".into(),
+            in_force: "original".into(),
             why: "it was tried".into(),
             mark: mark.map(|mark| (mark, 1)),
         }
@@ -208,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_there_has_keys_and_a_lane() {
+    fn only_shapes_in_the_picture_have_keys() {
         let alone = drawn(vec![Point { way: None, ..point(0.1, None) }], vec![]);
         assert!(alone.contains(">slice</text>") && alone.contains(">200 ms</text>"), "{alone}");
         assert!(!alone.contains("in force") && !alone.contains("kept"));
         let tried = Point { tried: Some(1), ..point(0.1, None) };
         let found = point(0.5, Some(Mark::PutBack));
-        let marked = drawn(vec![tried, found], vec!["as found", "batch"]);
-        for word in [">put back</text>", ">on trial</text>", ">batch</text>"] {
+        let marked = drawn(vec![tried, found], vec!["original", "batch"]);
+        for word in [">earlier restored</text>", ">on trial</text>", ">batch</text>"] {
             assert!(marked.contains(word), "{word}: {marked}");
         }
         assert!(!marked.contains(">kept</text>"));
@@ -223,12 +223,12 @@ mod tests {
         assert_eq!(
             marked.matches("class=\"trial\"").count(),
             3,
-            "the key, and both that take turns"
+            "the key, and two blocks that alternate"
         );
     }
 
     #[test]
-    fn changes_that_fall_together_are_one_and_a_finding_is_never_lost() {
+    fn joined_changes_keep_the_result_of_a_trial() {
         let scale = Scale { values: (0.0, 1.0), places: (0.0, 100.0) };
         let changes = [
             point(0.1, None),
@@ -240,6 +240,6 @@ mod tests {
         assert_eq!(kept, [Some((Mark::Kept, 1)), None]);
         assert_eq!(apart(&changes, scale)[0].0.at, 0.102);
         let many: Vec<Point> = (0..5000).map(|i| point(f64::from(i) / 5000.0, None)).collect();
-        assert!(drawn(many, vec!["as found"]).len() < 600_000);
+        assert!(drawn(many, vec!["original"]).len() < 600_000);
     }
 }

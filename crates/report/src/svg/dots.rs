@@ -41,7 +41,7 @@ pub(super) fn draw(dots: &Dots, width: f64) -> Drawing {
     drawing
 }
 
-/// From zero on, unless all figures are so near each other that nothing could be told apart then.
+/// The ends of the axis: from zero on, unless the figures would then not be distinguishable.
 fn ends<I: Iterator<Item = f64>>(values: impl Fn() -> I) -> (f64, f64) {
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
     let margin = (high - low) * 0.08;

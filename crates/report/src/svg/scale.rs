@@ -1,8 +1,8 @@
-//! From figures to places along an axis, and round numbers to write beside it.
+//! An axis: the places of figures along it, and the round numbers next to it.
 
 use super::Drawing;
 
-/// An axis from a value to another one, between two places.
+/// An axis between two values and two places.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     /// The values at both ends; the first one is smaller.
@@ -41,7 +41,7 @@ impl Scale {
     /// at its right end.
     pub(super) fn draw_below(&self, drawing: &mut Drawing, top: f64, bottom: f64, name: &str) {
         let room = (self.places.1 - self.places.0) / 70.0;
-        // One number alone does not tell how long the axis is.
+        // A single number does not show how long the axis is.
         let (ticks, decimals) = self.ticks((room as usize).max(3));
         for tick in ticks {
             let x = self.at(tick);

@@ -1,10 +1,10 @@
-//! Who had which CPU when: the thesis' snapshot of gangs (figures 5.11 and 5.12), time along, CPUs
-//! or programs up.
+//! Which program had which CPU when: the thesis' snapshot of gangs (figures 5.11 and 5.12), with
+//! time along one axis, and CPUs or programs along the other.
 //!
 //! *Size.* A hundred CPUs and fifty quanta are thousands of blocks. Each program's blocks are one
 //! path, and turns with less than half a pixel between them are one block. Where there are still
 //! too many, the picture is sampled: in columns of a pixel, or of two, four and so on, each row has
-//! the colour of who has it in the middle of the column.
+//! the colour of the program that has it in the middle of the column.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -14,9 +14,9 @@ use cosched_core::result::TimelineEntry;
 use super::{Drawing, Scale, fill, legend, names_width, short, text_width};
 use crate::panels::{Lane, Rows, Snapshot};
 
-/// More blocks than this are no picture any more.
+/// A picture with more blocks than this is sampled.
 const MOST: usize = 16_000;
-/// Nearer blocks of a program are one, in pixels.
+/// Blocks of a program with a smaller gap are joined, pixels.
 const NEAR: f64 = 0.5;
 
 /// Some rows of a program for some time, as pixels from left to right and rows from first to last.
@@ -42,7 +42,7 @@ pub(super) fn draw(snapshot: &Snapshot, width: f64) -> Drawing {
         drawing.text(x + 17.0, y + 14.0, "start", "ink", short(&program.name));
     }
     scale.draw_below(&mut drawing, top, bottom, "s since the start");
-    // As many names as fit.
+    // Names stand only where they fit.
     let every = (14.0 / height).ceil().max(1.0) as usize;
     for (i, name) in rows.iter().enumerate().step_by(every) {
         let y = top + height * (i as f64 + 0.5);
@@ -69,13 +69,13 @@ pub(super) fn draw(snapshot: &Snapshot, width: f64) -> Drawing {
     drawing
 }
 
-/// A tenth of a pixel is enough, and nothing behind the point where there is nothing to say.
+/// A length to a tenth of a pixel, without a zero after the point.
 fn digits(pixels: f64) -> String {
     let text = format!("{pixels:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// The blocks of every program: exact, or else as many as are enough.
+/// The blocks of every program: exact, or sampled where there are too many.
 fn blocks(snapshot: &Snapshot, scale: Scale) -> Vec<Vec<Block>> {
     let programs = snapshot.programs.iter().enumerate();
     let exact = programs.map(|(i, program)| of_one(snapshot, scale, i, program)).collect();
@@ -86,7 +86,7 @@ fn blocks(snapshot: &Snapshot, scale: Scale) -> Vec<Vec<Block>> {
     forms.find(|blocks| count(blocks) <= MOST).unwrap_or_default()
 }
 
-/// Who has each row in the middle of each column, as blocks.
+/// The program that has each row in the middle of each column, as blocks.
 fn sampled(snapshot: &Snapshot, scale: Scale, column: f64) -> Vec<Vec<Block>> {
     let (left, right) = scale.places;
     let columns = ((right - left) / column).floor() as usize;
@@ -149,7 +149,7 @@ fn rows_of(snapshot: &Snapshot, i: usize, span: &TimelineEntry) -> Vec<(usize, u
     }
 }
 
-/// The blocks of the `i`-th program; those that are near are joined.
+/// The blocks of the `i`-th program; near ones are joined.
 fn of_one(snapshot: &Snapshot, scale: Scale, i: usize, program: &Lane) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut latest: HashMap<(usize, usize), usize> = HashMap::new();
@@ -168,7 +168,8 @@ fn of_one(snapshot: &Snapshot, scale: Scale, i: usize, program: &Lane) -> Vec<Bl
     blocks
 }
 
-/// The name on a block, on a plate so that it can be read on every colour, where there is room.
+/// The name on a block, where there is room. It stands on a plate, so that it is legible on every
+/// colour.
 fn label(drawing: &mut Drawing, corner: (f64, f64), size: (f64, f64), name: &str) {
     let (width, height) = (text_width(&short(name)), 16.0);
     if width + 2.0 > size.0 || height > size.1 {
@@ -188,7 +189,7 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn turns_with_less_than_half_a_pixel_between_them_are_one_block_and_others_are_not() {
+    fn turns_less_than_half_a_pixel_apart_are_one_block() {
         let mut run = testkit::gang();
         let spans = |gap: f64| [TimelineEntry(0.0, 0.1, None), TimelineEntry(0.1 + gap, 0.3, None)];
         run.programs[0].timeline = spans(0.0001).to_vec();
@@ -199,8 +200,8 @@ mod tests {
         assert_eq!(counts, [1, 2]);
     }
 
-    /// Forty programs of 128 threads on half of 128 CPUs each, whose CPUs never lie side by side,
-    /// in turns of this length.
+    /// Forty programs of 128 threads that take turns of this length, each on half of 128 CPUs
+    /// without two neighbours.
     fn pieces(turn: f64) -> Snapshot {
         let mut run = testkit::gang();
         (run.machine.cpus, run.total_seconds) = (128, 5.7);
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn forty_programs_in_pieces_on_128_cpus_make_a_small_picture() {
+    fn forty_programs_on_128_cpus_make_a_small_picture() {
         for (turn, most) in [(0.1, 250_000), (0.005, 450_000)] {
             let picture = draw(&pieces(turn), 920.0).element("picture");
             assert!(picture.len() < most, "{turn} s: {} bytes", picture.len());
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_is_sampled_shows_nobody_where_he_was_not() {
+    fn a_sampled_picture_shows_programs_only_where_they_ran() {
         let snapshot = pieces(0.01);
         let scale = Scale { values: snapshot.window, places: (50.0, 908.0) };
         let exact: usize = (snapshot.programs.iter().enumerate())

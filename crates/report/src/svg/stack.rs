@@ -1,4 +1,4 @@
-//! A bar for each row, cut into parts: where the time went.
+//! A bar for each row, cut into parts.
 
 use super::{Drawing, Scale, legend, names_width, short};
 use crate::panels::{Bar, INTERFERENCE, STOPPED, Stack, WAITING};
@@ -39,12 +39,12 @@ pub(super) fn draw(stack: &Stack, width: f64) -> Drawing {
     drawing
 }
 
-/// A part below zero has no length.
+/// The length of a part; a part below zero has none.
 fn length(bar: &Bar) -> f64 {
     bar.parts.iter().map(|part| part.max(0.0)).sum()
 }
 
-/// Work in a colour, waiting in grey; interference, and what another process stopped, in others.
+/// The class of a part: work in a colour, waiting in grey, interference and stopped time in others.
 fn class(part: &str) -> &'static str {
     match part {
         WAITING => "wait",

@@ -1,10 +1,10 @@
 //! Perfetto's own format for tracks and events.
 //!
-//! A file is a row of packets. One kind of packet describes a *track*: a line of the picture, with
-//! a name and a parent. The other kind is an *event* on a track: a slice begins or ends, something
-//! happens at an instant, a counter has a new value. Slices of one track are nested, never
-//! staggered. Events may carry *annotations*, names with texts, which are shown for what is
-//! selected and can be queried in SQL.
+//! A file is a sequence of packets. One kind of packet describes a *track*: a line of the picture,
+//! with a name and a parent. The other kind is an *event* on a track: a slice begins or ends,
+//! something happens at an instant, a counter has a new value. Slices of one track are nested,
+//! never staggered. Events may have *annotations*, names with texts. Perfetto shows them for the
+//! selected event, and SQL can query them.
 //!
 //! *Source.* Perfetto's `trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`,
 //! `counter_descriptor.proto` and `debug_annotation.proto`; the numbers below are theirs, and only
@@ -50,7 +50,7 @@ const INSTANT: u64 = 3;
 const COUNTER: u64 = 4;
 const CHILDREN_BY_RANK: u64 = 3;
 
-/// The one writer of the trace.
+/// The number of the only writer of the trace.
 const SEQUENCE: u64 = 1;
 /// Tracks are numbered from here ("cosched" in ASCII), so that traces of other tools can be
 /// appended to the file.
@@ -76,8 +76,8 @@ impl Writer {
         self.add(None, name, Message::default().number(field::TRACK_ORDERING, CHILDREN_BY_RANK))
     }
 
-    /// A track of slices and instants; those of one parent are shown in the order in which they are
-    /// made.
+    /// A track of slices and instants. Tracks of one parent are shown in the order in which they
+    /// were added.
     pub(super) fn track(&mut self, parent: Track, name: &str) -> Track {
         self.add(Some(parent), name, Message::default())
     }
@@ -103,7 +103,7 @@ impl Writer {
         track
     }
 
-    /// A slice. Those of one track have to come in order of time.
+    /// A slice. The slices of one track have to be added in order of time.
     pub(super) fn slice(
         &mut self,
         track: Track,

@@ -1,9 +1,9 @@
 //! Messages of protocol buffers, written by hand.
 //!
-//! A message is a row of fields: a key (the field's number and the kind of its value), then the
-//! value. Four kinds of values are enough for a trace, and all of them are written either as a
+//! A message is a sequence of fields: a key (the field's number and the kind of its value), then
+//! the value. Four kinds of values are enough for a trace. All of them are written either as a
 //! *varint* (seven bits per byte, lowest first; the top bit says that more follow) or as a length
-//! and so many bytes. That is simpler than a generator and its build.
+//! and that many bytes. That is simpler than a generator and its build.
 //!
 //! *Source.* Protocol buffers' description of the wire format.
 
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_of_the_description_are_written_as_there() {
+    fn the_examples_of_the_specification_are_written() {
         let number = Message::default().number(1, 150);
         assert_eq!(number.clone().into_bytes(), [0x08, 0x96, 0x01]);
         let text = Message::default().text(2, "testing");

@@ -1,6 +1,5 @@
-//! The trace, read again by a reader that shares nothing with the writer.
-//!
-//! Field numbers stand here a second time, as the `.proto` files give them.
+//! The trace, read by a reader that shares nothing with the writer. It has field numbers of its
+//! own, from the `.proto` files.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +73,7 @@ fn text(fields: &Fields, field: u64) -> Option<String> {
     }
 }
 
-/// What stands on a track: when, of which type, with which name and counter value, and the notes.
+/// An event on a track: its time, type, name, counter value and annotations.
 #[derive(Clone, Debug)]
 struct Seen {
     at: u64,
@@ -162,16 +161,16 @@ fn a_program_has_a_track_with_what_it_did_and_why() {
 }
 
 #[test]
-fn what_was_not_as_wanted_stands_on_the_programs_track() {
+fn deviations_stand_on_the_programs_track() {
     let tracks = tracks(&trace(&run()).bytes);
     let b = &tracks["cosched: programs/b"];
     let late = b.iter().find(|event| event.at == 210).unwrap();
     assert_eq!((late.kind, late.name.as_str()), (3, "ran outside its turn"));
-    assert_eq!(late.notes["why"], "because freezing was not confirmed in time");
+    assert_eq!(late.notes["why"], "because the kernel did not confirm it in time");
 }
 
 #[test]
-fn a_cpu_has_a_track_with_who_may_run_there_and_cpus_never_bound_to_have_one_too() {
+fn every_cpu_has_a_track_with_the_programs_that_may_run() {
     let tracks = tracks(&trace(&run()).bytes);
     let cpus: Vec<&String> = tracks.keys().filter(|path| path.contains("CPUs/")).collect();
     assert_eq!(
@@ -193,7 +192,7 @@ fn a_cpu_has_a_track_with_who_may_run_there_and_cpus_never_bound_to_have_one_too
 }
 
 #[test]
-fn quanta_decisions_and_the_run_are_told_on_the_scheduler_s_tracks() {
+fn the_scheduler_has_tracks_of_quanta_and_decisions() {
     let tracks = tracks(&trace(&run()).bytes);
     let quanta = slices(&tracks["cosched: scheduler/quanta"]);
     assert_eq!(quanta[1], (100, 200, "round 1, gang 2 of 2".to_owned()));
@@ -206,7 +205,7 @@ fn quanta_decisions_and_the_run_are_told_on_the_scheduler_s_tracks() {
 }
 
 #[test]
-fn counters_tell_how_many_programs_and_threads_run_and_wait() {
+fn counters_show_running_and_waiting_programs() {
     let tracks = tracks(&trace(&run()).bytes);
     let values = |name: &str| -> Vec<(u64, u64)> {
         let track = &tracks[&format!("cosched: scheduler/{name}")];
@@ -220,7 +219,7 @@ fn counters_tell_how_many_programs_and_threads_run_and_wait() {
 }
 
 #[test]
-fn the_same_result_gives_the_same_bytes_and_the_sizes_told_are_those_of_the_file() {
+fn the_same_result_gives_the_same_bytes() {
     let result = run();
     let found = trace(&result);
     assert_eq!(found.bytes, trace(&result).bytes);
@@ -230,7 +229,7 @@ fn the_same_result_gives_the_same_bytes_and_the_sizes_told_are_those_of_the_file
 }
 
 #[test]
-fn a_file_that_names_programs_which_are_not_there_is_still_traced() {
+fn a_file_that_names_missing_programs_is_traced() {
     let mut result = run();
     result.programs.pop();
     result.deviations[0].program.slot = 9;
@@ -240,7 +239,7 @@ fn a_file_that_names_programs_which_are_not_there_is_still_traced() {
 }
 
 #[test]
-fn locks_slices_and_what_was_done_stand_below_their_program() {
+fn locks_and_slices_stand_below_their_program() {
     let tracks = tracks(&trace(&testkit::faithful()).bytes);
     let values = |name: &str| -> Vec<(u64, u64)> {
         tracks[&format!("cosched: programs/{name}")]

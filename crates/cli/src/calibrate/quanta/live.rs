@@ -17,7 +17,7 @@ use crate::args::{HowArgs, PolicyArgs};
 use crate::experiment::{Pace, order};
 use crate::failure::Failure;
 use crate::profile;
-use crate::session::{Origins, Request, Session, say};
+use crate::session::{Origins, Request, Session, Wanted, say};
 
 /// A run is cut into so many intervals, of which the first does not count.
 const INTERVALS: f64 = 4.0;
@@ -141,6 +141,7 @@ impl Lab<'_> {
             profiles: &[Profile::default()],
             count: false,
             origins: Origins::Started,
+            wanted: Wanted::default(),
         };
         let mut ran = self.session.execute_under(&request, Box::new(policy))?;
         if let Some(trouble) = ran.troubles.pop() {

@@ -21,7 +21,7 @@ use crate::args::HowArgs;
 use crate::experiment::{Pace, order};
 use crate::failure::Failure;
 use crate::profile::{self, Alone};
-use crate::session::{Origins, Request, Session, say};
+use crate::session::{Origins, Request, Session, Wanted, say};
 
 /// How often each calibrating program runs in a round: everything hangs on them, and they are
 /// short.
@@ -159,6 +159,7 @@ fn together(
         profiles,
         count: false,
         origins: Origins::Started,
+        wanted: Wanted::default(),
     })?;
     match (ran.ended, ran.report_troubles() && ran.all_succeeded()) {
         (Ended::Complete, true) => Ok(Ok(Figures::of(&ran.result))),

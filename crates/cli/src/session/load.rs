@@ -1,0 +1,52 @@
+//! How much CPU time other processes take, while a run lasts and before one begins.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use cosched_core::CpuSet;
+use cosched_core::result::RunResult;
+use cosched_linux::procfs::{CpuLoad, Proc};
+
+use super::own_cpu_seconds;
+
+/// How long it is watched whether a machine is busy: thirty clock ticks for each CPU.
+const WATCHED: Duration = Duration::from_millis(300);
+
+/// The load of some CPUs since a moment.
+pub(super) struct Load {
+    cpus: CpuSet,
+    found: CpuLoad,
+}
+
+impl Load {
+    /// From now on; `None`: the kernel does not tell.
+    pub(super) fn begin(cpus: CpuSet) -> Option<Load> {
+        Some(Load { cpus, found: Proc::default().cpu_load(&cpus).ok()? })
+    }
+
+    /// What has come since then.
+    pub(super) fn so_far(&self) -> Option<CpuLoad> {
+        Some(Proc::default().cpu_load(&self.cpus).ok()?.since(self.found))
+    }
+}
+
+/// Adds to a result what other processes have used: what neither its programs nor cosched have.
+pub(super) fn tell(load: CpuLoad, own_cpu_seconds: f64, result: &mut RunResult) {
+    let of_all = result.machine.cpus as f64 * result.total_seconds;
+    let own = result.metrics.cpu_utilisation * of_all + own_cpu_seconds;
+    result.others_cpu_seconds = Some(to_microseconds((load.busy_seconds - own).max(0.0)));
+    result.stolen_cpu_seconds = Some(to_microseconds(load.stolen_seconds));
+}
+
+/// How many CPUs other processes use now, found by watching for a moment; `None`: the kernel does
+/// not tell.
+pub(crate) fn used_by_others(cpus: CpuSet) -> Option<f64> {
+    let (load, began, own) = (Load::begin(cpus)?, Instant::now(), own_cpu_seconds());
+    sleep(WATCHED);
+    let used = load.so_far()?.busy_seconds - (own_cpu_seconds() - own);
+    Some((used / began.elapsed().as_secs_f64()).max(0.0))
+}
+
+fn to_microseconds(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}

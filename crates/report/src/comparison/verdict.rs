@@ -1,0 +1,145 @@
+//! A comparison in one sentence: what cosched took, and the other ways beside it.
+
+use cosched_core::statistics::{FEWEST_TO_COMPARE, Verdict, comparison};
+
+use super::{Compared, Comparison, NEGLIGIBLE};
+
+/// What users do without cosched, as a sentence calls it.
+const PLAIN: [(&str, &str); 6] = [
+    ("linux", "together"),
+    ("fcfs", "one by one"),
+    ("passive", "passive"),
+    ("llvm", "llvm"),
+    ("one-thread", "one thread each"),
+    ("split", "split"),
+];
+/// The policies that a user gets without naming one, the first that is there.
+const USUAL: [&str; 2] = ["turns", "auto"];
+/// Fewer rounds than verdicts take show only differences that are larger than this.
+const CLEAR: f64 = 0.2;
+
+impl Comparison {
+    /// What a user wants to know first; `None` where there is only one way.
+    ///
+    /// The others are held against the way that is cosched's, whatever the first way is.
+    pub fn verdict(&self) -> Option<String> {
+        let is_plain = |way: &&Compared| plain(&way.way).is_some();
+        let named = |name: &&str| self.ways.iter().find(|way| way.way == **name);
+        let usual = USUAL.iter().find_map(|name| named(&name));
+        let own = usual.or_else(|| self.ways.iter().rev().find(|way| !is_plain(way)));
+        let own = own.or(self.ways.last())?;
+        let others: Vec<&Compared> = self.ways.iter().filter(|way| way.way != own.way).collect();
+        let alone = !is_plain(&own) && others.iter().all(is_plain);
+        let name = match alone {
+            true => "cosched",
+            false => plain(&own.way).unwrap_or(&own.way),
+        };
+        let mut parts = vec![format!("{name} {:.1} s", own.total_seconds.value)];
+        parts.extend(others.iter().map(|other| self.beside(own, other)));
+        (!others.is_empty()).then(|| format!("Verdict: {}{}.", parts.join("; "), self.disturbed()))
+    }
+
+    /// Another way beside cosched's.
+    fn beside(&self, own: &Compared, other: &Compared) -> String {
+        let name = plain(&other.way).unwrap_or(&other.way);
+        let what = self.difference(own, other);
+        format!("{name} {:.1} s, {what}", other.total_seconds.value)
+    }
+
+    fn difference(&self, own: &Compared, other: &Compared) -> String {
+        if own.failed != other.failed {
+            return "but other programs failed".to_owned();
+        }
+        let ratio = comparison(&other.samples.total_seconds, &own.samples.total_seconds);
+        let Some(ratio) = ratio.filter(|ratio| ratio.value > 0.0) else {
+            return "no difference".to_owned();
+        };
+        let apart = (ratio.value - 1.0).abs();
+        let verdict = ratio.verdict();
+        match self.rounds >= FEWEST_TO_COMPARE {
+            true if verdict == Verdict::NoDifference => "no difference".to_owned(),
+            true if self.simulated && apart < NEGLIGIBLE => "no difference".to_owned(),
+            false if apart < CLEAR => "no clear difference".to_owned(),
+            _ if ratio.value > 1.0 => format!("{} slower", times(ratio.value)),
+            _ => format!("{} faster", times(1.0 / ratio.value)),
+        }
+    }
+
+    fn disturbed(&self) -> String {
+        match self.disturbed_rounds.len() {
+            0 => String::new(),
+            n => format!(" ({n} of {} rounds disturbed)", self.rounds),
+        }
+    }
+}
+
+/// A way that needs no cosched, as a sentence calls it.
+fn plain(way: &str) -> Option<&'static str> {
+    PLAIN.iter().find(|(name, _)| *name == way).map(|(_, words)| *words)
+}
+
+/// "2.5x", or with a further digit where it would be "1.0x".
+fn times(ratio: f64) -> String {
+    if ratio < 1.15 { format!("{ratio:.2}x") } else { format!("{ratio:.1}x") }
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::result::RunResult;
+
+    use super::*;
+    use crate::{Way, testkit};
+
+    const SEVEN: [f64; 7] = [4.0, 4.1, 4.2, 4.05, 4.15, 4.1, 4.1];
+
+    fn way(name: &str, factor: f64, totals: &[f64]) -> Way {
+        let run = |total: &f64| RunResult { total_seconds: total * factor, ..testkit::gang() };
+        Way { name: name.into(), runs: totals.iter().map(run).collect() }
+    }
+
+    fn said(ways: &[Way]) -> String {
+        Comparison::of(ways).unwrap().verdict().unwrap()
+    }
+
+    #[test]
+    fn the_verdict_holds_the_others_against_cosched() {
+        let mut one_by_one = way("fcfs", 1.0, &SEVEN);
+        one_by_one.runs.reverse();
+        let ways = [way("linux", 2.5, &SEVEN), one_by_one, way("turns", 1.0, &SEVEN)];
+        assert_eq!(
+            said(&ways),
+            "Verdict: cosched 4.1 s; together 10.2 s, 2.5x slower; one by one 4.1 s, no difference."
+        );
+        let ways = [way("linux", 0.9, &SEVEN), way("turns", 1.0, &SEVEN)];
+        assert_eq!(said(&ways), "Verdict: cosched 4.1 s; together 3.7 s, 1.11x faster.");
+    }
+
+    #[test]
+    fn few_rounds_show_only_large_differences() {
+        let ways =
+            [way("linux", 2.5, &[4.0]), way("fcfs", 1.15, &[4.0]), way("turns", 1.0, &[4.0])];
+        assert_eq!(
+            said(&ways),
+            "Verdict: cosched 4.0 s; together 10.0 s, 2.5x slower; one by one 4.6 s, no clear difference."
+        );
+    }
+
+    #[test]
+    fn several_policies_keep_their_names() {
+        let ways = [way("linux", 1.0, &[4.0]), way("gang", 3.0, &[4.0]), way("auto", 1.0, &[4.0])];
+        assert_eq!(
+            said(&ways),
+            "Verdict: auto 4.0 s; together 4.0 s, no clear difference; gang 12.0 s, 3.0x slower."
+        );
+        assert_eq!(Comparison::of(&ways[..1]).unwrap().verdict(), None);
+    }
+
+    #[test]
+    fn failures_and_disturbed_rounds_are_part_of_it() {
+        let mut ways = [way("linux", 2.5, &[4.0, 4.0]), way("turns", 1.0, &[4.0, 4.0])];
+        ways[0].runs[1].others_cpu_seconds = Some(10.0);
+        assert!(said(&ways).ends_with("2.5x slower (1 of 2 rounds disturbed)."), "{}", said(&ways));
+        ways[0].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
+        assert!(said(&ways).contains("together 10.0 s, but other programs failed"));
+    }
+}

@@ -1,0 +1,198 @@
+//! What other processes took from a run, and solo times that the run contradicts.
+//!
+//! A figure that is impossible, such as a program that takes half of its solo time with co-runners,
+//! says nothing about policies. It says that something was measured on a busy machine.
+
+use cosched_core::result::{ProgramResult, RunResult};
+
+use crate::interference::Interference;
+use crate::{Way, words};
+
+/// A run is disturbed if other processes used at least this part of its CPUs...
+pub const SHARE: f64 = 0.05;
+/// ... and at least so much CPU time: the kernel counts in hundredths of a second.
+const SECONDS: f64 = 0.1;
+/// A machine is busy if other processes use at least this part of its CPUs for a moment.
+const BUSY: f64 = 0.1;
+
+/// Whether other processes, or other guests, took CPU time that matters.
+pub fn is_disturbed(result: &RunResult) -> bool {
+    !takers(result).is_empty()
+}
+
+/// What was in the way of a run's programs; `None`: nothing that matters, or it is not known.
+pub fn sentence(result: &RunResult) -> Option<String> {
+    let takers = takers(result);
+    let first = words::capitalised(takers.first()?);
+    let rest = takers.get(1).map_or(String::new(), |second| format!(", and {second}"));
+    Some(format!("{first}{rest}."))
+}
+
+/// What took CPU time, with how many CPUs.
+fn takers(result: &RunResult) -> Vec<String> {
+    let cpus = result.machine.cpus;
+    let took = |what: &str, verb: &str, seconds: Option<f64>| {
+        let used = seconds? / result.total_seconds;
+        let matters = seconds? >= SECONDS && used >= SHARE * cpus as f64;
+        matters.then(|| format!("{what} {verb} {}", of_cpus(used, cpus)))
+    };
+    let all = [
+        took("other processes", "used", result.others_cpu_seconds),
+        took("the hypervisor", "took", result.stolen_cpu_seconds),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// How many CPUs other processes used of a run's, on average; `None` where that is not known.
+pub fn others(result: &RunResult) -> Option<f64> {
+    let used = result.others_cpu_seconds? / result.total_seconds;
+    used.is_finite().then_some(used)
+}
+
+/// Whether a machine is so busy that times on it would say little.
+pub fn is_busy(used: f64, cpus: usize) -> bool {
+    used >= BUSY * cpus as f64
+}
+
+/// The rounds of a comparison, counted from 1, in which a run was disturbed.
+pub fn disturbed_rounds(ways: &[Way]) -> Vec<usize> {
+    let rounds = ways.iter().map(|way| way.runs.len()).max().unwrap_or_default();
+    let is_one =
+        |round: &usize| ways.iter().filter_map(|way| way.runs.get(*round)).any(is_disturbed);
+    (0..rounds).filter(is_one).map(|round| round + 1).collect()
+}
+
+/// Which rounds of a comparison were disturbed, and by how much; `None`: none.
+pub fn disturbed_rounds_in_words(ways: &[Way]) -> Option<String> {
+    let rounds = disturbed_rounds(ways);
+    let runs = || ways.iter().flat_map(|way| &way.runs);
+    let cpus = runs().next()?.machine.cpus;
+    let most = runs().filter_map(others).fold(0.0, f64::max);
+    let all = ways.iter().map(|way| way.runs.len()).max().unwrap_or_default();
+    let which = match rounds.len() {
+        0 => return None,
+        1 if all == 1 => "The round was".to_owned(),
+        n if n == all => "All rounds were".to_owned(),
+        1 => format!("Round {} was", rounds[0]),
+        _ => {
+            let names: Vec<String> = rounds.iter().map(ToString::to_string).collect();
+            format!("Rounds {} were", words::list(&names))
+        }
+    };
+    Some(format!("{which} disturbed: other processes used up to {}.", of_cpus(most, cpus)))
+}
+
+/// "1.9 of 2 CPUs".
+pub fn of_cpus(used: f64, cpus: usize) -> String {
+    format!("{used:.1} of {}", words::count(cpus, "CPU", "CPUs"))
+}
+
+/// What it means that a solo time cannot be true, and what to type next; follows a colon.
+pub const OUT_OF_DATE: &str =
+    "the profile is out of date or was disturbed; `cosched profile` measures it anew";
+
+/// Whether a program's solo time cannot be true: it ran for less time in this run.
+pub fn has_impossible_solo(program: &ProgramResult) -> bool {
+    matches!(Interference::of(program), Interference::Impossible { .. })
+}
+
+/// Says that solo times are not used, with the programs of these runs whose solo times cannot be
+/// true.
+pub fn impossible_solos<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Option<String> {
+    let programs = results.into_iter().flat_map(|result| &result.programs);
+    let mut names: Vec<String> = Vec::new();
+    for program in programs.filter(|program| has_impossible_solo(program)) {
+        if !names.contains(&program.name) {
+            names.push(program.name.clone());
+        }
+    }
+    let (times, are) = match names.len() {
+        0 => return None,
+        1 => ("time", "is"),
+        _ => ("times", "are"),
+    };
+    Some(format!(
+        "The solo {times} of {} cannot be true, and {are} not used: {OUT_OF_DATE}.",
+        words::list(&names)
+    ))
+}
+
+/// Why the interference of a run is not known, as a sentence.
+pub(crate) fn why_unknown(run: &RunResult) -> String {
+    let lacks_solo = |program: &ProgramResult| program.alone_as_started_seconds().is_none();
+    let lacks_solo = run.programs.iter().any(lacks_solo);
+    impossible_solos([run]).unwrap_or_else(|| match lacks_solo {
+        true => "Interference is not known without solo times; `cosched profile` measures them."
+            .to_owned(),
+        false => "Interference is not known, because a program did not finish its work.".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::Exit;
+
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn other_processes_are_told_with_the_cpus_that_they_used() {
+        let mut run = testkit::gang();
+        assert_eq!((sentence(&run), is_disturbed(&run), others(&run)), (None, false, None));
+        // 0.6 s on two CPUs.
+        run.others_cpu_seconds = Some(1.14);
+        assert_eq!(sentence(&run).unwrap(), "Other processes used 1.9 of 2 CPUs.");
+        run.stolen_cpu_seconds = Some(0.18);
+        assert_eq!(
+            sentence(&run).unwrap(),
+            "Other processes used 1.9 of 2 CPUs, and the hypervisor took 0.3 of 2 CPUs."
+        );
+        run.others_cpu_seconds = Some(0.01);
+        assert_eq!(sentence(&run).unwrap(), "The hypervisor took 0.3 of 2 CPUs.");
+        assert!(is_disturbed(&run));
+    }
+
+    #[test]
+    fn a_few_clock_ticks_are_no_disturbance() {
+        let mut run = testkit::gang();
+        (run.total_seconds, run.others_cpu_seconds) = (0.05, Some(0.06));
+        assert!(!is_disturbed(&run), "the kernel counts in hundredths of a second");
+        (run.total_seconds, run.others_cpu_seconds) = (100.0, Some(5.0));
+        assert!(!is_disturbed(&run), "a fortieth of two CPUs");
+    }
+
+    #[test]
+    fn disturbed_rounds_are_named() {
+        let way = |disturbed: &[bool]| {
+            let run = |taken: &bool| RunResult {
+                others_cpu_seconds: Some(if *taken { 0.9 } else { 0.0 }),
+                ..testkit::gang()
+            };
+            Way { name: "linux".into(), runs: disturbed.iter().map(run).collect() }
+        };
+        let said = |ways: &[Way]| disturbed_rounds_in_words(ways);
+        assert_eq!(said(&[way(&[false, false])]), None);
+        let two = [way(&[true, false, false]), way(&[false, false, true])];
+        assert_eq!(
+            said(&two).unwrap(),
+            "Rounds 1 and 3 were disturbed: other processes used up to 1.5 of 2 CPUs."
+        );
+        assert!(said(&[way(&[true])]).unwrap().starts_with("The round was disturbed"));
+        assert!(said(&[way(&[true, true])]).unwrap().starts_with("All rounds were disturbed"));
+    }
+
+    #[test]
+    fn an_impossible_solo_time_is_named_once() {
+        let mut run = testkit::gang();
+        assert_eq!(impossible_solos([&run]), None);
+        run.programs[0].solo_seconds = Some(0.4);
+        assert!(has_impossible_solo(&run.programs[0]));
+        assert_eq!(
+            impossible_solos([&run, &run]).unwrap(),
+            "The solo time of a cannot be true, and is not used: the profile is out of date or was disturbed; \
+             `cosched profile` measures it anew."
+        );
+        run.programs[0].exit = Some(Exit::Code(1));
+        assert_eq!(impossible_solos([&run]), None, "it has not done its work");
+    }
+}

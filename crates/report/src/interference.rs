@@ -1,0 +1,88 @@
+//! How much co-runners slowed a program down.
+//!
+//! A program's turnaround is its solo time, its waiting, the time in which another process stopped
+//! it, and a rest: the interference (the thesis on gang scheduling, eq. 4.1). A program that ran
+//! for less than its solo time has a negative rest. No co-runner makes a program faster, so a
+//! negative rest says something about the solo time: a small one is noise, a large one means that
+//! the profile is out of date or that its measurement was disturbed.
+
+use cosched_core::Exit;
+use cosched_core::result::ProgramResult;
+
+use crate::history::stopped_seconds;
+
+/// The part of a solo time by which two measurements of the same work differ on an idle machine.
+const NOISE: f64 = 0.1;
+
+/// What is known of a program's interference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Interference {
+    /// Its solo time is not known, or it did not finish its work.
+    Unknown,
+    /// Both parts of the time in which it ran, seconds; neither is negative.
+    Known {
+        /// The part that its work takes without co-runners.
+        solo: f64,
+        /// The part that co-runners cost.
+        lost: f64,
+    },
+    /// It ran for less than its solo time, so its profile does not hold.
+    Impossible {
+        /// Its solo time, seconds.
+        solo: f64,
+        /// How long it ran, seconds.
+        ran: f64,
+    },
+}
+
+impl Interference {
+    /// The interference of a program.
+    pub fn of(program: &ProgramResult) -> Interference {
+        let times = program.alone_as_started_seconds().zip(program.turnaround_seconds);
+        let Some((solo, turnaround)) = times.filter(|_| program.exit == Some(Exit::Code(0))) else {
+            return Interference::Unknown;
+        };
+        let ran = turnaround - program.waiting_seconds - stopped_seconds(program);
+        match ran < (1.0 - NOISE) * solo {
+            true => Interference::Impossible { solo, ran },
+            false => Interference::Known { solo: solo.min(ran), lost: (ran - solo).max(0.0) },
+        }
+    }
+
+    /// The solo time and the interference, seconds, where both are known.
+    pub fn parts(self) -> Option<(f64, f64)> {
+        match self {
+            Interference::Known { solo, lost } => Some((solo, lost)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::by_hand::{A, run};
+
+    /// The program `a` took 250 ms, of which it waited 103.
+    fn of_solo(solo: f64) -> Interference {
+        let mut a = run().programs.swap_remove(A);
+        a.solo_seconds = Some(solo);
+        Interference::of(&a)
+    }
+
+    #[test]
+    fn interference_is_never_negative() {
+        let (solo, lost) = of_solo(0.14).parts().unwrap();
+        assert!(solo == 0.14 && (lost - 0.007).abs() < 1e-9);
+        let (solo, lost) = of_solo(0.15).parts().unwrap();
+        assert!((solo - 0.147).abs() < 1e-9 && lost == 0.0, "noise: {solo} {lost}");
+        assert!(matches!(of_solo(0.2), Interference::Impossible { .. }));
+    }
+
+    #[test]
+    fn a_program_that_failed_has_no_interference() {
+        let mut a = run().programs.swap_remove(A);
+        a.exit = Some(Exit::Signal(9));
+        assert_eq!(Interference::of(&a), Interference::Unknown);
+    }
+}

@@ -1,0 +1,200 @@
+//! How the time of a run was spent: how long programs ran together, and how long they took turns.
+//!
+//! Each moment counts once, by what most limits the programs that are there. A moment in which one
+//! program is paused counts as taking turns, even if two others run.
+
+use cosched_core::Nanos;
+use cosched_core::result::RunResult;
+
+use crate::history::{History, State, nanos};
+use crate::words;
+
+/// The time of a run, by what the programs did. Time in which no program was there does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// All programs that were there ran.
+    pub together: Nanos,
+    /// Some had their turn, and the others were paused, or got what was left.
+    pub turns: Nanos,
+    /// Some waited to be started.
+    pub queued: Nanos,
+    /// Only one program was there.
+    pub alone: Nanos,
+}
+
+/// What begins (1) or ends (-1) at a time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Change {
+    at: Nanos,
+    present: i32,
+    frozen: i32,
+    unstarted: i32,
+    in_turn: i32,
+}
+
+impl Spent {
+    /// How the time of a run was spent, as far as spans are kept one by one.
+    pub fn of(result: &RunResult) -> Spent {
+        let changes = changes(result);
+        let mut spent = Spent::default();
+        let mut now = Change::default();
+        let by_weight = result.programs.iter().any(|program| !program.turns.is_empty());
+        for change in changes {
+            let time = change.at - now.at;
+            let started = now.present - now.unstarted;
+            let takes_turns = by_weight && (1..started).contains(&now.in_turn);
+            match now.present {
+                ..=0 => {}
+                1 => spent.alone += time,
+                _ if now.frozen > 0 || takes_turns => spent.turns += time,
+                _ if now.unstarted > 0 => spent.queued += time,
+                _ => spent.together += time,
+            }
+            now = Change {
+                at: change.at,
+                present: now.present + change.present,
+                frozen: now.frozen + change.frozen,
+                unstarted: now.unstarted + change.unstarted,
+                in_turn: now.in_turn + change.in_turn,
+            };
+        }
+        spent
+    }
+
+    /// The parts in percent, the largest first; `None` where there is no time to divide.
+    pub fn in_words(&self) -> Option<String> {
+        let mut parts = [
+            (self.together, "running together"),
+            (self.turns, "taking turns"),
+            (self.queued, "one after another"),
+            (self.alone, "one program alone"),
+        ];
+        parts.sort_by_key(|(time, _)| Nanos::NEVER - *time);
+        let all = parts.iter().map(|(time, _)| time.as_secs_f64()).sum::<f64>();
+        let percent = |time: Nanos| (100.0 * time.as_secs_f64() / all).round();
+        let told = parts.iter().filter(|(time, _)| all > 0.0 && percent(*time) > 0.0);
+        let told: Vec<String> =
+            told.map(|(time, what)| format!("{what} {:.0} %", percent(*time))).collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
+}
+
+/// A run in one sentence: how long it took, and how the time was spent.
+pub fn verdict(run: &RunResult) -> String {
+    let simulated = if run.machine.is_simulated() { "simulated " } else { "" };
+    let (one, many) = (format!("{simulated}program"), format!("{simulated}programs"));
+    let spent = Spent::of(run).in_words().filter(|_| run.programs.len() > 1);
+    format!(
+        "{} {} {} on {} under {}{}{}.",
+        words::count(run.programs.len(), &one, &many),
+        match (run.interrupted_by.is_some(), run.programs.len()) {
+            (false, _) => "took",
+            (true, 1) => "was interrupted after",
+            (true, _) => "were interrupted after",
+        },
+        words::span(nanos(run.total_seconds)),
+        words::count(run.machine.cpus, "CPU", "CPUs"),
+        run.policy,
+        words::cpu_use(run),
+        spent.map_or(String::new(), |spent| format!(": {spent}")),
+    )
+}
+
+/// All changes, in order of time.
+fn changes(result: &RunResult) -> Vec<Change> {
+    let history = History::of(result);
+    let kept_from = nanos(result.kept_from_seconds.unwrap_or_default());
+    let mut changes = Vec::new();
+    let mut add = |from: Nanos, to: Nanos, what: Change| {
+        let from = from.max(kept_from);
+        if from < to {
+            changes.push(Change { at: from, ..what });
+            changes.push(Change {
+                at: to,
+                present: -what.present,
+                frozen: -what.frozen,
+                unstarted: -what.unstarted,
+                in_turn: -what.in_turn,
+            });
+        }
+    };
+    for (slot, program) in result.programs.iter().enumerate() {
+        for phase in history.phases_until_done(slot) {
+            let is = |state| i32::from(phase.state == state);
+            let (frozen, unstarted) = (is(State::Frozen), is(State::Unstarted));
+            add(
+                phase.from,
+                phase.to,
+                Change { present: 1, frozen, unstarted, ..Change::default() },
+            );
+        }
+        let done = history.done(slot);
+        for (from, to) in &program.turns {
+            let in_turn = Change { in_turn: 1, ..Change::default() };
+            add(nanos(*from), nanos(*to).min(done), in_turn);
+        }
+    }
+    changes.sort_by_key(|change| change.at);
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::result::TimelineEntry;
+
+    use super::*;
+    use crate::testkit;
+
+    const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+    #[test]
+    fn a_moment_with_a_paused_program_is_one_of_taking_turns() {
+        // a runs 0 to 150 and 300 to 450 ms, b 150 to 300 and 450 to 600 ms.
+        let spent = Spent::of(&testkit::gang());
+        let queued = Spent { queued: MS(150), turns: MS(300), alone: MS(150), ..Spent::default() };
+        assert_eq!(spent, queued);
+        assert_eq!(
+            spent.in_words().unwrap(),
+            "taking turns 50 %, one after another 25 %, one program alone 25 %"
+        );
+    }
+
+    #[test]
+    fn programs_that_all_run_run_together() {
+        let spent = Spent::of(&testkit::linux());
+        assert_eq!(spent.in_words().unwrap(), "running together 100 %");
+    }
+
+    #[test]
+    fn turns_by_weight_count_where_others_are_not_in_turn() {
+        let mut run = testkit::linux();
+        run.programs[0].turns = vec![(0.0, 0.2), (0.4, 0.6)];
+        run.programs[1].turns = vec![(0.2, 0.4), (0.4, 0.6)];
+        let spent = Spent::of(&run);
+        assert_eq!((spent.turns, spent.together), (MS(400), MS(200)));
+    }
+
+    #[test]
+    fn a_verdict_has_the_total_time_and_how_it_was_spent() {
+        assert_eq!(
+            verdict(&testkit::linux()),
+            "2 programs took 600 ms on 2 CPUs under linux: running together 100 %."
+        );
+        let mut one = testkit::linux();
+        one.programs.truncate(1);
+        assert_eq!(verdict(&one), "1 program took 600 ms on 2 CPUs under linux.");
+        one.interrupted_by = Some("SIGINT".into());
+        assert!(verdict(&one).starts_with("1 program was interrupted after 600 ms"));
+    }
+
+    #[test]
+    fn without_spans_there_are_no_words() {
+        let mut run = testkit::linux();
+        for program in &mut run.programs {
+            program.timeline = Vec::<TimelineEntry>::new();
+            program.turnaround_seconds = Some(0.0);
+            program.started_seconds = Some(0.0);
+        }
+        assert_eq!(Spent::of(&run).in_words(), None);
+    }
+}
