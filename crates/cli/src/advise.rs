@@ -186,6 +186,7 @@ fn apply(
         how: &args.how,
         out: args.out.as_deref(),
         stdout_is_taken: args.json,
+        redirects: true,
         profiles: &profiles,
         count: false,
         origins: Origins::Started,

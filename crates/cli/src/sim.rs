@@ -292,6 +292,7 @@ impl Simulator {
             how: &self.scene.how,
             out: None,
             stdout_is_taken: true,
+            redirects: false,
             profiles,
             count: false,
             origins: Origins::Started,

@@ -17,6 +17,9 @@
 //! threads = 2             # set as OMP_NUM_THREADS and the like; default: what the program takes
 //! env = { OMP_PROC_BIND = "false" }
 //! cwd = "."               # relative to the file
+//! stdin = "in.txt"        # relative to cwd; default: /dev/null
+//! stdout = "out.txt"      # relative to cwd; default: NAME.stdout in the output folder, or cosched's own
+//! stderr = "err.txt"      # as stdout; both may be the same file
 //! start = "0s"            # when it arrives, after the start of the run
 //! weight = 1.0            # its share, relative to the other programs
 //! misses_per_kilo_instruction = 3.0  # of the last-level cache, alone; default: what was profiled
@@ -44,6 +47,7 @@ mod found;
 mod interpreter;
 mod names;
 mod shown;
+mod streams;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -55,6 +59,7 @@ pub use error::{Place, Position, Problem, WorkloadError};
 pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;
 pub use shown::{escaped, shown, shown_path};
+pub use streams::{StreamFile, Streams};
 
 use crate::input;
 use crate::time::Nanos;
@@ -90,6 +95,8 @@ pub struct ProgramSpec {
     pub env: BTreeMap<String, String>,
     /// The working directory, absolute.
     pub cwd: PathBuf,
+    /// Files in the place of its standard streams.
+    pub streams: Streams,
     /// When it arrives, after the start of the run.
     pub start: Nanos,
     /// Its share relative to the other programs; positive and finite.

@@ -64,6 +64,7 @@ fn what_cannot_be_started_is_reported_with_the_step_and_the_reason() {
             libc::EACCES,
         ),
         (Order { cwd: "/not/there".into(), ..script("") }, StartStep::Directory, libc::ENOENT),
+        (Order { stdin: Some("/not/there".into()), ..script("") }, StartStep::Input, libc::ENOENT),
         (
             Order { cgroups: vec!["/not/there".into()], ..script("") },
             StartStep::Cgroup,

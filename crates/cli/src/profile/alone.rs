@@ -126,6 +126,7 @@ pub(super) fn run_alone(
         how,
         out: Some(outputs.path()),
         stdout_is_taken: true,
+        redirects: false,
         profiles: &[Profile::default()],
         count: true,
         origins: Origins::Started,

@@ -34,6 +34,7 @@ mod recover;
 mod rights;
 mod shuffling;
 mod stat;
+mod streams;
 mod stuck;
 mod support;
 mod top;

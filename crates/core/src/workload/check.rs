@@ -14,6 +14,7 @@ use toml::Spanned;
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, Runs, Words};
 use super::names::{self, Names};
+use super::streams::{self, StreamFile, Streams};
 use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, Workload};
 use crate::time::Nanos;
 
@@ -104,13 +105,25 @@ impl<'a> Checker<'a> {
             threads: place(&threads_place.unwrap_or(command_place)),
         };
         let in_directory = |cwd: String| existing_directory(&directory.join(cwd));
+        let cwd = self.optional("cwd", draft.cwd, in_directory)?.unwrap_or(directory.to_owned());
+        let stream = |key, named: Option<Spanned<String>>| -> Result<_, WorkloadError> {
+            let place = named.as_ref().map(|named| place(&named.span()));
+            let path = self.optional(key, named, |named: String| streams::path(&named, &cwd))?;
+            Ok(path.zip(place).map(|(path, place)| StreamFile { path, place }))
+        };
+        let streams = Streams {
+            stdin: stream("stdin", draft.stdin)?,
+            stdout: stream("stdout", draft.stdout)?,
+            stderr: stream("stderr", draft.stderr)?,
+        };
         Ok(ProgramSpec {
             places,
             name,
             command,
             threads: self.optional("threads", draft.threads, threads)?,
             env: self.optional("env", draft.env, variables)?.unwrap_or_default(),
-            cwd: self.optional("cwd", draft.cwd, in_directory)?.unwrap_or(directory.to_owned()),
+            cwd,
+            streams,
             start: self.optional("start", draft.start, start)?.unwrap_or_default(),
             weight: self.optional("weight", draft.weight, weight)?.unwrap_or(1.0),
             misses_per_kilo_instruction: self.optional(

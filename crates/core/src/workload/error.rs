@@ -151,6 +151,10 @@ pub enum Problem {
         shown_path(.0)
     )]
     ClosedDirectory(PathBuf),
+    #[error("is empty; name a file, or leave the key out")]
+    EmptyPath,
+    #[error("is {}, which names a folder; name a file in it", shown_path(.0))]
+    NamesAFolder(PathBuf),
     #[error("is empty; name a group, or leave the key out to have it found out")]
     EmptyGroup,
     #[error("is '{}', but must be one of {}; leave it out for barriers of the program's own",

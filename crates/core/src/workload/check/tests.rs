@@ -12,6 +12,11 @@ fn program(keys: &str) -> ProgramSpec {
     parse(&text).unwrap().programs.remove(0)
 }
 
+/// A file in the place of a stream of the program `conjugate`.
+fn stream(path: &str, at: (usize, usize)) -> Option<StreamFile> {
+    Some(StreamFile { path: path.into(), place: places(at, at, "conjugate").command })
+}
+
 /// The places of the first program of jobs.toml, as lines and columns.
 fn places(command: (usize, usize), threads: (usize, usize), name: &str) -> Places {
     let place = |(line, column)| Place {
@@ -36,6 +41,9 @@ fn every_key_is_read() {
         threads = 2
         env = { OMP_PROC_BIND = "false" }
         cwd = "../usr"
+        stdin = "in.txt"
+        stdout = "/tmp/all.txt"
+        stderr = "/tmp/all.txt"
         start = "1s 500ms"
         weight = 2.5
         misses_per_kilo_instruction = 3.0
@@ -56,6 +64,11 @@ fn every_key_is_read() {
         threads: Some(2),
         env: [("OMP_PROC_BIND".to_owned(), "false".to_owned())].into(),
         cwd: "/tmp/../usr".into(),
+        streams: Streams {
+            stdin: stream("/tmp/../usr/in.txt", (8, 17)),
+            stdout: stream("/tmp/all.txt", (9, 18)),
+            stderr: stream("/tmp/all.txt", (10, 18)),
+        },
         start: Nanos::from_millis(1500),
         weight: 2.5,
         misses_per_kilo_instruction: Some(3.0),
@@ -82,6 +95,7 @@ fn only_the_command_is_required() {
         threads: None,
         env: BTreeMap::new(),
         cwd: "/tmp".into(),
+        streams: Streams::default(),
         start: Nanos::ZERO,
         weight: 1.0,
         misses_per_kilo_instruction: None,
@@ -135,6 +149,10 @@ fn values_out_of_range_are_refused_with_the_remedy() {
         ("env = { 'A=B' = '1' }", "env has \"A=B\", which cannot name a variable"),
         ("env = { A = \"\\u0000\" }", "env has a NUL character"),
         ("group = ''", "group is empty; name a group"),
+        ("stdin = ''", "stdin is empty; name a file, or leave the key out"),
+        ("stdout = 'logs/'", "stdout is /tmp/logs/, which names a folder; name a file in it"),
+        ("stderr = '..'", "stderr is /tmp/.., which names a folder"),
+        ("stdout = \"\\u0000\"", "stdout has a NUL character"),
     ] {
         let refusal = refusal(keys);
         assert!(refusal.starts_with("/tmp/jobs.toml:3:"), "{keys}: {refusal}");
