@@ -79,6 +79,13 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let workload = source::workload(&args.source)?;
+    if let Some(spec) = workload.programs.iter().find(|spec| !spec.after.is_empty()) {
+        return Err(Failure::Input(format!(
+            "{}: after: `cosched advise` predicts programs that start at a known time; leave the key out, or \
+             measure with `cosched compare`",
+            spec.places.command
+        )));
+    }
     if args.apply {
         enter_scope([(args.policy, &args.how)]);
     }

@@ -29,7 +29,7 @@ use cosched_policy::Placement;
 
 use crate::args::{HowArgs, SourceArgs, whole};
 use crate::failure::{Failure, exit_code};
-use crate::session::{Session, check_readable, print, say};
+use crate::session::{Session, check_alone, print, say};
 use crate::source;
 use crate::store::{Entry, Key, Store};
 use alone::Stop;
@@ -204,7 +204,7 @@ pub(crate) fn once(
 pub(crate) fn check_commands(session: &Session, workload: &Workload) -> Result<(), Failure> {
     workload.programs.iter().try_for_each(|spec| {
         session.executable(spec)?;
-        spec.streams.stdin.as_ref().map_or(Ok(()), check_readable)
+        check_alone(workload, spec)
     })
 }
 

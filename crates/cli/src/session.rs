@@ -34,7 +34,7 @@ pub(crate) use making::{by_weight, own_cpu_seconds, rungs_by_weight};
 pub(crate) use molding::{Molded, is_moldable};
 pub(crate) use request::{Origins, Ran, Request};
 pub(crate) use scope::enter_scope;
-pub(crate) use streams::check_readable;
+pub(crate) use streams::check_alone;
 pub(crate) use words::{print, print_if_read, put, say, watched};
 
 /// How often clients are told how the run stands. Rounds are hardly ever a multiple of it, so that

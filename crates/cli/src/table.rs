@@ -4,7 +4,7 @@ use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 use cosched_core::result::{NONE, ProgramResult, RunResult, Rungs};
 use cosched_core::{Exit, Waits};
-use cosched_report::{molding, silence, words};
+use cosched_report::{after, molding, silence, words};
 
 use crate::deviations;
 
@@ -109,7 +109,7 @@ fn rungs(rungs: &Rungs) -> String {
 }
 
 fn end(program: &ProgramResult) -> String {
-    let how = program.exit.map_or("not ended".to_owned(), words::exit);
+    let how = after::end(program);
     if program.left_running { format!("{how}, left running") } else { how }
 }
 
@@ -213,6 +213,7 @@ mod tests {
                     threads: 1,
                     molded: None,
                     solo: *solo,
+                    after: Vec::new(),
                     terms: None,
                     environment: None,
                     barrier: None,

@@ -21,6 +21,7 @@
 //! stdout = "out.txt"      # relative to cwd; default: NAME.stdout in the output folder, or cosched's own
 //! stderr = "err.txt"      # as stdout; both may be the same file
 //! start = "0s"            # when it arrives, after the start of the run
+//! after = ["a"]           # names of programs that must end with 0 before, or { program = "a", exit = "any" }
 //! weight = 1.0            # its share, relative to the other programs
 //! misses_per_kilo_instruction = 3.0  # of the last-level cache, alone; default: what was profiled
 //! miss_ratio = 0.3        # share of references to the last-level cache that miss, alone; default: what was profiled
@@ -37,6 +38,7 @@
 //!
 //! `docs/workload-file.md` is the same for users, with ranges.
 
+mod after;
 mod barrier;
 mod check;
 mod environment;
@@ -53,6 +55,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use after::After;
 pub use barrier::Barrier;
 pub use environment::{OPENMP, THREAD_VARIABLES};
 pub use error::{Place, Position, Problem, WorkloadError};
@@ -99,6 +102,8 @@ pub struct ProgramSpec {
     pub streams: Streams,
     /// When it arrives, after the start of the run.
     pub start: Nanos,
+    /// The programs that must end before it arrives.
+    pub after: Vec<After>,
     /// Its share relative to the other programs; positive and finite.
     pub weight: f64,
     /// Last-level cache misses per 1000 instructions when it runs alone, if the user knows.

@@ -249,6 +249,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> Vec<(&'static str, Value)> {
         // Outputs go to the comparison's own folder.
         streams: Streams { stdin, stdout: _, stderr: _ },
         start,
+        after,
         weight,
         misses_per_kilo_instruction,
         miss_ratio,
@@ -287,5 +288,11 @@ fn program(spec: &ProgramSpec, threads: u16) -> Vec<(&'static str, Value)> {
     ];
     // Older comparisons know nothing of these keys, and can still be gone on with.
     let stdin = stdin.as_ref().map(|file| ("stdin", json!(file.path.to_string_lossy())));
-    always.into_iter().chain(stdin).collect()
+    let names = after.iter().map(|after| match after.any_exit {
+        true => format!("{} (any exit)", after.program),
+        false => after.program.clone(),
+    });
+    let names: Vec<String> = names.collect();
+    let after = (!names.is_empty()).then(|| ("after", json!(names.join(", "))));
+    always.into_iter().chain(stdin).chain(after).collect()
 }

@@ -17,7 +17,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use cosched_core::whole_file;
-use cosched_core::workload::{ProgramSpec, StreamFile, shown, shown_path};
+use cosched_core::workload::{ProgramSpec, StreamFile, Workload, shown, shown_path};
 use cosched_linux::launch::Output;
 use rustix::fs::{Access, access};
 
@@ -43,15 +43,58 @@ impl Request<'_> {
         self.workload.programs.iter().all(has_files)
     }
 
-    /// The file that a program reads as standard input, which has to be there.
+    /// The file that a program reads as standard input, which has to be there, unless a program
+    /// before it makes it.
     pub(super) fn input(&self, spec: &ProgramSpec) -> Result<Option<PathBuf>, Failure> {
         let Some(file) = &spec.streams.stdin else { return Ok(None) };
-        check_readable(file).map(|()| Some(file.path.clone()))
+        let Some((slot, writer, stream)) = writer(self.workload, spec, file) else {
+            return check_readable(file).map(|()| Some(file.path.clone()));
+        };
+        if !self.workload.comes_after(spec, writer) {
+            let why = format!(
+                "which is {}; start this one later: after = [\"{}\"]",
+                described(writer, slot, stream),
+                shown(&writer.name)
+            );
+            return Err(refused("stdin", file, &why));
+        }
+        let made = self.output(writer, stream).unwrap_or(file.path.clone());
+        // The program may start in another folder.
+        Ok(Some(std::path::absolute(&made).unwrap_or(made)))
+    }
+}
+
+/// The output that a program reads of another one.
+fn writer<'w>(
+    workload: &'w Workload,
+    reader: &ProgramSpec,
+    file: &StreamFile,
+) -> Option<(usize, &'w ProgramSpec, &'static str)> {
+    let others = workload.programs.iter().enumerate().filter(|(_, spec)| spec.name != reader.name);
+    let mut outputs = others.flat_map(|(slot, spec)| {
+        spec.streams.outputs().map(move |(key, output)| (slot, spec, key, output))
+    });
+    outputs
+        .find(|(.., output)| output.path == file.path && !is_device(output))
+        .map(|(slot, spec, key, _)| (slot, spec, key))
+}
+
+/// Checks that a program finds what it reads where it is run alone.
+pub(crate) fn check_alone(workload: &Workload, spec: &ProgramSpec) -> Result<(), Failure> {
+    let Some(file) = &spec.streams.stdin else { return Ok(()) };
+    match writer(workload, spec, file) {
+        Some((slot, writer, stream)) if !file.path.exists() => {
+            let made = described(writer, slot, stream);
+            let why =
+                format!("which is {made}; programs are run alone here, so make the file first");
+            Err(refused("stdin", file, &why))
+        }
+        _ => check_readable(file),
     }
 }
 
 /// Checks that the program can read what it is to read.
-pub(crate) fn check_readable(file: &StreamFile) -> Result<(), Failure> {
+fn check_readable(file: &StreamFile) -> Result<(), Failure> {
     let closed = |error: &dyn std::fmt::Display| {
         format!("cannot be read: {error}; see to its permissions, and to those of its folders")
     };

@@ -10,6 +10,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod after;
 mod attach;
 mod auto;
 mod barriers;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
+use super::after::{self, After};
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, Runs, Words};
 use super::names::{self, Names};
@@ -48,11 +49,21 @@ pub(super) fn check(
         _ => {}
     }
     let mut names = Names::new(given_names(&drafts, origin)?);
+    let spans: Vec<Vec<Range<usize>>> = drafts.iter().map(spans_of_after).collect();
     let check = |(index, draft): (usize, Draft)| {
         Checker::new(origin, index, &draft).program(draft, directory, &mut names)
     };
-    let programs = drafts.into_iter().enumerate().map(check).collect::<Result<_, _>>()?;
+    let programs = drafts.into_iter().enumerate().map(check).collect::<Result<Vec<_>, _>>()?;
+    after::check(&programs).map_err(|(slot, element, problem)| {
+        let checker = Checker { origin, number: slot + 1, name: Some(programs[slot].name.clone()) };
+        checker.refuse("after", spans[slot][element].clone(), problem)
+    })?;
     Ok(Workload { programs })
+}
+
+fn spans_of_after(draft: &Draft) -> Vec<Range<usize>> {
+    let elements = draft.after.iter().flat_map(|elements| elements.get_ref());
+    elements.map(Spanned::span).collect()
 }
 
 fn given_names(drafts: &[Draft], origin: &Origin<'_>) -> Result<Vec<String>, WorkloadError> {
@@ -125,6 +136,7 @@ impl<'a> Checker<'a> {
             cwd,
             streams,
             start: self.optional("start", draft.start, start)?.unwrap_or_default(),
+            after: draft.after.map_or(Ok(Vec::new()), |elements| self.after(elements))?,
             weight: self.optional("weight", draft.weight, weight)?.unwrap_or(1.0),
             misses_per_kilo_instruction: self.optional(
                 "misses_per_kilo_instruction",
@@ -147,6 +159,14 @@ impl<'a> Checker<'a> {
                 .optional("barrier", draft.barrier, |name: String| name.parse::<Barrier>())?,
             model: draft.model.map(Spanned::into_inner),
         })
+    }
+
+    fn after(
+        &self,
+        elements: Spanned<Vec<Spanned<toml::Value>>>,
+    ) -> Result<Vec<After>, WorkloadError> {
+        after::list(elements.into_inner())
+            .map_err(|(place, problem)| self.refuse("after", place, problem))
     }
 
     fn optional<T, U>(

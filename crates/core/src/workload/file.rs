@@ -32,6 +32,7 @@ pub(super) struct Draft {
     pub(super) stdout: Option<Spanned<String>>,
     pub(super) stderr: Option<Spanned<String>>,
     pub(super) start: Option<Spanned<String>>,
+    pub(super) after: Option<Spanned<Vec<Spanned<toml::Value>>>>,
     pub(super) weight: Option<Spanned<f64>>,
     pub(super) misses_per_kilo_instruction: Option<Spanned<f64>>,
     pub(super) miss_ratio: Option<Spanned<f64>>,
@@ -127,6 +128,7 @@ fn draft(
         stdout: keys.take("stdout", FILE)?,
         stderr: keys.take("stderr", FILE)?,
         start: keys.take("start", "a string, such as \"100ms\"")?,
+        after: keys.take("after", "an array of names of programs, such as [\"a\"]")?,
         weight: keys.take("weight", "a number, such as 1.0")?,
         misses_per_kilo_instruction: keys
             .take("misses_per_kilo_instruction", "a number, such as 3.0")?,

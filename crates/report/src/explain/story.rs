@@ -19,7 +19,7 @@ use super::meetings;
 use super::slices::{self, SliceChoice, TriedWay};
 use super::spread;
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
-use crate::{molding, silence, words};
+use crate::{after, molding, silence, words};
 
 /// Where the time of a run went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -395,7 +395,7 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
 }
 
 fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
-    let mut lines = vec![sum(story, program.exit)];
+    let mut lines = vec![sum(story, program)];
     if story.turns > 0 {
         let mean = story.running_seconds / story.turns as f64;
         lines.push(format!(
@@ -422,6 +422,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     if !story.beside.is_empty() {
         lines.push(format!("While it ran, {} ran, too.", companions(&story.beside)));
     }
+    lines.extend(after::in_words(program));
     lines.extend(molding::in_words(program));
     lines.extend(slices::in_words(story, program));
     lines.extend(grants::in_words(&story.grants));
@@ -434,7 +435,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
 }
 
 /// A program in one sentence.
-fn sum(story: &ProgramStory, exit: Option<Exit>) -> String {
+fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
     let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
     let (running, mut waiting) = (seconds(*running_seconds), seconds(*waiting_seconds));
     waiting.push_str(" waiting");
@@ -442,10 +443,13 @@ fn sum(story: &ProgramStory, exit: Option<Exit>) -> String {
         waiting.push_str(&format!(", {} stopped by somebody else", seconds(*stopped_seconds)));
     }
     let Some(turnaround) = story.turnaround_seconds else {
-        return format!("{name} was not done: {running} running, {waiting}.");
+        return match &program.not_started {
+            Some(why) => format!("{name} was not started: {}.", after::not_started(why)),
+            None => format!("{name} was not done: {running} running, {waiting}."),
+        };
     };
     let turnaround = seconds(turnaround);
-    let took = match exit {
+    let took = match program.exit {
         Some(Exit::Signal(signal)) => {
             format!("{name} was ended by signal {signal} after {turnaround}")
         }

@@ -45,6 +45,7 @@ fn every_key_is_read() {
         stdout = "/tmp/all.txt"
         stderr = "/tmp/all.txt"
         start = "1s 500ms"
+        after = ["other", { program = "third", exit = "any" }]
         weight = 2.5
         misses_per_kilo_instruction = 3.0
         miss_ratio = 0.25
@@ -56,6 +57,12 @@ fn every_key_is_read() {
         moldable = true
         progress = true
         barrier = "donate"
+
+        [[program]]
+        command = "other"
+
+        [[program]]
+        command = "third"
     "#;
     let expected = ProgramSpec {
         places: places((4, 19), (5, 19), "conjugate"),
@@ -70,6 +77,10 @@ fn every_key_is_read() {
             stderr: stream("/tmp/all.txt", (10, 18)),
         },
         start: Nanos::from_millis(1500),
+        after: vec![
+            After { program: "other".into(), any_exit: false },
+            After { program: "third".into(), any_exit: true },
+        ],
         weight: 2.5,
         misses_per_kilo_instruction: Some(3.0),
         miss_ratio: Some(0.25),
@@ -83,7 +94,7 @@ fn every_key_is_read() {
         barrier: Some(Barrier::Donate),
         model: None,
     };
-    assert_eq!(parse(text).unwrap().programs, [expected]);
+    assert_eq!(parse(text).unwrap().programs[0], expected);
 }
 
 #[test]
@@ -97,6 +108,7 @@ fn only_the_command_is_required() {
         cwd: "/tmp".into(),
         streams: Streams::default(),
         start: Nanos::ZERO,
+        after: Vec::new(),
         weight: 1.0,
         misses_per_kilo_instruction: None,
         miss_ratio: None,
@@ -235,4 +247,92 @@ fn control_characters_of_a_name_do_not_reach_the_terminal_and_long_names_are_cut
     assert!(!refusal.contains('\u{1b}'), "{refusal:?}");
     assert!(refusal.contains("program 1 (\\u{1b}[31mxxx"), "{refusal}");
     assert!(refusal.len() < 500, "{refusal}");
+}
+
+/// A workload of a program for each list of others that it waits for: p1, p2, ...
+fn waiting(lists: &[&str]) -> Result<Workload, WorkloadError> {
+    let table = |(i, after): (usize, &&str)| {
+        let n = i + 1;
+        format!("[[program]]\ncommand = 'c'\nname = 'p{n}'\nafter = {after}\n")
+    };
+    parse(&lists.iter().enumerate().map(table).collect::<String>())
+}
+
+#[test]
+fn programs_may_wait_for_others_in_any_order() {
+    let workload = waiting(&["['p3']", "[]", "['p2', { program = 'p4' }]", "['p2']"]).unwrap();
+    let names = |slot: usize| -> Vec<&str> {
+        workload.programs[slot].after.iter().map(|after| after.program.as_str()).collect()
+    };
+    assert_eq!((names(0), names(2)), (vec!["p3"], vec!["p2", "p4"]));
+    assert!(workload.programs[2].after.iter().all(|after| !after.any_exit));
+    let [first, second, ..] = &workload.programs[..] else { panic!("four programs") };
+    assert!(workload.comes_after(first, second) && !workload.comes_after(second, first));
+}
+
+#[test]
+fn what_cannot_be_waited_for_is_refused_with_place_and_remedy() {
+    for (lists, message) in [
+        (
+            &["['p2']", "['p']"] as &[_],
+            "8:10: program 2 (p2): after names 'p', which is no program",
+        ),
+        (
+            &["['p12']", "[]"],
+            "4:10: program 1 (p1): after names 'p12', which is no program of this file; did you mean 'p1'?",
+        ),
+        (
+            &["['quux']"],
+            "after names 'quux', which is no program of this file; write the `name` of one",
+        ),
+        (
+            &["['p1']"],
+            "4:10: program 1 (p1): after names the program itself, which would never start",
+        ),
+        (
+            &["[]", "['p1', 'p1']"],
+            "8:16: program 2 (p2): after names 'p1' twice; take one of them out",
+        ),
+        (
+            &["[]", "['p1', 'p4']", "['p2']", "['p3']"],
+            "8:16: program 2 (p2): after makes a cycle, in which no program would ever start (p2 after p4 after p3 after p2); take one",
+        ),
+        (
+            &["'p2'", "[]"],
+            "4:9: program 1 (p1): after must be an array of names of programs, such as [\"a\"], but is the string",
+        ),
+        (
+            &["[1]", "[]"],
+            "4:10: program 1 (p1): after has an element that is no program; write its name, or { program = \"NAME\"",
+        ),
+        (&["[{ program = 'p2', when = 1 }]", "[]"], "after has an element that is no program"),
+        (&["[{ exit = 'any' }]", "[]"], "after has an element that is no program"),
+        (
+            &["[{ program = 'p2', exit = 1 }]", "[]"],
+            "after has exit = 1, but can have 0, which is the default, or \"any\"",
+        ),
+    ] {
+        let refusal = waiting(lists).unwrap_err().to_string();
+        assert!(refusal.starts_with("/tmp/jobs.toml:"), "{refusal}");
+        assert!(refusal.contains(message), "{lists:?}: {refusal}");
+    }
+    let text = "[[program]]\ncommand = 'a'\nrepeat = 'until-all-finish'\n[[program]]\ncommand = 'b'\nafter = ['a']";
+    let refusal = parse(text).unwrap_err().to_string();
+    let told =
+        "after names 'a', which is repeated until all others have ended, so that neither would end";
+    assert!(refusal.contains(told), "{refusal}");
+}
+
+#[test]
+fn a_long_chain_of_programs_is_checked_quickly() {
+    let after = |i: usize| format!("after = ['p{}']", i - 1);
+    let table = |i: usize| {
+        let after = if i > 0 { after(i) } else { String::new() };
+        format!("[[program]]\ncommand = 'c'\nname = 'p{i}'\n{after}\n")
+    };
+    let chain: String = (0..MAX_PROGRAMS).rev().map(table).collect();
+    assert_eq!(parse(&chain).unwrap().programs.len(), MAX_PROGRAMS);
+    let ring = chain.replacen("name = 'p0'", &format!("name = 'p0'\n{}", after(MAX_PROGRAMS)), 1);
+    let refusal = parse(&ring).unwrap_err().to_string();
+    assert!(refusal.contains(" after … after ") && refusal.len() < 500, "{refusal}");
 }
