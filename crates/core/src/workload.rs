@@ -48,6 +48,7 @@ mod file;
 mod found;
 mod interpreter;
 mod names;
+mod shell_paths;
 mod shown;
 mod streams;
 

@@ -15,6 +15,7 @@ use super::after::{self, After};
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, Runs, Words};
 use super::names::{self, Names};
+use super::shell_paths;
 use super::streams::{self, StreamFile, Streams};
 use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, Workload};
 use crate::time::Nanos;
@@ -113,10 +114,15 @@ impl<'a> Checker<'a> {
         };
         let places = Places {
             command: place(&command_place),
-            threads: place(&threads_place.unwrap_or(command_place)),
+            threads: place(&threads_place.unwrap_or(command_place.clone())),
         };
-        let in_directory = |cwd: String| existing_directory(&directory.join(cwd));
+        let in_directory = |cwd: String| {
+            shell_paths::check(&cwd, directory)?;
+            existing_directory(&directory.join(cwd))
+        };
         let cwd = self.optional("cwd", draft.cwd, in_directory)?.unwrap_or(directory.to_owned());
+        shell_paths::check_command(&command[0], &cwd)
+            .map_err(|problem| self.refuse("command", command_place, problem))?;
         let stream = |key, named: Option<Spanned<String>>| -> Result<_, WorkloadError> {
             let place = named.as_ref().map(|named| place(&named.span()));
             let path = self.optional(key, named, |named: String| streams::path(&named, &cwd))?;

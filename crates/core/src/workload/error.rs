@@ -151,6 +151,8 @@ pub enum Problem {
         shown_path(.0)
     )]
     ClosedDirectory(PathBuf),
+    #[error("has '{}', which only a shell replaces; write the path out", shown(.0))]
+    ShellPath(String),
     #[error("is empty; name a file, or leave the key out")]
     EmptyPath,
     #[error("is {}, which names a folder; name a file in it", shown_path(.0))]

@@ -6,6 +6,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::error::{Place, Problem};
+use super::shell_paths;
 
 /// The files that a workload file names for one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,7 @@ pub(super) fn path(named: &str, cwd: &Path) -> Result<PathBuf, Problem> {
     if named.contains('\0') {
         return Err(Problem::HasNul);
     }
+    shell_paths::check(named, cwd)?;
     let path = cwd.join(named);
     let path = std::path::absolute(&path).unwrap_or(path);
     match path.components().next_back() {

@@ -161,6 +161,9 @@ fn values_out_of_range_are_refused_with_the_remedy() {
         ("env = { 'A=B' = '1' }", "env has \"A=B\", which cannot name a variable"),
         ("env = { A = \"\\u0000\" }", "env has a NUL character"),
         ("group = ''", "group is empty; name a group"),
+        ("cwd = '~/data'", "cwd has '~', which only a shell replaces; write the path out"),
+        ("stdin = '$HOME/in'", "stdin has '$HOME', which only a shell replaces"),
+        ("stdout = 'log-${JOB}'", "stdout has '${JOB}', which only a shell replaces"),
         ("stdin = ''", "stdin is empty; name a file, or leave the key out"),
         ("stdout = 'logs/'", "stdout is /tmp/logs/, which names a folder; name a file in it"),
         ("stderr = '..'", "stderr is /tmp/.., which names a folder"),
@@ -182,6 +185,8 @@ fn commands_that_cannot_be_run_are_refused() {
         (r#"command = "cg 'a""#, "command cannot be split into words: 'cg 'a' has an unclosed"),
         (r#"command = "cg \u0000""#, "command has a NUL character"),
         ("threads = 1", "command is missing; say what to run"),
+        ("command = '~/cg --work 4'", "command has '~', which only a shell replaces; write the"),
+        ("command = ['$HOME/cg']", "command has '$HOME', which only a shell replaces"),
     ] {
         let refusal = parse(&format!("[[program]]\n{command}")).unwrap_err().to_string();
         assert!(refusal.contains(&format!(": program 1: {message}")), "{command}: {refusal}");
