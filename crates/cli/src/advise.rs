@@ -80,6 +80,13 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let workload = source::workload(&args.source)?;
+    if let Some(spec) = workload.programs.iter().find(|spec| !spec.after.is_empty()) {
+        return Err(Failure::Input(format!(
+            "{}: after: `cosched advise` predicts programs that start at a known time; leave the key out, or \
+             measure with `cosched compare`",
+            spec.places.command
+        )));
+    }
     if args.apply {
         enter_scope([(args.policy, &args.how)], Talk::Usual);
     }
@@ -187,6 +194,7 @@ fn apply(
         how: &args.how,
         out: args.out.as_deref(),
         stdout_is_taken: args.json,
+        redirects: true,
         profiles: &profiles,
         count: false,
         origins: Origins::Started,

@@ -104,6 +104,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
     /// The workload file (TOML; docs/workload-file.md lists its keys), or - for standard input.
+    /// Programs of a file start in the folder of the file, all others in the current folder.
     #[arg(value_name = "WORKLOAD.toml", conflicts_with_all = ["programs", "commands"])]
     pub(crate) workload: Option<PathBuf>,
     /// A program, as one string that is split as a shell splits words (run without a shell). May be

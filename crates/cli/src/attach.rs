@@ -57,6 +57,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
         how: &how,
         out: args.place.out.as_deref(),
         stdout_is_taken: args.json,
+        redirects: false,
         profiles: &profiles,
         count: false,
         origins: Origins::Running(&processes),

@@ -58,6 +58,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
         how: &how,
         out: args.place.out.as_deref(),
         stdout_is_taken: false,
+        redirects: false,
         profiles: &profiles,
         count: false,
         origins: Origins::Child,

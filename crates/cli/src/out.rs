@@ -22,6 +22,7 @@ use tempfile::TempDir;
 
 use crate::failure::Failure;
 pub(crate) use replace::replace;
+use crate::session::Request;
 
 /// The name of the result.
 pub(crate) const RESULT: &str = "run.json";
@@ -110,9 +111,10 @@ pub(crate) fn output(out: &Path, program: &str, stream: &str) -> PathBuf {
 }
 
 /// Where programs that failed have said something about it.
-pub(crate) fn said_by_failed(out: &Path, result: &RunResult) -> Vec<PathBuf> {
-    let failed = result.programs.iter().filter(|program| program.exit != Some(Exit::Code(0)));
-    let said = failed.map(|program| output(out, &program.name, "stderr"));
+pub(crate) fn said_by_failed(request: &Request<'_>, result: &RunResult) -> Vec<PathBuf> {
+    let programs = request.workload.programs.iter().zip(&result.programs);
+    let failed = programs.filter(|(_, program)| program.exit != Some(Exit::Code(0)));
+    let said = failed.filter_map(|(spec, _)| request.output(spec, "stderr"));
     said.filter(|file| file.metadata().is_ok_and(|found| found.len() > 0)).collect()
 }
 
@@ -136,8 +138,12 @@ pub(crate) struct Folder {
 impl Folder {
     /// Opens a folder that is [prepared](prepare).
     pub(crate) fn open(out: &Path) -> Result<Folder, Failure> {
-        let open = fs::File::open(out).map_err(|error| refused(out, &error.to_string()))?;
-        Ok(Folder { shown: out.to_owned(), open })
+        Folder::hold(out).map_err(|error| refused(out, &error.to_string()))
+    }
+
+    /// Opens any folder.
+    pub(crate) fn hold(folder: &Path) -> io::Result<Folder> {
+        Ok(Folder { shown: folder.to_owned(), open: fs::File::open(folder)? })
     }
 
     /// Where a file of this name is, for this process alone.

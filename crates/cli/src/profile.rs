@@ -29,7 +29,7 @@ use cosched_policy::Placement;
 
 use crate::args::{HowArgs, SourceArgs, whole};
 use crate::failure::{Failure, exit_code};
-use crate::session::{Session, print, say};
+use crate::session::{Session, check_alone, print, say};
 use crate::source;
 use crate::store::{Entry, Key, Store};
 use alone::Stop;
@@ -200,9 +200,12 @@ pub(crate) fn once(
     }
 }
 
-/// A command that does not exist is told before the first program has run for an hour.
-fn check_commands(session: &Session, workload: &Workload) -> Result<(), Failure> {
-    workload.programs.iter().try_for_each(|spec| session.executable(spec).map(drop))
+/// A command or an input that does not exist is told before the first program has run for an hour.
+pub(crate) fn check_commands(session: &Session, workload: &Workload) -> Result<(), Failure> {
+    workload.programs.iter().try_for_each(|spec| {
+        session.executable(spec)?;
+        check_alone(workload, spec)
+    })
 }
 
 fn profiles<'a>(

@@ -7,11 +7,13 @@ mod teller;
 use std::collections::BTreeSet;
 use std::sync::mpsc::Receiver;
 
+use cosched_core::engine::outcome::NotStarted;
 use cosched_core::engine::{Beat, Watch};
+use cosched_core::result::NotStartedResult;
 use cosched_core::workload::ProgramSpec;
-use cosched_core::{Aspect, Event, Ground, Happening, Plan, ProgramState, Why, World};
+use cosched_core::{Aspect, Event, Ground, Happening, Plan, ProgramId, ProgramState, Why, World};
 use cosched_linux::machine::Note;
-use cosched_report::words;
+use cosched_report::{after, words};
 
 use crate::failure::Failure;
 use crate::session::{Talk, watched};
@@ -131,6 +133,18 @@ impl Watch for Progress {
             }
             _ => {}
         }
+    }
+
+    fn not_started(&mut self, program: ProgramId, why: &NotStarted) {
+        self.done.insert(program.slot);
+        self.teller.done(self.done.len() as u64);
+        let name = |slot: u16| self.names[usize::from(slot)].clone();
+        let why = NotStartedResult { program: name(why.program), why: why.why };
+        self.teller.line(format!(
+            "{} is not started: {}",
+            name(program.slot),
+            after::not_started(&why)
+        ));
     }
 
     fn beat(&mut self, beat: &Beat<'_>) {

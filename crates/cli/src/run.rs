@@ -76,6 +76,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         how: &args.how,
         out: args.out.as_deref(),
         stdout_is_taken: args.json,
+        redirects: true,
         profiles: &profiles,
         count: false,
         origins: Origins::Started,
@@ -93,8 +94,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             print(&table::run(&ran.result, &after))?;
         }
     }
-    let said = args.out.iter().flat_map(|out| out::said_by_failed(out, &ran.result));
-    let files: Vec<String> = said.map(|file| shown_path(&file)).collect();
+    let said = out::said_by_failed(&request, &ran.result);
+    let files: Vec<String> = said.iter().map(|file| shown_path(file)).collect();
     if !files.is_empty() {
         say(format_args!("what those that failed have said stands in {}", words::list(&files)));
     }

@@ -13,6 +13,7 @@ mod molding;
 mod request;
 mod scope;
 mod sources;
+mod streams;
 mod terms;
 mod words;
 
@@ -35,6 +36,7 @@ pub(crate) use making::{by_weight, own_cpu_seconds, rungs_by_weight};
 pub(crate) use molding::{Molded, is_moldable};
 pub(crate) use request::{Labels, Origins, Ran, Request, Talk, Wanted};
 pub(crate) use scope::enter_scope;
+pub(crate) use streams::check_alone;
 pub(crate) use words::{print, print_if_read, put, say, watched};
 
 /// How often clients are told how the run stands. Rounds are hardly ever a multiple of it, so that

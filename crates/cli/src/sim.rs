@@ -214,7 +214,8 @@ fn hardware(machine: &str) -> Result<Hardware, Failure> {
 /// The program without what the workload says of its co-runners: it comes at once, and belongs to
 /// no group.
 fn on_its_own(spec: &ProgramSpec) -> ProgramSpec {
-    ProgramSpec { start: Nanos::ZERO, group: None, weight: 1.0, ..spec.clone() }
+    let after = Vec::new();
+    ProgramSpec { start: Nanos::ZERO, after, group: None, weight: 1.0, ..spec.clone() }
 }
 
 impl Simulator {
@@ -291,6 +292,7 @@ impl Simulator {
             how: &self.scene.how,
             out: None,
             stdout_is_taken: true,
+            redirects: false,
             profiles,
             count: false,
             origins: Origins::Started,

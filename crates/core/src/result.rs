@@ -27,6 +27,7 @@ pub(crate) use build::{seconds, to_microseconds};
 
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
+use crate::engine::outcome::Missing;
 use crate::input;
 use crate::meetings::Meetings;
 use crate::metrics::Metrics;
@@ -178,6 +179,13 @@ pub struct ProgramResult {
     pub molded_solo_seconds: Option<f64>,
     /// When it arrived.
     pub arrived_seconds: f64,
+    /// The programs that had to end before it came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<AfterResult>,
+    /// Why it was not started, where one of those did not end as it should; `None` also in older
+    /// files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_started: Option<NotStartedResult>,
     /// When it was first started; `None` if it never was.
     pub started_seconds: Option<f64>,
     /// From its arrival until it was done; `None` if it never was.
@@ -226,6 +234,24 @@ pub struct ProgramResult {
     /// progress, or no policy needed it, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of_progress: Option<Instead>,
+}
+
+/// A program that had to end before another one came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AfterResult {
+    /// Its name.
+    pub program: String,
+    /// Whether it might end in any way; otherwise each of its runs had to return 0.
+    pub any_exit: bool,
+}
+
+/// Why a program was not started that was to start after others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotStartedResult {
+    /// The name of the program that it waited for.
+    pub program: String,
+    /// What that lacked.
+    pub why: Missing,
 }
 
 /// What a policy uses that needs a program's progress, where the program does not report it.

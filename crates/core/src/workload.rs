@@ -17,7 +17,11 @@
 //! threads = 2             # set as OMP_NUM_THREADS and the like; default: what the program takes
 //! env = { OMP_PROC_BIND = "false" }
 //! cwd = "."               # relative to the file
+//! stdin = "in.txt"        # relative to cwd; default: /dev/null
+//! stdout = "out.txt"      # relative to cwd; default: NAME.stdout in the output folder, or cosched's own
+//! stderr = "err.txt"      # as stdout; both may be the same file
 //! start = "0s"            # when it arrives, after the start of the run
+//! after = ["a"]           # names of programs that must end with 0 before, or { program = "a", exit = "any" }
 //! weight = 1.0            # its share, relative to the other programs
 //! misses_per_kilo_instruction = 3.0  # of the last-level cache, alone; default: what was profiled
 //! miss_ratio = 0.3        # share of references to the last-level cache that miss, alone; default: what was profiled
@@ -34,6 +38,7 @@
 //!
 //! `docs/workload-file.md` is the same for users, with ranges.
 
+mod after;
 mod barrier;
 mod check;
 mod environment;
@@ -44,18 +49,22 @@ mod found;
 mod interpreter;
 mod names;
 mod script;
+mod shell_paths;
 mod shown;
+mod streams;
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use after::After;
 pub use barrier::Barrier;
 pub use environment::{OPENMP, THREAD_VARIABLES};
 pub use error::{Place, Position, Problem, WorkloadError};
 pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;
 pub use shown::{escaped, shown, shown_path};
+pub use streams::{StreamFile, Streams};
 
 use crate::input;
 use crate::time::Nanos;
@@ -91,8 +100,12 @@ pub struct ProgramSpec {
     pub env: BTreeMap<String, String>,
     /// The working directory, absolute.
     pub cwd: PathBuf,
+    /// Files in the place of its standard streams.
+    pub streams: Streams,
     /// When it arrives, after the start of the run.
     pub start: Nanos,
+    /// The programs that must end before it arrives.
+    pub after: Vec<After>,
     /// Its share relative to the other programs; positive and finite.
     pub weight: f64,
     /// Last-level cache misses per 1000 instructions when it runs alone, if the user knows.

@@ -38,12 +38,51 @@ const LOG: &str = r#"{"boot":{"id":"x"}}
 {"gone":{"program":{"slot":0,"generation":0}}}
 "#;
 
+/// Files and programs that others wait for.
+const JOBS: &str = r#"[[program]]
+name = "a"
+command = "cat"
+stdin = "/dev/null"
+stdout = "a.txt"
+stderr = "a.txt"
+repeat = 2
+
+[[program]]
+name = "b"
+command = ["cat", "$HOME"]
+cwd = "."
+stdin = "a.txt"
+after = ["a"]
+
+[[program]]
+name = "c"
+command = "cat"
+after = ["b", { program = "a", exit = "any" }, { program = "d", exit = 0 }]
+
+[[program]]
+name = "d"
+command = "cat"
+start = "1s"
+after = []
+"#;
+
+fn workloads() -> Vec<Vec<u8>> {
+    let mut all = samples("workloads", ".toml");
+    all.push(JOBS.into());
+    all
+}
+
 proptest! {
     #[test]
-    fn damaged_jobs_files_are_refused_with_the_file(bytes in damaged(samples("workloads", ".toml"))) {
+    fn damaged_jobs_files_are_refused_with_the_file(bytes in damaged(workloads())) {
         let Ok(text) = String::from_utf8(bytes) else { return Ok(()) };
-        if let Err(error) = Workload::parse(&text, Path::new("jobs.toml")) {
-            prop_assert!(error.to_string().contains("jobs.toml"), "{error}");
+        match Workload::parse(&text, Path::new("jobs.toml")) {
+            Err(error) => prop_assert!(error.to_string().contains("jobs.toml"), "{error}"),
+            Ok(workload) => for program in &workload.programs {
+                prop_assert!(!workload.comes_after(program, program), "{}", program.name);
+                let known = |name: &str| workload.programs.iter().any(|other| other.name == name);
+                prop_assert!(program.after.iter().all(|after| known(&after.program)));
+            },
         }
     }
 
@@ -88,7 +127,7 @@ proptest! {
 
 #[test]
 fn undamaged_samples_are_accepted() {
-    for text in samples("workloads", ".toml") {
+    for text in workloads() {
         Workload::parse(&String::from_utf8(text).unwrap(), Path::new("jobs.toml")).unwrap();
     }
     for text in samples("crates/cli/tests/recordings", ".json") {

@@ -49,8 +49,8 @@ pub struct Spec {
     pub stderr: Output,
 }
 
-/// What the shim is told. The program gets `/dev/null` as standard input, a process group of
-/// its own, and every signal at its default.
+/// What the shim is told. The program gets a process group of its own, and every signal at its
+/// default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// The file to execute; taken relative to `cwd`, and not searched for if it has a slash.
@@ -61,6 +61,8 @@ pub struct Order {
     pub env: Vec<(OsString, OsString)>,
     /// Its working directory.
     pub cwd: PathBuf,
+    /// What it reads as standard input, absolute; `None`: `/dev/null`.
+    pub stdin: Option<PathBuf>,
     /// The cgroup of version 2 in which its first process begins.
     pub born_in: Option<PathBuf>,
     /// `cgroup.procs` files of others, which it joins.
@@ -264,7 +266,8 @@ fn shown(path: &Path) -> PathBuf {
     }
 }
 
-/// Opens a new file, or one of the user's own, or a pipe or a device. A link could lead to any file
+/// Opens a new file, or a pipe or a device, or to add to it one of the user's own. What is in a file
+/// that was made meanwhile, by another program say, is never lost. A link could lead to any file
 /// where others may write to its folder, so none is followed.
 fn open_file(path: &Path, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -276,13 +279,9 @@ fn open_file(path: &Path, append: bool) -> io::Result<File> {
     // A FIFO without a reader is an error, not a wait.
     let file = options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?;
     let found = file.metadata()?;
-    if found.is_file() {
-        if found.uid() != geteuid().as_raw() || found.nlink() > 1 {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        if !append {
-            file.set_len(0)?;
-        }
+    let is_own = found.uid() == geteuid().as_raw() && found.nlink() == 1;
+    if found.is_file() && !(append && is_own) {
+        return Err(io::ErrorKind::AlreadyExists.into());
     }
     Ok(file)
 }

@@ -17,8 +17,10 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::thread::JoinHandle;
 
@@ -200,12 +202,24 @@ fn become_the_command(order: &Order, born_in: bool, pipes: &Pipes) -> (StartStep
     if let Some((name, arguments)) = order.argv.split_first() {
         command.arg0(name).args(arguments);
     }
-    // Its standard input is the shim's, which is nothing.
+    if let Some(stdin) = &order.stdin {
+        match open_input(stdin) {
+            Ok(file) => command.stdin(file),
+            Err(error) => return (StartStep::Input, error),
+        };
+    }
+    // Otherwise its standard input is the shim's, which is nothing.
     command.env_clear().envs(order.env.iter().map(|(key, value)| (key, value)));
     if !order.new_session {
         command.process_group(0);
     }
     (StartStep::Command, command.exec())
+}
+
+/// Opens what a program reads as standard input. A terminal must not become that of the program's
+/// session.
+fn open_input(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_NOCTTY).open(path)
 }
 
 /// Before `exec`: everything that must hold from the command's first instruction on.

@@ -64,6 +64,7 @@ fn a_failed_start_is_reported_with_step_and_reason() {
             libc::EACCES,
         ),
         (Order { cwd: "/not/there".into(), ..script("") }, StartStep::Directory, libc::ENOENT),
+        (Order { stdin: Some("/not/there".into()), ..script("") }, StartStep::Input, libc::ENOENT),
         (
             Order { cgroups: vec!["/not/there".into()], ..script("") },
             StartStep::Cgroup,

@@ -118,6 +118,7 @@ pub(crate) fn context() -> Context {
         threads,
         molded: None,
         solo: Some(ms(solo)),
+        after: Vec::new(),
         terms: None,
         environment: None,
         barrier: None,

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod after;
 #[cfg(test)]
 mod by_hand;
 mod colours;

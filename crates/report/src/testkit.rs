@@ -172,6 +172,8 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         molded_from: None,
         molded_solo_seconds: None,
         arrived_seconds: 0.0,
+        after: Vec::new(),
+        not_started: None,
         started_seconds: Some(timeline[0].0),
         turnaround_seconds: Some(end),
         running_seconds: running,

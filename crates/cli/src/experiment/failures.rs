@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cosched_core::Exit;
 use cosched_core::result::ProgramResult;
 use cosched_core::workload::{escaped, shown_path};
-use cosched_report::words;
+use cosched_report::after;
 
 use super::rounds::{Ready, Round};
 use crate::{out, profile};
@@ -25,8 +25,10 @@ pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec
             let name = &ready.plan.workload.programs[slot].name;
             let stderr = out::output(&ready.run_folder(*first, i), name, "stderr");
             let told = match ready.plan.out {
-                Some(_) => format!("its standard error is in {}", shown_path(&stderr)),
-                None => profile::complaint(&stderr),
+                Some(_) if stderr.exists() => {
+                    format!("its standard error is in {}", shown_path(&stderr))
+                }
+                _ => profile::complaint(&stderr),
             };
             let mut ends: Vec<&str> = failed.iter().map(|(_, how)| how.as_str()).collect();
             ends.dedup();
@@ -46,6 +48,6 @@ pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec
 fn failure(program: &ProgramResult) -> Option<String> {
     match program.exit {
         Some(Exit::Code(0)) => None,
-        exit => Some(exit.map_or("not ended".to_owned(), words::exit)),
+        _ => Some(after::end(program)),
     }
 }

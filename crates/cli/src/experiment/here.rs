@@ -65,6 +65,7 @@ impl<'a> Here<'a> {
             how,
             out: None,
             stdout_is_taken: true,
+            redirects: false,
             profiles: &self.profiles,
             count: false,
             origins: Origins::Started,
@@ -89,6 +90,9 @@ impl Site for Here<'_> {
     fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
         let request = self.request(workload, kind, how);
         self.session.check(&request)?;
+        if self.solo {
+            profile::check_commands(&self.session, workload)?;
+        }
         if let Some(lack) = self.session.cannot_mold(&request) {
             say(format_args!("{lack}"));
         }

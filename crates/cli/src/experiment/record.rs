@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-use cosched_core::workload::{ProgramSpec, Repeat, Workload, shown_path};
+use cosched_core::workload::{ProgramSpec, Repeat, Streams, Workload, shown_path};
 use cosched_core::{input, whole_file};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -58,6 +58,7 @@ impl Record {
             let threads = session.threads(spec);
             settings.extend(
                 program(spec, threads)
+                    .into_iter()
                     .map(|(key, value)| (format!("{key}{OF_PROGRAM}{}'", spec.name), value)),
             );
         }
@@ -237,7 +238,7 @@ fn value(found: Option<&Value>) -> String {
 }
 
 /// What decides about a program, by the keys of the workload file.
-fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 17] {
+fn program(spec: &ProgramSpec, threads: u16) -> Vec<(&'static str, Value)> {
     let ProgramSpec {
         places: _,
         name: _,
@@ -245,7 +246,10 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 17] {
         threads: _,
         env,
         cwd,
+        // Outputs go to the comparison's own folder.
+        streams: Streams { stdin, stdout: _, stderr: _ },
         start,
+        after,
         weight,
         misses_per_kilo_instruction,
         miss_ratio,
@@ -263,7 +267,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 17] {
         Repeat::Times(times) => json!(times),
         Repeat::UntilAllFinish => json!("until-all-finish"),
     };
-    [
+    let always = [
         ("command", json!(command)),
         ("threads", json!(threads)),
         ("env", json!(env)),
@@ -281,5 +285,14 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 17] {
         ("progress", json!(progress)),
         ("barrier", json!(barrier)),
         ("model", json!(model)),
-    ]
+    ];
+    // Older comparisons know nothing of these keys, and can still be gone on with.
+    let stdin = stdin.as_ref().map(|file| ("stdin", json!(file.path.to_string_lossy())));
+    let names = after.iter().map(|after| match after.any_exit {
+        true => format!("{} (any exit)", after.program),
+        false => after.program.clone(),
+    });
+    let names: Vec<String> = names.collect();
+    let after = (!names.is_empty()).then(|| ("after", json!(names.join(", "))));
+    always.into_iter().chain(stdin).chain(after).collect()
 }

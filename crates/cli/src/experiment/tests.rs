@@ -184,6 +184,7 @@ fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
             threads: 2,
             molded: None,
             solo: None,
+            after: Vec::new(),
             terms: None,
             environment: Some(spec.env.clone()),
             barrier: None,

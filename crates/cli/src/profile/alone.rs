@@ -114,6 +114,7 @@ pub(super) fn run_alone(
     let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
     let alone = ProgramSpec {
         start: Nanos::ZERO,
+        after: Vec::new(),
         repeat: Repeat::Times(1),
         group: None,
         barrier: Some(Barrier::Own),
@@ -126,6 +127,7 @@ pub(super) fn run_alone(
         how,
         out: Some(outputs.path()),
         stdout_is_taken: true,
+        redirects: false,
         profiles: &[Profile::default()],
         count: true,
         origins: Origins::Started,

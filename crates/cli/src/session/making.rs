@@ -24,7 +24,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::load::{self, Load};
 use super::sources::{self, Source};
-use super::{HEARTBEAT, Molded, Origins, Planned, Ran, Request, Session, between};
+use super::{HEARTBEAT, Molded, Origins, Planned, Ran, Request, Session, between, streams};
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::live::Live;
@@ -44,8 +44,10 @@ pub(crate) struct Checked {
     sources: Option<Vec<Source>>,
     /// The measured peak of memory, where it is of use.
     peak: Option<Peak>,
-    /// Where outputs go.
+    /// Where the result and outputs go.
     folder: Option<Folder>,
+    /// Where outputs go for which the workload names files.
+    folders: Vec<Folder>,
 }
 
 /// So many decisions are kept of a run: of the last half hour, where turns last 100 ms.
@@ -74,6 +76,7 @@ impl Session {
         let barriers = Session::barriers(request);
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
         let mut jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
+        streams::check_outputs(request)?;
         let open = |out| {
             if request.wanted.force {
                 out::replace(out)?;
@@ -81,12 +84,9 @@ impl Session {
             out::prepare(out, request.workload).and_then(|()| Folder::open(out))
         };
         let folder = request.out.map(open).transpose()?;
-        for output in jobs.iter_mut().flat_map(|job| [&mut job.stdout, &mut job.stderr]) {
-            if let (Output::File { path, .. }, Some(folder)) = (output, &folder) {
-                *path = folder.place(path);
-            }
-        }
-        Ok(Checked { planned, molded, barriers, jobs, sources, peak, folder })
+        let outputs = jobs.iter_mut().flat_map(|job| [&mut job.stdout, &mut job.stderr]);
+        let folders = streams::hold_folders(outputs, request.out.zip(folder.as_ref()))?;
+        Ok(Checked { planned, molded, barriers, jobs, sources, peak, folder, folders })
     }
 
     /// How much memory carries, as it was measured. `None` unless the policy asks for it, no option
@@ -130,7 +130,7 @@ impl Session {
         checked: Checked,
         live: Option<&mut Live>,
     ) -> Result<Ran, Failure> {
-        let Checked { planned, molded, barriers, jobs, sources, peak, folder } = checked;
+        let Checked { planned, molded, barriers, jobs, sources, peak, folder, folders } = checked;
         let Planned { threads, mut policy, without_weights } = planned;
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
@@ -159,7 +159,7 @@ impl Session {
             // The terminal is the program's where it has cosched's own place.
             course: !matches!(request.origins, Origins::Child),
             talk,
-            outputs_go_elsewhere: request.out.is_some(),
+            outputs_go_elsewhere: request.outputs_go_elsewhere(),
         };
         let mut progress = Progress::new(programs, telling, notes)?;
         let met = live.as_ref().map_or_else(|| Met::new(programs.len()), |live| live.met());
@@ -214,6 +214,7 @@ impl Session {
         let threads_seen = machine.threads_seen();
         let lacks = machine.lacks_states().map(ToString::to_string);
         let restored = machine.close().map_err(Failure::broken)?;
+        drop(folders);
         progress.finish();
         let mut outcome = outcome.map_err(Failure::broken)?;
         for (id, _) in left {
@@ -296,11 +297,12 @@ impl Session {
             executable: self.executable(spec)?,
             argv: spec.command.clone(),
             cwd: spec.cwd.clone(),
+            stdin: request.input(spec)?,
             env,
             labels,
             ..Order::default()
         };
-        let file = |end: &str| request.out.map(|out| out::output(out, &spec.name, end));
+        let file = |end: &str| request.output(spec, end);
         let output = |path: Option<_>, otherwise| match path {
             Some(path) => Output::File { path, append: false },
             None => otherwise,

@@ -28,6 +28,9 @@ impl Session {
         if !request.kind.chooses() || !programs.iter().any(is_moldable) {
             return None;
         }
+        if programs.iter().any(|spec| !spec.after.is_empty()) {
+            return None;
+        }
         let known = programs.iter().zip(request.profiles);
         let candidates: Option<Vec<Candidate>> =
             known.map(|(spec, profile)| self.candidate(spec, profile)).collect();
@@ -78,6 +81,12 @@ impl Session {
             let name = &spec.name;
             return Some(format!(
                 "moldable programs keep their threads beside {name}, since it is not known how often that is repeated"
+            ));
+        }
+        if let Some(spec) = programs.iter().find(|spec| !spec.after.is_empty()) {
+            let name = &spec.name;
+            return Some(format!(
+                "moldable programs keep their threads with {name}, since it is not known when that starts (after)"
             ));
         }
         let mut known = programs.iter().zip(request.profiles);

@@ -26,6 +26,8 @@ pub(crate) struct Request<'a> {
     pub(crate) out: Option<&'a Path>,
     /// Whether standard output is wanted for something else.
     pub(crate) stdout_is_taken: bool,
+    /// Whether programs write to the files that the workload names for their outputs.
+    pub(crate) redirects: bool,
     /// What is known of each program.
     pub(crate) profiles: &'a [Profile],
     /// Whether to count instructions and cache misses.

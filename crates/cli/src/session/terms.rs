@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use cosched_core::engine::{Entry, Limits, Setup};
-use cosched_core::result::{Context, NONE, ProgramContext, Rungs, Terms};
-use cosched_core::workload::{Barrier, ProgramSpec};
+use cosched_core::engine::{Entry, Limits, Setup, Wait};
+use cosched_core::result::{AfterResult, Context, NONE, ProgramContext, Rungs, Terms};
+use cosched_core::workload::{After, Barrier, ProgramSpec};
 use cosched_core::{GroupId, Nanos, Profile};
 
 use super::{HEARTBEAT, Origins, Request, Session, barriers, watched};
@@ -15,15 +15,32 @@ use crate::environment;
 /// were found.
 const FIRST_NAMED_GROUP: u16 = 1 << 15;
 
+/// What a program waits for that is in the workload.
+fn waits(spec: &ProgramSpec, slots: &HashMap<&str, u16>) -> Vec<Wait> {
+    let wait = |after: &After| {
+        let slot = slots.get(after.program.as_str())?;
+        Some(Wait { slot: *slot, any_exit: after.any_exit })
+    };
+    spec.after.iter().filter_map(wait).collect()
+}
+
+fn after(after: &After) -> AfterResult {
+    AfterResult { program: after.program.clone(), any_exit: after.any_exit }
+}
+
 impl Session {
     pub(crate) fn setup(&self, request: &Request<'_>, threads: &[u16]) -> Setup {
         let mut names: HashMap<&str, GroupId> = HashMap::new();
         let mut entries = Vec::new();
+        let programs = request.workload.programs.iter();
+        let slots: HashMap<&str, u16> =
+            programs.map(|spec| spec.name.as_str()).zip(0u16..).collect();
         let known = request.workload.programs.iter().zip(threads).zip(request.profiles);
         for ((spec, asked), profile) in known {
             let next = GroupId(FIRST_NAMED_GROUP + names.len() as u16);
             entries.push(Entry {
                 arrives: spec.start,
+                after: waits(spec, &slots),
                 asked: *asked,
                 weight: spec.weight,
                 repeat: spec.repeat,
@@ -83,6 +100,7 @@ impl Session {
             threads: *threads,
             molded: profile.molded,
             solo: profile.solo,
+            after: spec.after.iter().map(after).collect(),
             terms: Some(Terms {
                 weight: spec.weight,
                 group: spec.group.clone(),

@@ -2,7 +2,7 @@
 //!
 //! A time alone is worth something only for the same work on the same machine. What makes it the
 //! same: the command with its arguments, the directory that relative paths start from, the
-//! variables that the workload sets, the thread count, the placement, and the machine by its CPU
+//! variables that the workload sets, the file that it reads as standard input, the thread count, the placement, and the machine by its CPU
 //! model and the number of CPUs that programs may use. The kernel's release is left out: it
 //! changes with every update and moves a time alone by little.
 
@@ -28,6 +28,8 @@ struct Parts<'a> {
     command: &'a [String],
     cwd: &'a str,
     env: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdin: Option<String>,
     threads: u16,
     placement: String,
     model: Option<&'a str>,
@@ -57,6 +59,7 @@ impl Key {
             // Programs start in directories of UTF-8 names only, so nothing is lost.
             cwd: &spec.cwd.to_string_lossy(),
             env: &spec.env,
+            stdin: spec.streams.stdin.as_ref().map(|file| file.path.to_string_lossy().into_owned()),
             threads,
             placement: placement.to_string(),
             model: machine.model.as_deref(),

@@ -5,7 +5,7 @@ use comfy_table::Cell;
 use cosched_core::result::{NONE, ProgramResult, RunResult, Rungs};
 use cosched_core::{Exit, Waits};
 use cosched_report::spent::Spent;
-use cosched_report::{disturbance, molding, silence, words};
+use cosched_report::{after, disturbance, molding, silence, words};
 
 use super::{number, table, text};
 use crate::deviations;
@@ -179,7 +179,7 @@ fn verdict(result: &RunResult, after: &After) -> String {
 }
 
 fn end(program: &ProgramResult) -> String {
-    let how = program.exit.map_or("not ended".to_owned(), words::exit);
+    let how = after::end(program);
     if program.left_running { format!("{how}, left running") } else { how }
 }
 
@@ -239,6 +239,8 @@ mod tests {
                     command: vec![],
                     threads: 1,
                     molded: None,
+                    after: Vec::new(),
+                after: Vec::new(),
                     solo: *solo,
                     terms: None,
                     environment: None,

@@ -10,6 +10,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod after;
 mod attach;
 mod auto;
 mod barriers;
@@ -35,6 +36,7 @@ mod recover;
 mod rights;
 mod shuffling;
 mod stat;
+mod streams;
 mod stuck;
 mod support;
 mod top;

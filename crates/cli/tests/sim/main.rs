@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod after;
 mod sweep;
 
 use std::path::Path;

@@ -50,7 +50,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let give_up_at = kill_at + self.setup.limits.grace.max(SHORTEST_GRACE);
         self.closing = Some(Closing { kill_at, give_up_at });
         self.pause = None;
-        self.expected.clear();
+        self.give_up_arrivals();
         self.wake_all();
         for control in &mut self.controls {
             control.wanted = Directive::Leave;

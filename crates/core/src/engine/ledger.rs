@@ -4,11 +4,11 @@
 //! on what was requested. A program counts as running until its last thread is known to be stopped.
 
 use super::latest::Latest;
-use super::outcome::{Completion, ProgramOutcome, Span, Stretch, Totals};
+use super::outcome::{Completion, NotStarted, ProgramOutcome, Span, Stretch, Totals};
 use super::setup::Entry;
 use crate::cpuset::CpuSet;
 use crate::plan::Turn;
-use crate::program::{Exit, Program, Usage};
+use crate::program::{Exit, Program, ProgramId, Usage};
 use crate::time::Nanos;
 use crate::workload::Repeat;
 
@@ -26,7 +26,7 @@ pub(super) struct Account {
     /// Where programs take turns by weight: the start of its turn, if it is in turn.
     in_turn_since: Option<Nanos>,
     frozen_since: Option<Nanos>,
-    detached: bool,
+    detached: Option<Nanos>,
     /// Sums over all runs of the program, without the present spans.
     totals: Totals,
 }
@@ -49,7 +49,7 @@ impl Account {
             running_since: None,
             in_turn_since: None,
             frozen_since: None,
-            detached: false,
+            detached: None,
             totals: Totals::default(),
         }
     }
@@ -67,9 +67,28 @@ impl Account {
         self.frozen_since
     }
 
-    /// Whether the program has done what the workload asks of it.
+    /// Whether the run waits for nothing more of the program: it has done what the workload asks of
+    /// it, it was let go, or it never comes.
     pub(super) fn done(&self) -> bool {
-        self.detached || self.outcome.done.is_some()
+        let outcome = &self.outcome;
+        self.detached.is_some() || outcome.done.is_some() || outcome.not_started.is_some()
+    }
+
+    /// When the user let the program go.
+    pub(super) fn detached(&self) -> Option<Nanos> {
+        self.detached
+    }
+
+    /// Whether each of its runs so far has returned 0.
+    pub(super) fn succeeded(&self) -> bool {
+        let mut exits = self.outcome.completions.iter().map(|completion| completion.exit);
+        self.outcome.earlier.failed.is_none() && exits.all(|exit| exit == Exit::Code(0))
+    }
+
+    /// The program will not be started.
+    pub(super) fn never_comes(&mut self, why: NotStarted) {
+        self.outcome.arrived = why.at;
+        self.outcome.not_started = Some(why);
     }
 
     /// Whether the workload has a further run after the last completion.
@@ -154,14 +173,17 @@ impl Account {
     }
 
     /// The program arrives, perhaps again.
-    pub(super) fn arrives(&mut self) {
+    pub(super) fn arrives(&mut self, id: ProgramId, at: Nanos) {
         self.ran = Nanos::ZERO;
+        if id.generation == 0 {
+            self.outcome.arrived = at;
+        }
     }
 
     /// The user detached it: it is not waited for.
     pub(super) fn detaches(&mut self, at: Nanos) {
         self.rests(at);
-        self.detached = true;
+        self.detached = Some(at);
     }
 
     /// A run was cut short by cosched: it ran only as a co-runner of the others.

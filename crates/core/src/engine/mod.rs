@@ -17,6 +17,7 @@
 //!   on.
 //! - Programs of one group run together.
 
+mod arrivals;
 mod awake;
 mod check;
 mod ending;
@@ -34,7 +35,7 @@ mod turns;
 mod watch;
 
 pub use check::{BadPlan, check};
-pub use setup::{Entry, Limits, Setup};
+pub use setup::{Entry, Limits, Setup, Wait};
 pub use watch::{Beat, Watch};
 
 use crate::cause::{Cause, Token};
@@ -76,7 +77,7 @@ pub struct Engine<M: Machine, P: Policy> {
     awake: Awake,
     /// One per slot.
     accounts: Vec<Account>,
-    /// Slots that have not arrived yet.
+    /// Slots that have not arrived yet, in ascending order.
     expected: Vec<u16>,
     timers: Timers,
     turns: Turns,
@@ -172,7 +173,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let mut events = Vec::new();
         self.now = self.machine.now();
         loop {
-            self.admit_arrivals();
+            self.admit_arrivals(watch);
             self.expire()?;
             if !self.causes.is_empty() && self.closing.is_none() && self.pause.is_none() {
                 self.decide(watch)?;
@@ -206,22 +207,6 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.programs.binary_search_by_key(&id, |p| p.id).ok()
     }
 
-    /// Programs arrive whose time has come.
-    fn admit_arrivals(&mut self) {
-        if self.closing.is_some() || self.expected.is_empty() {
-            return;
-        }
-        let now = self.now;
-        let programs = &self.setup.programs;
-        let due = |slot: &u16| programs[usize::from(*slot)].arrives <= now;
-        let (due, later) = self.expected.iter().partition(|slot| due(slot));
-        self.expected = later;
-        let due: Vec<u16> = due;
-        for slot in due {
-            self.arrive(ProgramId::first(slot), self.setup.programs[usize::from(slot)].arrives);
-        }
-    }
-
     fn arrive(&mut self, id: ProgramId, at: Nanos) {
         let entry = &self.setup.programs[usize::from(id.slot)];
         let mut program = Program {
@@ -246,7 +231,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             threads: 0..0,
         };
         let account = &mut self.accounts[usize::from(id.slot)];
-        account.arrives();
+        account.arrives(id, at);
         let mut control = Control::default();
         if entry.runs_already {
             program.state = ProgramState::Running;
@@ -376,8 +361,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         if self.starts_wait {
             return self.now;
         }
-        let arrivals =
-            self.expected.iter().map(|slot| self.setup.programs[usize::from(*slot)].arrives);
+        let arrivals = self.next_arrival().into_iter();
         let pause = self.pause.iter().map(|p| p.deadline);
         // Wake-ups that are due during a pause wait for its end.
         let timers = if self.pause.is_none() { self.timers.next() } else { Nanos::NEVER };
@@ -392,7 +376,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 
     fn conclude(&mut self) -> Outcome {
-        let done = self.accounts.iter().map(|a| a.outcome.done);
+        let came = self.accounts.iter().filter(|a| a.outcome.not_started.is_none());
+        let done = came.map(|a| a.outcome.done);
         let last = done.collect::<Option<Vec<_>>>().and_then(|done| done.into_iter().max());
         self.outcome.programs = self.accounts.drain(..).map(|account| account.outcome).collect();
         self.outcome.end_at(last.unwrap_or(self.now));

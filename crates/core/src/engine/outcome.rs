@@ -1,5 +1,7 @@
 //! The outcome of a run: the accounts that the engine kept, before any metric is computed.
 
+use serde::{Deserialize, Serialize};
+
 use super::latest::Latest;
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
@@ -86,6 +88,8 @@ pub struct ProgramOutcome {
     pub arrived: Nanos,
     /// When it was first started.
     pub started: Option<Nanos>,
+    /// Why it never came, where it was to start after others.
+    pub not_started: Option<NotStarted>,
     /// Its complete runs, in order; programs that repeat have several.
     pub completions: Latest<Completion>,
     /// Sums over the complete runs that are not kept.
@@ -107,6 +111,31 @@ pub struct ProgramOutcome {
     pub turns: Latest<Stretch>,
     /// Whether processes of it were still alive when the run ended, and were left running.
     pub left_running: bool,
+}
+
+/// That a program was not started, since another one did not end as it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotStarted {
+    /// When that was known.
+    pub at: Nanos,
+    /// The position of the program that it waited for.
+    pub program: u16,
+    /// What that lacked.
+    pub why: Missing,
+}
+
+/// Why a program that another one waits for does not let that start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// A run of it did not return 0.
+    Failed,
+    /// It was not started itself.
+    NotStarted,
+    /// The user detached it, so that its end is not known.
+    Detached,
+    /// The run was interrupted before.
+    Interrupted,
 }
 
 /// Complete runs of a program that are not kept one by one.

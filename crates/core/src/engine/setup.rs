@@ -22,8 +22,11 @@ pub struct Setup {
 /// One program of the workload, as far as scheduling is concerned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// When it arrives.
+    /// When it arrives, at the earliest.
     pub arrives: Nanos,
+    /// The programs that must end before it comes. No program may wait for itself, directly or by
+    /// others.
+    pub after: Vec<Wait>,
     /// How many threads it is to have on CPUs at once.
     pub asked: u16,
     /// Its weight relative to the others.
@@ -47,6 +50,7 @@ impl Entry {
     pub fn new(asked: u16) -> Entry {
         Entry {
             arrives: Nanos::ZERO,
+            after: Vec::new(),
             asked,
             weight: 1.0,
             repeat: Repeat::Times(1),
@@ -57,6 +61,15 @@ impl Entry {
             profile: Profile::default(),
         }
     }
+}
+
+/// That a program comes only when another one has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The position of the other one.
+    pub slot: u16,
+    /// Whether that may end in any way; otherwise each of its runs must return 0.
+    pub any_exit: bool,
 }
 
 /// What the engine guarantees whatever a policy plans.

@@ -10,6 +10,7 @@ use crate::{
     Topology,
 };
 
+mod after;
 mod contract;
 mod late;
 mod switches;

@@ -10,11 +10,11 @@
 
 use super::Engine;
 use super::ledger::Account;
-use super::outcome::{Outcome, ProgramOutcome, Totals};
+use super::outcome::{NotStarted, Outcome, ProgramOutcome, Totals};
 use crate::machine::{Event, Machine};
 use crate::plan::Plan;
 use crate::policy::{Policy, World};
-use crate::program::Program;
+use crate::program::{Program, ProgramId};
 use crate::time::Nanos;
 
 /// An observer of a run.
@@ -26,6 +26,10 @@ pub trait Watch {
     /// Something happened on the machine.
     fn happened(&mut self, event: &Event) {
         let _ = event;
+    }
+    /// A program will not be started, since another one did not end as it should.
+    fn not_started(&mut self, program: ProgramId, why: &NotStarted) {
+        let _ = (program, why);
     }
     /// A heartbeat passed ([`Limits::heartbeat`](super::Limits)).
     fn beat(&mut self, beat: &Beat<'_>) {
@@ -52,6 +56,11 @@ impl<A: Watch + ?Sized, B: Watch + ?Sized> Watch for (&mut A, &mut B) {
         self.1.happened(event);
     }
 
+    fn not_started(&mut self, program: ProgramId, why: &NotStarted) {
+        self.0.not_started(program, why);
+        self.1.not_started(program, why);
+    }
+
     fn beat(&mut self, beat: &Beat<'_>) {
         self.0.beat(beat);
         self.1.beat(beat);
@@ -70,6 +79,8 @@ pub struct Beat<'a> {
     /// The outcome of the run so far, without the programs.
     pub outcome: &'a Outcome,
     accounts: &'a [Account],
+    /// In ascending order.
+    expected: &'a [u16],
 }
 
 impl Beat<'_> {
@@ -77,6 +88,11 @@ impl Beat<'_> {
     pub fn program(&self, slot: u16) -> Option<&Program> {
         let programs = self.world.programs;
         programs.binary_search_by_key(&slot, |program| program.id.slot).ok().map(|i| &programs[i])
+    }
+
+    /// Whether the program at this position of the workload has not come yet, and may still come.
+    pub fn expects(&self, slot: u16) -> bool {
+        self.expected.binary_search(&slot).is_ok()
     }
 
     /// Sums over all runs of the program at this position of the workload.
@@ -103,6 +119,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             world: super::world(self.now, &self.setup, &self.programs, &self.arena),
             outcome: &self.outcome,
             accounts: &self.accounts,
+            expected: &self.expected,
         });
     }
 

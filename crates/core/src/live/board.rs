@@ -113,7 +113,7 @@ impl Board {
         let switches = runs().map(switched).sum();
         let state = match program {
             Some(program) => program.state.into(),
-            None if now < entry.arrives => State::Expected,
+            None if beat.expects(slot) => State::Expected,
             None => State::Ended,
         };
         Standing {
@@ -126,7 +126,7 @@ impl Board {
             cpus: program.and_then(|p| p.cpus),
             weight: program.map_or(entry.weight, |p| p.weight),
             group: program.map_or(entry.group, |p| p.group),
-            arrived_seconds: seconds(entry.arrives),
+            arrived_seconds: seconds(account.arrived),
             started_seconds: account.started.map(seconds),
             running_seconds: seconds(totals.ran),
             waiting_seconds: seconds(totals.waited),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::iter::zip;
 
 use super::{
-    BarrierResult, CompletionResult, DecisionResult, DeviationResult, Instead, MachineDescription,
-    Own, ProgramResult, Quantiles, RunResult, Rungs, SCHEMA, Simulation, Terms, TimelineEntry,
+    AfterResult, BarrierResult, CompletionResult, DecisionResult, DeviationResult, Instead,
+    MachineDescription, NotStartedResult, Own, ProgramResult, Quantiles, RunResult, Rungs, SCHEMA,
+    Simulation, Terms, TimelineEntry,
 };
 use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome, Samples};
 use crate::metrics::{Metrics, ProgramTimes, quantile};
@@ -54,6 +55,8 @@ pub struct ProgramContext {
     /// The time that *one* run of it takes alone, with all threads that it requests and the same
     /// placement.
     pub solo: Option<Nanos>,
+    /// The programs that have to end before it comes.
+    pub after: Vec<AfterResult>,
     /// Its other terms for the policy.
     pub terms: Option<Terms>,
     /// Variables that it got in addition to what it inherited, where it was run.
@@ -90,7 +93,15 @@ impl RunResult {
             simulation: context.simulation.clone(),
             rungs: context.rungs.clone(),
             metrics: rounded(Metrics::of(&times, outcome.total, outcome.cpus)),
-            programs: zip(programs(), &times).map(|((o, c), t)| program(o, c, t)).collect(),
+            programs: zip(programs(), &times)
+                .map(|((o, c), t)| ProgramResult {
+                    not_started: o.not_started.map(|not_started| NotStartedResult {
+                        program: context.programs[usize::from(not_started.program)].name.clone(),
+                        why: not_started.why,
+                    }),
+                    ..program(o, c, t)
+                })
+                .collect(),
             deviations: outcome
                 .deviations
                 .iter()
@@ -163,6 +174,8 @@ fn program(
         molded_from: context.molded.map(|molded| molded.asked),
         molded_solo_seconds: times.turnaround.and(times.molded_solo).map(seconds),
         arrived_seconds: seconds(outcome.arrived),
+        after: context.after.clone(),
+        not_started: None,
         started_seconds: outcome.started.map(seconds),
         turnaround_seconds: times.turnaround.map(seconds),
         running_seconds: seconds(times.running),

@@ -64,6 +64,15 @@ pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
         }
         program(&at, of)?;
     }
+    for (slot, of) in run.programs.iter().enumerate() {
+        let after = of.after.iter().map(|after| ("after", &after.program));
+        let not_started = of.not_started.iter().map(|of| ("not_started", &of.program));
+        if let Some((list, name)) = after.chain(not_started).find(|(_, name)| !names.contains(name))
+        {
+            let field = format!("programs[{slot}].{list}.program");
+            return fault(&field, format!("is '{name}', which is no program of the run"));
+        }
+    }
     let deviations = run.deviations.iter().map(|deviation| deviation.at_seconds);
     ascending("deviations", "at_seconds", deviations)?;
     for (i, deviation) in run.deviations.iter().enumerate() {

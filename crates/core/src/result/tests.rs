@@ -88,6 +88,7 @@ fn context() -> Context {
             threads: 2,
             molded: None,
             solo: Some(Nanos::from_millis(1500)),
+            after: Vec::new(),
             terms: Some(Terms {
                 weight: 2.0,
                 group: None,

@@ -11,10 +11,13 @@ use std::time::Duration;
 
 use toml::Spanned;
 
+use super::after::{self, After};
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, Runs, Words};
 use super::names::{self, Names};
 use super::script;
+use super::shell_paths;
+use super::streams::{self, StreamFile, Streams};
 use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, Workload};
 use crate::time::Nanos;
 
@@ -48,11 +51,21 @@ pub(super) fn check(
         _ => {}
     }
     let mut names = Names::new(given_names(&drafts, origin)?);
+    let spans: Vec<Vec<Range<usize>>> = drafts.iter().map(spans_of_after).collect();
     let check = |(index, draft): (usize, Draft)| {
         Checker::new(origin, index, &draft).program(draft, directory, &mut names)
     };
-    let programs = drafts.into_iter().enumerate().map(check).collect::<Result<_, _>>()?;
+    let programs = drafts.into_iter().enumerate().map(check).collect::<Result<Vec<_>, _>>()?;
+    after::check(&programs).map_err(|(slot, element, problem)| {
+        let checker = Checker { origin, number: slot + 1, name: Some(programs[slot].name.clone()) };
+        checker.refuse("after", spans[slot][element].clone(), problem)
+    })?;
     Ok(Workload { programs })
+}
+
+fn spans_of_after(draft: &Draft) -> Vec<Range<usize>> {
+    let elements = draft.after.iter().flat_map(|elements| elements.get_ref());
+    elements.map(Spanned::span).collect()
 }
 
 fn given_names(drafts: &[Draft], origin: &Origin<'_>) -> Result<Vec<String>, WorkloadError> {
@@ -102,17 +115,35 @@ impl<'a> Checker<'a> {
         };
         let places = Places {
             command: place(&command_place),
-            threads: place(&threads_place.unwrap_or(command_place)),
+            threads: place(&threads_place.unwrap_or(command_place.clone())),
         };
-        let in_directory = |cwd: String| existing_directory(&directory.join(cwd));
+        let in_directory = |cwd: String| {
+            shell_paths::check(&cwd, directory)?;
+            existing_directory(&directory.join(cwd))
+        };
+        let cwd = self.optional("cwd", draft.cwd, in_directory)?.unwrap_or(directory.to_owned());
+        shell_paths::check_command(&command[0], &cwd)
+            .map_err(|problem| self.refuse("command", command_place, problem))?;
+        let stream = |key, named: Option<Spanned<String>>| -> Result<_, WorkloadError> {
+            let place = named.as_ref().map(|named| place(&named.span()));
+            let path = self.optional(key, named, |named: String| streams::path(&named, &cwd))?;
+            Ok(path.zip(place).map(|(path, place)| StreamFile { path, place }))
+        };
+        let streams = Streams {
+            stdin: stream("stdin", draft.stdin)?,
+            stdout: stream("stdout", draft.stdout)?,
+            stderr: stream("stderr", draft.stderr)?,
+        };
         Ok(ProgramSpec {
             places,
             name,
             command,
             threads: self.optional("threads", draft.threads, threads)?,
             env: self.optional("env", draft.env, variables)?.unwrap_or_default(),
-            cwd: self.optional("cwd", draft.cwd, in_directory)?.unwrap_or(directory.to_owned()),
+            cwd,
+            streams,
             start: self.optional("start", draft.start, start)?.unwrap_or_default(),
+            after: draft.after.map_or(Ok(Vec::new()), |elements| self.after(elements))?,
             weight: self.optional("weight", draft.weight, weight)?.unwrap_or(1.0),
             misses_per_kilo_instruction: self.optional(
                 "misses_per_kilo_instruction",
@@ -135,6 +166,14 @@ impl<'a> Checker<'a> {
                 .optional("barrier", draft.barrier, |name: String| name.parse::<Barrier>())?,
             model: draft.model.map(Spanned::into_inner),
         })
+    }
+
+    fn after(
+        &self,
+        elements: Spanned<Vec<Spanned<toml::Value>>>,
+    ) -> Result<Vec<After>, WorkloadError> {
+        after::list(elements.into_inner())
+            .map_err(|(place, problem)| self.refuse("after", place, problem))
     }
 
     fn optional<T, U>(

@@ -151,8 +151,38 @@ pub enum Problem {
         shown_path(.0)
     )]
     ClosedDirectory(PathBuf),
+    #[error("has '{}', which only a shell replaces; write the path out", shown(.0))]
+    ShellPath(String),
+    #[error("is empty; name a file, or leave the key out")]
+    EmptyPath,
+    #[error("is {}, which names a folder; name a file in it", shown_path(.0))]
+    NamesAFolder(PathBuf),
     #[error("is empty; name a group, or leave the key out to have it found out")]
     EmptyGroup,
+    #[error(
+        "has an element that is no program; write its name, or {{ program = \"NAME\", exit = \"any\" }}"
+    )]
+    AfterElement,
+    #[error("has exit = {}, but can have 0, which is the default, or \"any\"", shown(.0))]
+    AfterExit(String),
+    #[error("names '{}', which is no program of this file; {}", shown(program), match nearest {
+        Some(nearest) => format!("did you mean '{}'?", shown(nearest)),
+        None => "write the `name` of one that must end first".to_owned(),
+    })]
+    AfterUnknown { program: String, nearest: Option<String> },
+    #[error("names the program itself, which would never start; take it out")]
+    AfterItself,
+    #[error("names '{}' twice; take one of them out", shown(.0))]
+    AfterTwice(String),
+    #[error(
+        "names '{}', which is repeated until all others have ended, so that neither would end; give that a number for `repeat`",
+        shown(.0)
+    )]
+    AfterEndless(String),
+    #[error(
+        "makes a cycle, in which no program would ever start ({0}); take one of these names out"
+    )]
+    AfterCycle(String),
     #[error("is '{}', but must be one of {}; leave it out for barriers of the program's own",
         shown(.0), Barrier::ALL.map(Barrier::name).join(", "))]
     Barrier(String),

@@ -16,6 +16,9 @@ use toml::de::{DeTable, DeValue};
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::found::{Found, culprit};
 
+/// What a key that names a file must be.
+const FILE: &str = "a string, the path of a file";
+
 /// A program as it was written down. Ranges are bytes of the file; empty for the command line.
 #[derive(Default)]
 pub(super) struct Draft {
@@ -25,7 +28,11 @@ pub(super) struct Draft {
     pub(super) threads: Option<Spanned<i64>>,
     pub(super) env: Option<Spanned<BTreeMap<String, String>>>,
     pub(super) cwd: Option<Spanned<String>>,
+    pub(super) stdin: Option<Spanned<String>>,
+    pub(super) stdout: Option<Spanned<String>>,
+    pub(super) stderr: Option<Spanned<String>>,
     pub(super) start: Option<Spanned<String>>,
+    pub(super) after: Option<Spanned<Vec<Spanned<toml::Value>>>>,
     pub(super) weight: Option<Spanned<f64>>,
     pub(super) misses_per_kilo_instruction: Option<Spanned<f64>>,
     pub(super) miss_ratio: Option<Spanned<f64>>,
@@ -117,7 +124,11 @@ fn draft(
         threads: keys.take("threads", "a whole number, such as 2")?,
         env: keys.take("env", "a table of strings, such as { OMP_PROC_BIND = \"false\" }")?,
         cwd: keys.take("cwd", "a string, the path of a directory")?,
+        stdin: keys.take("stdin", FILE)?,
+        stdout: keys.take("stdout", FILE)?,
+        stderr: keys.take("stderr", FILE)?,
         start: keys.take("start", "a string, such as \"100ms\"")?,
+        after: keys.take("after", "an array of names of programs, such as [\"a\"]")?,
         weight: keys.take("weight", "a number, such as 1.0")?,
         misses_per_kilo_instruction: keys
             .take("misses_per_kilo_instruction", "a number, such as 3.0")?,

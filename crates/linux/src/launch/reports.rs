@@ -57,6 +57,8 @@ pub enum Report {
 pub enum StartStep {
     /// Entering the working directory.
     Directory,
+    /// Opening the file that it reads as standard input.
+    Input,
     /// Joining a cgroup.
     Cgroup,
     /// Binding to the CPUs.
@@ -68,8 +70,9 @@ pub enum StartStep {
 }
 
 impl StartStep {
-    const ALL: [StartStep; 5] = [
+    const ALL: [StartStep; 6] = [
         StartStep::Directory,
+        StartStep::Input,
         StartStep::Cgroup,
         StartStep::Cpus,
         StartStep::Session,

@@ -189,6 +189,7 @@ fn read(reports: &mut Reports) -> (Vec<Report>, bool) {
 fn failed_text(step: StartStep, errno: i32) -> String {
     let what = match step {
         StartStep::Directory => "its working directory cannot be entered",
+        StartStep::Input => "the file in the place of its standard input cannot be opened",
         StartStep::Cgroup => "its cgroup cannot be joined",
         StartStep::Cpus => "it cannot be bound to its CPUs",
         StartStep::Session => "it cannot open a session",

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::SCHEMA;
 use crate::history::{History, Phase, State, Told, nanos};
-use crate::{molding, words};
+use crate::{after, molding, words};
 
 /// What happened at an instant, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -187,8 +187,16 @@ fn absent(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
             "not arrived",
             None,
             Some(arrives),
-            format!("{name} has not arrived yet: it arrives at {when}."),
+            match after::others(program) {
+                Some(others) => format!("{name} has not arrived yet: it arrives after {others}."),
+                None => format!("{name} has not arrived yet: it arrives at {when}."),
+            },
         )
+    } else if let Some(why) = &program.not_started {
+        let when = words::instant(arrives);
+        let why = after::not_started(why);
+        let sentence = format!("{name} was not started: {why}. That was known at {when}.");
+        ("not started", Some(arrives), None, sentence)
     } else {
         let how = program.exit.map_or("detached".to_owned(), words::exit);
         let when = words::instant(last.unwrap_or(arrives));

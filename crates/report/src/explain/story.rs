@@ -21,7 +21,7 @@ use super::spread;
 use crate::disturbance::{self, OUT_OF_DATE};
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
 use crate::interference::Interference;
-use crate::{molding, silence, spent, words};
+use crate::{after, molding, silence, spent, words};
 
 /// Where the time of a run went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -418,6 +418,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
         let slowdown = if known { ": interference is slowdown by such programs" } else { "" };
         lines.push(format!("While it ran, {} also ran{slowdown}.", companions(&story.beside)));
     }
+    lines.extend(after::in_words(program));
     lines.extend(molding::in_words(program));
     lines.extend(slices::in_words(story, program));
     lines.extend(grants::in_words(&story.grants));
@@ -438,7 +439,10 @@ fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
         waiting.push_str(&format!(", {} stopped by another process", seconds(*stopped_seconds)));
     }
     let Some(turnaround) = story.turnaround_seconds.map(seconds) else {
-        return format!("{name} did not finish: {running} running, {waiting}.");
+        return match &program.not_started {
+            Some(why) => format!("{name} was not started: {}.", after::not_started(why)),
+            None => format!("{name} did not finish: {running} running, {waiting}."),
+        };
     };
     let took = match program.exit {
         Some(Exit::Signal(signal)) => {

@@ -284,6 +284,7 @@ fn state(program: &Standing) -> String {
         (State::Ended, Some(Exit::Code(code))) => return format!("exit {code}"),
         (State::Ended, Some(Exit::Signal(signal))) => return format!("sig {signal}"),
         (State::Ended, Some(Exit::Failed(_))) => "failed",
+        (State::Ended, None) if program.started_seconds.is_none() => "skipped",
         (State::Ended, Some(Exit::Unknown) | None) => "ended",
     };
     word.to_owned()

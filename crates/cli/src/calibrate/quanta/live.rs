@@ -138,6 +138,7 @@ impl Lab<'_> {
             how: &HowArgs::from(PolicyArgs::default()),
             out: Some(outputs.path()),
             stdout_is_taken: true,
+            redirects: false,
             profiles: &[Profile::default()],
             count: false,
             origins: Origins::Started,

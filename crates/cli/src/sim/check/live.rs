@@ -156,6 +156,7 @@ fn together(
         how,
         out: Some(out.path()),
         stdout_is_taken: true,
+        redirects: false,
         profiles,
         count: false,
         origins: Origins::Started,

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::workload::{ProgramSpec, Repeat, Workload, escaped};
+use cosched_core::workload::{After, ProgramSpec, Repeat, Workload, escaped};
 use cosched_core::{Exit, Experience, Molding, Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Model};
@@ -86,12 +86,12 @@ pub(super) fn programs(record: &RunResult, hardware: &Hardware) -> Result<Vec<Re
 
 /// What cannot be known from the record and was assumed, in sentences.
 pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind) -> Vec<String> {
-    let missing: Vec<&str> = record
-        .programs
-        .iter()
-        .filter(|program| program.completions.is_empty())
-        .map(|program| program.name.as_str())
-        .collect();
+    let missing = |waited: bool| {
+        let names = record.programs.iter().filter(|program| {
+            program.completions.is_empty() && program.not_started.is_some() == waited
+        });
+        names.map(|program| program.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
     let named = |chosen: &dyn Fn(&Replayed) -> bool| {
         let names = programs.iter().filter(|program| chosen(program));
         names.map(|program| program.spec.name.as_str()).collect::<Vec<_>>().join(", ")
@@ -122,7 +122,8 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
             cut,
         ),
         sentence(named(&|program| program.failed), failed),
-        sentence(missing.join(", "), "could not be started, and is left out"),
+        sentence(missing(false), "could not be started, and is left out"),
+        sentence(missing(true), "was not started, since another program failed, and is left out"),
         (side_by_side && several).then(|| {
             format!("under {asked}, nobody spins; programs that do take much longer there")
         }),
@@ -185,17 +186,34 @@ fn spec(record: &RunResult, program: &ProgramResult) -> ProgramSpec {
     let workload = Workload::from_commands(vec![words], "/".as_ref());
     let drafted = workload.expect("a command with words is a workload").programs.remove(0);
     let terms = program.terms.as_ref();
+    let (after, came_at_once) = after(record, program);
     ProgramSpec {
         name: program.name.clone(),
         threads: Some(program.threads.max(1)),
         env: BTreeMap::new(),
-        start: nanos(program.arrived_seconds),
+        start: if came_at_once { Nanos::ZERO } else { nanos(program.arrived_seconds) },
+        after,
         weight: terms.map_or(1.0, |terms| terms.weight),
         group: terms.and_then(|terms| terms.group.clone()),
         freezable: terms.and_then(|terms| terms.freezable),
         repeat: repeat(record, program),
         ..drafted
     }
+}
+
+/// The programs of the record that it came after, whatever their exits; and whether it came as soon
+/// as these had ended.
+fn after(record: &RunResult, program: &ProgramResult) -> (Vec<After>, bool) {
+    let is_named = |other: &&ProgramResult| {
+        let named = program.after.iter().any(|after| after.program == other.name);
+        named && !other.completions.is_empty()
+    };
+    let others: Vec<&ProgramResult> = record.programs.iter().filter(is_named).collect();
+    let last = others.iter().map(|other| done(other)).max_by(f64::total_cmp);
+    // Both times are rounded to microseconds.
+    let at_once = last.is_some_and(|last| program.arrived_seconds <= last + 2e-6);
+    let after = |other: &ProgramResult| After { program: other.name.clone(), any_exit: true };
+    (others.into_iter().map(after).collect(), at_once)
 }
 
 fn molded(program: &ProgramResult) -> Option<(u16, f64)> {

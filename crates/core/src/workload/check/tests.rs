@@ -12,6 +12,11 @@ fn program(keys: &str) -> ProgramSpec {
     parse(&text).unwrap().programs.remove(0)
 }
 
+/// A file in the place of a stream of the program `conjugate`.
+fn stream(path: &str, at: (usize, usize)) -> Option<StreamFile> {
+    Some(StreamFile { path: path.into(), place: places(at, at, "conjugate").command })
+}
+
 /// The places of the first program of jobs.toml, as lines and columns.
 fn places(command: (usize, usize), threads: (usize, usize), name: &str) -> Places {
     let place = |(line, column)| Place {
@@ -36,7 +41,11 @@ fn every_key_is_read() {
         threads = 2
         env = { OMP_PROC_BIND = "false" }
         cwd = "../usr"
+        stdin = "in.txt"
+        stdout = "/tmp/all.txt"
+        stderr = "/tmp/all.txt"
         start = "1s 500ms"
+        after = ["other", { program = "third", exit = "any" }]
         weight = 2.5
         misses_per_kilo_instruction = 3.0
         miss_ratio = 0.25
@@ -48,6 +57,12 @@ fn every_key_is_read() {
         moldable = true
         progress = true
         barrier = "donate"
+
+        [[program]]
+        command = "other"
+
+        [[program]]
+        command = "third"
     "#;
     let expected = ProgramSpec {
         places: places((4, 19), (5, 19), "conjugate"),
@@ -56,7 +71,16 @@ fn every_key_is_read() {
         threads: Some(2),
         env: [("OMP_PROC_BIND".to_owned(), "false".to_owned())].into(),
         cwd: "/tmp/../usr".into(),
+        streams: Streams {
+            stdin: stream("/tmp/../usr/in.txt", (8, 17)),
+            stdout: stream("/tmp/all.txt", (9, 18)),
+            stderr: stream("/tmp/all.txt", (10, 18)),
+        },
         start: Nanos::from_millis(1500),
+        after: vec![
+            After { program: "other".into(), any_exit: false },
+            After { program: "third".into(), any_exit: true },
+        ],
         weight: 2.5,
         misses_per_kilo_instruction: Some(3.0),
         miss_ratio: Some(0.25),
@@ -70,7 +94,7 @@ fn every_key_is_read() {
         barrier: Some(Barrier::Donate),
         model: None,
     };
-    assert_eq!(parse(text).unwrap().programs, [expected]);
+    assert_eq!(parse(text).unwrap().programs[0], expected);
 }
 
 #[test]
@@ -82,7 +106,9 @@ fn only_the_command_is_required() {
         threads: None,
         env: BTreeMap::new(),
         cwd: "/tmp".into(),
+        streams: Streams::default(),
         start: Nanos::ZERO,
+        after: Vec::new(),
         weight: 1.0,
         misses_per_kilo_instruction: None,
         miss_ratio: None,
@@ -135,6 +161,13 @@ fn values_out_of_range_are_refused_with_the_remedy() {
         ("env = { 'A=B' = '1' }", "env has \"A=B\", which cannot name a variable"),
         ("env = { A = \"\\u0000\" }", "env has a NUL character"),
         ("group = ''", "group is empty; name a group"),
+        ("cwd = '~/data'", "cwd has '~', which only a shell replaces; write the path out"),
+        ("stdin = '$HOME/in'", "stdin has '$HOME', which only a shell replaces"),
+        ("stdout = 'log-${JOB}'", "stdout has '${JOB}', which only a shell replaces"),
+        ("stdin = ''", "stdin is empty; name a file, or leave the key out"),
+        ("stdout = 'logs/'", "stdout is /tmp/logs/, which names a folder; name a file in it"),
+        ("stderr = '..'", "stderr is /tmp/.., which names a folder"),
+        ("stdout = \"\\u0000\"", "stdout has a NUL character"),
     ] {
         let refusal = refusal(keys);
         assert!(refusal.starts_with("/tmp/jobs.toml:3:"), "{keys}: {refusal}");
@@ -152,6 +185,8 @@ fn commands_that_cannot_be_run_are_refused() {
         (r#"command = "cg 'a""#, "command cannot be split into words: 'cg 'a' has an unclosed"),
         (r#"command = "cg \u0000""#, "command has a NUL character"),
         ("threads = 1", "command is missing; say what to run"),
+        ("command = '~/cg --work 4'", "command has '~', which only a shell replaces; write the"),
+        ("command = ['$HOME/cg']", "command has '$HOME', which only a shell replaces"),
     ] {
         let refusal = parse(&format!("[[program]]\n{command}")).unwrap_err().to_string();
         assert!(refusal.contains(&format!(": program 1: {message}")), "{command}: {refusal}");
@@ -217,4 +252,92 @@ fn control_characters_of_a_name_do_not_reach_the_terminal_and_long_names_are_cut
     assert!(!refusal.contains('\u{1b}'), "{refusal:?}");
     assert!(refusal.contains("program 1 (\\u{1b}[31mxxx"), "{refusal}");
     assert!(refusal.len() < 500, "{refusal}");
+}
+
+/// A workload of a program for each list of others that it waits for: p1, p2, ...
+fn waiting(lists: &[&str]) -> Result<Workload, WorkloadError> {
+    let table = |(i, after): (usize, &&str)| {
+        let n = i + 1;
+        format!("[[program]]\ncommand = 'c'\nname = 'p{n}'\nafter = {after}\n")
+    };
+    parse(&lists.iter().enumerate().map(table).collect::<String>())
+}
+
+#[test]
+fn programs_may_wait_for_others_in_any_order() {
+    let workload = waiting(&["['p3']", "[]", "['p2', { program = 'p4' }]", "['p2']"]).unwrap();
+    let names = |slot: usize| -> Vec<&str> {
+        workload.programs[slot].after.iter().map(|after| after.program.as_str()).collect()
+    };
+    assert_eq!((names(0), names(2)), (vec!["p3"], vec!["p2", "p4"]));
+    assert!(workload.programs[2].after.iter().all(|after| !after.any_exit));
+    let [first, second, ..] = &workload.programs[..] else { panic!("four programs") };
+    assert!(workload.comes_after(first, second) && !workload.comes_after(second, first));
+}
+
+#[test]
+fn what_cannot_be_waited_for_is_refused_with_place_and_remedy() {
+    for (lists, message) in [
+        (
+            &["['p2']", "['p']"] as &[_],
+            "8:10: program 2 (p2): after names 'p', which is no program",
+        ),
+        (
+            &["['p12']", "[]"],
+            "4:10: program 1 (p1): after names 'p12', which is no program of this file; did you mean 'p1'?",
+        ),
+        (
+            &["['quux']"],
+            "after names 'quux', which is no program of this file; write the `name` of one",
+        ),
+        (
+            &["['p1']"],
+            "4:10: program 1 (p1): after names the program itself, which would never start",
+        ),
+        (
+            &["[]", "['p1', 'p1']"],
+            "8:16: program 2 (p2): after names 'p1' twice; take one of them out",
+        ),
+        (
+            &["[]", "['p1', 'p4']", "['p2']", "['p3']"],
+            "8:16: program 2 (p2): after makes a cycle, in which no program would ever start (p2 after p4 after p3 after p2); take one",
+        ),
+        (
+            &["'p2'", "[]"],
+            "4:9: program 1 (p1): after must be an array of names of programs, such as [\"a\"], but is the string",
+        ),
+        (
+            &["[1]", "[]"],
+            "4:10: program 1 (p1): after has an element that is no program; write its name, or { program = \"NAME\"",
+        ),
+        (&["[{ program = 'p2', when = 1 }]", "[]"], "after has an element that is no program"),
+        (&["[{ exit = 'any' }]", "[]"], "after has an element that is no program"),
+        (
+            &["[{ program = 'p2', exit = 1 }]", "[]"],
+            "after has exit = 1, but can have 0, which is the default, or \"any\"",
+        ),
+    ] {
+        let refusal = waiting(lists).unwrap_err().to_string();
+        assert!(refusal.starts_with("/tmp/jobs.toml:"), "{refusal}");
+        assert!(refusal.contains(message), "{lists:?}: {refusal}");
+    }
+    let text = "[[program]]\ncommand = 'a'\nrepeat = 'until-all-finish'\n[[program]]\ncommand = 'b'\nafter = ['a']";
+    let refusal = parse(text).unwrap_err().to_string();
+    let told =
+        "after names 'a', which is repeated until all others have ended, so that neither would end";
+    assert!(refusal.contains(told), "{refusal}");
+}
+
+#[test]
+fn a_long_chain_of_programs_is_checked_quickly() {
+    let after = |i: usize| format!("after = ['p{}']", i - 1);
+    let table = |i: usize| {
+        let after = if i > 0 { after(i) } else { String::new() };
+        format!("[[program]]\ncommand = 'c'\nname = 'p{i}'\n{after}\n")
+    };
+    let chain: String = (0..MAX_PROGRAMS).rev().map(table).collect();
+    assert_eq!(parse(&chain).unwrap().programs.len(), MAX_PROGRAMS);
+    let ring = chain.replacen("name = 'p0'", &format!("name = 'p0'\n{}", after(MAX_PROGRAMS)), 1);
+    let refusal = parse(&ring).unwrap_err().to_string();
+    assert!(refusal.contains(" after … after ") && refusal.len() < 500, "{refusal}");
 }
