@@ -9,7 +9,7 @@ use cosched_core::result::RunResult;
 use crate::history::{History, State, nanos};
 use crate::words;
 
-/// The time of a run, by what the programs did. Time in which no program was there does not count.
+/// The time of a run, by what the programs did. Time in which none was there counts nowhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// All programs that were there ran.
