@@ -96,8 +96,7 @@ pub fn has_impossible_solo(program: &ProgramResult) -> bool {
     matches!(Interference::of(program), Interference::Impossible { .. })
 }
 
-/// Says that solo times are not used, with the programs of these runs whose solo times cannot be
-/// true.
+/// Says that impossible solo times are not used, with the programs of these runs that have them.
 pub fn impossible_solos<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Option<String> {
     let programs = results.into_iter().flat_map(|result| &result.programs);
     let mut names: Vec<String> = Vec::new();

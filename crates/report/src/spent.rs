@@ -9,7 +9,7 @@ use cosched_core::result::RunResult;
 use crate::history::{History, State, nanos};
 use crate::words;
 
-/// The time of a run, by what the programs did. Time in which no program was there does not count.
+/// The time of a run, by what the programs did. Time in which none was there counts nowhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// All programs that were there ran.
@@ -119,19 +119,21 @@ fn changes(result: &RunResult) -> Vec<Change> {
         }
     };
     for (slot, program) in result.programs.iter().enumerate() {
-        for phase in history.phases_until_done(slot) {
+        // A program that repeats as a co-runner runs on after it was done.
+        let last = program.timeline.last().map_or(Nanos::ZERO, |span| nanos(span.1));
+        let end = history.done(slot).max(last);
+        for phase in history.phases(slot).iter().take_while(|phase| phase.from < end) {
             let is = |state| i32::from(phase.state == state);
             let (frozen, unstarted) = (is(State::Frozen), is(State::Unstarted));
             add(
                 phase.from,
-                phase.to,
+                phase.to.min(end),
                 Change { present: 1, frozen, unstarted, ..Change::default() },
             );
         }
-        let done = history.done(slot);
         for (from, to) in &program.turns {
             let in_turn = Change { in_turn: 1, ..Change::default() };
-            add(nanos(*from), nanos(*to).min(done), in_turn);
+            add(nanos(*from), nanos(*to), in_turn);
         }
     }
     changes.sort_by_key(|change| change.at);
@@ -163,6 +165,13 @@ mod tests {
     fn programs_that_all_run_run_together() {
         let spent = Spent::of(&testkit::linux());
         assert_eq!(spent.in_words().unwrap(), "running together 100 %");
+    }
+
+    #[test]
+    fn a_program_that_repeats_as_a_co_runner_counts() {
+        let mut run = testkit::linux();
+        run.programs[0].turnaround_seconds = Some(0.2);
+        assert_eq!(Spent::of(&run).in_words().unwrap(), "running together 100 %");
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Drawing {
         )
     }
 
-    /// Text whose baseline ends, begins or has its middle at a point.
+    /// Text that ends, begins or has its middle at a point of its baseline.
     fn text(&mut self, x: f64, y: f64, anchor: &str, class: &str, text: impl Display) {
         let text = escaped(&text.to_string());
         self.add(format_args!(

@@ -3,9 +3,9 @@
 //! Three groups of tracks:
 //!
 //! - *programs*: one track each. Slices show what the program did (running, frozen, not started),
-//! each with the CPUs and the policy's reason in words. Instants show how it ended, and deviations.
-//! Where time slices were chosen for a program, further tracks show its lock contention, its time
-//! slice, and how its threads were scheduled.
+//!   each with the CPUs and the policy's reason in words. Instants show how it ended, and
+//!   deviations. Where time slices were chosen for a program, further tracks show its lock
+//!   contention, its time slice, and how its threads were scheduled.
 //! - *CPUs*: one track each. Slices show which program *was allowed* to run there. Only the kernel
 //!   knows which program really had the CPU at an instant.
 //! - *scheduler*: the run as a whole, the quanta, the decisions with all their reasons, and

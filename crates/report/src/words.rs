@@ -57,12 +57,16 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::LeastLost { .. } => "this gang loses the least speed by taking it in",
         Why::WaitedLongest { .. } => "it has waited longest of the programs that fit",
         Why::SlowedMost { .. } => "it has the largest slowdown of the programs that fit",
-        Why::DoesNotFit { .. } => "it does not fit: programs that waited longer come first",
+        Why::DoesNotFit { .. } => "programs that waited longer come first, and it does not fit",
         Why::LeastProgress { .. } => "it is furthest behind of the programs that fit",
         Why::MoreProgress { .. } => "it is further ahead than the programs that run",
         Why::Trained { .. } => "its solo speed is being measured, with little interference",
-        Why::BesideTrained => "it fits with a program whose solo speed is being measured",
-        Why::AwaitsTraining => "it does not fit with a program whose solo speed is being measured",
+        Why::BesideTrained => {
+            "the solo speed of another program is being measured, and this one fits with it"
+        }
+        Why::AwaitsTraining => {
+            "the solo speed of another program is being measured, and this one does not fit"
+        }
         Why::NeverFrozen => "it must not be paused, so it always runs",
         Why::QuantumShortened { .. } => {
             "quanta are shortened, so that no program is paused for longer than allowed"
@@ -450,7 +454,7 @@ mod tests {
             [
                 "its gang has the quantum",
                 "it is queued for its turn (1 program ahead of it)",
-                "it does not fit: programs that waited longer come first (2 CPUs left)",
+                "programs that waited longer come first, and it does not fit (2 CPUs left)",
                 "another gang has the quantum (its own is gang 1)",
                 "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
                 "a quantum begins (round 7, without a planned end)",

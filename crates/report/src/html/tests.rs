@@ -65,7 +65,7 @@ fn the_page_opens_with_the_verdict_and_the_pictures() {
     let page = report(vec![way("gang", testkit::gang())]).html();
     let order = [
         "<h1>",
-        "2 programs took 600 ms on 2 CPUs under gang: taking turns 50 %, one after another 25 %, one program alone 25 %.",
+        "2 programs took 600 ms on 2 CPUs under gang: taking turns 50 %",
         "id=\"gang-snapshot\"",
         "id=\"gang-turnaround\"",
         "<svg viewBox",

@@ -7,7 +7,7 @@ use cosched_core::{Reason, Why};
 use super::{Course, Courses, Panel, Plot, Point};
 use crate::words;
 
-/// The figures of each program whose threads were shuffled: at each shuffling, and when the threads
+/// The figures of each program with shuffled threads: at each shuffling, and when the threads
 /// were released.
 pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
     let course = |slot: usize| {

@@ -227,7 +227,7 @@ pub(super) fn title(now: &Snapshot) -> String {
 pub(super) fn running(now: &Snapshot, width: usize) -> String {
     let running = now.programs.iter().filter(|program| program.state.may_run());
     let names: Vec<&str> = running.map(|program| program.name.as_str()).collect();
-    let whose = now.quantum.map_or(String::new(), |quantum| {
+    let place = now.quantum.map_or(String::new(), |quantum| {
         let length = quantum.length_seconds.map_or(String::new(), |s| format!(" for {}", span(s)));
         match quantum.gangs {
             0 | 1 => format!("quantum {}{length}; ", quantum.round),
@@ -237,9 +237,9 @@ pub(super) fn running(now: &Snapshot, width: usize) -> String {
         }
     });
     if names.is_empty() {
-        return format!("{whose}no program runs");
+        return format!("{place}no program runs");
     }
-    let mut line = format!("{whose}running:");
+    let mut line = format!("{place}running:");
     for (i, name) in names.iter().enumerate() {
         let more = format!(" and {} more", names.len() - i);
         let room = if i + 1 < names.len() { more.len() } else { 0 };

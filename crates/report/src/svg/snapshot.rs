@@ -91,7 +91,7 @@ fn sampled(snapshot: &Snapshot, scale: Scale, column: f64) -> Vec<Vec<Block>> {
     let (left, right) = scale.places;
     let columns = ((right - left) / column).floor() as usize;
     let mut grid = vec![vec![None; columns]; snapshot.row_names().len()];
-    // The first column whose middle is not left of a place.
+    // The first column with its middle at a place or right of it.
     let first_at = |x: f64| (((x - left) / column - 0.5).ceil().max(0.0) as usize).min(columns);
     for (i, program) in snapshot.programs.iter().enumerate() {
         for span in within(snapshot, program) {
