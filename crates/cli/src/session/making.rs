@@ -50,8 +50,9 @@ pub(crate) struct Checked {
     folders: Vec<Folder>,
 }
 
-/// So many decisions are kept of a run: of the last half hour, where turns last 100 ms.
-const HISTORY: usize = 32_768;
+/// The number of decisions that a run keeps: those of the last quarter of an hour, where turns last
+/// 100 ms. More of them would let the memory of a run grow for longer than ten minutes.
+const HISTORY: usize = 8192;
 
 impl Session {
     /// Checks everything that can be wrong before anything is started.
