@@ -118,7 +118,9 @@ impl Watch for Progress {
     fn happened(&mut self, event: &Event) {
         self.tell();
         match event.what {
-            Happening::Refused(id, Aspect::Turn, why) if self.talk > Talk::Quiet && self.out_of_turns.insert(id.slot) => {
+            Happening::Refused(id, Aspect::Turn, why)
+                if self.talk > Talk::Quiet && self.out_of_turns.insert(id.slot) =>
+            {
                 let name = &self.names[usize::from(id.slot)];
                 let (effect, cause) = (words::effect(Aspect::Turn), words::cause(why));
                 self.teller.line(format!("{name} {effect} {cause}"));

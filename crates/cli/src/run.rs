@@ -110,7 +110,9 @@ fn next(args: &RunArgs, result: &RunResult) -> Option<String> {
         return None;
     }
     if disturbance::is_disturbed(result) {
-        return Some("Next: run it again when the machine is idle; `top` shows what uses CPUs.".into());
+        return Some(
+            "Next: run it again when the machine is idle; `top` shows what uses CPUs.".into(),
+        );
     }
     let explain = args.out.as_ref().map(|out| {
         let folder = shell_words::quote(&out.to_string_lossy()).into_owned();

@@ -43,6 +43,10 @@ pub(crate) use words::{print, print_if_read, put, say, watched};
 /// clients do not always see the same gang.
 const HEARTBEAT: Nanos = Nanos::from_millis(237);
 
+/// What is said where programs cannot take turns by weight, and need not.
+pub(crate) const NO_WEIGHTS: &str = "turns by weight are not possible here: the policy auto decides, which may pause \
+    programs. `cosched doctor` says what is missing";
+
 /// This machine, as programs may use it.
 #[derive(Debug)]
 pub(crate) struct Session {

@@ -33,7 +33,9 @@ use cosched_sim::{Costs, Hardware, Job, Kernel, Sim};
 
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::{Failure, exit_code};
-use crate::session::{Molded, Origins, Request, Session, Wanted, by_weight, is_moldable, print, rungs_by_weight, say};
+use crate::session::{
+    Molded, Origins, Request, Session, Wanted, by_weight, is_moldable, print, rungs_by_weight, say,
+};
 use crate::table::After;
 use crate::{out, source, table};
 pub(crate) use args::SimArgs;

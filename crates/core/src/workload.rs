@@ -13,7 +13,7 @@
 //! ```toml
 //! [[program]]
 //! command = ["./cg", "--work", "4"]  # or one string, split as a shell splits words, run without a shell
-//! name = "cg"             # default: that of its script, or else of its command, made unique by -2, -3, ...
+//! name = "cg"             # default: its script, or its command, made unique by -2, -3, ...
 //! threads = 2             # set as OMP_NUM_THREADS and the like; default: what the program takes
 //! env = { OMP_PROC_BIND = "false" }
 //! cwd = "."               # relative to the file

@@ -166,7 +166,8 @@ mod tests {
 
     fn labelled(pieces: &[&str]) -> String {
         let mut lines = Lines::new("a | ".to_owned());
-        let mut all: Vec<u8> = pieces.iter().flat_map(|piece| lines.take(piece.as_bytes())).collect();
+        let mut all: Vec<u8> =
+            pieces.iter().flat_map(|piece| lines.take(piece.as_bytes())).collect();
         all.extend(lines.rest());
         String::from_utf8(all).unwrap()
     }

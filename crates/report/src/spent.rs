@@ -9,14 +9,14 @@ use cosched_core::result::RunResult;
 use crate::history::{History, State, nanos};
 use crate::words;
 
-/// The time of a run, by what the programs did. Time in which none was there counts nowhere.
+/// The time of a run, by what the programs did. Time in which none had started counts nowhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// All programs that were there ran.
     pub together: Nanos,
     /// Some had their turn, and the others were paused, or got what was left.
     pub turns: Nanos,
-    /// Some waited to be started.
+    /// One ran, and the others waited to be started.
     pub queued: Nanos,
     /// Only one program was there.
     pub alone: Nanos,
@@ -47,7 +47,8 @@ impl Spent {
                 ..=0 => {}
                 1 => spent.alone += time,
                 _ if now.frozen > 0 || takes_turns => spent.turns += time,
-                _ if now.unstarted > 0 => spent.queued += time,
+                _ if started == 0 => {}
+                _ if started == 1 => spent.queued += time,
                 _ => spent.together += time,
             }
             now = Change {

@@ -13,7 +13,9 @@ use crate::args::HowArgs;
 use crate::doctor::by_weight::ByWeightReport;
 use crate::failure::Failure;
 use crate::profile;
-use crate::session::{Origins, Ran, Request, Session, Wanted, by_weight, say, used_by_others};
+use crate::session::{
+    NO_WEIGHTS, Origins, Ran, Request, Session, Wanted, by_weight, say, used_by_others,
+};
 use crate::store::Store;
 
 /// This machine.
@@ -127,6 +129,6 @@ fn check_weights(kind: Kind, how: &HowArgs) -> Result<(), Failure> {
     if wish == ByWeight::Always {
         return Err(Failure::Input(format!("{kind}: --turns weight: {lack}")));
     }
-    say(format_args!("under {kind}, the policy auto decides. {lack}"));
+    say(format_args!("{kind}: {NO_WEIGHTS}"));
     Ok(())
 }

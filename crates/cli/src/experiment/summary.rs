@@ -67,7 +67,8 @@ fn columns(comparison: &Comparison, solos_are_true: bool) -> (Vec<Column>, bool)
 
 fn simulated(comparison: &Comparison) -> Option<String> {
     let model = comparison.machine.model.as_deref().unwrap_or("a machine without a name");
-    let text = format!("Simulated on {model}: no program was run. Each round has a seed of its own.");
+    let text =
+        format!("Simulated on {model}: no program was run. Each round has a seed of its own.");
     comparison.simulated.then_some(text)
 }
 

@@ -32,7 +32,10 @@ pub(crate) fn replace(out: &Path) -> Result<(), Failure> {
         Ok(folder) => File::from(folder),
         Err(Errno::NOENT) => return Ok(()),
         Err(Errno::LOOP | Errno::NOTDIR) => {
-            return Err(refused(out, "it is a link, or no folder: --force removes nothing there; name the folder itself"));
+            return Err(refused(
+                out,
+                "it is a link, or no folder: --force removes nothing there; name the folder itself",
+            ));
         }
         Err(error) => return Err(refused(out, &io::Error::from(error).to_string())),
     };
@@ -58,7 +61,8 @@ fn files(out: &Path, folder: &File) -> Result<BTreeSet<OsString>, Failure> {
         return Ok(found);
     }
     let written = written(folder).map_err(|why| {
-        let what = format!("--force replaces only what a run wrote, and {why}; choose another folder");
+        let what =
+            format!("--force replaces only what a run wrote, and {why}; choose another folder");
         refused(out, &what)
     })?;
     let is_file = |name: &OsString| {

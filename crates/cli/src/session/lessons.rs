@@ -22,9 +22,10 @@ impl Session {
             return;
         }
         if let Err(error) = self.keep(request, &outcomes) {
-            request.wanted.talk.tell(format_args!(
-                "what was tried out is not kept for the next run: {error}"
-            ));
+            request
+                .wanted
+                .talk
+                .tell(format_args!("what was tried out is not kept for the next run: {error}"));
         }
     }
 

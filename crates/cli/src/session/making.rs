@@ -24,7 +24,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::load::{self, Load};
 use super::sources::{self, Source};
-use super::{HEARTBEAT, Molded, Origins, Planned, Ran, Request, Session, between, streams};
+use super::{
+    HEARTBEAT, Molded, NO_WEIGHTS, Origins, Planned, Ran, Request, Session, between, streams,
+};
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::live::Live;
@@ -192,9 +194,8 @@ impl Session {
         if let (Some(why), Some(auto)) = (machine.ground().no_weights(), without_weights) {
             policy = auto;
             if is_shown {
-                talk.tell(format_args!(
-                    "programs do not take turns by weight, and the policy auto decides: {why}"
-                ));
+                talk.tell(format_args!("{NO_WEIGHTS}"));
+                talk.detail(format_args!("what is missing for turns by weight: {why}"));
             }
         }
         let rungs = rungs(request.kind, &machine, self);

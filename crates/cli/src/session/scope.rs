@@ -6,8 +6,8 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::scope::{self, ScopeError};
 use cosched_policy::Kind;
 
-use super::making::by_weight;
 use super::Talk;
+use super::making::by_weight;
 use crate::args::HowArgs;
 
 /// Moves cosched into a scope if one of these is to take turns by weight and that needs it. A host
@@ -16,10 +16,7 @@ use crate::args::HowArgs;
 ///
 /// To be called before this machine is looked at, since the limits of a cgroup count, and before
 /// there are threads.
-pub(crate) fn enter_scope<'a>(
-    runs: impl IntoIterator<Item = (Kind, &'a HowArgs)>,
-    talk: Talk,
-) {
+pub(crate) fn enter_scope<'a>(runs: impl IntoIterator<Item = (Kind, &'a HowArgs)>, talk: Talk) {
     if runs.into_iter().all(|(kind, how)| by_weight(kind, how) == ByWeight::No) {
         return;
     }
@@ -27,6 +24,8 @@ pub(crate) fn enter_scope<'a>(
     match scope::enter(&proc) {
         Ok(()) => {}
         Err(ScopeError::Lack(lack)) if !lack.is_worth_a_word() => {}
+        // `cosched doctor` tells it, too, and that is what is said next.
+        Err(error @ ScopeError::Lack(_)) => talk.detail(format_args!("{}", told(&error))),
         Err(error) => talk.tell(format_args!("{}", told(&error))),
     }
 }

@@ -103,8 +103,10 @@ fn only_moldable_programs_start_with_their_fastest_count() {
     ];
     place.write("jobs.toml", tables.concat());
     let started_with = |out: &str| {
-        let ended =
-            place.cosched(&["run", "jobs.toml", "--policy", "auto", "--out", out]).ended().with(0);
+        let ended = place
+            .cosched(&["run", "jobs.toml", "-p", "auto", "--verbose", "--out", out])
+            .ended()
+            .with(0);
         let threads = ["a", "b", "rigid"]
             .map(|name| place.read(&format!("{out}/{name}.stdout")).trim().parse::<u16>().unwrap());
         (threads, ended.stderr)

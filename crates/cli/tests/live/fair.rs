@@ -59,7 +59,7 @@ fn measured_memory_bandwidth_is_used_unless_the_user_sets_it() {
     let taken = format!("memory carries {lines:.0} cache lines per microsecond at most");
     let keys = "progress = true\nmemory_gigabytes_per_second = 1";
     let tables = [program("a", keys, "true"), program("b", keys, "true")];
-    let policy = "--policy fair-progress";
+    let policy = "--policy fair-progress --verbose";
     place.run(&tables, policy).ended().with(0).saying(&[&taken]);
     std::fs::remove_dir_all(place.path("out")).unwrap();
     let said = place.run(&tables, &format!("{policy} --peak-bandwidth 50")).ended().with(0);
@@ -101,7 +101,7 @@ fn programs_that_tick_are_trained_for_their_solo_speed() {
             program(&format!("p{name}"), "threads = 1\nprogress = true", "exec ./ticks")
         };
         let tables: Vec<String> = (0..cpus + 1).map(ticks).collect();
-        let options = "--policy fair-progress --quantum 40ms --training-limit unlimited";
+        let options = "--policy fair-progress --quantum 40ms --training-limit unlimited --verbose";
         let ended = place.run(&tables, options).ended().with(0);
         let result = ended.saying(&["how far programs come is known of p0"]).result();
         let whys = || result.decisions.iter().flat_map(|decision| &decision.reasons);

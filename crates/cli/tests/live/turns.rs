@@ -292,7 +292,8 @@ fn without_cpu_groups_auto_decides() {
     let cosched = place.run(&tables, "--quantum 20ms");
     all_started(&place);
     place.write("stop", "");
-    let said = ["programs do not take turns by weight, and the policy auto decides: "];
+    let said =
+        ["turns by weight are not possible here: the policy auto decides", "`cosched doctor`"];
     let ended = cosched.ended().with(0).saying(&said);
     let result = ended.result();
     assert_ne!(result.rungs.freezing, "none");
@@ -317,7 +318,9 @@ fn comparisons_tell_first_that_turns_by_weight_cannot_be_had() {
         "Remedy: ",
     ]);
     assert!(!place.path("ran").exists(), "nothing has run");
-    compared("").with(0).saying(&["under turns, the policy auto decides. ", "missing: "]);
+    compared("")
+        .with(0)
+        .saying(&["turns: turns by weight are not possible here", "`cosched doctor`"]);
 }
 
 #[test]

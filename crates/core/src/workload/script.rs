@@ -28,12 +28,7 @@ const INTERPRETERS: [Interpreter; 8] = [
         valued: &["-o", "+o", "-O", "+O", "--rcfile", "--init-file"],
         module: None,
     },
-    Interpreter {
-        names: &["perl"],
-        code: &["-e", "-E"],
-        valued: &["-I", "-x"],
-        module: None,
-    },
+    Interpreter { names: &["perl"], code: &["-e", "-E"], valued: &["-I", "-x"], module: None },
     Interpreter {
         names: &["ruby"],
         code: &["-e"],

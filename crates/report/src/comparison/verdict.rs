@@ -25,7 +25,7 @@ impl Comparison {
     pub fn verdict(&self) -> Option<String> {
         let is_plain = |way: &&Compared| plain(&way.way).is_some();
         let named = |name: &&str| self.ways.iter().find(|way| way.way == **name);
-        let usual = USUAL.iter().find_map(|name| named(&name));
+        let usual = USUAL.iter().find_map(named);
         let own = usual.or_else(|| self.ways.iter().rev().find(|way| !is_plain(way)));
         let own = own.or(self.ways.last())?;
         let others: Vec<&Compared> = self.ways.iter().filter(|way| way.way != own.way).collect();
