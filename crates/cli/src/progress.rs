@@ -140,6 +140,9 @@ impl Watch for Progress {
     fn not_started(&mut self, program: ProgramId, why: &NotStarted) {
         self.done.insert(program.slot);
         self.teller.done(self.done.len() as u64);
+        if !self.tells_choices {
+            return;
+        }
         let name = |slot: u16| self.names[usize::from(slot)].clone();
         let why = NotStartedResult { program: name(why.program), why: why.why };
         self.teller.line(format!(

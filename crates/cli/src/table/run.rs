@@ -240,7 +240,6 @@ mod tests {
                     threads: 1,
                     molded: None,
                     after: Vec::new(),
-                after: Vec::new(),
                     solo: *solo,
                     terms: None,
                     environment: None,

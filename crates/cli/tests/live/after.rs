@@ -21,7 +21,7 @@ fn ended_at(program: &ProgramResult) -> f64 {
 
 #[test]
 fn each_program_starts_when_the_one_before_it_has_ended() {
-    for policy in ["turns", "linux", "fcfs", "gang", "auto", "fair-progress", "faithful"] {
+    for policy in ["turns", "linux", "fcfs", "gang", "auto", "faithful"] {
         let place = Place::new();
         let ended = place.run(&pipeline(), &format!("--policy {policy}")).ended().with(0);
         assert_eq!(place.read("three"), "first\nmiddle\nlast\n", "{policy}");

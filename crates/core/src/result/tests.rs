@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::engine::latest::Latest;
 use crate::engine::outcome::{
-    Completion, Decision, Deviation, Earlier, Ended, Outcome, ProgramOutcome, Span,
+    Completion, Decision, Deviation, Earlier, Ended, NotStarted, Outcome, ProgramOutcome, Span,
 };
 use crate::machine::Interruption;
 use crate::plan::Why;
@@ -170,6 +170,32 @@ fn unfinished_work_is_not_compared_with_a_time_alone() {
 }
 
 /// A program that could not be started has no complete run either.
+#[test]
+fn what_a_program_waited_for_is_told_and_why_it_was_not_started() {
+    let (mut outcome, mut context) = (outcome(), context());
+    let why = NotStarted { at: Nanos::from_secs(6), program: 0, why: Missing::Failed };
+    let arrived = Nanos::from_secs(6);
+    outcome.programs.push(ProgramOutcome { arrived, not_started: Some(why), ..Default::default() });
+    let after = vec![AfterResult { program: "cg".into(), any_exit: false }];
+    context.programs.push(ProgramContext {
+        name: "lu".into(),
+        after,
+        ..context.programs[0].clone()
+    });
+    let result = RunResult::new(&outcome, &context);
+    let mut file: Value = serde_json::from_str(&result.to_json()).unwrap();
+    let program = &file["programs"][1];
+    assert_eq!(program["after"], json!([{"program": "cg", "any_exit": false}]));
+    assert_eq!(program["not_started"], json!({"program": "cg", "why": "failed"}));
+    assert_eq!((&program["exit"], &program["turnaround_seconds"]), (&json!(null), &json!(null)));
+    assert!(file["programs"][0].get("after").is_none());
+    assert_eq!(RunResult::read(file.to_string().as_bytes(), "run.json".as_ref()).unwrap(), result);
+    file["programs"][1]["not_started"]["program"] = json!("gone");
+    let refusal = RunResult::read(file.to_string().as_bytes(), "run.json".as_ref()).unwrap_err();
+    let told = "programs[1].not_started.program is 'gone', which is no program of the run";
+    assert!(refusal.to_string().contains(told), "{refusal}");
+}
+
 #[test]
 fn a_program_that_did_not_start_took_no_time() {
     let mut unstarted = outcome();

@@ -9,7 +9,7 @@ use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::workload::{Barrier, shown};
 
 use super::{Compared, Comparison, Incomparable, Samples};
-use crate::Way;
+use crate::{Way, after};
 
 /// The largest possible figure: no time is longer than thirty years, and no ratio is larger.
 const LARGEST: f64 = 1e9;
@@ -75,9 +75,11 @@ fn differ(first: &Way, model: &RunResult, way: &Way, run: &RunResult) -> Result<
 /// The work of a program, in words: its command, and when it arrives.
 fn work(program: &ProgramResult) -> String {
     let command = bound(program).unwrap_or(&program.command);
-    let arrival = match program.arrived_seconds {
-        0.0 => String::new(),
-        late => format!(" from {late} s on"),
+    // When a program comes that waits for others is a matter of the way.
+    let arrival = match (after::others(program), program.arrived_seconds) {
+        (Some(others), _) => format!(" after {others}"),
+        (None, 0.0) => String::new(),
+        (None, late) => format!(" from {late} s on"),
     };
     format!("`{}`{arrival}", command.join(" "))
 }

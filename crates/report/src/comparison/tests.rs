@@ -1,6 +1,8 @@
 //! Which runs can be compared, and what the verdicts are.
 
-use cosched_core::result::{ProgramResult, SIMULATED, Simulation, Terms, TimelineEntry};
+use cosched_core::result::{
+    AfterResult, ProgramResult, SIMULATED, Simulation, Terms, TimelineEntry,
+};
 
 use super::*;
 use crate::testkit;
@@ -122,6 +124,12 @@ fn a_printed_comparison_is_read_and_others_are_refused() {
     assert!(earlier.len() < text.len() && Comparison::parse(&earlier).unwrap() == printed);
 }
 
+/// The second program comes when the first one has ended.
+fn wait_for_a(run: &mut RunResult, at: f64) {
+    run.programs[1].arrived_seconds = at;
+    run.programs[1].after = vec![AfterResult { program: "a".into(), any_exit: false }];
+}
+
 #[test]
 fn programs_with_other_work_are_not_compared() {
     let why = |change: fn(&mut RunResult)| {
@@ -137,6 +145,10 @@ fn programs_with_other_work_are_not_compared() {
         why(|run| run.programs[1].arrived_seconds = 2.0),
         "b is `b` in linux, and `b` from 2 s on in gang"
     );
+    assert_eq!(why(|run| wait_for_a(run, 1.0)), "b is `b` in linux, and `b` after a in gang");
+    let mut both = [way("linux", &[2.0]), way("gang", &[1.0])];
+    both.iter_mut().zip([1.5, 0.5]).for_each(|(way, at)| wait_for_a(&mut way.runs[0], at));
+    assert!(Comparison::of(&both).is_ok(), "when that is depends on the way");
     assert_eq!(
         why(|run| run.programs[0].threads = 4),
         "a is `a` with 2 threads in linux, and `a` with 4 threads in gang"
