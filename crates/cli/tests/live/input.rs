@@ -75,7 +75,7 @@ fn a_script_without_its_interpreter_is_refused_before_the_others_are_started() {
     fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
     let tables = [tell_tale("threads = 1"), "[[program]]\ncommand = './script'".to_owned()];
     let ended = place.run(&tables, "--policy linux").ended();
-    refused(&place, ended, &["jobs.toml:", "./script is a script for /no/interp", "install"]);
+    refused(&place, ended, &["jobs.toml:", "/script is a script for /no/interp", "install"]);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_workload_without_programs_or_that_cannot_be_read_is_refused() {
 
     fs::create_dir(place.path("folder.toml")).unwrap();
     let ended = place.cosched(&["run", "folder.toml", "--policy", "gang"]).ended();
-    refused(&place, ended, &["folder.toml", "cannot be read"]);
+    refused(&place, ended, &["folder.toml: is a folder, not a jobs file", "name the file"]);
 
     place.write("latin1.toml", b"# caf\xe9\n");
     let ended = place.cosched(&["run", "latin1.toml", "--policy", "gang"]).ended();
@@ -137,6 +137,26 @@ fn a_workload_without_programs_or_that_cannot_be_read_is_refused() {
 
     let ended = place.cosched(&["run", "--policy", "gang"]).ended();
     refused(&place, ended, &["nothing to run", "after all options: `-- CMD"]);
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_refused_with_the_remedy() {
+    let place = Place::new();
+    place.write("mm.py", "import numpy\n");
+    place.write("file", "");
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&["run", "mm.py"], &["mm.py: is a program", "`cosched run -- python3 mm.py`"]),
+        (&["run", "--", "sleep 0.1", ":::", "true"], &["program 1", "one word", "quotes"]),
+        (&["run", "--", "true", "::", "true"], &["'::'", "write ':::'"]),
+        (&["run", "--", "srun", "./a"], &["'srun'", "Slurm", "cosched run -- ./a"]),
+        (&["run", "--out", "file", "--", "true"], &["--out file: it is a file", "name a folder"]),
+        (&["run", "--topology", "2", "--", "true"], &["unexpected argument '--topology'"]),
+    ];
+    for (arguments, saying) in cases {
+        let ended = place.cosched(arguments).ended();
+        assert!(!ended.stderr.contains("tip:"), "{}", ended.stderr);
+        refused(&place, ended, saying);
+    }
 }
 
 #[test]
@@ -183,7 +203,7 @@ fn more_threads_than_cpus_are_refused_by_the_policies_that_make_gangs_only() {
     for policy in ["gang", "greedy", "minwait"] {
         let saying = [
             "jobs.toml:8:11",
-            "'big' wants 1000 threads",
+            "'big' requests 1000 threads",
             "Set `threads`",
             policy,
             "'fcfs' or 'linux'",
@@ -254,7 +274,7 @@ fn an_output_folder_that_cannot_be_made_is_refused() {
 }
 
 #[test]
-fn an_option_that_the_policy_has_no_use_for_is_refused_and_said_who_has() {
+fn an_option_that_the_policy_does_not_support_is_refused() {
     for option in
         ["--quantum 5ms", "--max-frozen 1s", "--placement spread", "--freezer signals", "--fill"]
     {
@@ -271,7 +291,9 @@ fn an_option_that_the_policy_has_no_use_for_is_refused_and_said_who_has() {
     let twice = place.cosched(&["compare", "--policies", "linux,gang,linux", "--", "true"]).ended();
     twice.with(2).saying(&["'linux' is there twice", "--runs", "call it 'linux-2'"]);
     let profile = place.cosched(&["profile", "--quantum", "5ms", "--", "true"]).ended();
-    profile.with(2).saying(&["`cosched profile` has no use for --quantum"]);
+    profile.with(2).saying(&["`cosched profile` does not support --quantum"]);
+    let profile = place.cosched(&["profile", "--interval", "1s", "--", "true"]).ended();
+    profile.with(2).saying(&["`cosched profile` does not support --interval"]);
 }
 
 #[test]
@@ -298,7 +320,7 @@ fn a_freezer_without_the_right_to_it_is_refused_with_the_remedy() {
         if place.path("out/run.json").exists() {
             return skip(format!("{freezer} is open to this user"));
         }
-        refused(&place, ended, &["cannot be had", "leave the option out"]);
+        refused(&place, ended, &["not available here", "leave the option out"]);
     }
 }
 
