@@ -23,7 +23,7 @@ const NAMES: usize = 6;
 /// Follows a run; silent where no user watches.
 pub(crate) struct Progress {
     teller: Teller,
-    /// Whether there is a bar that shows who runs.
+    /// Whether there is a bar that shows which programs run.
     has_bar: bool,
     /// Whether each end is told in a line of its own.
     tells_ends: bool,
@@ -40,7 +40,7 @@ pub(crate) struct Progress {
 /// What is told of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Telling {
-    /// More than what the machine notices: programs' ends, and who runs.
+    /// More than what the machine notices: programs' ends, and which of them run.
     pub(crate) course: bool,
     /// What the policy chooses.
     pub(crate) choices: bool,

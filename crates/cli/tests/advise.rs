@@ -105,7 +105,7 @@ fn policies_that_cannot_be_predicted_and_counts_that_make_no_sense_are_refused()
     for (words, told) in [
         (["--policy", "linux"], "choose from gang, greedy, minwait"),
         (["--threads", "0"], "0 threads are not possible"),
-        (["--threads", "1024"], "name smaller counts"),
+        (["--threads", "1024"], "choose smaller thread counts"),
         (["--out", "x"], "--apply"),
     ] {
         let refused = cosched(home.path(), &[&["advise", "jobs.toml"][..], &words].concat());

@@ -104,16 +104,16 @@ fn what_a_simulator_cannot_show_is_refused_and_what_remains_is_named() {
     for (options, said) in [
         (
             "--policies linux,llvm,gang,split",
-            "llvm,split cannot be simulated; leave that out: what remains is --policies linux,gang",
+            "llvm,split cannot be simulated; use --policies linux,gang",
         ),
         ("--policies llvm", "llvm cannot be simulated"),
         (
             "--policies linux,gang --freezer signals",
-            "`cosched compare --machine` has no use for --freezer",
+            "`cosched compare --machine` does not support --freezer",
         ),
         (
             "--policies linux,gang --grace 1s",
-            "`cosched compare --machine` has no use for --grace: leave it out",
+            "`cosched compare --machine` does not support --grace: leave it out",
         ),
         ("--policies linux,gang --kernel vms", "vms"),
     ] {
@@ -154,7 +154,7 @@ fn ways_with_options_that_make_no_sense_are_refused() {
     let place = place();
     for (ways, said) in [
         (&["--way", "a=gang", "--way", "a=greedy"][..], "--way: 'a' is there twice"),
-        (&["--way", "gang=greedy"], "'gang' is the name of a way already"),
+        (&["--way", "gang=greedy"], "'gang' is already the name of a variant"),
         (&["--way", "a=linux --quantum 5ms"], "--way a: --quantum is for policies"),
         (&["--way", "a=gang --json"], "unexpected argument '--json'"),
     ] {
@@ -189,9 +189,7 @@ fn a_second_comparison_in_a_folder_is_refused_until_the_first_is_gone_however_it
         let options = format!("--policies linux,gang --runs 2 --out d {more}");
         let second = compare(place.path(), &options);
         assert_eq!(second.status.code(), Some(2), "{}", told(&second));
-        assert!(
-            told(&second).contains("--out d: another cosched makes a comparison there right now")
-        );
+        assert!(told(&second).contains("--out d: another cosched is running a comparison there"));
     }
     first.kill().unwrap();
     first.wait().unwrap();
@@ -290,7 +288,7 @@ fn a_simulated_comparison_that_is_gone_on_with_is_the_same_as_one_at_a_stretch()
     fs::remove_file(&left).unwrap();
     let output = compare(place.path(), &format!("{ways} --runs 7 --out d --resume"));
     assert!(
-        told(&output).contains("round 3 is not complete: it is made anew, and 1 file(s)"),
+        told(&output).contains("round 3 is not complete; it is run again, and 1 file(s)"),
         "{}",
         told(&output)
     );

@@ -81,7 +81,7 @@ fn without_hardware_counters_the_reason_is_told_and_no_figure_is_made_up() {
     let home = home();
     let told = text(&run(&home, &["profile", "--", "true"]).stdout);
     assert!(told.contains("cache misses were measured"), "{told}");
-    assert!(told.contains("`misses_per_kilo_instruction` from the workload file"), "{told}");
+    assert!(told.contains("`misses_per_kilo_instruction` in the jobs file"), "{told}");
     let point =
         &json(&run(&home, &["profile", "--json", "--", "true"]))["programs"][0]["threads"][0];
     assert_eq!(point.get("misses_per_kilo_instruction"), Some(&Value::Null));
@@ -179,7 +179,7 @@ fn programs_run_without_a_store_that_is_damaged_and_the_remedy_is_told() {
     for arguments in [&["run", "--policy", "fcfs", "--json", "--", "true"] as &[_], &compare] {
         let output = run(&home, arguments);
         let told = text(&output.stderr);
-        assert!(told.contains("times alone are not known") && told.contains("remove the file"));
+        assert!(told.contains("solo times are not known") && told.contains("remove the file"));
         json(&output);
     }
     assert_eq!(run(&home, &["profile", "--", "true"]).status.code(), Some(2));

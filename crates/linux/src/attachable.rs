@@ -50,7 +50,7 @@ pub enum Unattachable {
     },
     /// Another cosched has it, or something of what descends from it.
     #[error(
-        "process {cosched}, another cosched, has it or something that descends from it; `cosched detach` makes that let go"
+        "another cosched (process {cosched}) schedules it or a descendant of it; `cosched detach` detaches it first"
     )]
     Held {
         /// Whose process that is.

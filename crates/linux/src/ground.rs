@@ -93,7 +93,7 @@ pub enum ByWeight {
 #[derive(Debug, thiserror::Error)]
 pub enum GroundError {
     /// No tree for what was asked.
-    #[error("{wish} cannot be had: {why}; {remedy}")]
+    #[error("not available here: {wish} ({why}); {remedy}")]
     NotHere {
         /// What was asked.
         wish: &'static str,

@@ -108,6 +108,6 @@ fn check_weights(kind: Kind, how: &HowArgs) -> Result<(), Failure> {
     if wish == ByWeight::Always {
         return Err(Failure::Input(format!("{kind}: --turns weight: {lack}")));
     }
-    say(format_args!("under {kind}, the policy auto decides. {lack}"));
+    say(format_args!("for {kind}, the policy auto decides here. {lack}"));
     Ok(())
 }

@@ -95,14 +95,14 @@ fn detach_lets_go_and_says_what_is_as_it_was() {
             (output.status.code().unwrap(), String::from_utf8(text).unwrap())
         };
         let (code, text) = said(&["attach", &pid]);
-        assert!(code == 2 && text.contains("another cosched, has it"), "{text}");
+        assert!(code == 2 && text.contains("another cosched (process"), "{text}");
         let (code, text) = said(&["detach", &pid]);
         assert_eq!(code, 0, "{text}");
-        assert!(text.contains("nice value and slice that they were found with"), "{text}");
+        assert!(text.contains("their original class, nice value and slice"), "{text}");
         assert!(locker.is_as_found(), "{:?}", locker.attrs());
         let ended = cosched.ended().with(0).saying(&["was let go, as asked"]);
         let (code, text) = said(&["detach", &pid]);
-        assert!(code == 2 && text.contains("no cosched of yours has process"), "{text}");
+        assert!(code == 2 && text.contains("no cosched of yours schedules process"), "{text}");
         locker.goes_on(&place);
         place.no_trace_is_left_of(ended.pid);
         assert_eq!(locker.stop(&place), Some(7));
@@ -170,7 +170,7 @@ fn of_many_that_attach_to_a_process_at_once_one_gets_it() {
         let ended = one.wait_with_output().unwrap();
         let said = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(2), "{said}");
-        assert!(said.contains("another cosched, has it"), "{said}");
+        assert!(said.contains("another cosched (process"), "{said}");
     }
     let process = Process::find(&Proc::default(), winner.id() as i32).unwrap();
     // It listens to signals once it can be looked at.
@@ -277,8 +277,7 @@ fn of_whom_the_system_calls_may_not_be_looked_at_it_is_told_that_the_waits_are_n
     let locker = Locker::start(&roots);
     let pid = locker.process.pid.to_string();
     let stat = ["stat", "--sampled", "--json", "--interval", "50ms", "--count", "2", "--pid", &pid];
-    let ended =
-        place.cosched(&stat).ended().with(0).saying(&["how long they wait at locks is not known"]);
+    let ended = place.cosched(&stat).ended().with(0).saying(&["lock times are not known"]);
     assert_eq!(ended.stderr.matches("is not known").count(), 1, "{}", ended.stderr);
     for line in ended.stdout.lines() {
         let program = &serde_json::from_str::<Value>(line).unwrap()["programs"][0];

@@ -43,7 +43,7 @@ fn a_program_of_which_nothing_is_known_is_refused_with_the_remedy_before_anythin
     assert!(!place.path("started").exists());
     place.bring_hook();
     let tables = [program("a", "progress = true", "touch started")];
-    let said = ["--peak-bandwidth", "leave it out, or set `memory_gigabytes_per_second`"];
+    let said = ["--peak-bandwidth", "leave the option out, or set `memory_gigabytes_per_second`"];
     let options = "--policy fair-progress --peak-bandwidth 50";
     place.run(&tables, options).ended().with(2).saying(&said);
     assert!(!place.path("started").exists());
@@ -103,7 +103,7 @@ fn programs_that_tick_are_trained_and_what_they_would_do_alone_gets_known() {
         let tables: Vec<String> = (0..cpus + 1).map(ticks).collect();
         let options = "--policy fair-progress --quantum 40ms --training-limit unlimited";
         let ended = place.run(&tables, options).ended().with(0);
-        let result = ended.saying(&["how far programs come is known of p0"]).result();
+        let result = ended.saying(&["progress is measured for p0"]).result();
         let whys = || result.decisions.iter().flat_map(|decision| &decision.reasons);
         assert!(whys().any(|reason| matches!(reason.why, Why::Trained { .. })));
         let known =

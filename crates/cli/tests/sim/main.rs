@@ -76,7 +76,7 @@ fn a_model_that_names_its_barrier_is_told_what_waiting_cost() {
 }
 
 #[test]
-fn what_only_real_programs_have_a_use_for_is_not_offered() {
+fn options_for_real_programs_are_not_offered() {
     let folder = tempfile::tempdir().unwrap();
     let help = |words: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
@@ -89,7 +89,7 @@ fn what_only_real_programs_have_a_use_for_is_not_offered() {
         }
     }
     assert!(help("run --help").contains("--freezer"));
-    assert!(!help("sim slowdowns --help").contains("--quantum"), "nobody takes turns there");
+    assert!(!help("sim slowdowns --help").contains("--quantum"), "no program takes turns there");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     command.current_dir(folder.path()).args(["sim", "--machine", "e5410-8", "--policy", "gang"]);
     let output = command.output().unwrap();
@@ -364,7 +364,7 @@ fn what_fair_progress_is_told_is_for_no_other_policy_and_what_a_simulator_knows_
     let output = command.output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("--optimal is for simulated machines"), "{told}");
+    assert!(told.contains("--optimal works only on simulated machines"), "{told}");
 }
 
 #[test]
