@@ -255,7 +255,8 @@ fn of_other_programs_only_their_names_are_told() {
     let other = compare(place.path(), &format!("{options} --resume"));
     assert_eq!(other.status.code(), Some(2));
     let told = told(&other);
-    let names = "there, the programs, in their order: \"p0, p1, p2\"; now: \"q0, q1, q2\". Rounds";
+    let names =
+        "there, the programs, in their order: \"p0, p1, p2\"; now: \"q0, q1, q2\". Such rounds";
     assert!(told.contains(names) && !told.contains(" of the program "), "{told}");
 }
 
@@ -292,7 +293,7 @@ fn a_simulated_comparison_that_is_gone_on_with_is_the_same_as_one_at_a_stretch()
         "{}",
         told(&output)
     );
-    assert!(told(&output).contains("2 complete round(s) found, 5 to make"), "{}", told(&output));
+    assert!(told(&output).contains("2 complete round(s) found, 5 to run"), "{}", told(&output));
     assert!(left.exists());
     let at_once = compare(place.path(), &format!("{ways} --runs 7"));
     assert_eq!(document(&output), document(&at_once));

@@ -170,11 +170,11 @@ fn time_that_spinning_threads_wasted_is_told_and_cut_off() {
     for program in ["barriers-1", "barriers-2", "barriers-3"] {
         assert!(told.contains(program), "{told}");
     }
-    // Who asks for plain Linux is warned, whatever was recorded.
+    // A replay under plain Linux has a warning, whatever was recorded.
     let gangs = recording("barriers-gang.json");
     let warned = |policy| {
         let found = replay(&gangs, &["--policy", policy, "--machine", TWO_CPUS]);
-        found["assumptions"].to_string().contains("nobody spins")
+        found["assumptions"].to_string().contains("no thread spins")
     };
     assert_eq!(["linux", "linux-groups", "minwait"].map(warned), [true, true, false]);
     // So the model of the record is far too quick, and says it.

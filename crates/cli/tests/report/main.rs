@@ -245,7 +245,7 @@ fn what_cannot_be_shown_is_told_with_a_remedy() {
         refused(&["jobs.toml"])
             .contains("jobs.toml: is not a result of a run (it is no JSON object)")
     );
-    assert!(refused(&["d", "--against", "fcfs"]).contains("no way 'fcfs'; choose from gang"));
+    assert!(refused(&["d", "--against", "fcfs"]).contains("no variant 'fcfs'; choose from gang"));
     assert!(
         refused(&["d", "--begin", "2s", "--end", "1s"]).contains("--begin: it must come before")
     );
