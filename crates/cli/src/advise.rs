@@ -32,23 +32,22 @@ use crate::{profile, source, table};
 pub(crate) struct AdviseArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// The policy under which the workload is to run: gang, greedy or minwait.
+    /// The policy under which the programs will run: gang, greedy or minwait.
     #[arg(long, short, default_value = Kind::Greedy.name(), value_parser = choices::policy())]
     pub(crate) policy: Kind,
-    /// The thread counts to choose from, such as 1..4 or 1,2,4; the default is up to 8 every one,
-    /// beyond that every doubling.
+    /// Thread counts to choose from, such as 1..4 or 1,2,4 [default: 1 to 8, then 16, 32 and so on]
     #[arg(long, value_name = "N[..N]")]
     pub(crate) threads: Option<String>,
-    /// How often each program is run alone with each count; the medians count, and how far the runs
-    /// differ tells which counts can be told apart. Runs that are known already are not made again.
+    /// Solo runs of each program with each thread count. The median is used, and the spread shows
+    /// which counts are distinguishable. Runs from earlier are used again.
     #[arg(long, default_value_t = 5, allow_negative_numbers = true, value_parser = whole(1..=100u16))]
     pub(crate) runs: u16,
     #[command(flatten)]
     pub(crate) how: HowArgs,
-    /// Run the workload with these thread counts.
+    /// Run the programs with the recommended thread counts.
     #[arg(long)]
     pub(crate) apply: bool,
-    /// With --apply, a folder for run.json and the programs' outputs; made if it is not there.
+    /// With --apply, a folder for run.json and the programs' outputs; made if it does not exist.
     #[arg(long, short, value_name = "DIR", requires = "apply")]
     pub(crate) out: Option<PathBuf>,
     /// Print the advice as JSON.
@@ -74,7 +73,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     if !advice::predicts(args.policy) {
         let known = Kind::ALL.into_iter().filter(|kind| advice::predicts(*kind)).map(Kind::name);
         return Err(Failure::Input(format!(
-            "--policy: how a workload goes under '{}' cannot be predicted; choose from {}",
+            "--policy: cosched cannot predict policy '{}'; choose from {}",
             args.policy,
             known.collect::<Vec<_>>().join(", ")
         )));
@@ -99,7 +98,8 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     };
     if listed.iter().all(|count| *count > most) {
         return Err(Failure::Input(format!(
-            "--threads: more threads than there are CPUs ({most}) are never advised; name smaller counts"
+            "--threads: this machine has {most} CPUs, and more threads than that never help; choose smaller thread \
+             counts"
         )));
     }
     let counts = |spec: &ProgramSpec| counts(spec, &listed, session.threads(spec).min(most), most);
@@ -108,7 +108,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let ended =
         profile::measure_missing(&session, &workload, &counts, &args.how, runs, &mut store)?;
     if ended != Ended::Complete {
-        eprintln!("cosched: interrupted; what was measured before is kept");
+        eprintln!("cosched: interrupted; complete measurements are kept");
         return Ok(exit_code(ended, false));
     }
     let candidate =
@@ -162,7 +162,7 @@ fn candidate(
     let speedup = |time: &dyn Fn(&Entry) -> Nanos| {
         let times: Vec<(u16, Nanos)> = known.iter().map(|(n, entry)| (*n, time(entry))).collect();
         Speedup::new(&times).ok_or_else(|| {
-            Failure::Broken(format!("{}: the times that were measured were not kept", spec.name))
+            Failure::Broken(format!("{}: the measured times were not saved", spec.name))
         })
     };
     let rounds = known.iter().map(|(_, entry)| entry.times.len()).min().unwrap_or(0);

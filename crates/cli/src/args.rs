@@ -3,6 +3,8 @@
 //! Each subcommand has its own options beside it. Here is what several of them share: what to run,
 //! and how.
 
+mod help;
+mod pid;
 mod remedy;
 mod rungs;
 mod shuffle;
@@ -40,78 +42,81 @@ use crate::sim::SimArgs;
 use crate::stat::StatArgs;
 use crate::top::TopArgs;
 use crate::trace::TraceArgs;
+pub(crate) use pid::pid;
 pub(crate) use remedy::with_remedy;
 use rungs::{FreezerArg, PinningArg};
 pub(crate) use shuffle::{ShuffleArgs, groups};
-pub(crate) use values::{duration, instant, kernel, max_frozen, named, pid, quantum, seed, whole};
+pub(crate) use values::{duration, instant, kernel, max_frozen, named, quantum, seed, whole};
 use values::{interval, quanta, slowdowns};
 
 /// Co-schedules multithreaded programs that share this machine.
 #[derive(Debug, Parser)]
-#[command(name = "cosched", version, arg_required_else_help = true, after_help = failure::exit_codes())]
+#[command(name = "cosched", version, arg_required_else_help = true, after_help = failure::exit_codes(),
+          mut_subcommands = help::arranged)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// The subcommand that cosched calls itself.
+/// The subcommand that only cosched itself calls.
 pub(crate) const SPIN: &str = "__spin";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run programs together under a policy.
     Run(RunArgs),
-    /// Run one program under a policy, in cosched's place at the terminal, as `nice` does.
+    /// Run one program under a policy in the foreground of this terminal, as `nice` does.
     Exec(ExecArgs),
-    /// Put running processes under a policy until they end, or Ctrl-C; they run on as they were
-    /// found.
+    /// Put running processes under a policy until they end or you press Ctrl-C; then they run on
+    /// with their original settings.
     Attach(AttachArgs),
-    /// Have the cosched that has a process let it go, as it was found.
+    /// Detach a process and restore its original settings.
     Detach(DetachArgs),
-    /// Run the same programs in several ways, in turn, and print one table.
+    /// Run the same programs in several variants, and print one table.
     Compare(Box<CompareArgs>),
-    /// Simulate programs under a policy, on a machine that is not there.
+    /// Simulate programs under a policy on a modelled machine.
     Sim(Box<SimArgs>),
-    /// Measure how programs run alone on this machine, and keep the figures for later runs.
+    /// Measure each program alone on this machine, and keep the figures for later runs.
     Profile(ProfileArgs),
-    /// Tell with how many threads each program makes the whole workload fastest and fairest here.
+    /// Find the thread counts with which several programs are fastest and fairest together here.
     Advise(AdviseArgs),
-    /// Find by measurement what policies need to know of this machine.
+    /// Measure what policies need to know about this machine.
     Calibrate(CalibrateArgs),
-    /// Tell what this kernel, machine and user allow, and how to get more.
+    /// Show what this kernel, machine and user allow, and how to get more.
     Doctor(DoctorArgs),
-    /// Undo what a killed cosched may have left behind.
+    /// Restore the original settings of programs after cosched was killed.
     Recover(RecoverArgs),
-    /// Show what came of runs: one HTML page, and plots for a paper.
+    /// Turn results into one HTML page, and into plots for a paper.
     Report(ReportArgs),
     /// Write a run as a trace that Perfetto opens, with every decision and its reasons.
     Trace(TraceArgs),
-    /// Tell in words why a run took so long, or why a program ran or did not at a time.
+    /// Explain in words why a run took so long, or why a program ran or waited at a given time.
     Explain(ExplainArgs),
-    /// Watch a run that is under way: who runs, who waits, and why.
+    /// Watch a run in progress: which programs run, which wait, and why.
     Top(TopArgs),
-    /// Look at running programs: what their threads wait for, and who takes whose CPU.
+    /// Show what the threads of running programs wait for, and which program takes which CPUs.
     Stat(StatArgs),
-    /// Write the man pages and the shell completions into a folder like /usr/share.
+    /// Write the man pages and the shell completions into a folder such as /usr/share.
     Manual(ManualArgs),
     /// The program that `doctor --measure` freezes.
     #[command(name = SPIN, hide = true)]
     Spin(SpinArgs),
 }
 
-/// What to run: a workload file, or commands.
+/// What to run: a jobs file, or commands.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
-    /// The workload file (TOML; docs/workload-file.md lists its keys), or - for standard input.
-    /// Programs of a file start in the folder of the file, all others in the current folder.
-    #[arg(value_name = "WORKLOAD.toml", conflicts_with_all = ["programs", "commands"])]
+    /// The jobs file, or - for standard input (docs/workload-file.md lists its keys). Programs of a
+    /// file start in the folder of the file, all others in the current folder.
+    #[arg(value_name = "JOBS.toml", conflicts_with_all = ["programs", "commands"])]
     pub(crate) workload: Option<PathBuf>,
-    /// A program, as one string that is split as a shell splits words (run without a shell). May be
-    /// repeated.
+    /// A program in quotes, such as --prog "./solver --size 400". May be repeated.
+    ///
+    /// The string is split into words as a shell does it, but no shell runs.
     #[arg(long = "prog", value_name = "CMD", conflicts_with = "commands")]
     pub(crate) programs: Vec<String>,
-    /// Commands with their arguments, separated by ':::'.
+    /// Commands with their arguments, after '--' and separated by ':::'.
     #[arg(last = true, value_name = "CMD ARGS ::: CMD ARGS")]
     pub(crate) commands: Vec<String>,
 }
@@ -122,32 +127,33 @@ const GOAL: &str = "--goal";
 /// How policies do their work, on whatever machine.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PolicyArgs {
-    /// Where the threads of a program go: near each other (packed), or far apart (spread) [default:
-    /// packed]
+    /// Where to place the threads of a program: on CPUs that share caches (packed), or on CPUs far
+    /// apart (spread) [default: packed]
     #[arg(long, value_parser = choices::placement(), hide_possible_values = true)]
     pub(crate) placement: Option<Placement>,
-    /// How long a gang runs at a time: 1ms to 60s [default: 100ms; 250ms under auto]
+    /// Length of a turn: 1ms to 60s [default: 100ms; 250ms for auto]
     #[arg(long, allow_hyphen_values = true, value_parser = quantum)]
     pub(crate) quantum: Option<Duration>,
-    /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
+    /// Backfill: give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
-    /// How programs slow each other down on this machine: a table (TOML; docs/policies.md)
-    /// (bandwidth, and fair-progress for programs of which nothing else tells how far they come).
+    /// A table (TOML; docs/policies.md) of how much programs slow each other down on this machine
+    /// (bandwidth; fair-progress, where nothing better is known of a program).
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     pub(crate) slowdowns: Option<Arc<Slowdowns>>,
-    /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep
+    /// Longest time that a program may be paused at once: 1ms to a day. Turns are shortened to keep
     /// it [default: 1s]
     #[arg(long, allow_hyphen_values = true, value_parser = max_frozen)]
     pub(crate) max_frozen: Option<Duration>,
-    /// What is to be achieved before anything else: balanced, throughput (turns in the order of
-    /// arrival, each until the program ends), fair (slowdowns that are alike) or responsive (short
-    /// turns) (turns, auto) [default: balanced]
+    /// What matters most: balanced, throughput, fair or responsive [default: balanced]
+    ///
+    /// throughput: programs run in the order of arrival, each until it ends. fair: equal slowdowns.
+    /// responsive: short turns. For the policies turns and auto.
     #[arg(long, value_parser = choices::goal(), hide_possible_values = true)]
     pub(crate) goal: Option<Goal>,
-    /// How programs take turns: by weight (all run, and the others get what the programs in turn
-    /// leave), or freeze (the others are frozen) (policies that make gangs, but auto) [default:
-    /// weight under turns, where auto decides if no CPU group can be had; else freeze]
+    /// How programs take turns. weight: all programs run, and the program in turn comes first.
+    /// freeze: the others are paused (all policies with turns except auto) [default: weight for
+    /// turns, freeze for the others]
     #[arg(long, value_parser = choices::turns(), hide_possible_values = true)]
     pub(crate) turns: Option<Turns>,
     #[command(flatten)]
@@ -157,24 +163,24 @@ pub(crate) struct PolicyArgs {
 /// How policies that measure do their work.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MeasureArgs {
-    /// How often programs are measured: 10ms or more (faithful, shuffling) [default: faithful 1s,
-    /// with the guard as often as phases change; shuffling 500ms]
+    /// Time between two measurements of a program: 10ms or more (faithful, shuffling) [default:
+    /// 500ms for shuffling; 1s for faithful, and more often where a program changes its phase]
     #[arg(long, allow_hyphen_values = true, value_parser = interval)]
     pub(crate) interval: Option<Duration>,
-    /// What may be done to a program's threads: none, slice, batch, batch-slice, round-robin
-    /// (real-time: before everything else on the machine) (faithful) [default: batch,batch-slice;
-    /// with --no-guard slice]
+    /// What may be changed for a program's threads: none, slice, batch, batch-slice, round-robin
+    /// (real-time: it goes before all other programs on the machine) (faithful) [default:
+    /// batch,batch-slice; slice with --no-guard]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = choices::actuator())]
     pub(crate) actuators: Option<Vec<Actuator>>,
-    /// Do not try out what helps: every program gets the first of the actuators, or new groups at
-    /// once, as in the papers (faithful, shuffling).
+    /// Change threads at once, as in the papers, without a test whether it helps (faithful,
+    /// shuffling).
     #[arg(long)]
     pub(crate) no_guard: bool,
-    /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful,
-    /// shuffling).
+    /// Test again what helps; ignore what was learned from earlier runs of the same programs
+    /// (faithful, shuffling).
     #[arg(long, conflicts_with = "no_guard")]
     pub(crate) afresh: bool,
-    /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine
+    /// A table (TOML; docs/quanta.md) with the slice for each scaling factor on this machine
     /// (faithful) [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
     pub(crate) quanta: Option<Quanta>,
@@ -185,11 +191,11 @@ pub(crate) struct MeasureArgs {
     pub(crate) usual_class: Option<Class>,
 }
 
-/// An option that was given: its name, the policies that have a use for it, and what these do.
+/// An option that was given: its name, the policies that support it, and what these policies do.
 type Given = (&'static str, fn(Kind) -> bool, &'static str);
 
 impl MeasureArgs {
-    /// The first option that was given and that none of these policies has a use for.
+    /// The first option that was given and that none of these policies supports.
     fn unused(&self, kinds: &[Kind]) -> Option<Given> {
         let slices = "measure programs and give slices";
         let shuffle = self.shuffle.given();
@@ -227,16 +233,15 @@ impl MeasureArgs {
 const BARRIER: &str = "--barrier";
 
 pub(crate) fn useless(command: &str, option: &str) -> Failure {
-    Failure::Input(format!("`cosched {command}` has no use for {option}: leave it out"))
+    Failure::Input(format!("`cosched {command}` does not support {option}: leave it out"))
 }
 
 /// How threads wait for each other.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct BarrierArgs {
-    /// How programs wait at barriers of which the workload file says nothing: in their own way, or
-    /// at barriers of cosched, where a thread knows whether those run that it waits for, and gives
-    /// its CPU away where one does not (donate); the others are there to be compared with [default:
-    /// own]
+    /// How threads wait at barriers, unless the jobs file says so: in the program's own code (own),
+    /// or in cosched's barrier, where a waiting thread gives its CPU to a thread that it waits for
+    /// (donate). The other values are for comparisons [default: own]
     #[arg(long, value_name = "WAY", value_parser = choices::barrier())]
     pub(crate) barrier: Option<Barrier>,
 }
@@ -255,13 +260,13 @@ pub(crate) struct HowArgs {
     pub(crate) measure: MeasureArgs,
     #[command(flatten)]
     pub(crate) waiting: BarrierArgs,
-    /// How to freeze programs; the default is the best there is.
+    /// How to pause programs; the default is the best that this user may use.
     #[arg(long, value_enum)]
     pub(crate) freezer: Option<FreezerArg>,
     /// How to bind programs to CPUs; the default is affinity masks.
     #[arg(long, value_enum)]
     pub(crate) pinning: Option<PinningArg>,
-    /// How long programs may take to end when asked to, before they are killed.
+    /// How long programs may take to end after SIGTERM, before they are killed.
     #[arg(long, allow_hyphen_values = true, default_value = "5s", value_parser = duration)]
     pub(crate) grace: Duration,
 }
@@ -283,7 +288,7 @@ impl From<MeasureArgs> for HowArgs {
 }
 
 impl HowArgs {
-    /// How a policy is to work: what it has no use for is left out.
+    /// How a policy is to work: options that it does not support are left out.
     pub(crate) fn options(&self, kind: Kind) -> Options {
         Options {
             quantum: self.policy.quantum.map_or(kind.usual_quantum(), Into::into),
@@ -335,8 +340,7 @@ impl HowArgs {
         self.policy.max_frozen.map_or(Limits::default().max_frozen, Into::into)
     }
 
-    /// An option that was given and that none of these policies has a use for is a
-    /// misunderstanding.
+    /// Refuses an option that was given and that none of these policies supports.
     pub(crate) fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
         self.measure.check()?;
         let refuse = |option: &str, used: fn(Kind) -> bool, what: &str| {
@@ -382,7 +386,7 @@ impl HowArgs {
         }
     }
 
-    /// The same for a command that has a use for these only.
+    /// Refuses every option that was given, except those that the command supports.
     pub(crate) fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
         self.check_own_barriers(command)?;
         match self.given().into_iter().find(|option| !used.contains(option)) {
@@ -391,7 +395,13 @@ impl HowArgs {
         }
     }
 
-    /// The same for a command that has no use for other barriers than programs' own.
+    /// The first option given that only policies which measure or predict support.
+    pub(crate) fn given_to_measure(&self) -> Option<&'static str> {
+        let slowdowns = self.policy.slowdowns.is_some().then_some("--slowdowns");
+        self.measure.unused(&[]).map(|(option, ..)| option).or(slowdowns)
+    }
+
+    /// Refuses `--barrier` for a command that does not support it.
     pub(crate) fn check_own_barriers(&self, command: &str) -> Result<(), Failure> {
         match self.waiting.barrier {
             None => Ok(()),
@@ -399,8 +409,8 @@ impl HowArgs {
         }
     }
 
-    /// The options that were given, but for --grace, which every command uses that runs programs,
-    /// and --barrier, which no policy has to do with.
+    /// The options that were given; without --grace, which every command that runs programs
+    /// supports, and --barrier, which does not depend on the policy.
     fn given(&self) -> Vec<&'static str> {
         let all = [
             ("--quantum", self.policy.quantum.is_some()),

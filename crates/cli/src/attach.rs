@@ -24,7 +24,7 @@ use crate::table::{self, After};
 /// What to attach to.
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
-    /// Running processes; all that descends from one belongs to it.
+    /// Running processes; their descendants are included.
     #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = pid)]
     pids: Vec<i32>,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(crate) struct AttachArgs {
 /// Attaches until the processes have ended or the user ends it.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let how = args.place.how("attach to programs")?;
-    // It meets every program for the first time, and keeps nothing of it.
+    // It knows no program from earlier, and keeps nothing for later.
     if how.measure.afresh {
         return Err(useless("attach", "--afresh"));
     }
@@ -65,7 +65,10 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     };
     let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
     let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
-    say(format_args!("attaching to {}; Ctrl-C lets go", names.join(", ")));
+    say(format_args!(
+        "attaching to {}; Ctrl-C detaches and restores the original settings",
+        names.join(", ")
+    ));
     let ran = session.show(&request, live)?;
     match args.json {
         true => print(&ran.result.to_json())?,

@@ -17,8 +17,8 @@ pub(crate) struct CalibrateArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Find which slice suits which scaling factor, as table I of the paper on faithful scheduling
-    /// was made.
+    /// Measure which slice suits which scaling factor, as for table I of the paper on faithful
+    /// scheduling.
     Quanta(QuantaArgs),
 }
 

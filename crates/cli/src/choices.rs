@@ -155,7 +155,7 @@ mod tests {
             ("profile --runs 1001 -- true", "write a whole number from 1 to 1000"),
             ("stat --count 0 --pid 1", "write a whole number from 1 to"),
             ("detach -1", "write a whole number from 1 to"),
-            ("explain run --at -1", "a time in a run is from 0 s on"),
+            ("explain run --at -1", "a time in a run is 0 s or later"),
             ("run --policy gang --max-frozen 1us -- true", "choose from 1ms to a day"),
             (
                 "sim jobs.toml --policy gang --machine this --max-frozen 1ns",

@@ -1,4 +1,4 @@
-//! `cosched compare`: the same programs in several ways, several times, in one table.
+//! `cosched compare`: the same programs in several variants, several times, in one table.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use cosched_policy::Kind;
 use cosched_report::{Comparison, Incomparable};
 use cosched_sim::Kernel;
 
-use crate::args::{HowArgs, PolicyArgs, SourceArgs, seed, whole};
+use crate::args::{HowArgs, PolicyArgs, SourceArgs, seed, useless, whole};
 use crate::choices;
 use crate::experiment::{
     Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Way, check_names, show,
@@ -20,25 +20,25 @@ use crate::session::{Talk, enter_scope, print, say};
 use crate::sim::{SEED, Simulated};
 use crate::source;
 
-/// What is compared where the user names no way: what people do without cosched, and what it does
-/// by itself.
+/// The variants where the user names none: what people do without cosched, and its default policy.
 const UNNAMED: &str = "linux,fcfs,turns";
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     source: SourceArgs,
-    /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep
-    /// as soon as they wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread, split
-    /// (CPUs of its own for each program, by taskset). The first one is what the others are held
-    /// against. NAME-2 is the same once more: linux,linux-2.
+    /// The variants, separated by commas: policies, or passive, llvm, one-thread, split.
+    ///
+    /// passive: OpenMP threads sleep as soon as they wait. llvm: LLVM's OpenMP runtime instead of
+    /// GCC's. one-thread: each program has one thread. split: each program has CPUs of its own, by
+    /// taskset. All variants are compared with the first one. NAME-2 is NAME again: linux,linux-2.
     #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = choices::way(), hide_possible_values = true,
           default_value_if("asked", ArgPredicate::IsPresent, None))]
     policies: Vec<Way>,
-    /// One more way, after those of --policies: a policy with options of its own, under a name of
-    /// its own, such as
-    /// --way unguarded="faithful --no-guard". The options beside it hold for it, too, where it says nothing else. May be
-    /// repeated.
+    /// One more variant: a policy with its own options. May be repeated.
+    ///
+    /// The name is free, as in --way unguarded="faithful --no-guard". Options that it does not give
+    /// are those of the command line.
     #[arg(long = "way", value_name = "NAME=POLICY OPTIONS", value_parser = Way::asked)]
     asked: Vec<Way>,
     #[command(flatten)]
@@ -47,31 +47,33 @@ pub(crate) struct CompareArgs {
     /// jobs file, the key `threads` says it.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u16::MAX))]
     threads: Option<u16>,
-    /// How often to run each, in turn (A B C B C A); with 6 or more there are intervals, with 7 or
-    /// more verdicts. Ctrl-C keeps the rounds that are complete.
+    /// Number of rounds; each round runs every variant once.
+    ///
+    /// The order changes from round to round (A B C, then B C A). 6 rounds give confidence
+    /// intervals, 7 give verdicts. Ctrl-C keeps complete rounds.
     #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=MOST_ROUNDS))]
     runs: u16,
-    /// Measure in every round how long each program takes alone.
+    /// Also run each program alone in every round.
     #[arg(long)]
     solo: bool,
-    /// Simulate all of it on a machine that is not there, the times alone too: a name of machines/,
-    /// the path of a description, one in words, or `this` (`cosched sim --help` tells more).
+    /// Simulate all of it on a modelled machine (`cosched sim --help` says how to name one).
     #[arg(long, short, value_name = "MACHINE", value_parser = choices::machine(), hide_possible_values = true)]
     machine: Option<String>,
-    /// The simulated kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance,
-    /// solaris-ts, solaris-fx [default: eevdf]
+    /// The simulated kernel [default: eevdf]
+    ///
+    /// eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts or solaris-fx.
     #[arg(long, short, requires = "machine", value_parser = choices::kernel(), hide_possible_values = true)]
     kernel: Option<Kernel>,
-    /// What decides in the first simulated round where nothing else does; each further round has
-    /// the next number [default: 1]
+    /// The seed of the first simulated round; each further round has the next number [default: 1]
     #[arg(long, requires = "machine", allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
-    /// A folder for the results and outputs of every run; made if it is not there.
+    /// A folder for the results and outputs of every run; made if it does not exist.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the comparison in the folder of --out: its complete rounds count, all others are
-    /// made. Programs, ways, settings, machine and the variables of the shell that count must be
-    /// the same; --runs may be another number, and more complete rounds than that count, too.
+    /// Continue the comparison in the folder of --out.
+    ///
+    /// Complete rounds are kept, and missing ones are run. Programs, variants, settings, machine
+    /// and the shell's variables that matter must be the same. --runs may differ.
     #[arg(long, requires = "out")]
     resume: bool,
     /// Print the figures as JSON instead of the table.
@@ -79,7 +81,7 @@ pub(crate) struct CompareArgs {
     json: bool,
 }
 
-/// Runs the workload in each way, as often as asked.
+/// Runs the workload in each variant, as often as requested.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let ways = &[&args.policies[..], &args.asked[..]].concat();
     check_names(ways)?;
@@ -119,13 +121,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
 fn check_grace(how: &HowArgs) -> Result<(), Failure> {
     match how.grace == HowArgs::from(PolicyArgs::default()).grace {
         true => Ok(()),
-        false => Err(Failure::Input(
-            "`cosched compare --machine` has no use for --grace: leave it out".to_owned(),
-        )),
+        false => Err(useless("compare --machine", "--grace")),
     }
 }
 
-/// What no simulator can show is no part of a simulated comparison.
+/// Refuses variants that no simulator can show.
 fn check_ways(ways: &[Way]) -> Result<(), Failure> {
     let names = |can: bool| -> String {
         let names = ways.iter().filter(|way| way.can_be_simulated() == can).map(Way::to_string);
@@ -134,11 +134,11 @@ fn check_ways(ways: &[Way]) -> Result<(), Failure> {
     let (refused, left) = match (names(false), names(true)) {
         (refused, _) if refused.is_empty() => return Ok(()),
         (refused, left) if left.is_empty() => {
-            (refused, "policies, passive and one-thread can be".to_owned())
+            (refused, "choose policies, passive or one-thread".to_owned())
         }
-        (refused, left) => (refused, format!("what remains is --policies {left}")),
+        (refused, left) => (refused, format!("use --policies {left}")),
     };
-    Err(Failure::Input(format!("--machine: {refused} cannot be simulated; leave that out: {left}")))
+    Err(Failure::Input(format!("--machine: {refused} cannot be simulated; {left}")))
 }
 
 /// Each round has the next seed, so there has to be one for the last round.
@@ -147,7 +147,7 @@ fn check_seed(first: u64, rounds: u16) -> Result<(), Failure> {
     match first <= most {
         true => Ok(()),
         false => Err(Failure::Input(format!(
-            "--seed {first}: each of {rounds} rounds takes the next number, and they end at {}; give at most {most}",
+            "--seed {first}: each of {rounds} rounds takes the next number, but the largest is {}; give at most {most}",
             u64::MAX
         ))),
     }
@@ -173,10 +173,12 @@ fn run(
     let experiment = Experiment::run(site, &plan)?;
     match Comparison::of(&experiment.ways) {
         Err(Incomparable::NoRun) => {
-            say(format_args!("ended before every way had run once: there is nothing to compare"));
+            say(format_args!(
+                "nothing to compare: the comparison ended before every variant had run once"
+            ));
         }
         Err(obstacle) => {
-            let failure = format!("there is nothing to compare: {obstacle}");
+            let failure = format!("nothing to compare: {obstacle}");
             return Err(Failure::Broken(failure));
         }
         Ok(comparison) => {

@@ -30,13 +30,13 @@ const SCHEMA: &str = "cosched-detach/1";
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What to let go.
+/// What to detach.
 #[derive(Debug, Args)]
 pub(crate) struct DetachArgs {
-    /// A process of the program that is to be let go.
+    /// A process of the program to detach.
     #[arg(value_name = "PID", allow_negative_numbers = true, value_parser = pid)]
     pid: i32,
-    /// Print what was put back as JSON (docs/exec.md).
+    /// Print what was restored as JSON (docs/exec.md).
     #[arg(long)]
     json: bool,
 }
@@ -48,7 +48,7 @@ struct Detached {
     /// The process that was named.
     pid: i32,
     name: String,
-    /// Who had it.
+    /// The cosched that had it.
     cosched: i32,
     /// How many of its threads had been changed and live.
     threads: usize,
@@ -72,8 +72,8 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     let owed = held.owed(&proc);
     let refused = |error: std::io::Error| {
         Failure::Broken(format!(
-            "process {owner}, which has it, cannot be asked ({error}): only `run`, `exec` and `attach` can be. Wait for its \
-             end, or end it (`kill {owner}`): either way everything is put back as it was found"
+            "process {owner} schedules it, and takes no requests ({error}): only `run`, `exec` and `attach` do. Wait \
+             for its end, or end it (`kill {owner}`): both restore the original settings"
         ))
     };
     let mut socket = onlookers::connect_to(&socket_of(&folder, owner as u32)).map_err(refused)?;
@@ -82,7 +82,7 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     while !held.owed(&proc).is_empty() {
         if Instant::now() > until {
             return Err(Failure::Broken(format!(
-                "process {owner} has not let it go within {} s: is it stopped, or could it not put everything back?",
+                "process {owner} has not detached it within {} s; it may be stopped, or unable to restore everything",
                 PATIENCE.as_secs()
             )));
         }
@@ -99,7 +99,7 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who has it. Root looks at what other users run, too.
+/// The cosched that has a process. For root, those of other users are searched, too.
 fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
     for folder in undo::log_folders().map_err(Failure::input)? {
         // One of another user's may vanish meanwhile.
@@ -109,25 +109,25 @@ fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
         }
     }
     Err(Failure::Input(format!(
-        "no cosched of yours has process {pid}: `cosched top` lists those that run"
+        "no cosched of yours schedules process {pid}; `cosched top` lists those that run"
     )))
 }
 
 impl Detached {
     fn sentence(&self) -> String {
         let Detached { pid, name, cosched, threads, as_found, .. } = self;
-        let had = "the class, nice value and slice that they were found with";
-        let cpus = if self.bound { ", and its CPUs too" } else { "" };
+        let had = "their original class, nice value and slice";
+        let cpus = if self.bound { ", and their original CPUs" } else { "" };
         let state = match (threads, as_found) {
-            (0, _) if !self.bound => "nothing of it had been changed".to_owned(),
-            (0, _) => "its threads have the CPUs that they were found with, or that somebody else has given them"
+            (0, _) if !self.bound => "none of its settings had been changed".to_owned(),
+            (0, _) => "its threads have their original CPUs, or those that another program has set"
                 .to_owned(),
             (all, same) if all == same => format!("{all} thread(s) have {had}{cpus}"),
             (all, same) => format!(
-                "{same} of {all} thread(s) have {had}{cpus}; the others were changed by somebody else"
+                "{same} of {all} thread(s) have {had}{cpus}; another program has changed the rest"
             ),
         };
-        format!("{name} ({pid}) was let go by process {cosched}: {state}.")
+        format!("{name} ({pid}) is detached from process {cosched}: {state}.")
     }
 }
 

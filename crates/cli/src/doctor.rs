@@ -35,7 +35,8 @@ pub(crate) use spin::spin;
 /// What to look at.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Also measure how long freezing and thawing take on each rung (takes some seconds).
+    /// Also measure how long pausing and continuing a program takes with each backend (takes some
+    /// seconds).
     #[arg(long)]
     pub(crate) measure: bool,
     /// Print the findings as JSON.

@@ -26,6 +26,7 @@ use crate::failure::{Failure, exit_code, exit_code_of};
 use crate::in_place::InPlaceArgs;
 use crate::live::Live;
 use crate::session::{Origins, Request, Session, Wanted};
+use crate::source::check_launcher;
 use crate::store::Store;
 
 /// What to start, and how.
@@ -35,20 +36,22 @@ pub(crate) struct ExecArgs {
     place: InPlaceArgs,
     #[command(flatten)]
     waiting: BarrierArgs,
-    /// The program; it keeps standard input and output, and the terminal.
+    /// The program with its arguments, after '--'. It keeps standard input, output and the
+    /// terminal.
     #[arg(last = true, required = true, value_name = "CMD ARGS")]
     command: Vec<String>,
 }
 
 /// Runs the program, and ends as it does.
 pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
-    let how = args.place.how("run a program in cosched's place")?;
+    let how = args.place.how("run a program in the foreground")?;
     let how = HowArgs { waiting: args.waiting, ..how };
     let here = std::env::current_dir().map_err(|error| {
         Failure::Input(format!("the current directory cannot be found: {error}"))
     })?;
     let workload =
         Workload::from_commands(vec![args.command.clone()], &here).map_err(Failure::input)?;
+    check_launcher(&workload.programs[0])?;
     let session = Session::here()?;
     let store = Store::open_if_there();
     let profiles = session.profiles(&workload, &how, store.as_ref());

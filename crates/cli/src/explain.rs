@@ -19,14 +19,13 @@ use crate::session::print;
 pub(crate) struct ExplainArgs {
     /// An earlier run: its folder, or its run.json.
     run: PathBuf,
-    /// Only what happened at this time since the run began: seconds as in run.json, or such as
-    /// 350ms or 2min.
+    /// Explain only this time: seconds since the start of the run, or a time such as 350ms or 2min.
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = instant)]
     at: Option<Nanos>,
-    /// Only this program; without --at, more about it.
+    /// Explain only this program; without --at, in more detail.
     #[arg(long, value_name = "NAME")]
     program: Option<String>,
-    /// Print the same as JSON.
+    /// Print the explanation as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -29,7 +29,7 @@ const LIMITS: [(&str, &str); 2] = [
     ("(os error 24)", "raise the limit of open files: `ulimit -n 1024`"),
     (
         "(os error 11)",
-        "no further process or thread may be started: raise `ulimit -u`, or pids.max of the cgroup",
+        "the limit of processes and threads is reached: raise `ulimit -u`, or pids.max of the cgroup",
     ),
 ];
 

@@ -1,57 +1,57 @@
-//! How the policy `fair-progress` does its work: the options of the command line.
+//! The options of the policy `fair-progress` on the command line.
 
 use clap::Args;
 use cosched_policy::FairOptions;
 
-/// What the machine can carry, and what training may cost.
+/// What the machine's memory can carry, and what training may cost.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FairArgs {
-    /// The realistic peak of this machine's memory, in cache lines of 64 bytes per microsecond
-    /// (fair-progress) [default: that of the simulated machine, or what `cosched profile --machine`
-    /// has measured of this one, if it is known how much programs move; without any, only who runs
-    /// alone counts as undisturbed]
+    /// Peak bandwidth of this machine's memory, in cache lines of 64 bytes per microsecond
+    /// (fair-progress) [default: that of the simulated machine, or the one that `cosched profile
+    /// --machine` has measured here. Without it, only a program that runs alone counts as
+    /// undisturbed]
     #[arg(long, value_name = "LINES", allow_negative_numbers = true, value_parser = peak)]
     pub(crate) peak_bandwidth: Option<f64>,
-    /// How much CPU time may be left idle to find out how fast programs are alone, in percent of
-    /// what they use, or "unlimited": more makes slowdowns more equal and costs throughput
+    /// CPU time that may be left idle to measure how fast programs are alone, in percent of the CPU
+    /// time that they use, or "unlimited". More makes slowdowns more equal, and costs throughput
     /// (fair-progress) [default: 2]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = training)]
     pub(crate) training_limit: Option<TrainingLimit>,
-    /// The same as one knob: 0 (no training) to 1 (no limit); f stands for a limit of 2 * f / (1 -
-    /// f) percent (fair-progress) [default: 0.5]
+    /// The training limit as one knob from 0 (no training) to 1 (no limit): f means a limit of 2 *
+    /// f / (1 - f) percent (fair-progress) [default: 0.5]
     #[arg(long, value_name = "0..1", allow_negative_numbers = true, value_parser = fairness,
           conflicts_with = "training_limit")]
     pub(crate) fairness: Option<TrainingLimit>,
-    /// Find that out for whoever comes first, and not for those of whom least is known
-    /// (fair-progress).
+    /// Measure programs in order of arrival, not the least-known program first (fair-progress).
     #[arg(long)]
     pub(crate) no_distribution: bool,
-    /// Do not do that for several quanta in sequence where it failed for single ones
+    /// Never measure for several quanta in sequence where single quanta were not enough
     /// (fair-progress).
     #[arg(long)]
     pub(crate) no_sequences: bool,
-    /// Of phases that never ran undisturbed, take the speed beside those who disturb them least
-    /// (fair-progress). That is the default where the peak of memory is not known.
+    /// For a phase that never ran undisturbed, take its speed with the co-runners that disturb it
+    /// least (fair-progress). That is the default where the peak bandwidth is not known.
     #[arg(long)]
     pub(crate) by_company: bool,
-    /// Do not sample where in their code programs are: phases are not told apart, and nothing is
-    /// spent on that (fair-progress).
+    /// Do not sample where in its code a program is: that costs nothing, but the phases of a
+    /// program are not distinguishable (fair-progress).
     #[arg(long)]
     pub(crate) no_phases: bool,
-    /// Estimate nothing, but use what the simulator knows (fair-progress, simulated machines only).
+    /// Take solo speeds from the simulator, and estimate none (fair-progress, simulated machines
+    /// only).
     #[arg(long)]
     pub(crate) optimal: bool,
-    /// The peak of the simulated machine, or the measured one of this.
+    /// The peak bandwidth of the simulated machine, or the one that was measured here.
     #[arg(skip)]
     pub(crate) usual_peak: Option<f64>,
 }
 
-/// How much may be wasted; `None`: as much as it takes.
+/// The share of CPU time that may be left idle; `None`: no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TrainingLimit(Option<f64>);
 
 impl FairArgs {
-    /// What the policy is told.
+    /// The options as the policy takes them.
     pub(crate) fn options(&self) -> FairOptions {
         let default = FairOptions::default();
         let peak = self.peak_bandwidth.or(self.usual_peak);
@@ -66,12 +66,12 @@ impl FairArgs {
         }
     }
 
-    /// The limit, in whatever way it was said.
+    /// The limit, by either of its two options.
     fn limit(&self) -> Option<TrainingLimit> {
         self.training_limit.or(self.fairness)
     }
 
-    /// What is not said here holds as it is said there.
+    /// Takes what is not given here from `there`.
     pub(crate) fn over(&self, there: &FairArgs) -> FairArgs {
         let limited = if self.limit().is_some() { self } else { there };
         FairArgs {
@@ -118,7 +118,7 @@ fn training(text: &str) -> Result<TrainingLimit, String> {
     }
 }
 
-/// From no training at 0 over the default in the middle to all that it takes at 1.
+/// A training limit from one knob: 0 is no training, 0.5 the default, 1 no limit.
 fn fairness(text: &str) -> Result<TrainingLimit, String> {
     match text.parse::<f64>() {
         Ok(1.0) => Ok(TrainingLimit(None)),
@@ -138,7 +138,7 @@ mod tests {
     use crate::args::Cli;
 
     #[test]
-    fn a_limit_is_told_in_percent_or_there_is_none() {
+    fn a_training_limit_is_a_percentage_or_unlimited() {
         assert_eq!(training("2"), Ok(TrainingLimit(Some(0.02))));
         assert_eq!(training("unlimited"), Ok(TrainingLimit(None)));
         assert_eq!(fairness("0"), Ok(TrainingLimit(Some(0.0))));
@@ -149,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_number_is_told_what_may_be_written() {
-        for (option, value, told) in [
+    fn a_negative_number_is_refused_with_the_range() {
+        for (option, value, range) in [
             ("--training-limit", "-1", "percent from 0 to 100, or unlimited"),
             ("--fairness", "-0.1", "a number from 0 to 1"),
             ("--peak-bandwidth", "-5", "lines per microsecond"),
@@ -158,7 +158,7 @@ mod tests {
             let words =
                 ["cosched", "run", "--policy", "fair-progress", option, value, "--", "true"];
             let error = Cli::try_parse_from(words).unwrap_err().to_string();
-            assert!(error.contains(told), "{option}: {error}");
+            assert!(error.contains(range), "{option}: {error}");
         }
     }
 }

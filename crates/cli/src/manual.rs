@@ -33,8 +33,8 @@ const COMPLETIONS: [(Shell, &str); 3] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct ManualArgs {
-    /// The folder, such as ~/.local/share; made if it is not there. What an earlier version wrote
-    /// there is replaced.
+    /// The folder, such as ~/.local/share; made if it does not exist. Files of an earlier version
+    /// are replaced.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -75,7 +75,10 @@ fn make_below(share: &Path, folders: &Path) -> io::Result<()> {
         path.push(folder);
         match path.symlink_metadata() {
             Ok(found) if found.is_symlink() => {
-                let what = format!("{} is a link, which is not followed", shown_path(&path));
+                let what = format!(
+                    "{} is a symbolic link, which cosched does not follow",
+                    shown_path(&path)
+                );
                 return Err(io::Error::other(what));
             }
             Ok(_) => {}
@@ -122,7 +125,7 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     }
     rest.control("SH", ["SEE ALSO"]);
     rest.text([roman(
-        "The formats of workload files and results, the policies and the promises: in the folder docs of the sources, \
+        "The formats of jobs files and results, the policies and the promises: in the folder docs of the sources, \
          and in /usr/share/doc/cosched/docs where a package was installed.",
     )]);
     page.extend(rest.to_roff().into_bytes());
@@ -283,7 +286,10 @@ mod tests {
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("fish")).unwrap();
         let error = write(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("fish is a link, which is not followed"), "{error}");
+        assert!(
+            error.contains("fish is a symbolic link, which cosched does not follow"),
+            "{error}"
+        );
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
 

@@ -21,8 +21,8 @@ use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
 use crate::failure::Failure;
-pub(crate) use replace::replace;
 use crate::session::Request;
+pub(crate) use replace::replace;
 
 /// The name of the result.
 pub(crate) const RESULT: &str = "run.json";
@@ -38,7 +38,7 @@ pub(crate) fn load(run: &Path) -> Result<RunResult, Failure> {
     match inside(run, 1).filter(|_| !file.exists()) {
         None => RunResult::load(&file).map_err(Failure::input).and_then(|run| known(run, &file)),
         Some(inner) => Err(Failure::Input(format!(
-            "{}: holds no run itself, but folders of runs; name one of these, such as {}",
+            "{}: holds folders of runs, and no run itself; name one of them, such as {}",
             shown_path(run),
             shown_path(&inner)
         ))),
@@ -68,7 +68,7 @@ pub(crate) fn look(file: &Path) -> Result<Left, ResultError> {
         ResultError::Impossible { field, what, .. } => format!("{field} {what}"),
         // A text there may be a user's own, and is no damage. No user writes anything but text
         // there.
-        ResultError::NoResult { .. } if !is_text(file) => "it is no text".to_owned(),
+        ResultError::NoResult { .. } if !is_text(file) => "it is not text".to_owned(),
         _ => return Err(why),
     };
     Ok(Left::Damaged(format!("{} is damaged ({what})", shown_path(file))))
@@ -86,7 +86,7 @@ pub(crate) fn known(run: RunResult, file: &Path) -> Result<RunResult, Failure> {
     match run.policy.parse::<Kind>() {
         Ok(_) => Ok(run),
         Err(_) => Err(Failure::Input(format!(
-            "{}: its policy '{}' is not known here; use the cosched that made the run",
+            "{}: this version of cosched does not know its policy '{}'; use the version that made the run",
             shown_path(file),
             shown(&run.policy)
         ))),
@@ -173,7 +173,23 @@ pub(crate) fn hidden() -> Result<TempDir, Failure> {
 /// Makes a folder, if it is not there.
 pub(crate) fn make(out: &Path) -> Result<(), Failure> {
     fs::create_dir_all(out).map_err(|error| {
-        refused(out, &format!("the folder cannot be made: {error}; choose another one"))
+        let file = out.ancestors().find(|path| path.metadata().is_ok_and(|found| !found.is_dir()));
+        refused(
+            out,
+            &match file {
+                Some(file) if file == out => {
+                    "it is a file, not a folder; name a folder, which is made if it does not exist"
+                        .to_owned()
+                }
+                Some(file) => {
+                    format!(
+                        "the folder cannot be made: {} is a file; choose another one",
+                        shown_path(file)
+                    )
+                }
+                None => format!("the folder cannot be made: {error}; choose another one"),
+            },
+        )
     })
 }
 
@@ -188,7 +204,7 @@ pub(crate) fn check_free(out: &Path, workload: &Workload) -> Result<(), Failure>
         Some(file) => Err(refused(
             out,
             &format!(
-                "{} is there and would be overwritten; choose another folder, or move the file away",
+                "{} exists and would be overwritten; choose another folder, or move the file away",
                 shown_path(file)
             ),
         )),
@@ -218,12 +234,12 @@ pub(crate) fn check_writable(out: &Path) -> Result<(), Failure> {
         let wanted = Access::WRITE_OK | Access::EXEC_OK;
         match found.is_dir() {
             true => access(there, wanted).map_err(|errno| io::Error::from(errno).to_string()),
-            false => Err("is no folder".to_owned()),
+            false => Err("it is a file, not a folder".to_owned()),
         }
     });
     writable.map_err(|why| {
         let what = format!("nothing can be written in {}: {why}", shown_path(there));
-        refused(out, &format!("{what}; see to its permissions, or choose another folder"))
+        refused(out, &format!("{what}; check its permissions, or choose another folder"))
     })
 }
 

@@ -27,7 +27,7 @@ use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_linux::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 
-use crate::args::{HowArgs, SourceArgs, whole};
+use crate::args::{HowArgs, SourceArgs, useless, whole};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Session, check_alone, print, say};
 use crate::source;
@@ -37,10 +37,21 @@ pub(crate) use alone::{Alone, complaint, failed};
 use curve::Point;
 use in_turn::Known;
 
-/// Options that [`HowArgs`] has for other commands: they are refused, and its help does not tell of
-/// them.
-const USELESS: [&str; 13] = [
+/// Options that [`HowArgs`] has for other commands. They are refused, and not shown in the help.
+const USELESS: [&str; 25] = [
     "quantum",
+    "turns",
+    "slowdowns",
+    "interval",
+    "actuators",
+    "no_guard",
+    "afresh",
+    "quanta",
+    "groups",
+    "group_by",
+    "threshold",
+    "hysteresis",
+    "sort_by",
     "max_frozen",
     "fill",
     "goal",
@@ -57,21 +68,21 @@ const USELESS: [&str; 13] = [
 
 /// What to measure.
 #[derive(Debug, Args)]
-#[command(mut_args = told)]
+#[command(mut_args = shown)]
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) how: HowArgs,
-    /// Measure with these thread counts, such as 1..4 or 1,2,4; the default is what each program
-    /// asks for.
+    /// Measure with these thread counts, such as 1..4 or 1,2,4 [default: the thread count that each
+    /// program requests]
     #[arg(long, value_name = "N[..N]")]
     pub(crate) threads: Option<String>,
-    /// How often to run each; the median counts.
+    /// Runs of each program; the median is kept.
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     pub(crate) runs: u16,
-    /// Measure how much memory carries at most, instead of programs: less than a second on most
-    /// machines, on the idle machine; it takes the place of what was known (fair-progress).
+    /// Measure the memory's peak bandwidth instead of programs (fair-progress). The machine must be
+    /// idle; it takes less than a second on most machines. An earlier figure is replaced.
     #[arg(long, conflicts_with_all = ["workload", "programs", "commands", "threads", "runs"])]
     pub(crate) machine: bool,
     /// Print the profiles as JSON.
@@ -79,8 +90,8 @@ pub(crate) struct ProfileArgs {
     pub(crate) json: bool,
 }
 
-/// The same option, not in the help if it is of no use.
-fn told(option: Arg) -> Arg {
+/// The same option, hidden if this command refuses it.
+fn shown(option: Arg) -> Arg {
     let useless = USELESS.contains(&option.get_id().as_str());
     if useless { option.hide(true) } else { option }
 }
@@ -109,6 +120,9 @@ impl Profiled<'_> {
 /// Measures the programs of a workload, one by one, and shows what was found.
 pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     args.how.check_use_by("profile", &["--placement", "--freezer", "--pinning"])?;
+    if let Some(option) = args.how.given_to_measure() {
+        return Err(useless("profile", option));
+    }
     if args.machine {
         return machine::machine(args.json);
     }
@@ -129,7 +143,7 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
         }
         Err(Stop::Failed(failure)) => return Err(failure),
         Err(Stop::Interrupted(ended)) => {
-            eprintln!("cosched: interrupted; what was measured before is kept");
+            eprintln!("cosched: interrupted; complete measurements are kept");
             return Ok(exit_code(ended, false));
         }
     }
@@ -224,7 +238,7 @@ fn profiles<'a>(
         let mut entries = Vec::new();
         for spec in counted {
             let entry = store.get(&session.key(&spec, &args.how))?;
-            let entry = entry.expect("it was measured just now, and so it is kept");
+            let entry = entry.expect("an entry that was just measured is kept");
             entries.push((session.threads(&spec), entry));
         }
         profiles.push(Profiled { spec, placement: args.how.placement(), entries });
@@ -250,15 +264,15 @@ fn why_no_misses(countable: Result<(), Lack>) -> String {
         Err(lack) => {
             let remedy =
                 lack.remedy().map(|remedy| format!(" Remedy: {remedy}.")).unwrap_or_default();
-            format!("No cache misses were measured: {lack}.{remedy}")
+            format!("Cache misses could not be measured: {lack}.{remedy}")
         }
         Ok(()) => {
-            "Not all cache misses were measured: the hardware counters stood still or got no turn \
-             (a profiler or a watchdog may hold them)."
+            "Not all cache misses were measured: the hardware counters were in use or did not count (a profiler or a \
+             watchdog may hold them)."
                 .to_owned()
         }
     };
-    format!("{why} Policy cgreedy takes `misses_per_kilo_instruction` from the workload file.")
+    format!("{why} Policy cgreedy then needs `misses_per_kilo_instruction` in the jobs file.")
 }
 
 #[cfg(test)]
@@ -275,19 +289,16 @@ mod tests {
             (Err(Lack::Hardware), "shows no hardware counters"),
             (Err(Lack::CacheEvents), "counts instructions, but no misses"),
             (Err(Lack::Permission), "perf_event_paranoid=2"),
-            (Ok(()), "got no turn"),
+            (Ok(()), "in use or did not count"),
         ] {
             let told = why_no_misses(countable);
             assert!(told.contains(why), "{told}");
-            assert!(
-                told.ends_with("`misses_per_kilo_instruction` from the workload file."),
-                "{told}"
-            );
+            assert!(told.ends_with("`misses_per_kilo_instruction` in the jobs file."), "{told}");
         }
     }
 
     #[test]
-    fn what_is_not_told_in_the_help_is_refused() {
+    fn hidden_options_are_refused() {
         let command = Cli::command();
         let profile = command.find_subcommand("profile").unwrap();
         for id in USELESS {
@@ -296,10 +307,17 @@ mod tests {
             let long = format!("--{}", option.get_long().unwrap());
             let takes_value = option.get_action().takes_values();
             let value = match id {
+                // Their values are files.
+                "slowdowns" | "quanta" => continue,
                 "goal" => "fair",
                 "barrier" => "donate",
-                "fairness" => "0.5",
-                "quantum" | "max_frozen" => "20ms",
+                "turns" => "freeze",
+                "fairness" | "threshold" | "hysteresis" => "0.5",
+                "quantum" | "max_frozen" | "interval" => "20ms",
+                "actuators" => "slice",
+                "groups" => "0,1",
+                "group_by" => "llc",
+                "sort_by" => "lock",
                 _ => "2",
             };
             let words =
@@ -307,7 +325,7 @@ mod tests {
             let parsed = Cli::try_parse_from(words.chain(["--", "true"])).unwrap();
             let crate::args::Command::Profile(args) = parsed.command else { panic!("{id}") };
             let Err(Failure::Input(told)) = super::profile(&args) else { panic!("{id}") };
-            assert!(told.contains(&long) && told.contains("no use"), "{told}");
+            assert!(told.contains(&long) && told.contains("does not support"), "{told}");
         }
         let run = command.find_subcommand("run").unwrap();
         assert!(

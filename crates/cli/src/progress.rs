@@ -25,7 +25,7 @@ const NAMES: usize = 6;
 /// Follows a run; silent where no user watches.
 pub(crate) struct Progress {
     teller: Teller,
-    /// Whether there is a bar that shows who runs.
+    /// Whether there is a bar that shows which programs run.
     has_bar: bool,
     /// Whether each end is told in a line of its own.
     tells_ends: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Progress {
 /// What is told of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Telling {
-    /// More than what the machine notices: programs' ends, and who runs.
+    /// More than what the machine notices: programs' ends, and which of them run.
     pub(crate) course: bool,
     /// How much of what happens.
     pub(crate) talk: Talk,
@@ -140,7 +140,7 @@ impl Watch for Progress {
     fn not_started(&mut self, program: ProgramId, why: &NotStarted) {
         self.done.insert(program.slot);
         self.teller.done(self.done.len() as u64);
-        if !self.tells_choices {
+        if self.talk == Talk::Quiet {
             return;
         }
         let name = |slot: u16| self.names[usize::from(slot)].clone();

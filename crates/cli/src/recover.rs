@@ -18,7 +18,7 @@ const SCHEMA: &str = "cosched-recover/1";
 /// How to tell it.
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
-    /// Print what was undone as JSON.
+    /// Print what was restored as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -113,11 +113,11 @@ impl Report {
         let sum = |count: fn(&Undone) -> usize| self.undone.iter().map(count).sum::<usize>();
         let done = [
             ("continued", sum(|u| u.processes_continued), "process", "processes"),
-            ("gave their CPUs back to", sum(|u| u.threads_unpinned), "thread", "threads"),
-            ("gave their scheduling back to", sum(|u| u.threads_rescheduled), "thread", "threads"),
+            ("restored the CPUs of", sum(|u| u.threads_unpinned), "thread", "threads"),
+            ("restored the scheduling of", sum(|u| u.threads_rescheduled), "thread", "threads"),
             ("moved back", sum(|u| u.processes_moved), "process", "processes"),
             ("removed", sum(|u| u.cgroups_removed), "cgroup", "cgroups"),
-            ("could not undo", sum(|u| u.failed), "thing (see above)", "things (see above)"),
+            ("could not restore", sum(|u| u.failed), "setting (see above)", "settings (see above)"),
         ];
         let parts: Vec<String> = done
             .into_iter()
@@ -129,7 +129,7 @@ impl Report {
         let logs = self.undone.len();
         let of = format!("After {logs} cosched that {} gone", if logs == 1 { "is" } else { "are" });
         match parts.is_empty() {
-            true => format!("{of}: nothing was left to undo.{sockets}"),
+            true => format!("{of}: nothing was left to restore.{sockets}"),
             false => format!("{of}: {}.{sockets}", parts.join(", ")),
         }
     }
@@ -145,7 +145,7 @@ pub(crate) fn offer() {
     let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));
     if own.any(|folder| left(&folder)) || !undo::kept_by_shims(&folders, &proc).is_empty() {
         say(format_args!(
-            "a killed cosched may have left something behind: `cosched recover` puts it back as it was"
+            "a killed cosched may have left changed settings behind; `cosched recover` restores them"
         ));
     }
 }
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(told(&[]), "Nothing was left behind.");
         assert_eq!(
             told(&[Restored::default()]),
-            "After 1 cosched that is gone: nothing was left to undo."
+            "After 1 cosched that is gone: nothing was left to restore."
         );
         let report = Report { schema: SCHEMA, undone: Vec::new(), sockets_removed: 2 };
         let sockets = "Nothing else was left behind. Removed the sockets of 2 killed runs.";
@@ -172,7 +172,7 @@ mod tests {
         let one = || Restored { continued: 2, cgroups: 1, ..Restored::default() };
         assert_eq!(
             told(&[one(), Restored { masks: 1, ..Restored::default() }]),
-            "After 2 cosched that are gone: continued 2 processes, gave their CPUs back to 1 thread, removed 1 cgroup."
+            "After 2 cosched that are gone: continued 2 processes, restored the CPUs of 1 thread, removed 1 cgroup."
         );
     }
 }

@@ -75,9 +75,11 @@ fn is_descriptor(file: &Path) -> bool {
 fn check_kind(file: &Path, kind: Kind) -> Result<(), Failure> {
     let what = match file.symlink_metadata() {
         Err(_) => return Ok(()),
-        Ok(found) if found.is_symlink() => "is a link, which is not followed".to_owned(),
+        Ok(found) if found.is_symlink() => {
+            "is a symbolic link, which cosched does not follow".to_owned()
+        }
         Ok(_) if is_of(file, kind) => return Ok(()),
-        Ok(_) => format!("is there and was not made by `{}`", kind.made_by),
+        Ok(_) => format!("exists and was not made by `{}`", kind.made_by),
     };
     Err(Failure::Input(format!(
         "{}: {what}; choose another place with {}, or move it away",
@@ -148,7 +150,8 @@ mod tests {
             std::os::unix::fs::symlink(to, name).unwrap();
         }
         let other = "was not made by `cosched test`; choose another place with --place";
-        let followed = "is a link, which is not followed; choose another place with --place";
+        let followed =
+            "is a symbolic link, which cosched does not follow; choose another place with --place";
         let folder_itself = folder.path().to_owned();
         let places = [
             (&notes, other),

@@ -23,26 +23,26 @@ use crate::session::{print, say};
 /// The page and its plots.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Folders that `cosched run --out`, `cosched compare --out` or `cosched sim --out` made; or a
-    /// file with what `cosched compare --json` printed.
+    /// Folders made by `cosched run --out`, `cosched compare --out` or `cosched sim --out`, or a
+    /// file with the output of `cosched compare --json`.
     #[arg(required = true, value_name = "DIR")]
     from: Vec<PathBuf>,
-    /// Where to write the page, in a folder that is there, or - for standard output. An earlier
-    /// report is replaced, any other file is not [default: report.html beside the result]
+    /// Where to write the page, or - for standard output. An earlier report is replaced, no other
+    /// file is [default: report.html beside the result]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A folder for every plot as an SVG file; made if it is not there. Without --out, no page is
-    /// written then.
+    /// A folder for the plots as SVG files; made if it does not exist. The page is then written
+    /// only with --out.
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// What the others are held against [default: linux, or else the first one]
+    /// The variant with which the others are compared [default: linux, or else the first one]
     #[arg(long, value_name = "WAY")]
     against: Option<String>,
-    /// Where the snapshots of who ran when begin: seconds since the run began, or such as 350ms or
-    /// 2min [default: the beginning]
+    /// Where the pictures of what ran when begin: seconds since the start of the run, or a time
+    /// such as 350ms or 2min [default: the start]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = instant)]
     begin: Option<Nanos>,
-    /// Where they end; in the page one can move on from there [default: the end of the run]
+    /// Where these pictures end; the page itself can show more [default: the end of the run]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = instant)]
     end: Option<Nanos>,
     /// Print what was written as JSON.
@@ -85,7 +85,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let to_stdout = args.out.as_deref() == Some(Path::new("-"));
     if to_stdout && args.json {
         return Err(Failure::Input(
-            "--json: standard output takes the page already; name a file with --out".to_owned(),
+            "--json: standard output already takes the page; name a file with --out".to_owned(),
         ));
     }
     let window = window(args.begin, args.end)?;
@@ -183,7 +183,7 @@ fn check_window(
     let Some(longest) = totals.reduce(f64::max) else {
         let option = begin.map_or("--end", |_| "--begin");
         return Err(Failure::Input(format!(
-            "{option}: a comparison in one file holds no run to look into; name the folder of its runs"
+            "{option}: a comparison in one file holds no runs; name the folder of its runs"
         )));
     };
     match from < longest {

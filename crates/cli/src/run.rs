@@ -27,14 +27,14 @@ use terminal::TerminalArgs;
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// What decides. turns lets every program run, and takes turns by weight; auto freezes programs
-    /// in turns where that loses nothing.
+    /// The policy, which decides what runs when.
     #[arg(long, short, default_value = Kind::default().name(), value_parser = choices::policy())]
     pub(crate) policy: Kind,
     #[command(flatten)]
     pub(crate) how: HowArgs,
-    /// A folder for run.json and the programs' outputs; made if it is not there. No file in it is
-    /// overwritten.
+    /// A folder for run.json and the programs' outputs; made if it does not exist.
+    ///
+    /// No file in it is overwritten.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Replace the files of an earlier run in the folder of --out. A folder that holds anything
@@ -47,11 +47,12 @@ pub(crate) struct RunArgs {
     pub(crate) threads: Option<u16>,
     #[command(flatten)]
     pub(crate) terminal: TerminalArgs,
-    /// Print run.json on standard output instead of the table; the programs' outputs go to standard
-    /// error then.
+    /// Print run.json on standard output instead of the table.
+    ///
+    /// The programs' outputs then go to standard error.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Serve metrics while the run lasts (OpenMetrics over HTTP, /metrics): 127.0.0.1:PORT, or
+    /// Serve metrics during the run (OpenMetrics over HTTP, /metrics) at 127.0.0.1:PORT or
     /// unix:PATH.
     #[arg(long, value_name = "WHERE", value_parser = named::<MetricsAt>)]
     pub(crate) metrics: Option<MetricsAt>,

@@ -114,7 +114,7 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
 fn tell_unscaled(workload: &Workload, kinds: &[Kind]) {
     if kinds.iter().any(|kind| kind.chooses()) && workload.programs.iter().any(is_moldable) {
         say(format_args!(
-            "moldable programs keep their threads, since --no-solo leaves out how long all take alone"
+            "moldable programs keep their thread counts: --no-solo leaves out the solo times that a choice needs"
         ));
     }
 }
@@ -159,7 +159,7 @@ impl Scene {
 
     /// The one that the options name.
     fn of(args: &SimRunArgs) -> Result<Scene, Failure> {
-        let missing = || Failure::Input("which machine? Give it by --machine".to_owned());
+        let missing = || Failure::Input(no_machine());
         Ok(Scene {
             policy: args.policy.unwrap_or_default(),
             machine: args.machine.clone().ok_or_else(missing)?,
@@ -181,6 +181,16 @@ impl From<&SimMachineArgs> for Scene {
             how: PolicyArgs { placement: Some(args.placement), ..PolicyArgs::default() }.into(),
         }
     }
+}
+
+/// What to say where no option names a machine.
+fn no_machine() -> String {
+    let known: Vec<&str> = Hardware::names().collect();
+    format!(
+        "no machine to simulate; add --machine with a name ({}), with words such as \"core:8\", or with `this` (after \
+         `cosched sim measure`)",
+        known.join(", ")
+    )
 }
 
 /// What is known before anything is simulated.
@@ -307,8 +317,8 @@ impl Simulator {
             let place = &spec.places.command;
             let table = spec.model.as_ref().ok_or_else(|| {
                 Failure::Input(format!(
-                    "{place}: there is no [program.model], which tells the simulator what the program does; \
-                     docs/simulator.md describes it"
+                    "{place}: the program has no [program.model], which the simulator needs; docs/simulator.md \
+                     describes it"
                 ))
             })?;
             let model = source::model(spec, table, self.session.threads(spec))?;
@@ -329,7 +339,7 @@ impl Simulator {
         let Some(Completion { at, usage, .. }) = completion.copied() else {
             let name = &spec.name;
             return Err(Failure::Broken(format!(
-                "{name} did not end alone on the simulated machine"
+                "{name} did not end when it ran alone on the simulated machine"
             )));
         };
         Ok(Alone { time: at, usage })
@@ -380,7 +390,7 @@ impl Simulator {
         let policy = planned.without_weights.filter(|_| !can_weigh).unwrap_or(planned.policy);
         let (sim, outcome) = Engine::new(sim, policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
-        debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
+        debug_assert_eq!(outcome.ended, Ended::Complete, "no signal can interrupt a simulation");
         let how = |does: bool| if does { SIMULATED.to_owned() } else { NONE.to_owned() };
         let rungs = match can_weigh && by_weight(kind, &self.scene.how) != ByWeight::No {
             true => rungs_by_weight(&self.session, SIMULATED),

@@ -1,16 +1,20 @@
 //! From the command line to a workload.
 
+mod mistakes;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use cosched_core::input;
-use cosched_core::workload::{ProgramSpec, Workload, WorkloadError, shown, split_commands};
+use cosched_core::workload::{
+    ProgramSpec, SEPARATOR, Workload, WorkloadError, shown, split_commands,
+};
 use cosched_policy::Kind;
 use cosched_sim::Model;
 
 use crate::args::SourceArgs;
 use crate::failure::Failure;
+pub(crate) use mistakes::check_launcher;
 
 /// The arguments as text. cosched writes commands into its results and its logs, so they must be
 /// text.
@@ -32,19 +36,26 @@ pub(crate) fn utf8_arguments(
 pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
     let here = here()?;
     let workload = match (&args.workload, args.programs.is_empty(), args.commands.is_empty()) {
-        (Some(path), ..) => load(path, &here),
+        (Some(path), ..) => match load(path, &here) {
+            Err(error) => {
+                return Err(mistakes::program(path, &here).unwrap_or(Failure::input(error)));
+            }
+            loaded => loaded,
+        },
         (None, false, _) => Workload::from_command_lines(args.programs.clone(), &here),
         (None, true, false) => {
-            Workload::from_commands(split_commands(&args.commands, ":::"), &here)
+            mistakes::check_separators(&args.commands, &here)?;
+            Workload::from_commands(split_commands(&args.commands, SEPARATOR), &here)
         }
         (None, true, true) => {
             return Err(Failure::Input(
-                "nothing to run; name a workload file, or commands after all options: `-- CMD ARGS ::: CMD ARGS`"
+                "nothing to run; name a jobs file, or commands after all options: `-- CMD ARGS ::: CMD ARGS`"
                     .to_owned(),
             ));
         }
     };
     let workload = workload.map_err(Failure::input)?;
+    workload.programs.iter().try_for_each(check_launcher)?;
     // Real programs need no model, but a wrong one is a mistake here, too.
     for spec in &workload.programs {
         if let Some(table) = &spec.model {
@@ -73,7 +84,7 @@ pub(crate) fn with_threads(args: &SourceArgs, threads: Option<u16>) -> Result<Wo
     Ok(workload)
 }
 
-/// Reads what the simulator is told that a program of so many threads does.
+/// Reads the simulator's model of a program with this thread count.
 pub(crate) fn model(
     spec: &ProgramSpec,
     table: &toml::Table,
@@ -89,12 +100,12 @@ pub(crate) fn model(
     })
 }
 
-/// Reads the workload file that is to be simulated.
+/// Reads the jobs file that is to be simulated.
 pub(crate) fn simulated(file: Option<&Path>) -> Result<Workload, Failure> {
     let file = file.ok_or_else(|| {
         Failure::Input(
-            "nothing to simulate; name a workload file whose programs have a [program.model] \
-             (docs/simulator.md): `cosched sim jobs.toml --machine opteron-64 --policy gang`"
+            "nothing to simulate; name a jobs file whose programs have a [program.model] (docs/simulator.md): \
+             `cosched sim jobs.toml --machine opteron-64 --policy gang`"
                 .to_owned(),
         )
     })?;

@@ -1,7 +1,7 @@
 //! `cosched stat`: what the threads of running programs do: run, lack a CPU, wait at locks, take
 //! each other's CPU.
 //!
-//! It only looks. Nothing of a program is changed, and no policy runs.
+//! It only observes: it changes no program, and no policy runs.
 
 mod arrivals;
 mod counted;
@@ -22,6 +22,7 @@ use cosched_linux::poll::{Poll, Ready};
 use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
 use cosched_policy::{GroupBy, Sockets};
+use cosched_report::words;
 use rustix::process::Signal;
 
 use crate::args::{duration, groups, pid, whole};
@@ -44,38 +45,39 @@ const PAGE: usize = 20;
     override_usage = "cosched stat [OPTIONS] --pid <PID>\n       cosched stat [OPTIONS] -- <CMD ARGS>..."
 )]
 pub(crate) struct StatArgs {
-    /// A running process; its threads, and what it will start, belong to it. May be repeated.
+    /// A running process, with all its threads and the processes that it will start. May be
+    /// repeated.
     #[arg(short, long = "pid", value_name = "PID", required_unless_present = "command",
           allow_negative_numbers = true, value_parser = pid)]
     pids: Vec<i32>,
-    /// How often lines are printed: 10ms or more [default: 1s]
+    /// Time between two prints: 10ms or more [default: 1s]
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     interval: Option<Duration>,
-    /// End after so many intervals (of --pid only) [default: when the processes have ended]
+    /// Stop after this many intervals (only with --pid) [default: when the processes have ended]
     #[arg(long, value_name = "N", conflicts_with = "command", allow_negative_numbers = true, value_parser = whole(1..=u32::MAX))]
     count: Option<u32>,
-    /// Groups of CPUs, such as 0-3,4-7 ('+' joins what lies apart): locks that are handed on inside
-    /// a group are told from those that go across, and of each group, in which time its threads
-    /// come to locks
+    /// Groups of CPUs, such as 0-3,4-7 ('+' joins ranges into one group). Lock transfers inside a
+    /// group and between groups are counted separately, and for each group the time in which its
+    /// threads come to locks
     #[arg(long, value_name = "CPUS,CPUS", value_parser = groups, conflicts_with = "group_by")]
     groups: Option<Sockets>,
-    /// The same by what CPUs share: package, llc (last-level cache), numa (memory) [default: the
-    /// widest of these of which there are several, if any]
+    /// Make these groups of the CPUs that share a package, an llc (last-level cache) or a numa node
+    /// [default: the largest of these of which the machine has several, if any]
     #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
     group_by: Option<GroupBy>,
-    /// Leave out lock transfers: to see them costs a look at every wake-up.
+    /// Do not count lock transfers, which costs some time at every wake-up.
     #[arg(long, conflicts_with_all = ["groups", "group_by"])]
     no_transfers: bool,
-    /// A line for every thread, too.
+    /// Also print a line for every thread.
     #[arg(long)]
     threads: bool,
-    /// One JSON object for each interval (docs/stat.md).
+    /// Print one JSON object for each interval (docs/stat.md).
     #[arg(long)]
     json: bool,
-    /// Estimate from samples of /proc, even where the kernel can be asked.
+    /// Estimate from samples of /proc, even where the kernel counts exactly.
     #[arg(long)]
     sampled: bool,
-    /// A program to start; it keeps standard input and output.
+    /// A program to start, with its arguments, after '--'. It keeps standard input and output.
     #[arg(last = true, value_name = "CMD ARGS", conflicts_with = "pids")]
     command: Vec<String>,
 }
@@ -97,7 +99,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let interval = args.interval.unwrap_or(Duration::from_secs(1));
     if interval < SHORTEST {
         return Err(Failure::Input(format!(
-            "--interval {interval:?} is too short: 10ms is the least"
+            "--interval {interval:?} is too short; write 10ms or more"
         )));
     }
     let groups = args.groups()?;
@@ -115,6 +117,12 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let ends = [Signal::INT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
     let mut poll = Poll::new(&ends).map_err(Failure::broken)?;
     let mut subjects = Subjects::watched(wanted, &proc, &mut monitor, &mut counted, &poll)?;
+    if args.command.is_empty() && args.count.is_none() {
+        say(format_args!(
+            "watching {} until its end; Ctrl-C ends this command, and not the program",
+            words::list(subjects.names())
+        ));
+    }
     let clock = Clock::start();
     let mut reading = Vec::new();
     let mut intervals = Intervals::default();
@@ -192,15 +200,15 @@ impl Unseen {
             if self.waits.insert(thread.program) {
                 let name = names.get(thread.program as usize).map_or("", String::as_str);
                 say(format_args!(
-                    "{name}: the system calls of its threads may not be looked at, so how long they wait at locks is not known \
-                     (remedy: root; or, where kernel.yama.ptrace_scope is 1, cosched stat -- COMMAND)"
+                    "{name}: lock times are not known, because this user may not read the system calls of its \
+                     threads (remedy: root; or cosched stat -- COMMAND, where kernel.yama.ptrace_scope is 1)"
                 ));
             }
         }
         if lost > 0 && !self.threads {
             self.threads = true;
             say(format_args!(
-                "more threads than the {ROOM} that can be watched at once: {lost} are not"
+                "too many threads: {ROOM} can be watched at once, so {lost} are left out"
             ));
         }
     }

@@ -74,7 +74,7 @@ pub(crate) enum StoreError {
     Folder { folder: PathBuf, source: io::Error },
     /// Another process does not let go of the file.
     #[error(
-        "{}: is kept open by another process; let that cosched finish, or set XDG_DATA_HOME to another folder",
+        "{}: is in use by another cosched; wait for its end, or set XDG_DATA_HOME to another folder",
         file.display()
     )]
     Busy { file: PathBuf },
@@ -111,7 +111,7 @@ pub(crate) fn folder() -> Result<PathBuf, StoreError> {
 
 /// What a run lacks without the store.
 fn untold(error: &StoreError) {
-    say(format_args!("times alone are not known: {error}"));
+    say(format_args!("solo times are not known: {error}"));
 }
 
 /// Everything in a table.
@@ -232,7 +232,7 @@ impl Store {
         let result = panic::catch_unwind(AssertUnwindSafe(|| work(&self.database()?)));
         panic::set_hook(hook);
         result
-            .map_err(|_| self.damaged("its parts do not fit together"))?
+            .map_err(|_| self.damaged("its parts contradict each other"))?
             .map_err(|trouble| told(&self.file, trouble))
     }
 

@@ -30,7 +30,7 @@ use lines::Lines;
 
 /// A run tells how it stands several times a second; one that is stopped, or gets no CPU, may not.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same of what another user runs, who may hold it up.
+/// A shorter time for the run of another user, which may be held up on purpose.
 const PATIENCE_WITH_OTHERS: Duration = Duration::from_secs(2);
 /// The width of a frame that is no terminal's, where no variable says it.
 const WIDTH: usize = 80;
@@ -38,7 +38,7 @@ const WIDTH: usize = 80;
 #[derive(Debug, Args)]
 #[command(after_help = keys::help())]
 pub(crate) struct TopArgs {
-    /// The process of the `cosched run` to watch; not needed where there is only one.
+    /// The process number of the `cosched run` to watch; not needed if there is only one.
     #[arg(value_name = "PID", value_parser = |text: &str| pid(text).map(i32::unsigned_abs))]
     pub(crate) pid: Option<u32>,
     /// Print one frame as text.
@@ -65,7 +65,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     }
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(Failure::Input(
-            "top needs a terminal; use --once for one frame as text, --json for one snapshot"
+            "top needs a terminal; use --once for one frame as text, or --json for one snapshot"
                 .into(),
         ));
     }
@@ -82,7 +82,7 @@ fn own() -> Result<Vec<Run>, Failure> {
     Ok(undo::own_log_folders().map_err(Failure::input)?.iter().flat_map(runs).collect())
 }
 
-/// The runs of everybody, for root, who may look on at all of them.
+/// The runs of all users, for root.
 fn others() -> Result<Vec<Run>, Failure> {
     if !geteuid().is_root() {
         return Ok(Vec::new());
@@ -105,26 +105,26 @@ fn chosen(asked: Option<u32>, own: Vec<Run>, mut others: Vec<Run>) -> Result<Run
     let all = all.collect::<Vec<_>>().join("; ");
     match (asked, &own[..]) {
         (Some(pid), _) => {
-            let nobody = own.is_empty() && others.is_empty();
+            let none = own.is_empty() && others.is_empty();
             let found = own.into_iter().chain(others).find(|run| run.pid == pid);
-            found.ok_or_else(|| match nobody {
+            found.ok_or_else(|| match none {
                 true => no_run(&further),
                 false => Failure::Input(format!(
-                    "process {pid} makes no run that you may watch; these do: {all}"
+                    "process {pid} is not a run that you may watch; name one of these: {all}"
                 )),
             })
         }
         (None, [run]) => Ok(run.clone()),
         (None, []) => Err(no_run(&further)),
         (None, _) => Err(Failure::Input(format!(
-            "several runs are under way: name one, `cosched top PID`: {all}"
+            "several runs are in progress; name one with `cosched top PID`: {all}"
         ))),
     }
 }
 
 fn no_run(further: &str) -> Failure {
     let further = if further.is_empty() { String::new() } else { format!("; {further}") };
-    Failure::Input(format!("no run of yours is under way: start one with `cosched run`{further}"))
+    Failure::Input(format!("no run of yours is in progress; start one with `cosched run`{further}"))
 }
 
 /// The next snapshot.
@@ -137,7 +137,8 @@ fn one(mut stream: UnixStream, pid: u32, patience: Duration) -> Result<Snapshot,
         }
         let silent = || {
             Failure::Broken(format!(
-                "process {pid} has told nothing for {} s: is it stopped, or do {VISITORS} others look on already?",
+                "process {pid} has sent nothing for {} s; it may be stopped, or {VISITORS} viewers may be connected \
+                 already",
                 patience.as_secs()
             ))
         };
@@ -160,7 +161,7 @@ fn one(mut stream: UnixStream, pid: u32, patience: Duration) -> Result<Snapshot,
 
 fn snapshot(line: &str, pid: u32) -> Result<Snapshot, Failure> {
     Snapshot::from_json(line).map_err(|error| {
-        Failure::Broken(format!("what process {pid} tells cannot be read: {error}"))
+        Failure::Broken(format!("process {pid} sent data that cannot be read: {error}"))
     })
 }
 
@@ -194,7 +195,9 @@ mod tests {
         assert_eq!(chosen(Some(13), runs(&[12]), runs(&[12, 13])).unwrap().pid, 13);
         assert_eq!(chosen(Some(13), vec![], runs(&[13])).unwrap().pid, 13);
         assert!(said(None, &[], &[13]).contains("in other places: 13 (user 1000)"));
-        assert!(said(Some(8), &[], &[13]).ends_with("these do: in other places: 13 (user 1000)"));
+        assert!(
+            said(Some(8), &[], &[13]).ends_with("one of these: in other places: 13 (user 1000)")
+        );
         assert!(said(None, &[7, 12], &[13]).ends_with(": 7, 12; in other places: 13 (user 1000)"));
     }
 

@@ -24,8 +24,8 @@ const FILE: &str = "run.pftrace";
 pub(crate) struct TraceArgs {
     /// An earlier run: its folder, or its run.json.
     run: PathBuf,
-    /// Where to write the trace, or - for standard output. An earlier trace is replaced, any other
-    /// file is not [default: run.pftrace beside run.json]
+    /// Where to write the trace, or - for standard output. An earlier trace is replaced, no other
+    /// file is [default: run.pftrace beside run.json]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print what was written as JSON.
@@ -49,7 +49,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
     match &args.out {
         Some(file) if file.as_os_str() == "-" && args.json => {
             return Err(Failure::Input(
-                "--json: standard output takes the trace already; name a file with --out"
+                "--json: standard output already takes the trace; name a file with --out"
                     .to_owned(),
             ));
         }
@@ -58,7 +58,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
         None => {
             let no_folder = || {
                 Failure::Input(format!(
-                    "{}: has no folder to write the trace to; name a file with --out",
+                    "{}: there is no folder to write the trace to; name a file with --out",
                     shown_path(&args.run)
                 ))
             };

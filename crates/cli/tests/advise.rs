@@ -104,7 +104,7 @@ fn unpredictable_policies_and_senseless_counts_are_refused() {
     for (words, told) in [
         (["--policy", "linux"], "choose from gang, greedy, minwait"),
         (["--threads", "0"], "0 threads are not possible"),
-        (["--threads", "1024"], "name smaller counts"),
+        (["--threads", "1024"], "choose smaller thread counts"),
         (["--out", "x"], "--apply"),
     ] {
         let refused = cosched(home.path(), &[&["advise", "jobs.toml"][..], &words].concat());

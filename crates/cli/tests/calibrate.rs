@@ -99,7 +99,7 @@ fn an_error_in_a_table_names_file_and_key() {
         "{message}"
     );
     let message = told(TABLE, "program = []", &calibrate);
-    assert!(message.contains("table.toml: there is no [[program]] to be fitted"), "{message}");
+    assert!(message.contains("table.toml: there is no [[program]] to fit"), "{message}");
     let message = told("threads = 4\n", "threads = 40\n", &calibrate);
     assert!(message.contains("'loud': threads is 40, but must be from 1 to 24"), "{message}");
     let message = told("speedup = 2.0", "speedup = 0", &calibrate);

@@ -104,16 +104,16 @@ fn variants_that_cannot_be_simulated_are_refused_with_the_rest() {
     for (options, said) in [
         (
             "--policies linux,llvm,gang,split",
-            "llvm,split cannot be simulated; leave that out: what remains is --policies linux,gang",
+            "llvm,split cannot be simulated; use --policies linux,gang",
         ),
         ("--policies llvm", "llvm cannot be simulated"),
         (
             "--policies linux,gang --freezer signals",
-            "`cosched compare --machine` has no use for --freezer",
+            "`cosched compare --machine` does not support --freezer",
         ),
         (
             "--policies linux,gang --grace 1s",
-            "`cosched compare --machine` has no use for --grace: leave it out",
+            "`cosched compare --machine` does not support --grace: leave it out",
         ),
         ("--policies linux,gang --kernel vms", "vms"),
     ] {
@@ -154,7 +154,7 @@ fn variants_with_senseless_options_are_refused() {
     let place = place();
     for (ways, said) in [
         (&["--way", "a=gang", "--way", "a=greedy"][..], "--way: 'a' is there twice"),
-        (&["--way", "gang=greedy"], "'gang' is the name of a way already"),
+        (&["--way", "gang=greedy"], "'gang' is already the name of a variant"),
         (&["--way", "a=linux --quantum 5ms"], "--way a: --quantum is for policies"),
         (&["--way", "a=gang --json"], "unexpected argument '--json'"),
     ] {
@@ -190,9 +190,7 @@ fn a_folder_in_use_by_a_comparison_is_refused_until_it_ends() {
         let options = format!("--policies linux,gang --runs 2 --out d {more}");
         let second = compare(place.path(), &options);
         assert_eq!(second.status.code(), Some(2), "{}", told(&second));
-        assert!(
-            told(&second).contains("--out d: another cosched makes a comparison there right now")
-        );
+        assert!(told(&second).contains("--out d: another cosched is running a comparison there"));
     }
     first.kill().unwrap();
     first.wait().unwrap();
@@ -258,7 +256,8 @@ fn other_programs_are_reported_by_name_only() {
     let other = compare(place.path(), &format!("{options} --resume"));
     assert_eq!(other.status.code(), Some(2));
     let told = told(&other);
-    let names = "there, the programs, in their order: \"p0, p1, p2\"; now: \"q0, q1, q2\". Rounds";
+    let names =
+        "there, the programs, in their order: \"p0, p1, p2\"; now: \"q0, q1, q2\". Such rounds";
     assert!(told.contains(names) && !told.contains(" of the program "), "{told}");
 }
 
@@ -291,11 +290,11 @@ fn a_resumed_simulated_comparison_equals_an_uninterrupted_one() {
     fs::remove_file(&left).unwrap();
     let output = compare(place.path(), &format!("{ways} --runs 7 --out d --resume"));
     assert!(
-        told(&output).contains("round 3 is not complete: it is made anew, and 1 file(s)"),
+        told(&output).contains("round 3 is not complete; it is run again, and 1 file(s)"),
         "{}",
         told(&output)
     );
-    assert!(told(&output).contains("2 complete round(s) found, 5 to make"), "{}", told(&output));
+    assert!(told(&output).contains("2 complete round(s) found, 5 to run"), "{}", told(&output));
     assert!(left.exists());
     let at_once = compare(place.path(), &format!("{ways} --runs 7"));
     assert_eq!(document(&output), document(&at_once));

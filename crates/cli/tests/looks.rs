@@ -122,8 +122,8 @@ fn a_trace_replaces_only_a_trace_at_the_chosen_path() {
     for place in ["out/run.json", "jobs.toml", "link.pftrace", "out"] {
         let told = refused(folder.path(), &format!("trace out --out {place}"));
         let what = match place {
-            "link.pftrace" => "is a link, which is not followed",
-            _ => "is there and was not made by `cosched trace`",
+            "link.pftrace" => "is a symbolic link, which cosched does not follow",
+            _ => "exists and was not made by `cosched trace`",
         };
         let expected = format!("{place}: {what}; choose");
         assert!(told.contains(&expected), "{told}");

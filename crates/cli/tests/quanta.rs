@@ -135,7 +135,7 @@ fn impossible_calibrations_are_refused_before_anything_runs() {
     for (arguments, told) in [
         ("", "not part of an installed package"),
         ("gone.toml", "`make kernels` builds"),
-        ("training.toml --only lock", "--only leaves no program"),
+        ("training.toml --only lock", "--only matches no program"),
         ("training.toml --slices 1ms,1ms", "1.000 ms is there twice"),
         ("training.toml --loads 2,2", "--loads: 2 is there twice"),
         ("training.toml --slices 200ms", "the kernel grants 100us to 100ms"),
@@ -158,7 +158,7 @@ fn an_unusable_table_is_refused_with_file_key_and_remedy() {
     for (from, to, told) in [
         ("= 7", "= 0", "row 1: slice_milliseconds is 0"),
         ("up_to = 1.0", "up_to = 0.5", "up_to: the ends of the rows have to rise"),
-        ("quanta/1", "quanta/9", "make the table anew with `cosched calibrate quanta`"),
+        ("quanta/1", "quanta/9", "make a new table with `cosched calibrate quanta`"),
         ("slice_milliseconds", "slice", "slice"),
     ] {
         let refused = with(from, to);

@@ -163,7 +163,7 @@ fn time_wasted_by_spinning_is_reported_and_removed() {
     let found = replay(&run, &["--policy", "gang", "--machine", TWO_CPUS]);
     let assumed = found["assumptions"].as_array().unwrap();
     let of = |assumption: &&Value| {
-        assumption.as_str().unwrap().contains("more CPU time than it can use alone")
+        assumption.as_str().unwrap().contains("CPU time beyond what it can use alone")
     };
     let told = assumed.iter().find(of).unwrap().as_str().unwrap();
     for program in ["barriers-1", "barriers-2", "barriers-3"] {
@@ -173,7 +173,7 @@ fn time_wasted_by_spinning_is_reported_and_removed() {
     let gangs = recording("barriers-gang.json");
     let warned = |policy| {
         let found = replay(&gangs, &["--policy", policy, "--machine", TWO_CPUS]);
-        found["assumptions"].to_string().contains("nobody spins")
+        found["assumptions"].to_string().contains("no thread spins")
     };
     assert_eq!(["linux", "linux-groups", "minwait"].map(warned), [true, true, false]);
     // The model of the record is then far too fast, and says so.
@@ -194,7 +194,7 @@ fn missing_solo_times_are_derived_from_running_or_cpu_time() {
         };
         let output = changed(name, unknown, &["--policy", "gang", "--machine", TWO_CPUS, "--json"]);
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(found["assumptions"].to_string().contains("time alone not known"));
+        assert!(found["assumptions"].to_string().contains("solo time not known"));
         found["programs"][0]["alone_from"].as_str().unwrap().to_owned()
     };
     assert_eq!(basis("single-gang.json"), "running");
@@ -219,7 +219,7 @@ fn reduced_thread_counts_are_replayed() {
     assert!((alone / fewer - 1.0).abs() < 0.01, "{alone} s, {fewer} s with one thread");
     assert!(fewer > 1.3 * made.programs[0].solo_seconds.unwrap());
     assert!(found["error_percent"]["total"].as_f64().unwrap().abs() < 1.0);
-    assert!(found["assumptions"].to_string().contains("started with fewer threads than asked for"));
+    assert!(found["assumptions"].to_string().contains("started with fewer threads than requested"));
 
     assert!(cosched(&["sim", "--from", "run", "--out", "again"], folder.path()).status.success());
     let again = RunResult::load(&folder.path().join("again/run.json")).unwrap();
@@ -269,7 +269,7 @@ fn runs_that_cannot_be_replayed_are_refused_with_a_remedy() {
     let options = ["--policy", "cgreedy", "--machine", TWO_CPUS];
     let text = refused(&changed("single-gang.json", unknown, &options));
     assert!(text.contains("--from .") && text.contains("single-1, single-2"), "{text}");
-    let again = "record it again: cosched run WORKLOAD.toml --policy gang --out DIR";
+    let again = "record the run again: cosched run JOBS.toml --policy gang --out DIR";
     assert!(text.contains(again) && !text.contains("command line"), "{text}");
 }
 
@@ -281,9 +281,9 @@ fn a_record_without_needed_figures_is_refused_until_remade() {
     simulated(folder.path(), "gang", &[]);
     let asked = ["sim", "--from", "run", "--policy", "cgreedy"];
     let text = refused(&cosched(&asked, folder.path()));
-    assert!(text.contains("does not tell of solver, sleeper. Set `misses_per_kilo_"), "{text}");
+    assert!(text.contains("does not hold for solver, sleeper. Set `misses_per_kilo_"), "{text}");
     assert!(
-        text.contains("cosched sim WORKLOAD.toml --machine e5410-8 --policy gang --out DIR"),
+        text.contains("cosched sim JOBS.toml --machine e5410-8 --policy gang --out DIR"),
         "{text}"
     );
     let jobs = JOBS.replace("misses_per_kilo_instruction = 1\n", "");
@@ -322,8 +322,8 @@ fn a_rivals_run_is_named_by_its_variant() {
         assert_eq!(output.status.code(), Some(0), "{}", told(&output));
         String::from_utf8(output.stdout).unwrap()
     };
-    let way = "Assumed: the run is one of the way 'one-thread' of a comparison, and the answer is for programs that \
-               are started as there, with one thread each.";
+    let way = "Assumed: the run is one of variant 'one-thread' of a comparison; the replay is of programs that are \
+               started as in that variant, with one thread each.";
     assert!(assumed("c/one-thread").contains(way), "{}", assumed("c/one-thread"));
     assert!(!assumed("c/linux").contains("of a comparison"));
 }
@@ -364,7 +364,7 @@ fn failed_programs_are_replayed_as_far_as_they_ran() {
     let output = changed("single-gang.json", fail, &options);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("single-1: failed, so it is replayed"), "{text}");
+    assert!(text.contains("single-1: failed; it is replayed"), "{text}");
     assert!(text.contains("single-2: could not be started"), "{text}");
     assert!(text.contains("single-3 s") && !text.contains("single-2 s"), "{text}");
 }

@@ -112,7 +112,7 @@ fn without_a_measurement_or_kernels_the_remedy_is_shown() {
     assert!(unknown.contains("--only cray") && unknown.contains("triad x2"), "{unknown}");
     std::fs::write(home.path().join("mine.toml"), "").unwrap();
     let there = told(&["sim", "measure", "--out", "mine.toml"]);
-    assert!(there.contains("mine.toml: is there and would be overwritten"), "{there}");
+    assert!(there.contains("mine.toml: exists and would be overwritten"), "{there}");
 }
 
 #[test]

@@ -14,6 +14,9 @@ use std::path::Path;
 
 /// The largest text that people have written, bytes.
 const MOST_TEXT: u64 = 16 << 20;
+/// The kernel's error for symbolic links that lead on without an end (`ErrorKind` has no stable
+/// name for it).
+const ELOOP: i32 = 40;
 
 /// Opens a file to be read.
 ///
@@ -60,9 +63,15 @@ pub fn is_handed_over(path: &Path) -> bool {
 /// The remedy for a file that could not be read. `name` says how to name the right one.
 pub fn remedy<'a>(error: &io::Error, name: &'a str) -> &'a str {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "see to its permissions, and to those of its folders",
+        io::ErrorKind::PermissionDenied => "check its permissions, and those of its folders",
+        _ if is_loop(error) => "it is a loop of symbolic links: correct the links",
         _ => name,
     }
+}
+
+/// Whether a path could not be followed because symbolic links on it lead back to themselves.
+pub fn is_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(ELOOP)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod live;
 mod machine;
 pub mod meetings;
 pub mod metrics;
+pub mod nearest;
 mod plan;
 mod policy;
 mod program;

@@ -34,7 +34,7 @@ use crate::metrics::Metrics;
 use crate::plan::Reason;
 use crate::program::{Exit, ProgramId, Usage};
 use crate::whole_file;
-use crate::workload::{Barrier, shown};
+use crate::workload::{Barrier, shown, shown_path};
 
 /// The version of the schema that this crate writes and reads.
 pub const SCHEMA: &str = "cosched-run/1";
@@ -374,7 +374,7 @@ pub struct Quantiles {
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
     /// The file could not be read.
-    #[error("{}: cannot be read: {source}; {}", file.display(), input::remedy(source, READABLE))]
+    #[error("{}: cannot be read: {source}; {}", shown_path(file), input::remedy(source, READABLE))]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -382,7 +382,7 @@ pub enum ResultError {
         source: io::Error,
     },
     /// The file could not be written.
-    #[error("{}: cannot be written: {source}; {}", file.display(), match source.kind() {
+    #[error("{}: cannot be written: {source}; {}", shown_path(file), match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or choose a folder on another disk",
         _ => "choose a folder that you may write to",
     })]
@@ -393,7 +393,7 @@ pub enum ResultError {
         source: io::Error,
     },
     /// The file is something else.
-    #[error("{}: is no result of a run ({what}); {READABLE}", file.display())]
+    #[error("{}: is not a result of a run ({what}); {READABLE}", shown_path(file))]
     NoResult {
         /// The file.
         file: PathBuf,
@@ -401,8 +401,11 @@ pub enum ResultError {
         what: String,
     },
     /// The file is of another version.
-    #[error("{}: has the schema '{found}', but only '{SCHEMA}' can be read; run the workload again, or use the cosched \
-        that wrote the file", file.display())]
+    #[error(
+        "{}: has the schema '{found}', but only '{SCHEMA}' can be read; run the workload again, or use the cosched \
+        that wrote the file",
+        shown_path(file)
+    )]
     OtherSchema {
         /// The file.
         file: PathBuf,
@@ -410,7 +413,7 @@ pub enum ResultError {
         found: String,
     },
     /// The file is not JSON, or a field is missing or wrong.
-    #[error("{}: is damaged: {source}; run the workload again", file.display())]
+    #[error("{}: is damaged: {source}; run the workload again", shown_path(file))]
     Damaged {
         /// The file.
         file: PathBuf,
@@ -418,8 +421,10 @@ pub enum ResultError {
         source: serde_json::Error,
     },
     /// A field has a value that no run can have.
-    #[error("{}: {field} {what}; no run can be like this, so the file is damaged: run the workload again",
-        file.display())]
+    #[error(
+        "{}: {field} {what}; no run can be like this, so the file is damaged: run the workload again",
+        shown_path(file)
+    )]
     Impossible {
         /// The file.
         file: PathBuf,

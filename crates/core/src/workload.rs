@@ -1,4 +1,4 @@
-//! Workloads: which programs to run, as users write them down.
+//! Workloads: which programs to run, as users write them in jobs files.
 //!
 //! A workload comes from a TOML file or from the command line. Both end in the same unchecked
 //! drafts, and one function (`check`) turns drafts into [`ProgramSpec`]s. Every rule therefore
@@ -27,7 +27,7 @@
 //! miss_ratio = 0.3        # share of references to the last-level cache that miss, alone; default: what was profiled
 //! memory_gigabytes_per_second = 4.0  # between caches and memory, alone
 //! repeat = 1              # how often to run it, or "until-all-finish"
-//! freezable = true        # default: found out from what the program holds open
+//! freezable = true        # default: derived from what the program holds open
 //! group = "solver"        # freezes and runs together with its group; default: found out
 //! malleable = false       # whether it lets cosched choose its thread count while it runs
 //! moldable = false        # whether it lets cosched start it with fewer threads
@@ -70,6 +70,9 @@ use crate::input;
 use crate::time::Nanos;
 use error::Origin;
 use file::{Draft, Words};
+
+/// Between the commands of several programs on the command line, as for GNU parallel.
+pub const SEPARATOR: &str = ":::";
 
 /// The largest number of programs in one workload.
 pub const MAX_PROGRAMS: usize = 4096;
@@ -160,7 +163,7 @@ impl Workload {
     /// # Errors
     /// When the file cannot be read, or breaks a rule.
     pub fn load(path: &Path) -> Result<Workload, WorkloadError> {
-        let unreadable = |source| WorkloadError::Unreadable { file: path.to_owned(), source };
+        let unreadable = |source| WorkloadError::unreadable(path, source);
         let file = input::open(path).map_err(unreadable)?;
         let absolute = std::path::absolute(path).map_err(unreadable)?;
         Workload::read(file, path, absolute.parent().unwrap_or(Path::new("/")))
@@ -179,7 +182,7 @@ impl Workload {
         let file = || path.to_owned();
         let mut bytes = Vec::new();
         let read = input.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|source| WorkloadError::Unreadable { file: file(), source })?;
+        read.map_err(|source| WorkloadError::unreadable(path, source))?;
         if bytes.len() as u64 > MAX_BYTES {
             return Err(WorkloadError::TooLarge { file: file() });
         }
@@ -197,8 +200,8 @@ impl Workload {
     /// # Errors
     /// When the text breaks a rule.
     pub fn parse(text: &str, path: &Path) -> Result<Workload, WorkloadError> {
-        let absolute = std::path::absolute(path)
-            .map_err(|source| WorkloadError::Unreadable { file: path.to_owned(), source })?;
+        let absolute =
+            std::path::absolute(path).map_err(|source| WorkloadError::unreadable(path, source))?;
         Workload::read(text.as_bytes(), path, absolute.parent().unwrap_or(Path::new("/")))
     }
 
@@ -236,6 +239,7 @@ pub fn split_commands<T: Clone + PartialEq<str>>(words: &[T], separator: &str) -
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
     use std::{fs, io};
 
     use super::*;
@@ -304,7 +308,18 @@ mod tests {
         let file = folder.path().join("jobs.toml");
         let refusal = Workload::load(&file).unwrap_err().to_string();
         assert!(refusal.contains("jobs.toml: cannot be read: No such file"), "{refusal}");
-        assert!(matches!(Workload::load(folder.path()), Err(WorkloadError::Unreadable { .. })));
+        let refusal = Workload::load(folder.path()).unwrap_err().to_string();
+        assert!(
+            refusal.contains("is a folder, not a jobs file; name the file itself"),
+            "{refusal}"
+        );
+        symlink("loop.toml", folder.path().join("loop.toml")).unwrap();
+        let refusal = Workload::load(&folder.path().join("loop.toml")).unwrap_err().to_string();
+        assert!(refusal.contains("loop.toml: is a loop of symbolic links"), "{refusal}");
+        fs::remove_file(folder.path().join("loop.toml")).unwrap();
+        fs::write(&file, "").unwrap();
+        let refusal = Workload::load(folder.path()).unwrap_err().to_string();
+        assert!(refusal.contains("name the file, such as /") && refusal.ends_with("/jobs.toml"));
         fs::write(&file, b"[[program]]\nname = '\xff'").unwrap();
         let refusal = Workload::load(&file).unwrap_err().to_string();
         assert!(

@@ -51,7 +51,7 @@ pub enum Unattachable {
     },
     /// Another cosched has it, or one of its descendants.
     #[error(
-        "process {cosched}, another cosched, has it or something that descends from it; `cosched detach` makes that let go"
+        "another cosched (process {cosched}) schedules it or a descendant of it; `cosched detach` detaches it first"
     )]
     Held {
         /// The other cosched.

@@ -93,7 +93,7 @@ pub enum ByWeight {
 #[derive(Debug, thiserror::Error)]
 pub enum GroundError {
     /// There is no tree for the request.
-    #[error("{wish} cannot be had: {why}; {remedy}")]
+    #[error("not available here: {wish} ({why}); {remedy}")]
     NotHere {
         /// The request.
         wish: &'static str,

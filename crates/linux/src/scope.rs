@@ -83,7 +83,7 @@ pub enum Lack {
     #[error("no systemd user manager runs for this user")]
     NoManager,
     /// The manager cannot be reached.
-    #[error("systemd's user manager cannot be asked: the user's D-Bus, or busctl, is missing")]
+    #[error("systemd's user manager cannot be reached: the user's D-Bus, or busctl, is missing")]
     NoBus,
     /// The manager has no CPU groups to give.
     #[error("systemd's user manager was not given the cpu controller")]

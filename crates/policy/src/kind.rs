@@ -179,34 +179,42 @@ impl Kind {
     pub const fn description(self) -> &'static str {
         match self {
             Kind::Linux => "start everything at once and let the kernel share the CPUs by thread",
-            Kind::LinuxGroups => "the same, but let the kernel share the CPUs by program",
-            Kind::Fcfs => "one program after another, each on all CPUs",
-            Kind::Gang => "one program per quantum, in turn",
-            Kind::Greedy => "programs that fill the CPUs together share a quantum",
-            Kind::Cgreedy => "pairs: a program with many cache misses beside one with few",
-            Kind::Bandwidth => {
-                "programs that are predicted to slow each other down least share a quantum"
+            Kind::LinuxGroups => {
+                "start everything at once and let the kernel share the CPUs by program"
             }
-            Kind::Minwait => "at every quantum those that have waited longest, as many as fit",
+            Kind::Fcfs => "one program after another, each on all CPUs",
+            Kind::Gang => "programs take turns, one at a time",
+            Kind::Greedy => "taking turns; programs that fill the CPUs together share a turn",
+            Kind::Cgreedy => {
+                "taking turns in pairs: a program with many cache misses and one with few"
+            }
+            Kind::Bandwidth => {
+                "taking turns; programs with the smallest predicted interference share a turn"
+            }
+            Kind::Minwait => {
+                "taking turns; the programs that have waited longest run, as many as fit"
+            }
             Kind::Faithful => {
-                "everything at once; threads of a program as equals, with a slice for its locks and misses"
+                "everything at once; the threads of a program are treated alike, and slices suit its locks and misses"
             }
             Kind::FairProgress => {
-                "at every quantum those that have come least far, by what they would have done alone"
+                "taking turns; the programs with the least progress run, compared with a solo run"
             }
             Kind::Shuffling => {
                 "everything at once; threads that wait equally long for locks share a socket"
             }
             Kind::AdaptiveGreedy => {
-                "greedy, with thread counts of malleable programs chosen per round"
+                "greedy, and chooses the thread counts of malleable programs in every round"
             }
             Kind::AdaptiveMinwait => {
-                "minwait, with thread counts of malleable programs chosen per quantum"
+                "minwait, and chooses the thread counts of malleable programs in every turn"
             }
             Kind::Turns => {
-                "take turns by weight: every program runs, and the CPUs that those in turn leave are used"
+                "every program runs, the one in turn with the largest weight; the others use the CPUs that it leaves idle"
             }
-            Kind::Auto => "as linux, or freeze programs in turns where that loses nothing",
+            Kind::Auto => {
+                "like linux, or programs take turns and are paused where that loses nothing"
+            }
         }
     }
 
@@ -439,7 +447,7 @@ impl FromStr for Kind {
 
 /// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {what} '{name}'; known are {known}")]
+#[error("there is no {what} '{name}'; choose from {known}")]
 pub struct UnknownName {
     what: &'static str,
     name: String,

@@ -62,8 +62,8 @@ impl Costs {
 pub enum Halted {
     /// No thread can go on any more.
     #[error(
-        "at {at} no thread can ever go on: a program of the workload deadlocks, or computes for longer than 500 years \
-         ({left} threads are left)"
+        "at {at} no thread can continue: a program deadlocks, or computes for longer than 500 years ({left} threads \
+         are left)"
     )]
     Stuck {
         /// The time at which this was found.
@@ -73,8 +73,8 @@ pub enum Halted {
     },
     /// It took more events than allowed.
     #[error(
-        "after {events} events the simulation is at {at} and has not ended: \
-         does a model repeat something too often? `cosched sim --max-events` allows more"
+        "the simulation has not ended after {events} events, at {at}; a model may repeat something too often; \
+         `cosched sim --max-events` allows more"
     )]
     TooLong {
         /// The simulated time.

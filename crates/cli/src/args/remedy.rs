@@ -1,30 +1,102 @@
-//! What the option parser cannot know of a mistake: that commands come after `--`.
+//! What the option parser cannot know of a mistake: that commands come after `--`, and which option
+//! was probably meant.
 
-use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
+use cosched_core::nearest::nearest;
+use cosched_core::workload::SEPARATOR;
 
 use super::Cli;
 
-/// Between the commands of several programs.
-const SEPARATOR: &str = ":::";
-
-/// The parser's error, with a remedy where the user has forgotten the `--` before a command.
+/// The parser's error with a remedy: where commands belong, or the option, value or subcommand that
+/// is near what was typed. The parser's own suggestions are often far-fetched, and are replaced.
 pub(crate) fn with_remedy(mut error: clap::Error, arguments: &[String]) -> clap::Error {
-    let is_unknown = error.kind() == ErrorKind::UnknownArgument;
-    if let Some(tip) = tip(arguments).filter(|_| is_unknown && may_be_of_command(&error)) {
-        error.remove(ContextKind::SuggestedArg);
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    match error.kind() {
+        ErrorKind::UnknownArgument => correct_argument(&mut error, arguments),
+        ErrorKind::InvalidValue => keep_near_value(&mut error),
+        ErrorKind::InvalidSubcommand => correct_subcommand(&mut error, arguments),
+        _ => {}
     }
     error
 }
 
-/// Whether what the parser did not know is no option of ours that was misspelt.
-fn may_be_of_command(error: &clap::Error) -> bool {
-    let is_word = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) => !word.starts_with('-'),
-        _ => false,
+fn correct_argument(error: &mut clap::Error, arguments: &[String]) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return };
+    let word = word.clone();
+    let option = word.starts_with('-').then(|| near_option(&word, arguments)).flatten();
+    error.remove(ContextKind::SuggestedArg);
+    // What comes after `--` is a command, and no value.
+    if said(error, ContextKind::Suggested).is_some_and(|tip| tip.contains("as a value")) {
+        error.remove(ContextKind::Suggested);
+    }
+    let tip = tip(arguments).filter(|_| may_be_of_command(&word, arguments));
+    match (option, tip) {
+        (Some(option), _) => {
+            error.insert(ContextKind::SuggestedArg, ContextValue::String(option));
+        }
+        (None, Some(tip)) => {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        }
+        (None, None) => {}
+    }
+}
+
+/// The first tip of the parser.
+fn said(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::StyledStrs(tips) => tips.first().map(ToString::to_string),
+        _ => None,
+    }
+}
+
+/// Leaves the parser's suggestion of a value only if it is near.
+fn keep_near_value(error: &mut clap::Error) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidValue) else { return };
+    let Some(ContextValue::String(value)) = error.get(ContextKind::SuggestedValue) else { return };
+    if nearest(word, [value.as_str()]).is_none() {
+        error.remove(ContextKind::SuggestedValue);
+    }
+}
+
+/// Suggests the subcommand that is near what was typed.
+fn correct_subcommand(error: &mut clap::Error, arguments: &[String]) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
     };
-    is_word || error.get(ContextKind::SuggestedArg).is_none()
+    let cli = Cli::command();
+    let shown = named(&cli, arguments).get_subcommands().filter(|known| !known.is_hide_set());
+    let near = nearest(word, shown.map(Command::get_name)).map(str::to_owned);
+    error.remove(ContextKind::SuggestedSubcommand);
+    error.remove(ContextKind::Suggested);
+    if let Some(near) = near {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near));
+    }
+}
+
+/// The option of the named subcommand that is near an option that was typed.
+fn near_option(typed: &str, arguments: &[String]) -> Option<String> {
+    let typed = typed.trim_start_matches('-').split('=').next()?;
+    let cli = Cli::command();
+    let command = named(&cli, arguments);
+    let shown = command.get_arguments().filter(|option| !option.is_hide_set());
+    let known = shown.filter_map(clap::Arg::get_long);
+    nearest(typed, known).map(|option| format!("--{option}"))
+}
+
+/// The subcommand that the first words name.
+fn named<'a>(cli: &'a Command, arguments: &[String]) -> &'a Command {
+    let words = arguments.iter().skip(1);
+    let found = words.map_while(|word| (!word.starts_with('-')).then_some(word));
+    found.fold(cli, |command, word| command.find_subcommand(word).unwrap_or(command))
+}
+
+/// Whether what the parser did not know belongs to a command: it is no option, or an option right
+/// after a word that is not an option's value.
+fn may_be_of_command(word: &str, arguments: &[String]) -> bool {
+    let is_option = |at: usize| arguments[at].starts_with('-');
+    let at = arguments.iter().position(|argument| argument.split('=').next() == Some(word));
+    let follows_word = at.is_some_and(|at| at > 2 && !is_option(at - 1) && !is_option(at - 2));
+    !word.starts_with('-') || follows_word
 }
 
 /// Where the command belongs that a subcommand takes; `None`: it takes none, or that was heeded.
@@ -48,33 +120,57 @@ mod tests {
 
     use super::*;
 
-    fn told(line: &str) -> String {
+    fn printed(line: &str) -> String {
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let error = Cli::try_parse_from(&arguments).unwrap_err();
         with_remedy(error, &arguments).to_string()
     }
 
     #[test]
-    fn who_forgot_the_two_dashes_is_told_where_they_belong() {
+    fn forgotten_dashes_before_a_command_are_pointed_out() {
         let remedy = "after '--'";
         for line in ["run sleep 1", "compare ./a ::: ./b", "run ./a --foo ::: ./b", "exec ./a 1"] {
-            let told = told(&format!("cosched {line}"));
-            assert!(told.contains(remedy) && !told.contains("use '-- "), "{told}");
-            assert_eq!(told.contains(" ::: ./b"), !line.starts_with("exec"), "{told}");
+            let printed = printed(&format!("cosched {line}"));
+            assert!(printed.contains(remedy) && !printed.contains("use '-- "), "{printed}");
+            assert_eq!(printed.contains(" ::: ./b"), !line.starts_with("exec"), "{printed}");
         }
         for line in ["run --polcy gang ./a ::: ./b", "run --polcy gang -- ./a ::: ./b"] {
-            let misspelt = told(&format!("cosched {line}"));
-            assert!(!misspelt.contains(remedy) && misspelt.contains("'--policy'"), "{misspelt}");
+            let printed = printed(&format!("cosched {line}"));
+            assert!(!printed.contains(remedy) && printed.contains("'--policy'"), "{printed}");
         }
-        let none = told("cosched explain out another");
+        let none = printed("cosched explain out another");
         assert!(!none.contains(remedy), "it starts nothing: {none}");
+    }
+
+    #[test]
+    fn only_near_options_are_suggested() {
+        let rounds = printed("cosched compare --rounds 3 -- ./a");
+        assert!(rounds.contains("a similar argument exists: '--runs'"), "{rounds}");
+        let nested = printed("cosched sim measure --qick");
+        assert!(nested.contains("'--quick'"), "{nested}");
+        for line in ["run --topology 2 -- ./a", "run --stderr x -- ./a", "run --jobs 2"] {
+            let printed = printed(&format!("cosched {line}"));
+            assert!(!printed.contains("tip:"), "{printed}");
+        }
+        let elsewhere = printed("cosched --policy gang run -- ./a");
+        assert!(elsewhere.contains("'run --policy' exists"), "{elsewhere}");
+    }
+
+    #[test]
+    fn only_near_values_and_subcommands_are_suggested() {
+        assert!(printed("cosched run --policy gagn -- ./a").contains("'gang'"));
+        assert!(printed("cosched rnu -- ./a").contains("subcommand exists: 'run'"));
+        for line in ["run --policy tetris -- ./a", "gang"] {
+            let printed = printed(&format!("cosched {line}"));
+            assert!(!printed.contains("tip:"), "{printed}");
+        }
     }
 
     #[test]
     fn a_time_below_zero_is_an_option_with_a_wrong_value_and_not_another_option() {
         for option in ["--quantum", "--max-frozen", "--grace"] {
-            let told = told(&format!("cosched run {option} -5ms -- ./a"));
-            assert!(told.contains(&format!("invalid value '-5ms' for '{option}")), "{told}");
+            let printed = printed(&format!("cosched run {option} -5ms -- ./a"));
+            assert!(printed.contains(&format!("invalid value '-5ms' for '{option}")), "{printed}");
         }
     }
 }

@@ -1,21 +1,21 @@
-//! How programs are frozen and bound, by the names that users give it.
+//! How programs are paused and bound to CPUs: the names on the command line.
 
 use clap::ValueEnum;
 use cosched_linux::ground::{FreezerRung, PinningRung};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FreezerArg {
-    /// cgroup.freeze of a writable cgroup v2.
+    /// cgroup.freeze, in a cgroup v2 that this user may write to.
     CgroupV2,
-    /// The v1 freezer controller.
+    /// The freezer controller of cgroup v1.
     CgroupV1,
-    /// SIGSTOP and SIGCONT: needs no right.
+    /// SIGSTOP and SIGCONT; works without any rights.
     Signals,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PinningArg {
-    /// The mask of every thread: needs no right.
+    /// The CPU mask of every thread; works without any rights.
     Affinity,
     /// The cpuset controller of either cgroup version.
     Cpuset,

@@ -8,24 +8,24 @@ use crate::choices;
 /// How threads are shuffled.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ShuffleArgs {
-    /// The groups of CPUs between which threads are moved, such as 0-3,4-7; '+' joins CPUs that lie
-    /// apart, as in 0-3+8-11,4-7+12-15 (shuffling)
+    /// Groups of CPUs between which threads are moved, such as 0-3,4-7. '+' joins ranges into one
+    /// group, as in 0-3+8-11,4-7+12-15 (shuffling)
     #[arg(long, value_name = "CPUS,CPUS", value_parser = groups, conflicts_with = "group_by")]
     pub(crate) groups: Option<Sockets>,
-    /// The same by what CPUs share: package, llc (last-level cache), numa (memory) (shuffling)
-    /// [default: the widest of these of which there are several]
+    /// Make these groups of the CPUs that share a package, an llc (last-level cache) or a numa node
+    /// (shuffling) [default: the largest of these of which the machine has several]
     #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
     pub(crate) group_by: Option<GroupBy>,
-    /// Above this mean share of their time at locks a program's threads are shuffled: 0 to 1
+    /// Shuffle a program whose threads spend more than this share of their time at locks: 0 to 1
     /// (shuffling) [default: 0.1]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     pub(crate) threshold: Option<f64>,
-    /// By so much of their time the threads of a group have to be nearer to each other for threads
-    /// to be moved again: 0 to 1 (shuffling) [default: 0.02]
+    /// Move threads again only if the threads of a group become more alike by this share of their
+    /// time: 0 to 1 (shuffling) [default: 0.02]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     pub(crate) hysteresis: Option<f64>,
-    /// What threads are sorted by: lock (which lock, where that is known, and how long they wait),
-    /// lock-time (as in the slides), misses, birth (shuffling) [default: lock]
+    /// What threads are sorted by: lock (the lock, if it is known, then the time at it), lock-time
+    /// (as in the paper's slides), misses, birth (shuffling) [default: lock]
     #[arg(long, value_parser = choices::sort_by(), hide_possible_values = true)]
     pub(crate) sort_by: Option<SortBy>,
 }
@@ -43,7 +43,7 @@ impl ShuffleArgs {
         all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// What is not said here is as it is said there.
+    /// Takes what is not given here from `all`.
     pub(crate) fn or(self, all: &ShuffleArgs) -> ShuffleArgs {
         let says_groups = self.groups.is_some() || self.group_by.is_some();
         let (groups, group_by) = match says_groups {
@@ -59,7 +59,7 @@ impl ShuffleArgs {
         }
     }
 
-    /// The same for the policy; what has no option here is as usual.
+    /// The options of the policy, with defaults for what was not given.
     pub(super) fn options(&self) -> ShufflingOptions {
         let usual = ShufflingOptions::default();
         let said = self.groups.clone().or(self.group_by.map(Sockets::By));
@@ -131,7 +131,7 @@ mod tests {
         for (words, said) in [
             (["--groups", "0-3"], "more than one group"),
             (["--groups", "0-3,3"], "CPU 3 is in two groups"),
-            (["--groups", "a,b"], "'a' is no group of CPUs"),
+            (["--groups", "a,b"], "'a' is not a group of CPUs"),
             (["--threshold", "10"], "a share from 0 to 1"),
             (["--threshold", "-1"], "a share from 0 to 1"),
             (["--hysteresis", "x"], "a share from 0 to 1"),

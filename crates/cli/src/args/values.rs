@@ -1,5 +1,4 @@
-//! What stands behind options and arguments: times, numbers, files; each error names what would be
-//! right.
+//! The values of options and arguments: times, numbers, files. Each error says what is expected.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -15,6 +14,8 @@ use cosched_sim::Kernel;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How times are written.
 const UNITS: &str = "write a time with its unit, such as 100ms or 1s";
+/// How times since the start of a run are written.
+const INSTANT: &str = "write seconds since the start of the run, such as 12.35, or a time with its unit, such as 350ms";
 
 pub(super) fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
     let help = "docs/policies.md describes such a table, and `cosched sim slowdowns` makes one";
@@ -46,14 +47,9 @@ where
     }
 }
 
-/// What decides in a simulation where nothing else does.
+/// The seed of a simulation's random choices.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     whole(0..=u64::MAX)(text)
-}
-
-/// The number of a process.
-pub(crate) fn pid(text: &str) -> Result<i32, String> {
-    whole(1..=i32::MAX)(text)
 }
 
 /// A value that knows its own names.
@@ -64,7 +60,7 @@ pub(crate) fn named<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
 /// Between two measurements of a program.
 pub(super) fn interval(text: &str) -> Result<Duration, String> {
     match duration(text)? {
-        interval if interval < Duration::from_millis(10) => Err("10ms is the least".to_owned()),
+        interval if interval < Duration::from_millis(10) => Err("write 10ms or more".to_owned()),
         interval => Ok(interval),
     }
 }
@@ -73,30 +69,32 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
 pub(crate) fn quantum(text: &str) -> Result<Duration, String> {
     let is_possible = |time: &Duration| (SHORTEST..=LONGEST).contains(&Nanos::from(*time));
     time(text)?.filter(is_possible).ok_or_else(|| {
-        format!("choose from {SHORTEST} to {LONGEST} (longer ones are better served by the policy 'fcfs'); {UNITS}")
+        format!(
+            "choose from {SHORTEST} to {LONGEST} (for longer turns use the policy 'fcfs'); {UNITS}"
+        )
     })
 }
 
-/// For how long programs may be frozen: no quantum is shorter.
+/// How long programs may be paused at once.
 pub(crate) fn max_frozen(text: &str) -> Result<Duration, String> {
     let is_possible = |time: &Duration| (Duration::from_millis(1)..=DAY).contains(time);
     time(text)?.filter(is_possible).ok_or_else(|| format!("choose from 1ms to a day; {UNITS}"))
 }
 
-/// A time as people write it; `None` where it is below zero.
+/// A time with a unit; `None` where it is below zero.
 fn time(text: &str) -> Result<Option<Duration>, String> {
     if text.starts_with('-') {
         return Ok(None);
     }
-    humantime::parse_duration(text).map(Some).map_err(|error| format!("{error}; {UNITS}"))
+    humantime::parse_duration(text).map(Some).map_err(|_| UNITS.to_owned())
 }
 
-/// A time as people write it: 100ms, 1s, 2min.
+/// A time with a unit: 100ms, 1s, 2min.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let is_possible = |time: &Duration| !time.is_zero() && *time <= DAY;
     time(text)?
         .filter(is_possible)
-        .ok_or_else(|| format!("it must be more than zero and at most a day; {UNITS}"))
+        .ok_or_else(|| format!("a time here is more than zero and at most a day; {UNITS}"))
 }
 
 /// A time since the beginning of a run: seconds as in run.json, or with a unit.
@@ -105,9 +103,22 @@ pub(crate) fn instant(text: &str) -> Result<Nanos, String> {
         Ok(seconds) if (0.0..=1e9).contains(&seconds) => {
             Ok(cosched_report::history::nanos(seconds))
         }
-        Ok(_) => Err("a time in a run is from 0 s on".to_owned()),
-        Err(_) => humantime::parse_duration(text)
-            .map(Nanos::from)
-            .map_err(|error| format!("{error}; write seconds such as 12.35, or 350ms")),
+        Ok(_) => Err("a time in a run is 0 s or later".to_owned()),
+        Err(_) => humantime::parse_duration(text).map(Nanos::from).map_err(|_| INSTANT.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_time_is_answered_with_how_to_write_one() {
+        assert_eq!(instant("abc").unwrap_err(), INSTANT);
+        assert_eq!(instant("12.35").unwrap(), Nanos::from(Duration::from_millis(12_350)));
+        assert_eq!(instant("350ms").unwrap(), Nanos::from(Duration::from_millis(350)));
+        for text in ["abc", "5", "5 bananas"] {
+            assert_eq!(quantum(text).unwrap_err(), UNITS, "{text}");
+        }
     }
 }

@@ -43,35 +43,35 @@ const FILE: Kind = Kind {
 
 #[derive(Debug, Args)]
 pub(crate) struct QuantaArgs {
-    /// The training programs (a workload file). They should not be among the programs that the
-    /// table is for.
+    /// The training programs (a jobs file). They should not be among the programs that the table
+    /// is for.
     #[arg(value_name = "TRAINING.toml", default_value = "workloads/training.toml")]
     training: PathBuf,
     /// Only programs whose names contain one of these, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
-    /// Threads per CPU of programs for which the file names no thread count; each is a training
-    /// program of its own.
+    /// Threads per CPU, for programs without a thread count in the file. Each value makes a
+    /// training program of its own.
     #[arg(long, value_delimiter = ',', value_name = "N,N", default_value = "2,4",
           allow_negative_numbers = true, value_parser = whole(1..=64u16))]
     loads: Vec<u16>,
-    /// The slices, separated by commas: 100us to 100ms, which is what the kernel grants.
+    /// The slices to try, separated by commas: 100us to 100ms, the range that the kernel grants.
     #[arg(long, value_delimiter = ',', value_name = "TIMES", value_parser = slice,
           default_value = "100us,500us,1ms,3ms,5ms,10ms,20ms,30ms,50ms,80ms,100ms")]
     slices: Vec<Nanos>,
-    /// How often to run each program with each slice, in turn. With 9 or more, one of eleven slices
-    /// can be told from the kernel's own.
+    /// Runs of each program with each slice, taking turns. With 9 or more, one of eleven slices is
+    /// distinguishable from the kernel's own.
     #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     runs: u16,
-    /// About how long each run is to take: the number after `--work` in a program's command is
-    /// changed accordingly.
+    /// Wanted length of each run, in seconds: the number after `--work` in a program's command is
+    /// changed to reach it.
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
-    /// Write the table to this file, for `--quanta`. An earlier table is replaced, anything else is
-    /// not.
+    /// Write the table to this file, for `--quanta`. An earlier table is replaced, no other file
+    /// is.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     out: Option<PathBuf>,
-    /// Print the table, and all that was measured, as JSON.
+    /// Print the table and all measurements as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -85,22 +85,22 @@ pub(super) fn quanta(args: &QuantaArgs) -> Result<ExitCode, Failure> {
     check_once("--loads", &args.loads)?;
     let kernel = default_slice().map_err(Failure::broken)?.ok_or_else(|| {
         Failure::Input(
-            "this kernel gives no slices to single threads, so there is nothing to calibrate: Linux 6.12 and later do"
+            "nothing to calibrate: this kernel gives no slices to single threads; Linux 6.12 and later do"
                 .to_owned(),
         )
     })?;
     let workload = Workload::load(&args.training).map_err(|error| {
         Failure::Input(format!(
             "{error}. Training programs are not part of an installed package: in cosched's source tree \
-             workloads/training.toml lists some, which `make kernels` builds; or name a workload file of your own \
-             programs, other ones than those that the table is for"
+             workloads/training.toml lists some, which `make kernels` builds; or name a jobs file of your own \
+             programs, but not of those that the table is for"
         ))
     })?;
     let session = Session::here()?;
     let trainees = trainees(&workload, &args.only, &args.loads, session.usable.cpus.len());
     if trainees.is_empty() {
         return Err(Failure::Input(format!(
-            "{}: --only leaves no program: name a part of a program's name",
+            "{}: --only matches no program; give a part of a program's name",
             shown_path(&args.training)
         )));
     }
@@ -118,14 +118,12 @@ pub(super) fn quanta(args: &QuantaArgs) -> Result<ExitCode, Failure> {
     let lab = Lab { session: &session, slices: &args.slices, seconds: args.seconds };
     let (trained, rounds, ended) = lab.train(trainees, args.runs)?;
     if rounds == 0 {
-        say(format_args!(
-            "ended before a round was complete: nothing is known, and nothing was written"
-        ));
+        say(format_args!("ended before a round was complete; nothing was written"));
         return Ok(exit_code(ended, true));
     }
     if trained.is_empty() {
         return Err(Failure::Broken(
-            "no program was seen at work for long enough: more --seconds".to_owned(),
+            "every run was too short to measure; give more --seconds".to_owned(),
         ));
     }
     let programs: Vec<_> = trained.iter().map(|program| program.times.clone()).collect();
@@ -155,7 +153,7 @@ pub(super) fn quanta(args: &QuantaArgs) -> Result<ExitCode, Failure> {
             let text = Quanta::file(&rows, &calibration.machine_in_words(), &made);
             replace::replace(out, text.as_bytes(), FILE)?;
             say(format_args!(
-                "the table is in {}; policy faithful takes it by --quanta",
+                "the table is in {}; use it with --policy faithful --quanta {0}",
                 shown_path(out)
             ));
         }

@@ -35,7 +35,7 @@ fn outlook(kind: Kind, rights: &Rights, weights: bool) -> Outlook {
         Kind::Bandwidth => {
             let (uses, gains) = gangs(rights);
             let figures =
-                "memory traffic from the workload file, slowdowns from a table of this machine";
+                "memory traffic from the jobs file, slowdowns from a table of this machine";
             (format!("{uses}, {figures}"), gains)
         }
         Kind::Faithful => faithful(rights),
@@ -50,7 +50,7 @@ fn outlook(kind: Kind, rights: &Rights, weights: bool) -> Outlook {
             );
             let source = if by_hand.is_some() { "" } else { " or `cosched profile`" };
             gains.extend(by_hand);
-            (format!("{uses}, cache misses from the workload file{source}"), gains)
+            (format!("{uses}, cache misses from the jobs file{source}"), gains)
         }
     };
     Outlook { policy: kind.name(), uses, gains }
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn cgreedy_takes_cache_misses_from_where_they_can_be_had() {
         let by_hand = of("cgreedy", &[Ability::Signals]);
-        assert!(by_hand.uses.ends_with("from the workload file"), "{}", by_hand.uses);
+        assert!(by_hand.uses.ends_with("from the jobs file"), "{}", by_hand.uses);
         assert!(by_hand.gains.iter().any(|gain| gain.starts_with("hardware counters")));
         let counted = of("cgreedy", &[Ability::Signals, Ability::Pmu]);
         assert!(counted.uses.ends_with("`cosched profile`"), "{}", counted.uses);

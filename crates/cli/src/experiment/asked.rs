@@ -41,7 +41,7 @@ pub(super) fn read(text: &str) -> Result<(&str, Asked), String> {
     let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     if !begins || !name.chars().all(fits) || name.len() > LONGEST_NAME {
         return Err(format!(
-            "'{name}' cannot be its name, which has up to {LONGEST_NAME} letters, digits, '-' and '_'; {FORM}"
+            "'{name}' cannot be a name; a name has up to {LONGEST_NAME} letters, digits, '-' and '_'; {FORM}"
         ));
     }
     let words = shell_words::split(line)
@@ -56,7 +56,7 @@ pub(super) fn read(text: &str) -> Result<(&str, Asked), String> {
 }
 
 impl Asked {
-    /// An option that its policy has no use for is a misunderstanding.
+    /// Refuses an option that the policy does not support.
     pub(super) fn check_use(&self) -> Result<(), Failure> {
         let how = HowArgs { measure: self.measure.clone(), ..self.options.clone().into() };
         how.check_use(&[self.policy])
@@ -140,13 +140,13 @@ mod tests {
     fn a_name_must_be_a_new_one_and_fit_a_folder() {
         for (text, said) in [
             ("gang", "write NAME="),
-            ("gang=gang --fill", "'gang' is the name of a way already"),
-            ("linux-2=linux", "'linux-2' is the name of a way already"),
-            ("passive=linux", "'passive' is the name of a way already"),
-            ("=gang", "'' cannot be its name"),
-            ("../a=gang", "'../a' cannot be its name"),
-            ("-a=gang", "'-a' cannot be its name"),
-            ("a b=gang", "'a b' cannot be its name"),
+            ("gang=gang --fill", "'gang' is already the name of a variant"),
+            ("linux-2=linux", "'linux-2' is already the name of a variant"),
+            ("passive=linux", "'passive' is already the name of a variant"),
+            ("=gang", "'' cannot be a name"),
+            ("../a=gang", "'../a' cannot be a name"),
+            ("-a=gang", "'-a' cannot be a name"),
+            ("a b=gang", "'a b' cannot be a name"),
         ] {
             let error = Way::asked(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

@@ -41,13 +41,11 @@ pub(super) fn take(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, R
         plan.record.save(folder)?;
     }
     if plan.resume {
-        say(format_args!("{} complete round(s) found, {} to make", rounds.len(), open.len()));
+        say(format_args!("{} complete round(s) found, {} to run", rounds.len(), open.len()));
         let beyond = rounds.range(plan.rounds..).count();
         if beyond > 0 {
             let asked = plan.rounds;
-            say(format_args!(
-                "{beyond} of these were not asked for by --runs {asked}, and count, too"
-            ));
+            say(format_args!("{beyond} of these are more than --runs {asked}, and count, too"));
         }
     }
     Ok(rounds)
@@ -72,12 +70,12 @@ fn complete(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, 
                     Some(*run).filter(|run| run.interrupted_by.is_none())
                 }
                 Some(Left::Damaged(why)) if round < plan.rounds => {
-                    say(format_args!("{why}; the round is made anew"));
+                    say(format_args!("{why}; the round is run again"));
                     None
                 }
                 Some(Left::Damaged(why)) => {
                     say(format_args!(
-                        "{why}; the round does not count, and is made anew only with --runs {} or more",
+                        "{why}; the round does not count, and is run again only with --runs {} or more",
                         round + 1
                     ));
                     None
@@ -97,12 +95,12 @@ fn look(folder: &Path) -> Result<Option<Left>, Failure> {
         let shown = shown_path(&file);
         Failure::Input(format!("--resume: {shown}: {why}, or choose another folder with --out"))
     };
-    let unreadable = |error| refuse(format!("cannot be read: {error}; see to its permissions"));
+    let unreadable = |error| refuse(format!("cannot be read: {error}; check its permissions"));
     match file.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error)),
         Ok(found) if !found.is_file() => {
-            return Err(refuse("is no file; take it away".to_owned()));
+            return Err(refuse("is not a file; move it away".to_owned()));
         }
         Ok(_) => {}
     }
@@ -110,10 +108,10 @@ fn look(folder: &Path) -> Result<Option<Left>, Failure> {
         Ok(left) => Ok(Some(left)),
         Err(ResultError::Unreadable { source, .. }) => Err(unreadable(source)),
         Err(ResultError::NoResult { what, .. }) => Err(refuse(format!(
-            "is no result of a run ({what}); take it away, and its round is made anew"
+            "is not a result of a run ({what}); move it away, and its round is run again"
         ))),
         Err(other) => Err(Failure::Input(format!(
-            "--resume: {other}; or take it away, and its round is made anew"
+            "--resume: {other}; or move it away, and its round is run again"
         ))),
     }
 }
@@ -121,7 +119,8 @@ fn look(folder: &Path) -> Result<Option<Left>, Failure> {
 /// A run that does not come from this comparison is no round of it.
 fn foreign(folder: &Path, what: &str) -> Failure {
     Failure::Input(format!(
-        "--resume: {} holds a run that is none of this comparison: {what}. Take it away, and its round is made anew",
+        "--resume: {} holds a run that does not belong to this comparison: {what}. Move it away, and its round is \
+         run again",
         shown_path(folder)
     ))
 }
@@ -154,7 +153,7 @@ fn make_room(ready: &Ready<'_>, open: &[u16], goes_on: bool) -> Result<(), Failu
     }
     for (round, left) in &leftovers {
         say(format_args!(
-            "round {} is not complete: it is made anew, and {} file(s) of it are overwritten",
+            "round {} is not complete; it is run again, and {} file(s) of it are overwritten",
             round + 1,
             left.len()
         ));
@@ -172,8 +171,8 @@ fn check_no_link(run: &Path, folder: &Path) -> Result<(), Failure> {
     let mut within = run.ancestors().take_while(|path| *path != folder);
     within.find(|path| path.is_symlink()).map_or(Ok(()), |link| {
         Err(Failure::Input(format!(
-            "--out {}: {} is a link, and what it leads to would be written; put a folder in its place, or choose another \
-             folder",
+            "--out {}: {} is a symbolic link, and files at its target would be written; put a folder in its place, \
+             or choose another folder",
             shown_path(folder),
             shown_path(link)
         )))

@@ -31,13 +31,13 @@ impl Lock {
         match taken {
             Ok((Ok(()), file)) => Ok(Lock { _folder: Some(file) }),
             Ok((Err(Errno::WOULDBLOCK), _)) => Err(Failure::Input(format!(
-                "--out {shown}: another cosched makes a comparison there right now; wait until it has ended, or choose \
-                 another folder"
+                "--out {shown}: another cosched is running a comparison there; wait for its end, or choose another \
+                 folder"
             ))),
             // Some file systems over a network lock no folders.
             Ok((Err(errno), _)) => {
                 say(format_args!(
-                    "--out {shown}: cannot be locked ({errno}): start no second comparison there"
+                    "--out {shown}: cannot be locked ({errno}); start no second comparison there"
                 ));
                 Ok(Lock { _folder: None })
             }

@@ -88,7 +88,7 @@ impl Record {
         match file(folder).symlink_metadata() {
             Err(_) => Ok(()),
             Ok(_) => Err(Failure::Input(format!(
-                "--out {}: it already holds a comparison; go on with it by --resume, or choose another folder",
+                "--out {}: it already holds a comparison; continue it with --resume, or choose another folder",
                 shown_path(folder)
             ))),
         }
@@ -107,7 +107,7 @@ impl Record {
             ))
         };
         let text = input::read(&file, MOST_BYTES).map_err(|error| {
-            let remedy = input::remedy(&error, "put the file back that was there");
+            let remedy = input::remedy(&error, "put the original file back");
             refuse(format!("cannot be read: {error}; {remedy}"))
         })?;
         let found: Record = serde_json::from_slice(&text)
@@ -132,7 +132,7 @@ impl Record {
         match differ.is_empty() {
             true => Ok(true),
             false => Err(refuse(format!(
-                "{}. Rounds of different things cannot be compared: ask for the same as there",
+                "{}. Such rounds cannot be compared; use the same settings as before",
                 differ.join(". "),
             ))),
         }
@@ -165,7 +165,8 @@ impl Record {
     /// The failure where a run has no record: it is unknown what the run is of.
     pub(super) fn missing(folder: &Path, run: &Path) -> Failure {
         Failure::Input(format!(
-            "--resume: {} is not there, which tells what {} is a run of; put it back, or choose another folder with --out",
+            "--resume: {} does not exist, so nothing says what {} is a run of; put it back, or choose another folder \
+             with --out",
             shown_path(&file(folder)),
             shown_path(run)
         ))

@@ -119,7 +119,7 @@ impl Experiment {
             }
             if plan.out.is_some() {
                 say(format_args!(
-                    "round {} did not come to its end; the same command with --resume goes on with it",
+                    "round {} is not complete; the same command with --resume continues",
                     round + 1
                 ));
             }

@@ -32,8 +32,8 @@ pub(super) fn split(programs: &mut [ProgramSpec], session: &Session) -> Result<(
         spec.command.splice(..0, words);
         session.executable(spec).map_err(|_| {
             Failure::Input(format!(
-                "the way 'split' needs the command {TASKSET}, which is not in PATH: install it (Debian, Ubuntu: \
-                 apt-get install util-linux), or leave the way out"
+                "variant 'split' needs the command {TASKSET}, which is not in PATH; install it (Debian, Ubuntu: \
+                 apt-get install util-linux), or leave the variant out"
             ))
         })?;
     }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_without_a_cpu_and_more_programs_than_cpus_share_them_in_turn() {
+    fn every_program_gets_a_cpu_even_if_they_must_share() {
         assert_eq!(shown(&[100, 1, 1], 4), ["0-1", "2", "3"]);
         assert_eq!(shown(&[2, 2, 2, 2, 2], 2), ["0", "1", "0", "1", "0"]);
         assert_eq!(shown(&[4], 4), ["0-3"]);

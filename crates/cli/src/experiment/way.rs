@@ -68,7 +68,7 @@ impl Way {
     pub(crate) fn asked(text: &str) -> Result<Way, String> {
         let (name, asked) = asked::read(text)?;
         if name.parse::<Way>().is_ok() {
-            return Err(format!("'{name}' is the name of a way already: choose another one"));
+            return Err(format!("'{name}' is already the name of a variant; choose another one"));
         }
         Ok(Way { name: name.to_owned(), manner: Manner::Policy(asked.policy), asked: Some(asked) })
     }
@@ -149,7 +149,7 @@ pub(crate) fn check_names(ways: &[Way]) -> Result<(), Failure> {
         let (name, twice) = (names[i], names[..i].contains(&names[i]));
         let wrong = match way.asked {
             Some(_) if twice => {
-                Some(format!("--way: '{name}' is there twice; give each way a name of its own"))
+                Some(format!("--way: '{name}' is there twice; give each variant a name of its own"))
             }
             Some(_) => None,
             None => misnumbered(name, twice, &names).map(|why| format!("--policies: {why}")),
@@ -169,16 +169,14 @@ fn misnumbered(name: &str, twice: bool, names: &[&str]) -> Option<String> {
     if twice {
         let unused = (2..).find(missing).unwrap_or(u16::MAX);
         return Some(format!(
-            "'{name}' is there twice; name each way once, and use --runs. To hold a way against itself, call it '{}' \
-             the second time",
+            "'{name}' is there twice; name each variant once, and use --runs. To compare a variant with itself, call \
+             it '{}' the second time",
             again(first, unused)
         ));
     }
     (1..number).find(missing).map(|missing| {
         let missing = again(first, missing);
-        format!(
-            "'{name}' is '{first}' once more, and '{missing}' is not there: call it '{missing}'"
-        )
+        format!("'{name}' is '{first}' again, but '{missing}' is missing; call it '{missing}'")
     })
 }
 
@@ -235,8 +233,8 @@ fn llvm_runtime() -> Result<String, Failure> {
     found.map(|path| path.display().to_string()).ok_or_else(|| {
         let names = LLVM_RUNTIME.join(" or ");
         Failure::Input(format!(
-            "the way 'llvm' needs LLVM's OpenMP runtime, and there is no {names} in the usual folders: \
-             install it (Debian, Ubuntu: apt-get install libomp5-14, or a newer number), or leave the way out"
+            "variant 'llvm' needs LLVM's OpenMP runtime, and the usual folders have no {names}; install it (Debian, \
+             Ubuntu: apt-get install libomp5-14, or a newer number), or leave the variant out"
         ))
     })
 }
@@ -303,13 +301,10 @@ mod tests {
         for (refused, told) in [
             ("linux,gang,linux", "call it 'linux-2' the second time"),
             ("linux,linux-2,linux-2", "call it 'linux-3' the second time"),
-            (
-                "linux-2",
-                "'linux-2' is 'linux' once more, and 'linux' is not there: call it 'linux'",
-            ),
-            ("linux,linux-3", "and 'linux-2' is not there: call it 'linux-2'"),
-            ("gang,linux-2", "'linux' is not there"),
-            ("linux,a=gang,a=gang --fill", "--way: 'a' is there twice; give each way a name"),
+            ("linux-2", "'linux-2' is 'linux' again, but 'linux' is missing; call it 'linux'"),
+            ("linux,linux-3", "but 'linux-2' is missing; call it 'linux-2'"),
+            ("gang,linux-2", "'linux' is missing"),
+            ("linux,a=gang,a=gang --fill", "--way: 'a' is there twice; give each variant a name"),
         ] {
             let found = check(refused).unwrap_err();
             assert!(found.contains(told), "{refused}: {found}");

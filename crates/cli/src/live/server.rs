@@ -219,7 +219,7 @@ impl Host {
         self.visitors.iter().filter(|visitor| visitor.serves == serves).count() >= VISITORS
     }
 
-    /// Gives a visitor a place: that of who came first, if there is no other.
+    /// Gives a client a place: that of the first one, if all are taken.
     fn welcome(&mut self, mut visitor: Visitor) {
         if self.is_full(visitor.serves) {
             // They stand in the order in which they came.
@@ -232,7 +232,7 @@ impl Host {
         self.visitors.push(visitor);
     }
 
-    /// Hears and answers everybody who is here.
+    /// Reads from all clients, and answers them.
     fn attend(&mut self) {
         let (newest, asks) = (self.newest.as_ref(), &self.asks);
         self.visitors.retain_mut(|visitor| visitor.is_served(newest, asks));
@@ -280,7 +280,7 @@ impl Visitor {
         !self.silent && !self.answered && self.asked.len() <= http::LONGEST
     }
 
-    /// A further line for who reads lines; left out if the last one is not taken yet.
+    /// A further line for a client that reads lines; left out if the last one is not taken yet.
     fn tell(&mut self, line: &str) {
         if self.serves == Serves::Lines && self.unsent.is_empty() {
             self.unsent.extend_from_slice(line.as_bytes());

@@ -57,14 +57,14 @@ impl OwnSocket {
     pub(super) fn bind(path: &Path) -> Result<(UnixListener, OwnSocket), String> {
         let refused = |error: io::Error| {
             format!(
-                "{}: {error}; its folder has to be there, and yours to write to",
+                "{}: {error}; its folder must exist, and you must be allowed to write to it",
                 shown_path(path)
             )
         };
         let unfinished = onlookers::unfinished(path);
         let listener = UnixListener::bind(&unfinished).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => format!(
-                "{}: the path of a socket may have some 100 bytes at most; choose a shorter one",
+                "{}: the path of a socket can have about 100 bytes; choose a shorter one",
                 shown_path(path)
             ),
             _ => refused(error),
@@ -115,11 +115,11 @@ impl FromStr for MetricsAt {
             };
         }
         let address: SocketAddr =
-            text.parse().map_err(|_| format!("this is no address and no socket; {help}"))?;
+            text.parse().map_err(|_| format!("this is neither an address nor a socket; {help}"))?;
         match address.ip().is_loopback() {
             true => Ok(MetricsAt::Port(address)),
             false => Err(format!(
-                "others than this machine could look on, and nothing protects that; {help}"
+                "other machines could read the metrics, and nothing protects them; {help}"
             )),
         }
     }
@@ -134,7 +134,7 @@ impl MetricsAt {
                 onlookers::is_heard(path);
                 if path.symlink_metadata().is_ok() {
                     return Err(format!(
-                        "--metrics {}: it is there already; choose another path, or remove it",
+                        "--metrics {}: it exists already; choose another path, or remove it",
                         shown_path(path)
                     ));
                 }
@@ -217,13 +217,10 @@ mod tests {
         let path = folder.path().join("notes.sock");
         fs::write(&path, "mine").unwrap();
         let error = MetricsAt::Socket(path.clone()).open().err().unwrap();
-        assert!(error.contains("it is there already"), "{error}");
+        assert!(error.contains("it exists already"), "{error}");
         let nowhere = MetricsAt::Socket(folder.path().join("no/where"));
         let error = nowhere.open().err().unwrap();
-        assert!(
-            error.contains("no/where: ") && error.contains("its folder has to be there"),
-            "{error}"
-        );
+        assert!(error.contains("no/where: ") && error.contains("its folder must exist"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     }
 }

@@ -86,8 +86,8 @@ pub(super) fn entry(made: &[Alone], before: Option<&Entry>) -> Entry {
 pub(super) fn tell_scaled(spec: &ProgramSpec, made: &[Alone]) {
     if counts_of_the_middle(made).quality == Quality::Scaled {
         say(format_args!(
-            "{}: its cache misses are scaled up from a part of the run, because the counters were \
-             shared (with a profiler, say) or do not count on every kind of core",
+            "{}: its cache misses are scaled up from a part of the run: the counters were shared (with a profiler, \
+             say), or do not count on every kind of core",
             spec.name
         ));
     }
@@ -155,7 +155,7 @@ pub(super) fn run_alone(
 pub(crate) fn failed(spec: &ProgramSpec, status: Option<i32>, outputs: &Path) -> Failure {
     let status = status.map_or("an unknown status".to_owned(), |status| format!("status {status}"));
     Failure::Broken(format!(
-        "program {} ended with {status}, so its time is not kept; {}",
+        "program {} ended with {status}; its time is not kept; {}",
         spec.name,
         complaint(&out::output(outputs, &spec.name, "stderr"))
     ))
@@ -167,7 +167,7 @@ pub(crate) fn complaint(stderr: &Path) -> String {
     let text = fs::read(stderr).unwrap_or_default();
     let tail = last_lines(&String::from_utf8_lossy(&text));
     match tail.is_empty() {
-        true => "it wrote nothing to standard error".to_owned(),
+        true => "its standard error is empty".to_owned(),
         false => format!("the end of its standard error:\n{tail}"),
     }
 }

@@ -39,8 +39,8 @@ fn differs(before: &Peak, now: &Peak) -> Option<String> {
     let found = now.gigabytes_per_second;
     ((found - known).abs() > TENTH * known).then(|| {
         format!(
-            "{found:.1} GB/s take the place of {known:.1} GB/s, as measured at {measured_at}; where one of the two was \
-             measured beside other work, measure again on the idle machine"
+            "{found:.1} GB/s replace the {known:.1} GB/s that were measured at {measured_at}; if the machine was not \
+             idle for one of the two, measure again on the idle machine"
         )
     })
 }
@@ -49,7 +49,9 @@ fn differs(before: &Peak, now: &Peak) -> Option<String> {
 pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     let mut store = Store::open().map_err(Failure::input)?;
-    say(format_args!("measuring the memory; whatever else runs takes its part of it"));
+    say(format_args!(
+        "measuring the memory's peak bandwidth; other programs that run now make the figure too small"
+    ));
     let cpus: Vec<usize> = session.usable.cpus.iter().collect();
     let (gigabytes_per_second, threads) = sim::memory_peak(&cpus)?;
     let measured_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
@@ -72,8 +74,8 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
         print(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
     } else {
         print(&format!(
-            "memory carries {gigabytes_per_second:.1} GB/s at most, {lines:.0} cache lines per microsecond, to {threads} \
-             of {} CPUs; kept for the policy fair-progress",
+            "peak memory bandwidth: {gigabytes_per_second:.1} GB/s ({lines:.0} cache lines per microsecond) with \
+             {threads} of {} CPUs; kept for the policy fair-progress",
             cpus.len()
         ))?;
     }
@@ -92,7 +94,7 @@ mod tests {
             measured_at: "2026-01-01T00:00:00Z".into(),
         };
         let told = differs(&peak(45.7), &peak(31.9)).unwrap();
-        let parts = ["31.9 GB/s take the place of 45.7 GB/s", "2026-01-01", "idle machine"];
+        let parts = ["31.9 GB/s replace the 45.7 GB/s", "2026-01-01", "idle machine"];
         assert!(parts.iter().all(|part| told.contains(part)), "{told}");
         assert!(differs(&peak(31.9), &peak(45.7)).is_some());
         assert_eq!(differs(&peak(40.0), &peak(37.0)), None);

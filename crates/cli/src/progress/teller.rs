@@ -100,7 +100,7 @@ impl Teller {
         let told = self.over.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout);
         if told && self.left_out > 0 {
             say(format_args!(
-                "{} messages were left out, since nobody took them in time",
+                "{} messages were left out, because the terminal took them too slowly",
                 self.left_out
             ));
         }

@@ -74,7 +74,7 @@ pub(super) fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, F
         ways(entries, from, together, against, &mut notes)?.into_iter().unzip();
     let obstacle = match ways.len() {
         0 | 1 => None,
-        _ if !together => Some("they were not measured side by side".to_owned()),
+        _ if !together => Some("they were not measured in the same rounds".to_owned()),
         _ => Comparison::of(&ways).err().map(|obstacle| obstacle.to_string()),
     };
     let comparison = match (printed, &obstacle) {
@@ -83,7 +83,7 @@ pub(super) fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, F
         _ => None,
     };
     if let (None, Some(obstacle)) = (&comparison, obstacle) {
-        notes.push(format!("These runs are shown, not compared: {obstacle}."));
+        notes.push(format!("These runs are shown, but not compared: {obstacle}."));
     }
     Ok(Found { ways, files, comparison, notes })
 }
@@ -196,8 +196,8 @@ fn check_policy(
 ) -> Result<(), Failure> {
     match way {
         Some((way, Some(policy))) if *policy != run.policy => Err(Failure::Input(format!(
-            "{}: is a run under {}, but the way {way} of this comparison is one under {policy}; take it away, or name \
-             it alone",
+            "{}: is a run with policy {}, but variant {way} of this comparison has policy {policy}; move it away, or \
+             name it alone",
             shown_path(file),
             run.policy
         ))),
@@ -281,8 +281,8 @@ fn ways(
         None => place(BASELINE),
         Some(wanted) => Some(place(wanted).ok_or_else(|| {
             Failure::Input(match names.is_empty() {
-                true => "--against: a comparison in one file cannot be turned round; name the folder of its runs".to_owned(),
-                false => format!("--against: there is no way '{wanted}'; choose from {}", names.join(", ")),
+                true => "--against: a comparison in one file cannot be compared otherwise; name the folder of its runs".to_owned(),
+                false => format!("--against: there is no variant '{wanted}'; choose from {}", names.join(", ")),
             })
         })?),
     };

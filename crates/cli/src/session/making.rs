@@ -37,7 +37,7 @@ use crate::store::{Peak, Store};
 /// What a check has found out on the way.
 pub(crate) struct Checked {
     planned: Planned,
-    /// Who is started with fewer threads.
+    /// The programs that are started with fewer threads.
     molded: Option<Molded>,
     /// How each program waits at barriers.
     barriers: Vec<Barrier>,
@@ -60,7 +60,7 @@ impl Session {
     /// Checks everything that can be wrong before anything is started.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
         if request.kind.equalises() && request.how.policy.fair.optimal {
-            let text = "--optimal is for simulated machines, which know how long work takes alone: leave it out";
+            let text = "--optimal works only on simulated machines, which know solo times exactly; leave it out";
             return Err(Failure::Input(text.to_owned()));
         }
         sources::check_peak(request)?;
@@ -248,7 +248,7 @@ impl Session {
         let mut troubles: Vec<Failure> = folder.as_ref().and_then(save).into_iter().collect();
         if let Some(first) = restored.failed.first() {
             troubles.push(Failure::Broken(format!(
-                "{} thing(s) could not be put back as found: {first}; `cosched recover` tries again",
+                "{} original setting(s) could not be restored: {first}; `cosched recover` tries again",
                 restored.failed.len()
             )));
         }

@@ -80,7 +80,8 @@ impl Session {
         if let Some(spec) = programs.iter().find(|spec| spec.repeat == Repeat::UntilAllFinish) {
             let name = &spec.name;
             return Some(format!(
-                "moldable programs keep their threads beside {name}, since it is not known how often that is repeated"
+                "moldable programs keep their thread counts: {name} runs until all others have ended, so the solo \
+                 times needed for a choice are not known"
             ));
         }
         if let Some(spec) = programs.iter().find(|spec| !spec.after.is_empty()) {
@@ -95,12 +96,12 @@ impl Session {
             profile.solo.is_none() || profile.solo_cpu.is_none() || lacks_fewer
         })?;
         let counts = match is_moldable(spec) {
-            true => format!(" with several counts, {} among them,", self.threads(spec)),
+            true => format!(" with several thread counts, {} among them,", self.threads(spec)),
             false => format!(" {}", self.threads(spec)),
         };
         Some(format!(
-            "moldable programs keep their threads where it is not known how long all take alone, as of {}; \
-             `cosched profile --runs 5 --threads`{counts} measures it",
+            "moldable programs keep their thread counts, because not all solo times of {} are known; `cosched profile \
+             --runs 5 --threads`{counts} measures it",
             spec.name
         ))
     }
@@ -112,7 +113,7 @@ fn fixed_by_env(spec: &ProgramSpec) -> Option<String> {
     let variable = spec.env.keys().find(|key| THREAD_VARIABLES.contains(&key.as_str()))?;
     spec.moldable.then(|| {
         format!(
-            "{} keeps its threads although it is moldable, since its env has {variable}",
+            "{} is moldable, but keeps its thread count, because its env sets {variable}",
             spec.name
         )
     })
@@ -135,7 +136,7 @@ impl Molded {
     }
 }
 
-/// Who has fewer threads, and why.
+/// The programs that have fewer threads, and why.
 impl fmt::Display for Molded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let programs = self.workload.programs.iter().zip(&self.profiles);
@@ -146,6 +147,9 @@ impl fmt::Display for Molded {
             ))
         });
         let fewer = fewer.collect::<Vec<_>>().join(", ");
-        write!(f, "started: {fewer}, since by runs alone the last program ends sooner so")
+        write!(
+            f,
+            "started with fewer threads: {fewer}; by the solo times, the last program ends sooner so"
+        )
     }
 }

@@ -37,9 +37,9 @@ fn told(error: &ScopeError) -> String {
         _ => None,
     };
     let remedy = remedy.unwrap_or(
-        "start cosched by `systemd-run --user --scope -p Delegate=yes cosched ...` to see more",
+        "start cosched with `systemd-run --user --scope -p Delegate=yes cosched ...` to see why",
     );
-    format!("no cgroup of its own for turns by weight: {error}. Remedy: {remedy}")
+    format!("turns by weight need a cgroup, and none could be made: {error}. Remedy: {remedy}")
 }
 
 #[cfg(test)]

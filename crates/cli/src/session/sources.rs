@@ -31,8 +31,8 @@ impl Source {
     fn words(self) -> &'static str {
         match self {
             Source::Counters => "hardware counters",
-            Source::Inside => "what they tell from inside (ticks, or else regions and barriers)",
-            Source::Slowdowns => "the table of slowdowns, from their traffic with memory",
+            Source::Inside => "progress that they report (ticks, or else regions and barriers)",
+            Source::Slowdowns => "the table of slowdowns and their memory traffic",
         }
     }
 }
@@ -72,8 +72,8 @@ pub(super) fn check_peak(request: &Request<'_>) -> Result<(), Failure> {
     match is_of_use {
         true => Ok(()),
         false => Err(Failure::Input(
-            "--peak-bandwidth is held against what programs move to and from memory, and that is known of none: leave it \
-             out, or set `memory_gigabytes_per_second` of the programs in a workload file"
+            "--peak-bandwidth needs the memory traffic of the programs, and it is not known of any program; leave \
+             the option out, or set `memory_gigabytes_per_second` of the programs in a jobs file"
                 .to_owned(),
         )),
     }
@@ -107,8 +107,8 @@ pub(super) fn find(request: &Request<'_>) -> Result<Vec<Source>, Failure> {
 
 fn refusal(spec: &ProgramSpec, request: &Request<'_>, lack: &Lack) -> String {
     format!(
-        "{}: policy '{}' has to know how far '{}' comes, and nothing tells it: {lack}. Set `progress = true` of the program \
-         in a workload file, if it tells ticks, has parallel regions, meets at barriers, or calls OpenBLAS; or its \
+        "{}: policy '{}' needs the progress of '{}', which cannot be measured: {lack}. Set `progress = true` for the \
+         program in a jobs file if it reports ticks, has parallel regions or barriers, or calls OpenBLAS; or set its \
          `memory_gigabytes_per_second`, and name a table with --slowdowns",
         spec.places.command,
         request.kind,
@@ -124,5 +124,5 @@ pub(super) fn shown(programs: &[ProgramSpec], sources: &[Source]) -> String {
         (!names.is_empty()).then(|| format!("{} by {}", names.join(" "), source.words()))
     };
     let each: Vec<String> = Source::ALL.into_iter().filter_map(of).collect();
-    format!("how far programs come is known of {}", each.join("; of "))
+    format!("progress is measured for {}", each.join("; for "))
 }

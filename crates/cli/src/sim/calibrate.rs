@@ -32,7 +32,7 @@ pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::Input(format!("{file}: {}", error.to_string().trim_end())))?;
     if table.programs.is_empty() {
         return Err(Failure::Input(format!(
-            "{file}: there is no [[program]] to be fitted; docs/simulator.md describes such a table"
+            "{file}: there is no [[program]] to fit; docs/simulator.md describes such a table"
         )));
     }
     let simulator = Simulator::new(&Scene::from(&args.on))?;

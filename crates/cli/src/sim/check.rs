@@ -66,14 +66,14 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
     let mut live = Live::new(&here, &args.how, &folder, runs, &mixtures, &policies);
     let ended = live.run(rounds)?;
     let Some(constants) = live.runs.constants().filter(|_| live.is_complete()) else {
-        say(format_args!("ended before everything had run once: there is nothing to compare"));
+        say(format_args!("nothing to compare: it ended before everything had run once"));
         return Ok(exit_code(ended, true));
     };
 
     if constants.are_doubtful() {
         say(format_args!(
-            "more of the same work took less time alone, so the machine is busy with other things: \
-             what follows means little"
+            "this machine is busy with other programs (more of the same work took less time), so the figures below \
+             mean little"
         ));
     }
     let seeds = rounds.max(if args.quick { 1 } else { FEWEST_SEEDS });
@@ -113,7 +113,7 @@ fn policies() -> Result<Vec<Kind>, Failure> {
     let can_weigh =
         rights.rights.iter().any(|one| one.name == Ability::IdleGroups && one.available);
     if !can_weigh {
-        say(format_args!("without {}: turns by weight are not possible here", Kind::Turns));
+        say(format_args!("{} left out: turns by weight are not possible here", Kind::Turns));
     }
     Ok(POLICIES.into_iter().filter(|kind| can_weigh || *kind != Kind::Turns).collect())
 }
@@ -203,7 +203,7 @@ impl Twin<'_> {
             mixture.programs.iter().map(profile).collect::<Result<Vec<Profile>, Failure>>()?;
         let simulator = self.simulator(policy, seed);
         let (outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
-        debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
+        debug_assert_eq!(outcome.ended, Ended::Complete, "no signal can interrupt a simulation");
         let switches = self.constants.switches * mixture.programs.len() as f64;
         Ok(Figures::of(&result).with_switches(switches))
     }

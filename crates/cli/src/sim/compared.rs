@@ -1,8 +1,8 @@
 //! A simulated machine as the site of an experiment.
 //!
-//! A simulation has no noise but what its seed decides: who is first where nothing else tells. So
-//! every round has a seed of its own, from `--seed` upwards, and intervals tell how much hangs on
-//! that. All ways of a round have the same one, and so have the times alone.
+//! A simulation has no noise except what its seed decides, such as the order of equals. Every round
+//! therefore has a seed of its own, from `--seed` upwards, and intervals show how much depends on
+//! it. All variants and solo times of a round have the same seed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

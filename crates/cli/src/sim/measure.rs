@@ -52,7 +52,7 @@ pub(crate) fn measure(args: &SimMeasureArgs) -> Result<ExitCode, Failure> {
     let path = match &args.out {
         Some(path) if path.exists() => {
             return Err(Failure::Input(format!(
-                "--out {}: is there and would be overwritten; choose another file, or remove this one",
+                "--out {}: exists and would be overwritten; choose another file, or remove this one",
                 path.display()
             )));
         }
@@ -111,7 +111,7 @@ fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
     let interruptions = threads::interruptions(&cpus, effort)?;
     let tick = threads::tick(&cpus, effort)?;
     let strays = threads::strays(cpus.len(), effort)?;
-    say(format_args!("measuring how long starting, freezing and thawing take"));
+    say(format_args!("measuring how long starting, pausing and continuing take"));
     let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
     let [start, joined] = gaps::starts(session, &rights, effort.repetitions)?.map(|starts| {
         let nanos: Vec<f64> = starts.iter().map(|start| start.0 as f64).collect();

@@ -94,19 +94,17 @@ impl Record {
         let refused = |why: &str| Err(Failure::Input(format!("--from {shown}: {why}")));
         if let Some(signal) = &result.interrupted_by {
             return refused(&format!(
-                "the run was interrupted ({signal}), so it is not known how much work was left; \
-                 name one that ran to its end"
+                "the run was interrupted ({signal}), so the work that was left is not known; name a run that went to \
+                 its end"
             ));
         }
         if let Some(from) = result.kept_from_seconds {
             return refused(&format!(
-                "what was decided before {from:.0} s of the run is not kept, so it cannot be replayed; name a shorter run"
+                "decisions before {from:.0} s of the run were not kept, so it cannot be replayed; name a shorter run"
             ));
         }
         if result.programs.iter().all(|program| program.completions.is_empty()) {
-            return refused(
-                "no program ran to its end, so there is nothing to replay; run the workload again",
-            );
+            return refused("nothing to replay: no program ran to its end; run the workload again");
         }
         let policy = result.policy.parse().map_err(Failure::input)?;
         Ok(Record { result, policy, shown })
@@ -121,8 +119,8 @@ impl Record {
         let threads = if single { ", with one thread each" } else { "" };
         rival.then(|| {
             format!(
-                "the run is one of the way '{way}' of a comparison, and the answer is for programs that are started as \
-                 there{threads}"
+                "the run is one of variant '{way}' of a comparison; the replay is of programs that are started as in \
+                 that variant{threads}"
             )
         })
     }

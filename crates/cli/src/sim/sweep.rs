@@ -130,8 +130,8 @@ fn found(tasks: &[Solo], runs: &[Alone], key: &SoloKey, program: usize) -> Optio
     Some(runs[position])
 }
 
-/// All scenes, the last key changing fastest. Settings that a policy has no use for are not varied
-/// for it.
+/// All scenes, the last key changing fastest. Settings that a policy does not support are not
+/// varied for it.
 fn combinations(args: &SimRunArgs, axes: &[Axis]) -> Result<Vec<Scene>, Failure> {
     let mut scenes: Vec<Scene> = Vec::new();
     let mut seen: Vec<String> = Vec::new();

@@ -18,7 +18,7 @@ pub(super) struct Arrivals {
     next: u64,
     /// For each program and group: the sum of its ranges, and of how many windows.
     ranges: BTreeMap<(u32, usize), (Nanos, u32)>,
-    /// Threads whose end was told when a window was read.
+    /// Threads with an end that was seen when a window was read.
     ended: Vec<ThreadUse>,
 }
 
@@ -63,12 +63,12 @@ impl Arrivals {
         }
     }
 
-    /// Keeps who has ended for the interval's end.
+    /// Keeps the threads that have ended for the interval's end.
     pub(super) fn keep_ended(&mut self, reading: &[ThreadUse]) {
         self.ended.extend(reading.iter().filter(|thread| thread.now.is_none()));
     }
 
-    /// Who has ended since the last call.
+    /// The threads that have ended since the last call.
     pub(super) fn ended(&mut self) -> Vec<ThreadUse> {
         std::mem::take(&mut self.ended)
     }

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_runs_on_no_cpus_and_not_on_less() {
+    fn no_program_runs_on_no_cpus_or_fewer() {
         let (_, json) = lines(None);
         assert_eq!(json["programs"][0]["cpus"].to_string(), "0.0");
     }

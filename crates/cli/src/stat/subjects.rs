@@ -1,4 +1,4 @@
-//! Who is looked at: processes that run already, or one that is started here.
+//! What is watched: processes that run already, or one that is started here.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -17,8 +17,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use super::counted::Counted;
 use crate::args::twice;
 use crate::failure::{Failure, exit_code_of};
+use crate::source::check_launcher;
 
-/// The processes to watch. What can be wrong with them is told before any process is watched.
+/// The processes to watch, checked before any of them is watched.
 #[derive(Debug)]
 pub(super) enum Wanted<'a> {
     /// Processes that run already, with their names.
@@ -36,7 +37,7 @@ impl<'a> Wanted<'a> {
     ) -> Result<Wanted<'a>, Failure> {
         if command.is_empty() {
             if let Some(pid) = twice(pids) {
-                return Err(Failure::Input(format!("--pid {pid} is there twice")));
+                return Err(Failure::Input(format!("--pid {pid} is there twice; name it once")));
             }
             let named = |pid: &i32| Ok((*pid, name_of(*pid, proc)?));
             return Ok(Wanted::Running(pids.iter().map(named).collect::<Result<_, Failure>>()?));
@@ -44,13 +45,14 @@ impl<'a> Wanted<'a> {
         let here = std::env::current_dir().map_err(Failure::input)?;
         let workload =
             Workload::from_commands(vec![command.to_vec()], &here).map_err(Failure::input)?;
+        check_launcher(&workload.programs[0])?;
         let path = std::env::var_os("PATH");
         workload.programs[0].executable(path.as_deref()).map_err(Failure::input)?;
         Ok(Wanted::Command(command))
     }
 }
 
-/// What a process is called; refused if there is none, or only a thread of another one.
+/// The name of a process. Refused if there is none, or if the number is that of a thread.
 fn name_of(pid: i32, proc: &Proc) -> Result<String, Failure> {
     let name = proc.name(pid).map_err(|error| match error.is_gone() {
         true => refused(pid, "there is no such process"),

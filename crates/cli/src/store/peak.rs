@@ -45,7 +45,8 @@ impl Store {
     pub(crate) fn peak(&self, machine: &MachineDescription) -> Option<Peak> {
         let text = self.machines.get(&key(machine))?;
         let peak = serde_json::from_str(text).map_err(|error| self.damaged(error));
-        peak.map_err(|error| say(format_args!("the peak of memory is not known: {error}"))).ok()
+        peak.map_err(|error| say(format_args!("the memory's peak bandwidth is not known: {error}")))
+            .ok()
     }
 
     /// Keeps it, in place of what was known before.

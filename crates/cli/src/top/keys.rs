@@ -28,11 +28,11 @@ pub(super) fn help() -> String {
     let (first, rest) = orders.split_at(orders.len() / 2);
     let mut lines = vec![
         "Keys:".to_owned(),
-        "  q, Ctrl-C         leave; the run goes on".to_owned(),
-        "  Ctrl-Z            stop, until the shell lets it go on".to_owned(),
+        "  q, Ctrl-C         quit; the run goes on".to_owned(),
+        "  Ctrl-Z            suspend, until the shell continues it".to_owned(),
         format!("  {},", first.join(", ")),
         format!("  {}:", rest.join(", ")),
-        "                    order the programs by that; the same key again turns the order round"
+        "                    sort the programs by that; the same key again reverses the order"
             .to_owned(),
         "  Up, Down, PgUp, PgDn, Home, End    scroll".to_owned(),
         String::new(),

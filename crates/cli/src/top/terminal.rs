@@ -174,7 +174,7 @@ impl Top {
                 frame(now, past, self.view, columns, Some(rows))
             }
             None => vec![Line {
-                text: format!("waiting for process {} to tell how its run stands", self.pid),
+                text: format!("waiting for the first data from process {}", self.pid),
                 tone: Tone::Plain,
             }],
         };

@@ -95,14 +95,14 @@ fn detach_restores_a_program_and_says_what_is_restored() {
             (output.status.code().unwrap(), String::from_utf8(text).unwrap())
         };
         let (code, text) = said(&["attach", &pid]);
-        assert!(code == 2 && text.contains("another cosched, has it"), "{text}");
+        assert!(code == 2 && text.contains("another cosched (process"), "{text}");
         let (code, text) = said(&["detach", &pid]);
         assert_eq!(code, 0, "{text}");
-        assert!(text.contains("nice value and slice that they were found with"), "{text}");
+        assert!(text.contains("their original class, nice value and slice"), "{text}");
         assert!(locker.is_as_found(), "{:?}", locker.attrs());
         let ended = cosched.ended().with(0).saying(&["was let go, as asked"]);
         let (code, text) = said(&["detach", &pid]);
-        assert!(code == 2 && text.contains("no cosched of yours has process"), "{text}");
+        assert!(code == 2 && text.contains("no cosched of yours schedules process"), "{text}");
         locker.goes_on(&place);
         place.no_trace_is_left_of(ended.pid);
         assert_eq!(locker.stop(&place), Some(7));
@@ -170,7 +170,7 @@ fn one_of_several_simultaneous_attaches_succeeds() {
         let ended = one.wait_with_output().unwrap();
         let said = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(2), "{said}");
-        assert!(said.contains("another cosched, has it"), "{said}");
+        assert!(said.contains("another cosched (process"), "{said}");
     }
     let process = Process::find(&Proc::default(), winner.id() as i32).unwrap();
     // It handles signals once its socket is there.
@@ -277,8 +277,7 @@ fn stat_says_that_waits_are_unknown_without_access_to_syscalls() {
     let locker = Locker::start(&roots);
     let pid = locker.process.pid.to_string();
     let stat = ["stat", "--sampled", "--json", "--interval", "50ms", "--count", "2", "--pid", &pid];
-    let ended =
-        place.cosched(&stat).ended().with(0).saying(&["how long they wait at locks is not known"]);
+    let ended = place.cosched(&stat).ended().with(0).saying(&["lock times are not known"]);
     assert_eq!(ended.stderr.matches("is not known").count(), 1, "{}", ended.stderr);
     for line in ended.stdout.lines() {
         let program = &serde_json::from_str::<Value>(line).unwrap()["programs"][0];

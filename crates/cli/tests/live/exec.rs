@@ -130,6 +130,6 @@ fn relearning_is_refused_where_nothing_is_measured() {
         place.cosched(&both).ended().with(2).saying(&["'--no-guard'", "'--afresh'"]);
     }
     let own = std::process::id().to_string();
-    let why = "`cosched attach` has no use for --afresh: leave it out";
+    let why = "`cosched attach` does not support --afresh: leave it out";
     place.cosched(&["attach", "--afresh", &own]).ended().with(2).saying(&[why]);
 }

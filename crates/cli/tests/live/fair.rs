@@ -43,7 +43,7 @@ fn a_program_without_known_progress_is_refused_at_the_start() {
     assert!(!place.path("started").exists());
     place.bring_hook();
     let tables = [program("a", "progress = true", "touch started")];
-    let said = ["--peak-bandwidth", "leave it out, or set `memory_gigabytes_per_second`"];
+    let said = ["--peak-bandwidth", "leave the option out, or set `memory_gigabytes_per_second`"];
     let options = "--policy fair-progress --peak-bandwidth 50";
     place.run(&tables, options).ended().with(2).saying(&said);
     assert!(!place.path("started").exists());
@@ -103,7 +103,7 @@ fn programs_that_tick_are_trained_for_their_solo_speed() {
         let tables: Vec<String> = (0..cpus + 1).map(ticks).collect();
         let options = "--policy fair-progress --quantum 40ms --training-limit unlimited --verbose";
         let ended = place.run(&tables, options).ended().with(0);
-        let result = ended.saying(&["how far programs come is known of p0"]).result();
+        let result = ended.saying(&["progress is measured for p0"]).result();
         let whys = || result.decisions.iter().flat_map(|decision| &decision.reasons);
         assert!(whys().any(|reason| matches!(reason.why, Why::Trained { .. })));
         let known =

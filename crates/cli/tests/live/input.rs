@@ -75,7 +75,8 @@ fn threads_on_the_command_line_are_for_programs_there() {
 fn a_missing_command_is_refused_before_anything_starts() {
     for command in ["no-such-command", "./no-such-command", "/etc/passwd", "/etc"] {
         let table = format!("[[program]]\ncommand = ['{command}']\nthreads = 1\n");
-        refuses(&[table], "--policy gang", &["jobs.toml:6:11: program 2 (", command]);
+        let shown = command.trim_start_matches("./");
+        refuses(&[table], "--policy gang", &["jobs.toml:6:11: program 2 (", shown]);
     }
 }
 
@@ -86,7 +87,7 @@ fn a_missing_interpreter_is_refused_before_anything_starts() {
     fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
     let tables = [tell_tale("threads = 1"), "[[program]]\ncommand = './script'".to_owned()];
     let ended = place.run(&tables, "--policy linux").ended();
-    refused(&place, ended, &["jobs.toml:", "./script is a script for /no/interp", "install"]);
+    refused(&place, ended, &["jobs.toml:", "/script is a script for /no/interp", "install"]);
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn an_empty_or_unreadable_jobs_file_is_refused() {
 
     fs::create_dir(place.path("folder.toml")).unwrap();
     let ended = place.cosched(&["run", "folder.toml", "--policy", "gang"]).ended();
-    refused(&place, ended, &["folder.toml", "cannot be read"]);
+    refused(&place, ended, &["folder.toml: is a folder, not a jobs file", "name the file"]);
 
     place.write("latin1.toml", b"# caf\xe9\n");
     let ended = place.cosched(&["run", "latin1.toml", "--policy", "gang"]).ended();
@@ -148,6 +149,26 @@ fn an_empty_or_unreadable_jobs_file_is_refused() {
 
     let ended = place.cosched(&["run", "--policy", "gang"]).ended();
     refused(&place, ended, &["nothing to run", "after all options: `-- CMD"]);
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_refused_with_the_remedy() {
+    let place = Place::new();
+    place.write("mm.py", "import numpy\n");
+    place.write("file", "");
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&["run", "mm.py"], &["mm.py: is a program", "`cosched run -- python3 mm.py`"]),
+        (&["run", "--", "sleep 0.1", ":::", "true"], &["program 1", "one word", "quotes"]),
+        (&["run", "--", "true", "::", "true"], &["'::'", "write ':::'"]),
+        (&["run", "--", "srun", "./a"], &["'srun'", "Slurm", "cosched run -- ./a"]),
+        (&["run", "--out", "file", "--", "true"], &["--out file: it is a file", "name a folder"]),
+        (&["run", "--topology", "2", "--", "true"], &["unexpected argument '--topology'"]),
+    ];
+    for (arguments, saying) in cases {
+        let ended = place.cosched(arguments).ended();
+        assert!(!ended.stderr.contains("tip:"), "{}", ended.stderr);
+        refused(&place, ended, saying);
+    }
 }
 
 #[test]
@@ -194,7 +215,7 @@ fn only_gang_policies_refuse_more_threads_than_cpus() {
     for policy in ["gang", "greedy", "minwait"] {
         let saying = [
             "jobs.toml:8:11",
-            "'big' wants 1000 threads",
+            "'big' requests 1000 threads",
             "Set `threads`",
             policy,
             "'fcfs' or 'linux'",
@@ -282,14 +303,16 @@ fn an_unsupported_option_is_refused_with_policies_that_have_it() {
     let twice = place.cosched(&["compare", "--policies", "linux,gang,linux", "--", "true"]).ended();
     twice.with(2).saying(&["'linux' is there twice", "--runs", "call it 'linux-2'"]);
     let profile = place.cosched(&["profile", "--quantum", "5ms", "--", "true"]).ended();
-    profile.with(2).saying(&["`cosched profile` has no use for --quantum"]);
+    profile.with(2).saying(&["`cosched profile` does not support --quantum"]);
+    let profile = place.cosched(&["profile", "--interval", "1s", "--", "true"]).ended();
+    profile.with(2).saying(&["`cosched profile` does not support --interval"]);
 }
 
 #[test]
 fn an_argument_too_long_for_the_kernel_is_refused() {
     let long = "y".repeat(200_000);
     let table = format!("[[program]]\ncommand = ['true', '{long}']\n");
-    refuses(&[table], "--policy linux", &["command", "200000 bytes", "pass that"]);
+    refuses(&[table], "--policy linux", &["command", "200000 bytes", "pass the file"]);
 }
 
 #[test]
@@ -309,7 +332,7 @@ fn a_freezer_without_permission_is_refused_with_the_remedy() {
         if place.path("out/run.json").exists() {
             return skip(format!("{freezer} is open to this user"));
         }
-        refused(&place, ended, &["cannot be had", "leave the option out"]);
+        refused(&place, ended, &["not available here", "leave the option out"]);
     }
 }
 

@@ -126,7 +126,7 @@ fn metrics_that_cannot_be_served_are_refused_at_the_start() {
     let place = Place::new();
     place.write("notes", "mine");
     for (at, why) in [
-        ("unix:notes", "notes: it is there already"),
+        ("unix:notes", "notes: it exists already"),
         ("unix:no/such/folder", "no/such/folder"),
         ("0.0.0.0:1", "127.0.0.1:PORT or unix:PATH"),
     ] {

@@ -39,7 +39,7 @@ fn recovered(rung: Rung, log_is_removed: bool) {
         fs::remove_dir_all(place.path("run/cosched")).unwrap();
     }
     let other = place.cosched(&["top", "--once"]).ended().with(2);
-    other.saying(&["`cosched recover` puts it back", "no run of yours is under way"]);
+    other.saying(&["`cosched recover` restores them", "no run of yours is in progress"]);
     assert!(!wrongs(&place, pid).is_empty());
 
     let ended = place.cosched(&["recover", "--json"]).ended().with(0);

@@ -2,6 +2,7 @@
 //! with its status.
 
 use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -32,6 +33,17 @@ fn a_program_under_stat_blocks_no_signal_and_ends_by_ctrl_c() {
     kill_process_group(Pid::from_raw(cosched.pid()).unwrap(), Signal::INT).unwrap();
     cosched.ended().with(130);
     assert!(place.marked().programs().is_empty());
+}
+
+#[test]
+fn it_says_how_to_end_it_while_it_watches() {
+    let place = Place::new();
+    let mut sleep = Command::new("sleep").arg("1").spawn().unwrap();
+    let pid = sleep.id().to_string();
+    let cosched = place.cosched(&["stat", "--sampled", "--pid", &pid]);
+    sleep.wait().unwrap();
+    let watching = format!("watching sleep ({pid}) until its end; Ctrl-C ends this command");
+    cosched.ended().with(0).saying(&[&watching]);
 }
 
 #[test]

@@ -284,7 +284,7 @@ fn without_cpu_groups_auto_decides() {
         return skip("this user has CPU groups");
     }
     let tables = three();
-    let remedy = ["turns by weight cannot be had", "`cosched doctor` names a remedy"];
+    let remedy = ["not available here: turns by weight", "`cosched doctor` names a remedy"];
     let ended = place.run(&tables, "--turns weight").ended().with(2).saying(&remedy);
     assert!(NAMES.iter().all(|name| place.read(name).is_empty()), "{}", ended.stderr);
     let _ = fs::remove_dir_all(place.path("out"));

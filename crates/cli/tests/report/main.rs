@@ -101,7 +101,7 @@ fn variants_keep_the_order_of_the_comparison() {
         let output = cosched(folder.path(), &[&command[..], more].concat());
         assert_eq!(output.status.code(), Some(2));
         assert!(
-            told(&output).contains("name one of these, such as d/round-001/fcfs"),
+            told(&output).contains("name one of them, such as d/round-001/fcfs"),
             "{}",
             told(&output)
         );
@@ -116,11 +116,7 @@ fn an_earlier_report_is_replaced_and_nothing_else() {
     assert_eq!(report("page.html").status.code(), Some(0));
     let refused = report("jobs.toml");
     assert_eq!(refused.status.code(), Some(2));
-    assert!(
-        told(&refused).contains("jobs.toml: is there and was not made by"),
-        "{}",
-        told(&refused)
-    );
+    assert!(told(&refused).contains("jobs.toml: exists and was not made by"), "{}", told(&refused));
     assert_eq!(fs::read_to_string(folder.path().join("jobs.toml")).unwrap(), workload());
 }
 
@@ -135,7 +131,7 @@ fn an_earlier_plot_is_replaced_and_no_foreign_drawing() {
     fs::write(&place, drawing).unwrap();
     let refused = report();
     assert_eq!(refused.status.code(), Some(2));
-    let expected = "gang-snapshot.svg: is there and was not made by `cosched report`; choose another \
+    let expected = "gang-snapshot.svg: exists and was not made by `cosched report`; choose another \
                     place with --svg";
     assert!(told(&refused).contains(expected), "{}", told(&refused));
     assert_eq!(fs::read_to_string(&place).unwrap(), drawing);
@@ -163,7 +159,7 @@ fn runs_of_different_machines_are_shown_and_not_compared() {
     change(&folder.path().join("b/run.json"), |run| run["machine"]["kernel"] = "6.18.0".into());
     let page = String::from_utf8(cosched(folder.path(), &["report", "a", "b", "-o", "-"]).stdout);
     let page = page.unwrap();
-    let note = "These runs are shown, not compared: linux is of ";
+    let note = "These runs are shown, but not compared: linux is of ";
     assert!(
         page.contains(note) && page.contains(", 24 CPUs, 6.18.0, kernel cfs, and gang of "),
         "{page}"
@@ -180,7 +176,7 @@ fn interrupted_runs_are_shown_with_a_caution_and_not_compared() {
     for arguments in [&["report", "d", "-o", "-"][..], &["report", "d/gang", "d/linux", "-o", "-"]]
     {
         let page = String::from_utf8(cosched(folder.path(), arguments).stdout).unwrap();
-        assert!(page.contains("shown, not compared: gang was interrupted (SIGINT)."), "{page}");
+        assert!(page.contains("shown, but not compared: gang was interrupted (SIGINT)."), "{page}");
         assert!(!page.contains("id=\"comparison\""));
         let caution = "This run was interrupted (SIGINT) after ";
         assert_eq!(page.matches(caution).count(), 1, "{page}");
@@ -246,9 +242,10 @@ fn inputs_that_cannot_be_shown_are_refused_with_a_remedy() {
             .contains("old.json: is no comparison with the schema 'cosched-compare/2'")
     );
     assert!(
-        refused(&["jobs.toml"]).contains("jobs.toml: is no result of a run (it is no JSON object)")
+        refused(&["jobs.toml"])
+            .contains("jobs.toml: is not a result of a run (it is no JSON object)")
     );
-    assert!(refused(&["d", "--against", "fcfs"]).contains("no way 'fcfs'; choose from gang"));
+    assert!(refused(&["d", "--against", "fcfs"]).contains("no variant 'fcfs'; choose from gang"));
     assert!(
         refused(&["d", "--begin", "2s", "--end", "1s"]).contains("--begin: it must come before")
     );

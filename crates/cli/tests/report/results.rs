@@ -73,7 +73,7 @@ fn a_run_under_another_policy_is_not_shown_as_a_variant() {
         let output = cosched(folder.path(), &["report", "d", "-o", "-"]);
         assert_eq!(output.status.code(), Some(2));
         let expected = format!(
-            "d/{way}/run.json: is a run under linux, but the way {way} of this comparison is one under gang"
+            "d/{way}/run.json: is a run with policy linux, but variant {way} of this comparison has policy gang"
         );
         assert!(told(&output).contains(&expected), "{}", told(&output));
         fs::write(&run, kept).unwrap();
@@ -109,7 +109,7 @@ fn a_round_with_a_damaged_run_does_not_count() {
     }
     let output = report();
     assert_eq!(output.status.code(), Some(2));
-    let expected = "d: holds no result of a run that can be read: d/round-001/gang/run.json is damaged (it is no text)";
+    let expected = "d: holds no result of a run that can be read: d/round-001/gang/run.json is damaged (it is not text)";
     assert!(told(&output).contains(expected), "{}", told(&output));
 }
 
@@ -132,7 +132,7 @@ fn equal_names_with_other_commands_are_not_compared() {
     let output = cosched(folder.path(), &["report", "a", "b", "--json"]);
     let written: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(written["compared"], false);
-    let note = "shown, not compared: p0 is `p0 -n9` in linux, and `p0` in gang.";
+    let note = "shown, but not compared: p0 is `p0 -n9` in linux, and `p0` in gang.";
     assert!(written["notes"][0].as_str().unwrap().contains(note), "{written}");
 }
 
@@ -149,7 +149,7 @@ fn a_printed_comparison_lists_variants_and_refuses_a_window() {
     for option in ["--begin", "--end"] {
         let refused = cosched(folder.path(), &["report", "c.json", option, "1"]);
         assert_eq!(refused.status.code(), Some(2));
-        let expected = format!("{option}: a comparison in one file holds no run to look into");
+        let expected = format!("{option}: a comparison in one file holds no runs");
         assert!(told(&refused).contains(&expected), "{}", told(&refused));
     }
 }
@@ -166,9 +166,12 @@ fn all_readers_refuse_what_is_no_result_and_never_wait() {
     for (file, what) in [
         ("pipe", "cannot be read: it is a pipe, a socket or a device"),
         ("/dev/zero", "cannot be read: it is a pipe, a socket or a device"),
-        ("jobs.toml", "is no result of a run (it is no JSON object); name a folder"),
+        ("jobs.toml", "is not a result of a run (it is no JSON object); name a folder"),
         ("later.json", "is damaged: missing field"),
-        ("unknown.json", "its policy 'tidal' is not known here; use the cosched that made the run"),
+        (
+            "unknown.json",
+            "this version of cosched does not know its policy 'tidal'; use the version that made the run",
+        ),
     ] {
         for command in [
             &["explain", file][..],
@@ -221,6 +224,8 @@ fn a_run_from_stdin_is_read_once_and_its_trace_needs_out() {
     assert_eq!(page.status.code(), Some(0), "{}", told(&page));
     let trace = fed(&["trace", "/dev/stdin"]);
     assert_eq!(trace.status.code(), Some(2));
-    assert!(told(&trace).contains("/dev/stdin: has no folder to write the trace to; name a file"));
+    assert!(
+        told(&trace).contains("/dev/stdin: there is no folder to write the trace to; name a file")
+    );
     assert_eq!(fed(&["trace", "/dev/stdin", "-o", "t"]).status.code(), Some(0));
 }

@@ -100,6 +100,22 @@ fn options_for_real_programs_are_not_offered() {
 }
 
 #[test]
+fn a_missing_machine_is_answered_with_how_to_name_one() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("jobs.toml"), WORKLOAD).unwrap();
+    for sweep in [&[][..], &["--sweep", "seed=1,2"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+        command.current_dir(folder.path()).args([&["sim", "jobs.toml"], sweep].concat());
+        let output = command.output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        for remedy in ["--machine", "opteron-64", "`cosched sim measure`"] {
+            assert!(told.contains(remedy), "{remedy} is not in: {told}");
+        }
+    }
+}
+
+#[test]
 fn the_default_policy_is_turns() {
     let unnamed = result(WORKLOAD, "--machine e5410-8");
     assert_eq!(unnamed.policy, "turns");
@@ -368,7 +384,7 @@ fn options_of_fair_progress_are_refused_elsewhere() {
     let output = command.output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("--optimal is for simulated machines"), "{told}");
+    assert!(told.contains("--optimal works only on simulated machines"), "{told}");
 }
 
 /// Threads with similar waits get one package. A machine with one package is refused.

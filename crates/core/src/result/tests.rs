@@ -353,7 +353,7 @@ fn other_files_are_not_called_damaged() {
         (r#"{"schema": "cosched-compare/2"}"#, "its schema is 'cosched-compare/2'"),
     ] {
         let expected = format!(
-            "jobs.toml: is no result of a run ({what}); name a folder that `cosched run --out` made, or the run.json \
+            "jobs.toml: is not a result of a run ({what}); name a folder that `cosched run --out` made, or the run.json \
              in it"
         );
         assert_eq!(refusal(text), expected);
@@ -367,7 +367,7 @@ fn a_result_without_permission_is_reported_as_such() {
     let denied = io::Error::from(io::ErrorKind::PermissionDenied);
     let refusal = ResultError::Unreadable { file: "run.json".into(), source: denied }.to_string();
     assert!(
-        refusal.ends_with("denied; see to its permissions, and to those of its folders"),
+        refusal.ends_with("denied; check its permissions, and those of its folders"),
         "{refusal}"
     );
 }

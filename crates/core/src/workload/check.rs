@@ -18,7 +18,8 @@ use super::names::{self, Names};
 use super::script;
 use super::shell_paths;
 use super::streams::{self, StreamFile, Streams};
-use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, Workload};
+use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, SEPARATOR, Workload};
+use crate::input::is_loop;
 use crate::time::Nanos;
 
 /// Beyond a ratio of ten thousand no quantum is short enough for the one and long enough for the
@@ -29,8 +30,6 @@ const LATEST_START: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What words begin with that a shell would not pass on.
 const OPERATORS: [&str; 7] = ["|", "&", ";", ">", "<", "1>", "2>"];
-/// What stands between commands for GNU parallel, and on cosched's own command line.
-const SEPARATOR: &str = ":::";
 
 /// What Linux passes on in one argument or variable: 32 pages with the zero byte at its end.
 pub(super) const LONGEST_WORD: usize = 32 * 4096 - 1;
@@ -256,12 +255,13 @@ fn variables(env: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, 
 
 fn existing_directory(path: &Path) -> Result<PathBuf, Problem> {
     let path = std::path::absolute(path).unwrap_or(path.to_owned());
-    // Only who may enter a directory can look at what is in it.
+    // Only a user who may enter a directory can look at what is in it.
     match path.join(".").metadata() {
         Ok(_) => Ok(path),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(Problem::ClosedDirectory(path))
         }
+        Err(error) if is_loop(&error) => Err(Problem::LoopedDirectory(path)),
         Err(_) => Err(Problem::NoDirectory(path)),
     }
 }
@@ -270,7 +270,7 @@ fn start(text: String) -> Result<Nanos, Problem> {
     match humantime::parse_duration(&text) {
         Ok(start) if start > LATEST_START => Err(Problem::TooLate(text)),
         Ok(start) => Ok(start.into()),
-        Err(why) => Err(Problem::Duration { text, why }),
+        Err(_) => Err(Problem::Duration(text)),
     }
 }
 

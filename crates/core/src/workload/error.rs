@@ -10,10 +10,31 @@ use super::check::{LONGEST_WORD, WEIGHTS};
 use super::found::Found;
 use super::shown::{escaped, shown, shown_path};
 use super::{Barrier, MAX_BYTES, MAX_PROGRAMS};
+use crate::input::is_loop;
 
 /// Why a workload was refused. Nothing has been started.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
+    /// There is a folder in the place of the file.
+    #[error("{}: is a folder, not a jobs file; name the file{}", shown_path(file), match inside {
+        Some(inside) => format!(", such as {}", shown_path(inside)),
+        None => " itself, such as jobs.toml".to_owned(),
+    })]
+    Folder {
+        /// The folder.
+        file: PathBuf,
+        /// A file in it that may be meant.
+        inside: Option<PathBuf>,
+    },
+    /// The file is a symbolic link that leads back to itself.
+    #[error(
+        "{}: is a loop of symbolic links and leads to no file; correct the links, or name the file itself",
+        shown_path(file)
+    )]
+    Loop {
+        /// The first of the links, or a path through one.
+        file: PathBuf,
+    },
     /// The file could not be read.
     #[error("{}: cannot be read: {source}; check the path and its permissions", shown_path(file))]
     Unreadable {
@@ -23,7 +44,7 @@ pub enum WorkloadError {
         source: io::Error,
     },
     /// The file is larger than any workload.
-    #[error("{}: is larger than {} MiB, so it is no workload file; check the path", shown_path(file), MAX_BYTES >> 20)]
+    #[error("{}: is larger than {} MiB, so it is no jobs file; check the path", shown_path(file), MAX_BYTES >> 20)]
     TooLarge {
         /// The file.
         file: PathBuf,
@@ -73,6 +94,24 @@ pub enum WorkloadError {
     },
 }
 
+impl WorkloadError {
+    /// The error of a file that could not be read.
+    pub(super) fn unreadable(path: &Path, source: io::Error) -> WorkloadError {
+        let file = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::IsADirectory => WorkloadError::Folder { inside: inside(path), file },
+            _ if is_loop(&source) => WorkloadError::Loop { file },
+            _ => WorkloadError::Unreadable { file, source },
+        }
+    }
+}
+
+/// The first file in a folder that may be a jobs file.
+fn inside(folder: &Path) -> Option<PathBuf> {
+    let entries = folder.read_dir().ok()?.flatten().map(|entry| entry.path());
+    entries.filter(|path| path.extension().is_some_and(|ending| ending == "toml")).min()
+}
+
 /// What can be wrong with a key; each message starts as a predicate of its key and ends with the
 /// remedy.
 #[derive(Debug, thiserror::Error)]
@@ -95,14 +134,14 @@ pub enum Problem {
     )]
     UnclosedQuote { line: String },
     #[error(
-        "has '{0}', but no shell runs it; write [\"sh\", \"-c\", \"...\"] for one (after --: sh -c '...'), or put the {0} in \
-         quotes"
+        "has '{0}', but no shell runs it; write [\"sh\", \"-c\", \"...\"] to use one (after --: sh -c '...'), or put the {0} \
+         in quotes"
     )]
     ShellOperator(String),
     #[error("has a NUL character, which no argument, variable or path can hold; take it out")]
     HasNul,
     #[error(
-        "holds one of {0} bytes, but the kernel passes on at most {LONGEST_WORD} in one; write it to a file, and pass that"
+        "holds a word of {0} bytes, but the kernel accepts at most {LONGEST_WORD}; write it to a file, and pass the file"
     )]
     TooLong(usize),
     #[error("is {0}, but must be from 1 to 65535; leave the key out to let the program choose")]
@@ -129,10 +168,10 @@ pub enum Problem {
     #[error("is '{}', but must be a number of runs, or \"until-all-finish\"", shown(.0))]
     RepeatRule(String),
     #[error(
-        "is '{}', which is not a time ({why}); write one such as \"0s\", \"100ms\" or \"1m 30s\"",
-        shown(text)
+        "is '{}', which is not a time; write a number with a unit, such as \"0s\", \"100ms\" or \"1m 30s\"",
+        shown(.0)
     )]
-    Duration { text: String, why: humantime::DurationError },
+    Duration(String),
     #[error("is '{}', more than a year away; give an earlier time", shown(.0))]
     TooLate(String),
     #[error("'{}' is also the name of program {}; names must be unique, so give one of them another", shown(.0), .1)]
@@ -147,6 +186,11 @@ pub enum Problem {
     #[error("is {}, which is not an existing directory; create it or correct the path", shown_path(.0))]
     NoDirectory(PathBuf),
     #[error(
+        "is {}, a loop of symbolic links that leads to no directory; correct the links, or name the directory itself",
+        shown_path(.0)
+    )]
+    LoopedDirectory(PathBuf),
+    #[error(
         "is {}: permission denied for this user; ask for the right to enter it, or name another directory",
         shown_path(.0)
     )]
@@ -157,7 +201,7 @@ pub enum Problem {
     EmptyPath,
     #[error("is {}, which names a folder; name a file in it", shown_path(.0))]
     NamesAFolder(PathBuf),
-    #[error("is empty; name a group, or leave the key out to have it found out")]
+    #[error("is empty; name a group, or leave the key out to let cosched find it")]
     EmptyGroup,
     #[error(
         "has an element that is no program; write its name, or {{ program = \"NAME\", exit = \"any\" }}"
@@ -183,7 +227,7 @@ pub enum Problem {
         "makes a cycle, in which no program would ever start ({0}); take one of these names out"
     )]
     AfterCycle(String),
-    #[error("is '{}', but must be one of {}; leave it out for barriers of the program's own",
+    #[error("is '{}', but must be one of {}; leave the key out for the program's own barriers",
         shown(.0), Barrier::ALL.map(Barrier::name).join(", "))]
     Barrier(String),
 }
@@ -191,7 +235,7 @@ pub enum Problem {
 /// A place in a file or on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The workload file; `None` for the command line.
+    /// The jobs file; `None` for the command line.
     pub file: Option<PathBuf>,
     /// Where in the file.
     pub position: Option<Position>,

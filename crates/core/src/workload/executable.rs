@@ -14,12 +14,11 @@ use std::path::{Path, PathBuf};
 use super::interpreter::{self, Needs};
 use super::shown::{shown, shown_path};
 use super::{Place, ProgramSpec};
+use crate::input::is_loop;
 
 /// Where `execvp` looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
-/// What the kernel says where symbolic links lead on without an end (`ErrorKind` has no stable name
-/// for it).
-const ELOOP: i32 = 40;
+
 /// So often may a script's interpreter be a script; the kernel follows about as many.
 const MOST_SCRIPTS: usize = 4;
 
@@ -48,6 +47,19 @@ pub enum CommandProblem {
         /// Whether the working directory has such a file.
         here: bool,
     },
+    /// A whole command line stands in its first word.
+    #[error(
+        "'{}' is one word with a blank in it, and no program has that name; {}",
+        shown(command),
+        if *in_file { "write it without inner quotes, or as an array with one word per element" }
+        else { "leave out the quotes around it (`cosched run` also takes it quoted, after --prog)" }
+    )]
+    OneWord {
+        /// The word.
+        command: String,
+        /// Whether it stands in a file, and not on the command line.
+        in_file: bool,
+    },
     /// There is no such file.
     #[error("{} does not exist; correct its path, or build it first", shown_path(file))]
     NoSuchFile {
@@ -68,7 +80,7 @@ pub enum CommandProblem {
     },
     /// It is a symbolic link that leads back to itself, directly or by others.
     #[error(
-        "{} is a loop of symbolic links: it leads to no file; correct the links, or name the file itself",
+        "{} is a loop of symbolic links and leads to no file; correct the links, or name the file itself",
         shown_path(file)
     )]
     Loop {
@@ -162,7 +174,7 @@ impl ProgramSpec {
                 Kind::Other => Err(CommandProblem::NotAFile { file }),
                 Kind::Missing => Err(match file.read_link() {
                     Ok(target) => CommandProblem::LeadsNowhere { file, target },
-                    Err(_) => CommandProblem::NoSuchFile { file },
+                    Err(_) => self.one_word().unwrap_or(CommandProblem::NoSuchFile { file }),
                 }),
                 Kind::Loop => Err(CommandProblem::Loop { file }),
                 Kind::Denied => Err(CommandProblem::Denied { file }),
@@ -170,25 +182,37 @@ impl ProgramSpec {
         }
         let own = self.env.get("PATH").map(OsString::from);
         let searched = own.or(inherited_path.map(OsStr::to_owned)).unwrap_or(DEFAULT_PATH.into());
-        let (mut not_executable, mut denied) = (None, None);
+        let (mut not_executable, mut denied, mut looped) = (None, None, None);
         for folder in std::env::split_paths(&searched) {
             let file = self.cwd.join(folder).join(command);
             match kind(&file) {
                 Kind::Executable => return Ok(file),
                 Kind::Plain => not_executable = not_executable.or(Some(file)),
                 Kind::Denied => denied = denied.or(Some(file)),
-                Kind::Other | Kind::Missing | Kind::Loop => {}
+                Kind::Loop => looped = looped.or(Some(file)),
+                Kind::Other | Kind::Missing => {}
             }
         }
-        Err(match (not_executable, denied) {
-            (Some(file), _) => CommandProblem::NotExecutable { file },
-            (None, Some(file)) => CommandProblem::Denied { file },
-            (None, None) => CommandProblem::NotInPath {
+        let here = kind(&self.cwd.join(command)) == Kind::Executable;
+        let is_line = || self.one_word().filter(|_| !here);
+        Err(match (not_executable, denied, looped) {
+            (Some(file), ..) => CommandProblem::NotExecutable { file },
+            (None, Some(file), _) => CommandProblem::Denied { file },
+            (None, None, Some(file)) => CommandProblem::Loop { file },
+            (None, None, None) => is_line().unwrap_or_else(|| CommandProblem::NotInPath {
                 command: command.to_owned(),
                 searched: searched.into(),
-                here: kind(&self.cwd.join(command)) == Kind::Executable,
-            },
+                here,
+            }),
         })
+    }
+
+    /// What is wrong with a command that does not exist, if its first word is a whole line.
+    fn one_word(&self) -> Option<CommandProblem> {
+        let command = &self.command[0];
+        let in_file = self.places.command.file.is_some();
+        let is_line = command.contains(char::is_whitespace);
+        is_line.then(|| CommandProblem::OneWord { command: command.clone(), in_file })
     }
 
     /// Whether what the file needs in order to run can be run itself.
@@ -234,7 +258,7 @@ enum Kind {
 fn kind(file: &Path) -> Kind {
     match file.metadata() {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Kind::Denied,
-        Err(error) if error.raw_os_error() == Some(ELOOP) => Kind::Loop,
+        Err(error) if is_loop(&error) => Kind::Loop,
         Err(_) => Kind::Missing,
         Ok(found) if !found.is_file() => Kind::Other,
         Ok(found) if found.permissions().mode() & 0o111 == 0 => Kind::Plain,
@@ -288,6 +312,8 @@ mod tests {
         let told = |command: &str| find(here, command, "").unwrap_err().to_string();
         assert!(told("./ping").contains("ping is a loop of symbolic links"), "{}", told("./ping"));
         assert!(told("./pong/run").contains("is a loop of symbolic links"));
+        let in_path = find(here, "ping", "/nowhere:.").unwrap_err().to_string();
+        assert!(in_path.contains("ping is a loop of symbolic links"), "{in_path}");
         let dangling = told("./dangling");
         assert!(
             dangling.contains("is a symbolic link to gone, which does not exist"),
@@ -299,6 +325,25 @@ mod tests {
             "{}",
             told("./run")
         );
+    }
+
+    #[test]
+    fn a_command_line_in_one_word_is_named_with_its_remedy() {
+        let folder = folder();
+        for command in ["sleep 0.1", "./run 3", "/bin/true -x"] {
+            let refusal = find(folder.path(), command, "/bin").unwrap_err().to_string();
+            let told = format!("'{command}' is one word with a blank in it");
+            assert!(refusal.starts_with(&told), "{refusal}");
+            assert!(refusal.contains("leave out the quotes") && refusal.contains("--prog"));
+        }
+        let text = "[[program]]\ncommand = ['sleep 0.1']";
+        let workload = Workload::parse(text, &folder.path().join("jobs.toml")).unwrap();
+        let refusal = workload.programs[0].executable(None).unwrap_err().to_string();
+        assert!(refusal.contains("an array with one word per element"), "{refusal}");
+        fs::copy(folder.path().join("run"), folder.path().join("my run")).unwrap();
+        let refusal = find(folder.path(), "my run", "/bin").unwrap_err().to_string();
+        assert!(refusal.contains("write ./my run"), "a file may have a blank: {refusal}");
+        assert!(find(folder.path(), "./my run", "/bin").is_ok());
     }
 
     #[test]
@@ -328,7 +373,7 @@ mod tests {
             find(folder.path(), "./run", "").map_err(|error| error.to_string())
         };
         for (line, told) in [
-            ("#!/no/interp\n", "./run is a script for /no/interp, which does not exist"),
+            ("#!/no/interp\n", "/run is a script for /no/interp, which does not exist"),
             ("#!/etc/passwd -x\n", "/etc/passwd, which is not executable"),
             ("#!/bin/sh\r\n", "/bin/sh\\r, which does not exist"),
             ("#!bin/run\n", ""),

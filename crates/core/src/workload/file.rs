@@ -15,6 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::found::{Found, culprit};
+use crate::nearest::nearest;
 
 /// What a key that names a file must be.
 const FILE: &str = "a string, the path of a file";
@@ -197,15 +198,11 @@ impl<'a, 'text> Keys<'a, 'text> {
         let Some(key) = self.table.keys().min_by_key(|key| key.span().start) else {
             return Ok(());
         };
-        let likeness = |known: &str| strsim::jaro_winkler(known, key.get_ref());
-        let nearest = self.known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        let nearest = nearest(key.get_ref(), self.known.iter().copied());
         Err(WorkloadError::Invalid {
             place: self.at(&key.span()),
             key: key.get_ref().to_string().into(),
-            problem: Box::new(Problem::UnknownKey {
-                nearest: nearest.filter(|nearest| likeness(nearest) > 0.75),
-                known: self.known,
-            }),
+            problem: Box::new(Problem::UnknownKey { nearest, known: self.known }),
         })
     }
 }
@@ -234,11 +231,11 @@ mod tests {
 
     #[test]
     fn an_unknown_key_like_no_other_is_answered_with_all_keys() {
-        let message = refusal("[[program]]\ncommand = 'cg'\nquux = 1");
-        assert!(
-            message.contains("quux is not a known key; the keys are name, command, "),
-            "{message}"
-        );
+        for key in ["quux", "state"] {
+            let message = refusal(&format!("[[program]]\ncommand = 'cg'\n{key} = 1"));
+            let all = format!("{key} is not a known key; the keys are name, command, ");
+            assert!(message.contains(&all), "{message}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Control characters are escaped, and what is too long for a line loses its middle: both ends of a
 //! name tell more than its first half.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Longer words are cut to so many characters.
 const MAX_WORD: usize = 80;
@@ -15,9 +15,15 @@ pub fn shown(word: &str) -> String {
     escaped(&cut(word, MAX_WORD))
 }
 
-/// A path, fit for a message.
+/// A path, fit for a message. Parts that lead nowhere are left out: `/tmp/./run` is `/tmp/run`.
 pub fn shown_path(path: &Path) -> String {
-    escaped(&cut(&path.to_string_lossy(), MAX_PATH))
+    let text = path.to_string_lossy();
+    let mut short = path.components().collect::<PathBuf>().to_string_lossy().into_owned();
+    // It tells that a folder is meant.
+    if text.ends_with('/') && !short.ends_with('/') {
+        short.push('/');
+    }
+    escaped(&cut(&short, MAX_PATH))
 }
 
 /// The same text without control characters, nor those that have a terminal show others in another
@@ -56,6 +62,15 @@ mod tests {
         assert_eq!(shown("a\u{202e}txt.exe"), "a\\u{202e}txt.exe");
         assert_eq!(shown("a\u{1b}[31mb\r\n\u{9b}c"), "a\\u{1b}[31mb\\r\\n\\u{9b}c");
         assert_eq!(shown("été 'x' \"y\" \\z"), "été 'x' \"y\" \\z");
+    }
+
+    #[test]
+    fn paths_are_shown_without_parts_that_lead_nowhere() {
+        for (path, expected) in
+            [("/tmp/./run", "/tmp/run"), ("./run", "./run"), ("a//b/./", "a/b/"), ("/", "/")]
+        {
+            assert_eq!(shown_path(Path::new(path)), expected);
+        }
     }
 
     #[test]

@@ -43,8 +43,8 @@ impl Linux {
         if heard.too_much {
             self.note(
                 id,
-                "is knocked at or asks without end: only so much of it is heard in each second, and who cannot wait has what \
-                 it would have without cosched, or had last",
+                "sends too many requests to cosched: only some of them are answered in each second, and a thread \
+                 that cannot wait keeps what it had last, or what it would have without cosched",
             );
         }
         // A program whose threads are not limited sends no requests, unless it lies.

@@ -26,7 +26,10 @@ impl Linux {
             None => format!("{rings} rings of samples would be too many"),
         };
         if !std::mem::replace(&mut self.observer.is_blind, true) {
-            self.note(id, format!("no phases are told apart, of this program and others: {why}"));
+            self.note(
+                id,
+                format!("phases of this program and others are not distinguishable: {why}"),
+            );
         }
         None
     }

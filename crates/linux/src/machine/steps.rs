@@ -312,8 +312,8 @@ fn lack(why: Refusal) -> &'static str {
     match why {
         Refusal::RealTime => "has threads in a real-time class: they are left as they are",
         Refusal::NotPermitted => {
-            "has threads whose scheduling may not be changed (they are another user's, or it takes CAP_SYS_NICE): they are \
-             left as they are"
+            "has threads with a scheduling that may not be changed (they belong to another user, or it takes \
+             CAP_SYS_NICE); they stay as they are"
         }
         Refusal::OutOfRange => {
             "gets the nearest slice that the kernel grants, 0.1 to 100 ms, where a longer or shorter one is meant"

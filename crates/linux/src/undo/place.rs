@@ -138,7 +138,8 @@ pub enum PlaceError {
         source: io::Error,
     },
     /// Others may write to it, or it is another user's.
-    #[error("{} is not a private folder of this user, so no undo log can be kept there; set XDG_RUNTIME_DIR to one that is", folder.display())]
+    #[error("{} is not a private folder of this user, so the undo log cannot be there; set XDG_RUNTIME_DIR to a \
+             private folder", folder.display())]
     NotPrivate {
         /// Which folder.
         folder: PathBuf,

@@ -62,10 +62,10 @@ pub enum NotRestored {
     #[error("a cgroup is left: {0}")]
     Cgroup(#[from] FileError),
     /// A thread's CPUs.
-    #[error("a thread's CPUs are not as they were: {0}")]
+    #[error("the CPUs of a thread are not restored: {0}")]
     Mask(#[from] AffinityError),
     /// A thread's scheduling.
-    #[error("a thread's scheduling is not as it was: {0}")]
+    #[error("the scheduling of a thread is not restored: {0}")]
     Attr(#[from] SchedError),
     /// A process that may be stopped.
     #[error("cannot continue {process}: {errno}")]

@@ -32,12 +32,10 @@ pub enum QuantaError {
     #[error("the slice of every row has to be longer than zero")]
     Slice,
     /// It is not TOML, or a key is missing, unknown or of the wrong type.
-    #[error("this is no TOML of such a table: {0}")]
+    #[error("this is not the TOML of such a table: {0}")]
     Toml(String),
     /// It is of another version.
-    #[error(
-        "schema is {found:?}, not {known:?}: make the table anew with `cosched calibrate quanta`"
-    )]
+    #[error("schema is {found:?}, not {known:?}; make a new table with `cosched calibrate quanta`")]
     Schema {
         /// The schema in the file.
         found: String,

@@ -31,7 +31,7 @@ fn every_policy_is_found_by_its_name() {
     assert_eq!(
         error,
         "there is no policy 'fifo'; \
-         known are linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait, faithful, \
+         choose from linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait, faithful, \
          fair-progress, shuffling, adaptive-greedy, adaptive-minwait, turns, auto"
     );
 }
@@ -46,7 +46,7 @@ fn programs_larger_than_the_machine_do_not_fit_gangs() {
         assert_eq!(kind.check(&demands, 3), Ok(()), "{kind}");
     }
     let error = Kind::Gang.check(&demands, 2).unwrap_err().to_string();
-    assert!(error.starts_with("jobs.toml:3:11: program 1 (large): 'large' wants 3"), "{error}");
+    assert!(error.starts_with("jobs.toml:3:11: program 1 (large): 'large' requests 3"), "{error}");
     assert!(error.contains("there are 2 CPUs") && error.contains("`threads`"), "{error}");
     let error = Kind::Gang.check(&demands, 1).unwrap_err().to_string();
     assert!(error.contains("there is 1 CPU to use"), "{error}");

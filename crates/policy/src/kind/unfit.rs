@@ -12,9 +12,8 @@ use crate::shuffling::SocketsError;
 pub enum Unfit {
     /// A program is larger than the machine.
     #[error(
-        "{place}: '{}' wants {threads} threads, and there {} to use: policy '{policy}' runs all \
-         threads of a program at once. Set `threads` of the program to at most {cpus}, or choose the \
-         policy 'fcfs' or 'linux'",
+        "{place}: '{}' requests {threads} threads, but there {} to use, and policy '{policy}' runs all threads of a \
+         program at once. Set `threads` of the program to at most {cpus}, or choose the policy 'fcfs' or 'linux'",
         shown(program),
         if *cpus == 1 { "is 1 CPU".to_owned() } else { format!("are {cpus} CPUs") },
     )]
@@ -32,9 +31,9 @@ pub enum Unfit {
     },
     /// The policy decides by cache misses, and a program's are not known.
     #[error(
-        "{place}: policy '{policy}' matches programs by their cache misses, and those of '{}' are \
-         not known. Set `misses_per_kilo_instruction` of the program in a workload file, or run \
-         `cosched profile` on a machine with hardware counters (a PMU)",
+        "{place}: policy '{policy}' needs the cache misses of '{}', which are not known. Set \
+         `misses_per_kilo_instruction` of the program in a jobs file, or run `cosched profile` on a machine with \
+         hardware counters (a PMU)",
         shown(program)
     )]
     MissesUnknown {
@@ -47,8 +46,8 @@ pub enum Unfit {
     },
     /// The policy decides by memory traffic, and a program's is not known.
     #[error(
-        "{place}: policy '{policy}' predicts slowdowns from memory traffic, and that of '{}' is not known. \
-         Set `memory_gigabytes_per_second` of the program in a workload file",
+        "{place}: policy '{policy}' needs the memory traffic of '{}', which is not known. Set \
+         `memory_gigabytes_per_second` of the program in a jobs file",
         shown(program)
     )]
     TrafficUnknown {
@@ -61,8 +60,8 @@ pub enum Unfit {
     },
     /// The policy predicts from a table, and there is none.
     #[error(
-        "policy '{policy}' predicts slowdowns from a table of this machine: name its file with --slowdowns \
-         (`cosched sim slowdowns` makes one for a simulated machine, docs/policies.md describes it)"
+        "policy '{policy}' needs a table of the slowdowns on this machine; name its file with --slowdowns (`cosched \
+         sim slowdowns` makes one for a simulated machine, docs/policies.md describes it)"
     )]
     NoSlowdowns {
         /// The policy.
@@ -84,8 +83,8 @@ pub enum Unfit {
     },
     /// The quantum is outside of the range.
     #[error(
-        "a `quantum` of {asked} is not possible: choose from {SHORTEST} to {LONGEST} (longer ones \
-         are better served by the policy 'fcfs')"
+        "a `quantum` of {asked} is not possible; choose from {SHORTEST} to {LONGEST} (for longer turns use the \
+         policy 'fcfs')"
     )]
     Quantum {
         /// The requested quantum.

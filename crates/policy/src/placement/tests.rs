@@ -154,7 +154,7 @@ fn too_few_cpus_are_no_placement() {
 #[test]
 fn unknown_placements_are_refused_with_the_known_ones() {
     let error = "wide".parse::<Placement>().unwrap_err().to_string();
-    assert_eq!(error, "there is no placement 'wide'; known are packed, spread");
+    assert_eq!(error, "there is no placement 'wide'; choose from packed, spread");
     assert_eq!("spread".parse(), Ok(Spread));
 }
 

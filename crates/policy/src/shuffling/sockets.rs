@@ -86,8 +86,8 @@ impl FromStr for GroupBy {
 pub enum SocketsError {
     /// A part of a list of groups is no CPU and no range.
     #[error(
-        "'{0}' is no group of CPUs: write groups separated by commas, each a CPU, a range, or several joined by '+', such as \
-         0-3,4-7 or 0-3+8-11,4-7+12-15"
+        "'{0}' is not a group of CPUs; write groups separated by commas, each a CPU, a range, or several joined by \
+         '+', such as 0-3,4-7 or 0-3+8-11,4-7+12-15"
     )]
     Malformed(String),
     /// There is one group alone, and nothing to shuffle between.
@@ -97,9 +97,7 @@ pub enum SocketsError {
     #[error("CPU {0} is in two groups: leave it out of one")]
     Twice(usize),
     /// A group has CPUs that programs may not use here.
-    #[error(
-        "--groups: CPUs {foreign} may not be used here: leave them out, and name some of {usable}"
-    )]
+    #[error("--groups: CPUs {foreign} may not be used here; choose from {usable}")]
     Foreign {
         /// These CPUs.
         foreign: Box<CpuSet>,

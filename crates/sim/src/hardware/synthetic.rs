@@ -45,7 +45,7 @@ pub fn topology(text: &str) -> Result<Topology, String> {
     let mut counts = [1u16; 5];
     let (mut from, mut between, mut given) = (0, 1u16, [false; 5]);
     for (position, word) in words.iter().enumerate() {
-        let wrong = || format!("'{word}' cannot be understood; {HELP}");
+        let wrong = || format!("'{word}' is not understood; {HELP}");
         let (kind, count) = match (word.split_once(':'), &types) {
             (Some((name, count)), _) => (type_of(name).ok_or_else(wrong)?, count),
             (None, Some(types)) => (types[position], *word),
@@ -210,7 +210,7 @@ mod tests {
             ["cores:3", "package:0", "core:2 package:2", "l3:1 l3:2", "l6:1", "p:2", "core:x"]
         {
             let told = told(text);
-            assert!(told.contains("cannot be understood") && told.contains("numanode"), "{told}");
+            assert!(told.contains("is not understood") && told.contains("numanode"), "{told}");
         }
         assert!(told("").starts_with("is empty"));
         assert!(told("die:4").starts_with("has no cores"));

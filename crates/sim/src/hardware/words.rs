@@ -77,7 +77,7 @@ fn take(read: &mut Description, word: &str) -> Result<(), HardwareError> {
     let (key, value) = word.split_once('=').unwrap_or((word, ""));
     let number = |text: &str| {
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-        number.ok_or_else(|| wrong(word, format!("'{text}' is no number")))
+        number.ok_or_else(|| wrong(word, format!("'{text}' is not a number")))
     };
     match key {
         "gigahertz" => read.gigahertz = number(value)?,
@@ -164,7 +164,7 @@ mod tests {
         let told = |text: &str| Hardware::words(text).unwrap_err().to_string();
         assert!(told("core:4 gigaherz=2").contains("'gigaherz=2'"));
         assert!(told("core:4 gigaherz=2").contains("cache_mib"));
-        assert!(told("core:4 gigahertz=fast").contains("'fast' is no number"));
+        assert!(told("core:4 gigahertz=fast").contains("'fast' is not a number"));
         assert!(told("core:4 bus=socket:4").contains("bus=package:40"));
         assert!(told("core:4 cache_mib=1 cache_mib=2").contains("there already"));
         assert!(told("cores:4").contains("'cores:4'"));

@@ -168,8 +168,8 @@ fn programs(trainees: Vec<Trainee>, notes: Vec<Vec<Round>>) -> Vec<Program> {
         let Some((lock_contention, miss_ratio)) = mean_of(&shares) else {
             if !rounds.is_empty() {
                 say(format_args!(
-                    "{}: its runs are too short to see what its threads wait for, so it is left out: more --seconds, or \
-                     a larger --work",
+                    "{}: left out, because its runs are too short to see what its threads wait for; give more \
+                     --seconds, or a larger --work",
                     trainee.spec.name
                 ));
             }

@@ -192,12 +192,12 @@ fn why(row: &Row) -> String {
             let as_good: Vec<String> = as_good.iter().map(|slice| milliseconds(*slice)).collect();
             let told = match as_good.is_empty() {
                 true => String::new(),
-                false => format!("; not told from it: {} ms", as_good.join(", ")),
+                false => format!("; no significant difference to {} ms", as_good.join(", ")),
             };
             format!("{programs}: {time}{told}")
         }
         Basis::Undecided { best, time } => format!(
-            "{programs}: nothing told apart, the kernel's own is kept; best {} ms: {time}",
+            "{programs}: no significant difference, so the kernel's own slice is kept; best {} ms: {time}",
             milliseconds(*best)
         ),
         Basis::Neighbour { end } => format!("no program: as up to {end:.1}"),
@@ -264,7 +264,7 @@ mod tests {
             "{text}"
         );
         assert_eq!(line("0.5 "), "0.5 100 100 100 no program: as up to 0.1", "{text}");
-        let undecided = "1.0 10 10 2.8 1 program: nothing told apart, the kernel's own is kept; best 0.1 ms: 1.000";
+        let undecided = "1.0 10 10 2.8 1 program: no significant difference, so the kernel's own slice is kept; best 0.1 ms: 1.000";
         assert!(line("1.0 ").starts_with(undecided), "{text}");
         assert!(text.contains("cg at 0.05") && text.contains("0.05 (0.04 to 0.06)"), "{text}");
     }

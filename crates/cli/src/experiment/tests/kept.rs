@@ -88,7 +88,7 @@ fn more_complete_rounds_than_are_asked_for_count_all_of_them() {
     assert!(found.whole);
     assert_eq!(again.made, ["round-004/gang", "round-004/linux"], "what is asked for is made");
     assert_eq!(found.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [7, 7]);
-    assert!(!folder.path().join("round-007/gang/run.json").exists(), "nobody asked for it");
+    assert!(!folder.path().join("round-007/gang/run.json").exists(), "it was not requested");
 }
 
 #[test]
@@ -174,11 +174,14 @@ fn files_of_somebody_else_are_never_taken_for_leftovers() {
     let way = folder.path().join("round-001/linux");
     fs::create_dir_all(&way).unwrap();
     fs::write(way.join("run.json"), "keep").unwrap();
-    // Without a plan beside the files, it is unknown whose they are.
+    // Without a plan beside the files, it is unknown what they belong to.
     let refused = experiment(&mut made_up(1), "linux,gang", 2, out, true).unwrap_err();
     match refused {
         Failure::Input(text) => {
-            assert!(text.contains("compare-plan.json is not there, which tells what"), "{text}");
+            assert!(
+                text.contains("compare-plan.json does not exist, so nothing says what"),
+                "{text}"
+            );
             assert!(text.contains("round-001/linux is a run of; put it back"), "{text}");
         }
         broken => panic!("{broken:?}"),
@@ -212,7 +215,7 @@ fn a_run_that_cannot_be_read_is_not_taken_for_a_damaged_one_and_nothing_is_touch
     // No process may read a folder as a file, whatever its rights.
     fs::create_dir(&file).unwrap();
     let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
-    assert!(told.contains("round-002/gang/run.json: is no file; take it away"), "{told}");
+    assert!(told.contains("round-002/gang/run.json: is not a file; move it away"), "{told}");
     assert_eq!(fs::read(&other).unwrap(), kept);
     // Nor is a result of another version a damaged one.
     fs::remove_dir(&file).unwrap();
@@ -246,7 +249,7 @@ fn what_a_link_leads_to_is_never_overwritten() {
     fs::write(elsewhere.path().join("run.json"), "{").unwrap();
     symlink(elsewhere.path(), &way).unwrap();
     let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
-    assert!(told.contains("round-002/gang is a link"), "{told}");
+    assert!(told.contains("round-002/gang is a symbolic link"), "{told}");
     assert_eq!(fs::read(elsewhere.path().join("run.json")).unwrap(), b"{");
 }
 
@@ -271,7 +274,7 @@ fn a_run_with_other_settings_of_another_command_or_another_round_is_named_with_w
         *run.pointer_mut(field).unwrap() = now;
         fs::write(&file, run.to_string()).unwrap();
         let told = refused(&mut made_up(2), 3, out, true);
-        assert!(told.contains(said) && told.contains("Take it away"), "{field}: {told}");
+        assert!(told.contains(said) && told.contains("Move it away"), "{field}: {told}");
     }
     // An incomplete round is no licence to overwrite what is not of this comparison.
     fs::remove_file(folder.path().join("round-002/gang/run.json")).unwrap();
@@ -300,12 +303,12 @@ fn a_run_of_linux_in_the_folder_of_a_rival_is_found_by_the_variables_of_its_prog
 }
 
 #[test]
-fn what_nobody_wrote_is_damaged_and_a_text_of_somebody_is_not() {
+fn binary_content_is_damage_and_a_text_may_be_a_users() {
     let folder = three_rounds();
     let file = folder.path().join("round-002/gang/run.json");
     fs::write(&file, "a list: milk, eggs").unwrap();
     let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
-    let expected = "is no result of a run (it is no JSON object); take it away, and its round is made anew, or";
+    let expected = "is not a result of a run (it is no JSON object); move it away, and its round is run again, or";
     assert!(told.contains(expected), "{told}");
     assert_eq!(fs::read(&file).unwrap(), b"a list: milk, eggs");
     for rubbish in [&[0u8; 4096][..], b"\x93\x01\xfe rubbish", b""] {
@@ -329,7 +332,7 @@ fn a_folder_that_holds_a_single_run_takes_no_comparison() {
 }
 
 #[test]
-fn a_damaged_round_that_nobody_asks_for_is_left_and_it_is_not_said_to_be_made() {
+fn a_damaged_round_beyond_the_requested_ones_is_left() {
     let folder = three_rounds();
     let file = folder.path().join("round-003/gang/run.json");
     fs::write(&file, "{").unwrap();

@@ -115,7 +115,7 @@ impl<'a> Live<'a> {
             let workload = workload(&mixture.programs, self.folder)?;
             let profiles: Vec<Profile> =
                 mixture.programs.iter().map(|program| self.profile(program)).collect();
-            // Each policy begins in turn: who comes first gets memory that the host of a virtual
+            // Each policy begins in turn: the first one gets memory that the host of a virtual
             // machine has to find first.
             for which in order(self.policies.len(), round) {
                 let policy = self.policies[which];
@@ -168,7 +168,7 @@ fn together(
             let names: Vec<&str> =
                 workload.programs.iter().map(|spec| spec.name.as_str()).collect();
             Err(Failure::Broken(format!(
-                "a program of {} failed under {policy}: what its time was says nothing",
+                "a program of {} failed under {policy}, so its time means nothing",
                 names.join(", ")
             )))
         }

@@ -148,7 +148,7 @@ impl Program {
                 let touch = instructions(constants.touch * mebibytes) / size;
                 let (lines, mix) = (self.lines(), constants.line(hardware));
                 let (cycles, misses) = (mix.base_cpi, 1e3 * mix.misses);
-                // One "instruction" for each line. A parallel loop: everybody waits for everybody
+                // One "instruction" for each line. A parallel loop: each thread waits for all
                 // at its end, and for the master, which has one line more to do, at the start of
                 // the next one.
                 let (serial, in_flight) = (1.0 / lines, mix.parallelism);

@@ -202,7 +202,7 @@ impl Report {
         }
         parts.push(shown.to_string());
         parts.push(
-            "Each figure: live, model, error in %; ~ where live runs scatter by more than half of it."
+            "Each figure: live, model, error in %; ~ marks live runs that scatter by more than half of the figure."
                 .to_owned(),
         );
         for section in &self.sections {
@@ -212,8 +212,8 @@ impl Report {
         let of: Vec<String> =
             of.map(|(metric, error)| format!("{metric} {} %", percent(*error))).collect();
         parts.push(format!(
-            "Medians of {} run(s) each; {} pairs of policies told apart. Median errors: {}. {} % lie within the live \
-             intervals; the worst error where live runs agree is {} %.",
+            "Medians of {} run(s) each; {} pairs of policies are distinguishable. Median errors: {}. {} % lie within \
+             the live intervals; the worst error where live runs agree is {} %.",
             self.rounds,
             self.told_apart,
             of.join(", "),

@@ -22,8 +22,8 @@ pub(super) fn hardware(
     let (here, there) = (found.topology.cpus().len(), record.machine.cpus);
     if here != there {
         return Err(Failure::Input(format!(
-            "the run had {there} CPUs, and {} has {here}, so the error on the recorded policy could not be told; \
-             name a machine of {there} CPUs with --machine, such as \"package:1 core:{there}\"",
+            "the run had {there} CPUs, and {} has {here}, so the simulation's error would not be known; name a \
+             machine of {there} CPUs with --machine, such as \"package:1 core:{there}\"",
             found.name
         )));
     }
@@ -36,7 +36,8 @@ fn own(record: &RunResult) -> Result<(Hardware, Option<String>), Failure> {
         let name = record.machine.model.as_deref().unwrap_or_default();
         let found = named_hardware(name).map_err(|_| {
             Failure::Input(format!(
-                "the run was simulated on a machine of one's own, '{name}'; name its file with --machine"
+                "the run was simulated on the machine '{name}', which is not among the known ones; name its file \
+                 with --machine"
             ))
         })?;
         return Ok((found, None));
@@ -45,8 +46,8 @@ fn own(record: &RunResult) -> Result<(Hardware, Option<String>), Failure> {
         .map_err(Failure::broken)?;
     let here = Session::here()?;
     if here.description != record.machine {
-        let assumed = "the run was made on another machine, of which only the number of CPUs is known; \
-                       --machine names a description of it";
+        let assumed = "the run was made on another machine, and only its number of CPUs is known; name a description \
+                       of it with --machine";
         return Ok((plain, Some(assumed.to_owned())));
     }
     let why = match this::file().is_ok_and(|file| file.exists()) {
@@ -54,8 +55,8 @@ fn own(record: &RunResult) -> Result<(Hardware, Option<String>), Failure> {
             Ok(measured) => return Ok((measured, None)),
             Err(failure) => failure.text().to_owned(),
         },
-        false => "this machine was not measured (`cosched sim measure` does it)".to_owned(),
+        false => "this machine is not measured yet (`cosched sim measure` does it)".to_owned(),
     };
-    let assumed = format!("{why}: what switches and starts cost is assumed");
+    let assumed = format!("{why}, so the costs of switches and starts are assumed");
     Ok((Hardware { topology: this::usable(&here), ..plain }, Some(assumed)))
 }

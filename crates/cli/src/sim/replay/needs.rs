@@ -17,8 +17,8 @@ pub(super) fn refused(unfit: &Unfit, record: &RunResult, programs: &[Replayed]) 
         let lack = programs.iter().filter(|program| figure(&program.profile).is_none());
         let names: Vec<&str> = lack.map(|program| program.spec.name.as_str()).collect();
         format!(
-            "policy '{policy}' decides by {what}, which the run does not tell of {}. Set `{key}` of these programs in \
-             the workload file, and record it again: {again}",
+            "policy '{policy}' needs {what}, which the run does not hold for {}. Set `{key}` of these programs in \
+             the jobs file, and record the run again: {again}",
             names.join(", ")
         )
     };
@@ -34,9 +34,9 @@ pub(super) fn refused(unfit: &Unfit, record: &RunResult, programs: &[Replayed]) 
             })
         }
         Unfit::TooManyThreads { program, threads, cpus, policy, .. } => format!(
-            "policy '{policy}' runs all threads of a program at once, and '{program}' had {threads} on {cpus} CPU(s). \
-             Choose the policy 'fcfs' or 'linux', or set its `threads` to at most {cpus} in the workload file, and \
-             record it again: {again}"
+            "policy '{policy}' runs all threads of a program at once, and '{program}' had {threads} on {cpus} \
+             CPU(s). Choose the policy 'fcfs' or 'linux'; or set its `threads` to at most {cpus} in the jobs file, \
+             and record the run again: {again}"
         ),
         other => other.to_string(),
     })
@@ -48,8 +48,8 @@ fn again(record: &RunResult) -> String {
     match &record.simulation {
         Some(simulation) => {
             let machine = shell_words::quote(&simulation.machine);
-            format!("cosched sim WORKLOAD.toml --machine {machine} --policy {policy} --out DIR")
+            format!("cosched sim JOBS.toml --machine {machine} --policy {policy} --out DIR")
         }
-        None => format!("cosched run WORKLOAD.toml --policy {policy} --out DIR"),
+        None => format!("cosched run JOBS.toml --policy {policy} --out DIR"),
     }
 }

@@ -102,14 +102,14 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
         programs.len() > 1 && programs.iter().any(|program| program.spec.threads > Some(1));
     let sentence =
         |names: String, what: &str| (!names.is_empty()).then(|| format!("{names}: {what}"));
-    let always = "threads of a program meet every 10 ms and sleep while they wait; barriers, locks, imbalance and \
-                  memory traffic are not in a record";
-    let running = "time alone not known, taken from how long it was allowed to run";
-    let cpu = "time alone not known (`cosched profile` before a run measures it), taken from its CPU time as if all \
-               threads always had work";
-    let cut = "more CPU time than it can use alone (waiting threads spun, or were slowed down) is cut off";
-    let failed = "failed, so it is replayed as far as it ran";
-    let molded = "started with fewer threads than asked for, and so in all that is simulated here";
+    let always = "the threads of a program wait for each other every 10 ms, and sleep meanwhile; a record holds no \
+                  barriers, locks, imbalance or memory traffic";
+    let running = "solo time not known; the time in which it could run is taken";
+    let cpu = "solo time not known (`cosched profile` before a run measures it); it is taken from the CPU time as if \
+               all threads always had work";
+    let cut = "CPU time beyond what it can use alone is cut off (its waiting threads spun, or were slowed down)";
+    let failed = "failed; it is replayed as far as it ran";
+    let molded = "started with fewer threads than requested, in the simulations too";
     let bound = "started by taskset; the CPUs that it was bound to are not kept";
     [
         Some(always.to_owned()),
@@ -125,7 +125,8 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
         sentence(missing(false), "could not be started, and is left out"),
         sentence(missing(true), "was not started, since another program failed, and is left out"),
         (side_by_side && several).then(|| {
-            format!("under {asked}, nobody spins; programs that do take much longer there")
+            format!("in the simulation of {asked}, no thread spins; programs whose threads do spin take much longer \
+                     there")
         }),
     ]
     .into_iter()
@@ -151,7 +152,8 @@ fn replayed(
     let most = record.total_seconds * record.machine.cpus as f64 + 1.0;
     if shape.cpu > most {
         return Err(Failure::Input(format!(
-            "program {}: {:.0} s of CPU time are recorded, but the machine had {most:.0} s in all; run the workload again",
+            "program {}: the record has {:.0} s of CPU time, but the machine had {most:.0} s in all; run the \
+             workload again",
             escaped(&program.name),
             shape.cpu
         )));
@@ -159,7 +161,7 @@ fn replayed(
     let table = shape.table(hardware.gigahertz);
     let model = Model::read(&table, threads).map_err(|error| {
         Failure::Input(format!(
-            "program {}: what is recorded of it cannot be ({error}); run the workload again",
+            "program {}: its record is impossible ({error}); run the workload again",
             escaped(&program.name)
         ))
     })?;

@@ -179,7 +179,7 @@ impl Report {
             row(&format!("{} s", escaped(&program.name)), times, program.error_percent, 2);
         }
         let on = format!(
-            "Simulated on the machine '{}'; the error is the model's on the run that is known.",
+            "Simulated on the machine '{}'; the error is that of the model on the recorded run.",
             escaped(&self.machine)
         );
         let assumed = self.assumptions.iter().map(|what| format!("Assumed: {}.", escaped(what)));

@@ -64,7 +64,7 @@ impl Key {
         }
     }
 
-    /// Whether only policies that make gangs have a use for it.
+    /// Whether only policies that make gangs support it.
     fn is_for_gangs(self) -> bool {
         matches!(self, Key::Quantum | Key::Placement | Key::MaxFrozen)
     }
@@ -118,7 +118,7 @@ impl Key {
         }
     }
 
-    /// What a scene has of it, as it is written; `None` where its policy has no use for it.
+    /// The value in a scene, as text; `None` where the policy does not support it.
     pub(super) fn of(self, scene: &Scene) -> Option<String> {
         if self.is_for_gangs() && !scene.policy.makes_gangs() {
             return None;
@@ -153,7 +153,9 @@ impl Axis {
             let value = value.trim();
             let new = key.read(value).map_err(|error| wrong(format!("'{value}': {error}")))?;
             if value.is_empty() || read.contains(&new) {
-                return Err(wrong(format!("'{value}': every value once, separated by commas")));
+                return Err(wrong(format!(
+                    "'{value}': write every value once, separated by commas"
+                )));
             }
             read.push(new);
         }
@@ -200,8 +202,8 @@ impl Given {
 
     pub(super) fn scene(self) -> Result<Scene, Failure> {
         let missing = || {
-            let told = "which machine? Give one by --machine, or several by --sweep machine=A,B";
-            Failure::Input(told.to_owned())
+            let one = super::super::no_machine();
+            Failure::Input(format!("{one}; or several, with --sweep machine=A,B"))
         };
         Ok(Scene {
             policy: self.policy.unwrap_or_default(),
@@ -220,10 +222,13 @@ pub(super) fn axes(args: &SimRunArgs) -> Result<Vec<Axis>, Failure> {
         let axis = Axis::read(text)?;
         let name = axis.key.name();
         if axes.iter().any(|other| other.key == axis.key) {
-            return Err(Failure::Input(format!("--sweep {text}: {name} is varied already")));
+            return Err(Failure::Input(format!(
+                "--sweep {text}: {name} has a --sweep already; put all its values into \
+                                               one"
+            )));
         }
         if axis.key.is_given(args) {
-            let told = format!("--sweep {text}: --{name} is given as well: leave one of them out");
+            let told = format!("--sweep {text}: --{name} is given as well; leave one of them out");
             return Err(Failure::Input(told));
         }
         axes.push(axis);
@@ -238,7 +243,7 @@ pub(super) fn check_use(axes: &[Axis], kinds: &[Kind]) -> Result<(), Failure> {
         Some(axis) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
             let uses = Kind::ALL.into_iter().filter(|kind| kind.makes_gangs()).map(Kind::name);
             Err(Failure::Input(format!(
-                "--sweep {}=...: is for policies that freeze programs and bind them to CPUs ({})",
+                "--sweep {}=...: is for policies that pause programs and bind them to CPUs ({})",
                 axis.key.name(),
                 uses.collect::<Vec<_>>().join(", ")
             )))

@@ -11,14 +11,14 @@ use crate::machine::{Linux, MachineError};
 use crate::monitor::ROOM;
 
 /// Reported once where it cannot be seen what threads sleep for.
-const UNSEEN_WAITS: &str = "has threads whose system calls may not be looked at, so it is not known how long they wait at \
-                            locks, and nothing follows from that (remedy: root; or, where kernel.yama.ptrace_scope is 1, \
-                            start the program by cosched)";
+const UNSEEN_WAITS: &str = "has threads with lock times that are not known, because this user may not read their \
+                            system calls (remedy: root; or start the program with cosched, where \
+                            kernel.yama.ptrace_scope is 1)";
 
 /// Reported once where there are more threads than can be observed.
 fn too_many(lost: u64) -> String {
     format!(
-        "more threads than the {ROOM} that can be watched at once: {lost} are not, of whatever program"
+        "too many threads: {ROOM} can be watched at once, so {lost} threads of all programs are left out"
     )
 }
 
