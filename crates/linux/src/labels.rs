@@ -77,7 +77,7 @@ impl Pipes {
     }
 }
 
-/// Passes on until the end. What nobody reads any more is read all the same, so that the program
+/// Passes on until the end. What has no reader any more is read all the same, so that the program
 /// can go on.
 fn pass_on(mut from: impl Read, mut to: impl Write, label: String) {
     let (mut lines, mut chunk, mut is_read) = (Lines::new(label), [0; 16 << 10], true);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_can_write_on_when_nobody_reads() {
+    fn a_program_can_write_on_without_a_reader() {
         struct Gone;
         impl Write for Gone {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
