@@ -103,7 +103,7 @@ pub(crate) enum Command {
 /// What to run: a workload file, or commands.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
-    /// The workload file (TOML; docs/workload-file.md lists its keys), or - for standard input.
+    /// The workload file (TOML; docs/jobs-file.md lists its keys), or - for standard input.
     #[arg(value_name = "WORKLOAD.toml", conflicts_with_all = ["programs", "commands"])]
     pub(crate) workload: Option<PathBuf>,
     /// A program, as one string that is split as a shell splits words (run without a shell). May be
@@ -131,7 +131,7 @@ pub(crate) struct PolicyArgs {
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
-    /// How programs slow each other down on this machine: a table (TOML; docs/policies.md)
+    /// How programs slow each other down on this machine: a table (TOML; docs/research/policies.md)
     /// (bandwidth, and fair-progress for programs of which nothing else tells how far they come).
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     pub(crate) slowdowns: Option<Arc<Slowdowns>>,
@@ -173,8 +173,8 @@ pub(crate) struct MeasureArgs {
     /// shuffling).
     #[arg(long, conflicts_with = "no_guard")]
     pub(crate) afresh: bool,
-    /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine
-    /// (faithful) [default: table I of the paper]
+    /// Which slice for which scaling factor: a table (TOML; docs/research/quanta.md) of this
+    /// machine (faithful) [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
     pub(crate) quanta: Option<Quanta>,
     #[command(flatten)]

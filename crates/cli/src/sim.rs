@@ -304,7 +304,7 @@ impl Simulator {
             let table = spec.model.as_ref().ok_or_else(|| {
                 Failure::Input(format!(
                     "{place}: there is no [program.model], which tells the simulator what the program does; \
-                     docs/simulator.md describes it"
+                     docs/research/simulator.md describes it"
                 ))
             })?;
             let model = source::model(spec, table, self.session.threads(spec))?;

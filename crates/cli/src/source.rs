@@ -75,7 +75,7 @@ pub(crate) fn simulated(file: Option<&Path>) -> Result<Workload, Failure> {
     let file = file.ok_or_else(|| {
         Failure::Input(
             "nothing to simulate; name a workload file whose programs have a [program.model] \
-             (docs/simulator.md): `cosched sim jobs.toml --machine opteron-64 --policy gang`"
+             (docs/research/simulator.md): `cosched sim jobs.toml --machine opteron-64 --policy gang`"
                 .to_owned(),
         )
     })?;

@@ -109,7 +109,7 @@ fn what_is_wrong_with_a_table_is_told_with_its_file_and_key() {
     );
     let message =
         told("", "", "jobs.toml --machine dunnington-24 --policy gang --slowdowns table.toml");
-    assert!(message.contains("docs/policies.md describes such a table"), "{message}");
+    assert!(message.contains("docs/research/policies.md describes such a table"), "{message}");
 }
 
 #[test]

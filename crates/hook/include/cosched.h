@@ -10,7 +10,7 @@
  *
  * Link with -lcosched_hook, and say malleable = true in the workload file. Without cosched, or without that key, nothing
  * here does anything: cosched_region returns what was wanted. Every function may be called from every thread, from the child
- * of a fork, and as often as one likes; none fails, prints or changes errno. docs/hook.md tells more.
+ * of a fork, and as often as one likes; none fails, prints or changes errno. docs/dev/hook.md tells more.
  */
 #ifndef COSCHED_H
 #define COSCHED_H

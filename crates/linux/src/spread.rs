@@ -4,7 +4,7 @@
 //! has several threads in the queue of one CPU. When its turn begins they stay there until the
 //! kernel's next look at all queues, a tick or two later (4 ms each with 250 Hz): until then a
 //! barrier waits for the thread behind, and the other CPU is left to fillers. With quanta of 100
-//! ms, eight kernels with barriers took 6.0 s instead of 5.2 s (`docs/turns.md`).
+//! ms, eight kernels with barriers took 6.0 s instead of 5.2 s (`docs/research/turns.md`).
 //!
 //! *Idea.* A queued thread moves at once when its mask changes. So each thread that shares a CPU
 //! while another CPU has fewer is bound to that one, and gets its own mask back at once. A mask is
@@ -18,7 +18,7 @@
 //! and those whose turn ends have it still. Earlier, a look at a thread may wait for a lock that
 //! the thread holds, and it gets no CPU to let go of it. Later, Linux 6.18 may keep everything else
 //! from a CPU for seconds: a thread of great weight comes to a CPU that has only fillers
-//! (`docs/turns.md`).
+//! (`docs/research/turns.md`).
 //!
 //! *A thread that is started in that moment* inherits its mask. Mostly there can be none: a thread
 //! that the kernel has not run meanwhile has started none. If it has run, the threads that were

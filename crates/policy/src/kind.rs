@@ -33,7 +33,7 @@ pub use unfit::Unfit;
 const QUANTUM: Nanos = Nanos::from_millis(100);
 /// The same under `auto`, which shortens it as far as everybody is to be served each second:
 /// switches and cold caches cost programs that compute 3 to 5 % with quanta of 100 ms
-/// (docs/benchmarks.md).
+/// (docs/research/benchmarks.md).
 const QUANTUM_OF_AUTO: Nanos = Nanos::from_millis(250);
 
 /// A policy that users can choose. The default is the policy that chooses one if the user names

@@ -93,7 +93,7 @@ pub(crate) struct SimMachineArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimCalibrateArgs {
-    /// What is known of the programs alone (TOML; docs/simulator.md lists its keys).
+    /// What is known of the programs alone (TOML; docs/research/simulator.md lists its keys).
     #[arg(value_name = "TABLE.toml")]
     pub(crate) table: PathBuf,
     #[command(flatten)]
@@ -119,7 +119,7 @@ pub(crate) struct SimSlowdownsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SimRunArgs {
     /// The workload file (TOML), or - for standard input: every program with a [program.model],
-    /// which docs/simulator.md describes.
+    /// which docs/research/simulator.md describes.
     #[arg(value_name = "WORKLOAD.toml")]
     pub(crate) workload: Option<PathBuf>,
     /// Instead of a workload: a run that was recorded, by its folder or its run.json. It is
@@ -131,8 +131,8 @@ pub(crate) struct SimRunArgs {
     #[arg(long, short, value_parser = choices::policy())]
     pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
-    /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once
-    /// `cosched sim measure` has measured it.
+    /// "package:2 core:8 gigahertz=2.6" (docs/research/simulator.md lists its words), or `this`,
+    /// once `cosched sim measure` has measured it.
     #[arg(long, short, required_unless_present_any = ["sweep", "from"], value_parser = choices::machine(),
           hide_possible_values = true)]
     pub(crate) machine: Option<String>,
@@ -163,7 +163,7 @@ pub(crate) struct SimRunArgs {
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write what each program did in each second, and how its threads lost their CPUs (JSON lines;
-    /// docs/simulator.md). An earlier such file is replaced, any other file is not.
+    /// docs/research/simulator.md). An earlier such file is replaced, any other file is not.
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pub(crate) watch: Option<PathBuf>,
     /// Print run.json, or of a sweep its figures as JSON, on standard output instead of the table.

@@ -25,14 +25,14 @@ pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
     let file = shown_path(&args.table);
     let text = input::text(&args.table).map_err(|error| {
         Failure::Input(format!(
-            "{file}: cannot be read: {error}; docs/simulator.md describes such a table"
+            "{file}: cannot be read: {error}; docs/research/simulator.md describes such a table"
         ))
     })?;
     let table: SoloTable = toml::from_str(&text)
         .map_err(|error| Failure::Input(format!("{file}: {}", error.to_string().trim_end())))?;
     if table.programs.is_empty() {
         return Err(Failure::Input(format!(
-            "{file}: there is no [[program]] to be fitted; docs/simulator.md describes such a table"
+            "{file}: there is no [[program]] to be fitted; docs/research/simulator.md describes such a table"
         )));
     }
     let simulator = Simulator::new(&Scene::from(&args.on))?;

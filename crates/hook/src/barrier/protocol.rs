@@ -43,7 +43,7 @@ const SHUT: u64 = 2;
 const ROUND: u32 = 2;
 
 /// What a wake-up is taken to cost before one was measured, ns: two threads with 8 us of work that
-/// slept at every barrier had rounds of 37 us (`docs/barrier.md`).
+/// slept at every barrier had rounds of 37 us (`docs/research/barrier.md`).
 const FIRST: u64 = 29_000;
 /// The bounds of what is believed, ns: chosen, not measured. What a woken thread waits longer for
 /// is no wake-up but a turn on its CPU.

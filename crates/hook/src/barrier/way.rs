@@ -43,7 +43,7 @@ pub(crate) enum Way {
     Donate,
     /// The same, but threads that wait behind each other on one CPU go apart
     /// ([`stack`](super::stack)): quicker on a machine that is idle but for a few threads, slower
-    /// on a busy one (`docs/barrier.md`).
+    /// on a busy one (`docs/research/barrier.md`).
     Spread,
 }
 

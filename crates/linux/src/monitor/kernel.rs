@@ -34,7 +34,7 @@ static OBJECT: Object = Object {
 
 /// The program that counts ticks, and nanoseconds between two of them: not in step with anything
 /// else, and no more often, since a tick of 1 ms slows programs that fight for locks by a tenth
-/// (docs/measurements.md).
+/// (docs/research/measurements.md).
 const ON_TICK: &str = "on_tick";
 const TICK: u64 = 1_953_000;
 

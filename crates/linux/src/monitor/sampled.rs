@@ -5,7 +5,7 @@
 //! waits for is told by the system call that it is in (`syscall`, with arguments; a user may mostly
 //! see those of his own processes). That is looked up at moments, and the time asleep is divided as
 //! the looks were. Waits that are shorter than the time between two looks are seen in proportion;
-//! docs/measurements.md holds the estimate against the exact source.
+//! docs/research/measurements.md holds the estimate against the exact source.
 //!
 //! A look opens a file for each thread. The more threads, the rarer the looks, so that they take
 //! `SHARE` of a CPU. A stopped thread counts as being where it was when it was stopped. Where

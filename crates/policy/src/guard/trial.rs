@@ -15,9 +15,9 @@
 //!
 //! *Progress* of a moment is what the machine can tell of it: instructions where they are counted,
 //! else CPU time outside the kernel. Threads that fight for locks lose time asleep or in the
-//! kernel. docs/measurements.md compares this measure with the true speed. The measure is wrong
-//! where the lock's own cache line is what all threads wait for. Where several programs run, the
-//! geometric mean over all of them counts, so that no program wins at another's expense.
+//! kernel. docs/research/measurements.md compares this measure with the true speed. The measure is
+//! wrong where the lock's own cache line is what all threads wait for. Where several programs run,
+//! the geometric mean over all of them counts, so that no program wins at another's expense.
 //!
 //! Ours: the papers have no guard.
 

@@ -62,7 +62,7 @@ pub enum Unfit {
     /// The policy predicts from a table, and has none.
     #[error(
         "policy '{policy}' predicts slowdowns from a table of this machine: name its file with --slowdowns \
-         (`cosched sim slowdowns` makes one for a simulated machine, docs/policies.md describes it)"
+         (`cosched sim slowdowns` makes one for a simulated machine, docs/research/policies.md describes it)"
     )]
     NoSlowdowns {
         /// The policy.
