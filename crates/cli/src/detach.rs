@@ -36,7 +36,7 @@ pub(crate) struct DetachArgs {
     /// A process of the program that is to be let go.
     #[arg(value_name = "PID", allow_negative_numbers = true, value_parser = pid)]
     pid: i32,
-    /// Print what was put back as JSON (docs/exec.md).
+    /// Print what was put back as JSON (docs/json.md).
     #[arg(long)]
     json: bool,
 }

@@ -69,7 +69,7 @@ pub(crate) struct StatArgs {
     /// A line for every thread, too.
     #[arg(long)]
     threads: bool,
-    /// One JSON object for each interval (docs/stat.md).
+    /// One JSON object for each interval (docs/json.md).
     #[arg(long)]
     json: bool,
     /// Estimate from samples of /proc, even where the kernel can be asked.

@@ -3,7 +3,7 @@
 //! [`result`](crate::result) says what became of a run; a snapshot says how a run stands. It says
 //! which programs run, which programs wait, how much of either each program has had, and why the
 //! policy has it so. `cosched top`, the metrics and every reader of the run's socket see the same
-//! snapshot. `docs/live.md` describes every field.
+//! snapshot. `docs/json.md` describes every field.
 //!
 //! Times are seconds since the run began, rounded to microseconds, from *confirmed* effects, as in
 //! `run.json`; other than there they cover every run of a program, also those after it was done, so

@@ -3,7 +3,7 @@
 //! The file says what was run, on what, by which policy; what became of every
 //! program; the [`metrics`](crate::metrics); and what cosched itself cost. It
 //! holds the raw times beside the metrics, so that anything can be computed anew.
-//! `docs/run-json.md` describes every field.
+//! `docs/json.md` describes every field.
 //!
 //! Times are seconds since the run began, rounded to microseconds (a timeline
 //! has thousands of entries, and the kernel promises no more); ratios are not rounded. What was not

@@ -1,5 +1,5 @@
 //! Several ways, held against each other: the document of `cosched compare`, described in
-//! `docs/compare-json.md`.
+//! `docs/json.md`.
 //!
 //! Figures are medians over the rounds, and ratios from the pairs within each round, with 95 %
 //! intervals ([`cosched_core::statistics`]). They are found from the runs, by `compare` and by

@@ -2,7 +2,7 @@
 //!
 //! Two questions, two modules: [`Story`] answers "why did it take so long" for the whole run,
 //! [`Moment`] "what happened then, and why". Both are data first (the JSON of `cosched explain`,
-//! described in `docs/results.md`) and sentences second: the sentences say nothing that the data do
+//! described in `docs/json.md`) and sentences second: the sentences say nothing that the data do
 //! not hold. Reasons are the policy's own ([`Why`](cosched_core::Why)), never guessed afterwards.
 
 mod choices;

@@ -138,7 +138,7 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
         told("As asked", &advice.asked),
         told("As advised", &advice.advised),
         format!(
-            "Predicted for {} on {} from times alone (medians of {}), without caches and switches: docs/research/advise.md. --apply \
+            "Predicted for {} on {} from times alone (medians of {}), without caches and switches: docs/compare.md. --apply \
              runs it so.",
             advice.policy,
             cosched_report::words::count(advice.cpus, "CPU", "CPUs"),
