@@ -30,7 +30,7 @@
 #   make fuzz    every parser gets damaged input, for HOURS hours (1)
 #   make soak    a run of HOURS hours (1); fails where memory, descriptors or the undo log grow
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
-#   make experiments  reruns the papers' experiments, and writes docs/reproduction.md
+#   make experiments  reruns the papers' experiments, and writes experiments/results.md
 #   make test-report  opens a report in a browser without a window, and looks whether it works (installs Chromium)
 #   make package a Debian package: target/package/cosched_VERSION_ARCHITECTURE.deb
 #   make test-package  installs, uses and removes it in a clean Debian; needs root

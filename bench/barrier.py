@@ -5,7 +5,7 @@ In each cell (see storms.py) all ways of waiting are run in turn (A B C, B C A):
 (passive, LLVM's runtime), the fixed ones of cosched's barrier, and `donate`. Then `donate` is held against the way that was
 best there. In company the program and its company are run alone, too, in the same rounds: for unfairness.
 
-It writes barrier.json (for scripts; docs/barrier-benchmark.md describes it) and barrier.md into --out. Only the standard
+It writes barrier.json (for scripts; docs/research/barrier-benchmark.md describes it) and barrier.md into --out. Only the standard
 library is needed. A way or cell that cannot be had here is left out, and said so.
 """
 

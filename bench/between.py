@@ -3,7 +3,7 @@
 
 crates/hook/examples/between.c computes for some 20 us with two threads in a region, and for some 50 or 500 us with one of them
 before the next; alone, and beside two threads that only compute. All settings of the runtimes are tried in turn. It prints
-microseconds of a round, medians of the rounds, as a table (docs/barrier.md has it).
+microseconds of a round, medians of the rounds, as a table (docs/research/barrier.md has it).
 
     python3 bench/between.py --runs 7 --seconds 0.5 [--cosched target/release/cosched]
 

@@ -5,7 +5,7 @@ In each cell (see cells.py) `cosched compare` runs all ways in turn (A B C, B C 
 knows nothing of the program yet, `faithful` without its guard, and each actuator held fixed. Then faithful is held against the
 actuator that was best there.
 
-It writes lock.json (for scripts; docs/lock-benchmark.md describes it), lock.md and lock.svg into --out. Only the standard library
+It writes lock.json (for scripts; docs/research/lock-benchmark.md describes it), lock.md and lock.svg into --out. Only the standard library
 is needed. A way or cell that cannot be had here is left out, and said so.
 """
 

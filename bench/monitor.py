@@ -11,7 +11,7 @@ Four questions, each answered by runs in turn (A B C, B C A), with intervals of 
   `shuffling` does)? The policy watches here, and does nothing.
 - own: how much CPU time does cosched itself use that watches 1,000 threads each second, all of which work a little?
 
-It writes monitor.json into --out (docs/lock-benchmark.md describes it); `--parts` asks some of them only. Without the right to
+It writes monitor.json into --out (docs/research/lock-benchmark.md describes it); `--parts` asks some of them only. Without the right to
 attach programs in the kernel (BPF) cosched samples /proc; the report says which it was.
 """
 

@@ -6,7 +6,7 @@ turn (A B C, B C A): under plain Linux, with `cosched attach --policy shuffling 
 with the guard. In every run `cosched stat` tells how many locks are handed on between the groups, and how long threads wait
 at locks; the program tells how fast it is.
 
-It writes shuffling.json (for scripts; docs/shuffling-benchmark.md describes it) and shuffling.md into --out. Only the standard
+It writes shuffling.json (for scripts; docs/research/shuffling-benchmark.md describes it) and shuffling.md into --out. Only the standard
 library is needed. What cannot be had here is left out, and said so.
 """
 

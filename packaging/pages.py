@@ -15,7 +15,8 @@ LINK = re.compile(r"(!?)\[((?:[^][]|\[[^]]*\])*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 
 def installed(root):
     """What users get, by its place below the sources, which is its place below the folder, too."""
-    pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    folders = [root / "docs", root / "docs/research"]
+    pages = [root / "README.md", *(page for folder in folders for page in sorted(folder.glob("*.md")))]
     return pages, sorted((root / "docs/pictures").glob("*"))
 
 
@@ -43,7 +44,7 @@ def for_users(page, root, kept):
 def install(root, doc):
     root = root.resolve()
     pages, pictures = installed(root)
-    kept = {*pages, *pictures, root / "docs", root / "docs/pictures"}
+    kept = {*pages, *pictures, root / "docs", root / "docs/research", root / "docs/pictures"}
     for file in [*pages, *pictures]:
         to = doc / file.relative_to(root)
         to.parent.mkdir(parents=True, exist_ok=True)

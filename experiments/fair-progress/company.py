@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What it brings to take speeds alone from beside different co-runners (--by-company), which sees contention for caches, too: on
-the ten workloads of table 4 in all four set-ups, as a table for docs/policies.md.
+the ten workloads of table 4 in all four set-ups, as a table for docs/research/policies.md.
 
 Run by hand: experiments/fair-progress/company.py --cosched target/release/cosched.
 """

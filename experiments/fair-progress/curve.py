@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a fairer run costs: the knob --fairness from 0 to 1, on the ten workloads of table 4, as a table for docs/policies.md.
+"""What a fairer run costs: the knob --fairness from 0 to 1, on the ten workloads of table 4, as a table for docs/research/policies.md.
 
 Run by hand: experiments/fair-progress/curve.py --cosched target/release/cosched.
 """

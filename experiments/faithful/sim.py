@@ -14,7 +14,7 @@ class Cosched(sim.Cosched):
     """The executable, and what the checks ask of it."""
 
     def one_slice(self, milliseconds):
-        """A table (docs/quanta.md) by which faithful gives this slice to all; its file."""
+        """A table (docs/research/quanta.md) by which faithful gives this slice to all; its file."""
         file = self.kept / f"slice-{milliseconds}.toml"
         file.write_text(ONE_ROW.format(milliseconds))
         return str(file)

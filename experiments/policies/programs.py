@@ -156,7 +156,7 @@ def serial(share, step, spin, **keys):
 
 
 def numpy(**keys):
-    """Like the numpy scripts of docs/simulator.md: much of each step is the first thread's."""
+    """Like the numpy scripts of docs/research/simulator.md: much of each step is the first thread's."""
     return dataclasses.replace(serial(0.274, 3, "100us", **keys), name="numpy")
 
 

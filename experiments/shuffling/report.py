@@ -65,7 +65,7 @@ def guarded(fig):
     yield "## With the guard"
     yield ""
     yield "Beyond the slides, and no claim of theirs: groups are tried out against the places where threads were, and only what is " \
-          "shown to be faster is kept ([policies](../../docs/policies.md#shuffling)). Gains over the kernel alone; trials, how many " \
+          "shown to be faster is kept ([policies](../../docs/research/policies.md#shuffling)). Gains over the kernel alone; trials, how many " \
           "of them kept groups, what progress they found (with groups over without; instructions), and their share of the time."
     yield ""
     head = ["program", "shuffling", "guarded", "trials", "kept", "progress", "trying", "on eevdf, shuffling", "guarded"]

@@ -15,6 +15,6 @@ class Cosched(sim.Cosched):
 
 
 def reduced(program):
-    """Of a program's result: what a run took on average, and what waiting cost per run (docs/run-json.md)."""
+    """Of a program's result: what a run took on average, and what waiting cost per run (docs/json.md)."""
     ends = [completion["at_seconds"] for completion in program["completions"]]
     return {"seconds": ends[-1] / len(ends), "runs": len(ends), "threads": program["threads"], **program["usage"]["waits"]}

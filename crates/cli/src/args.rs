@@ -107,7 +107,7 @@ pub(crate) enum Command {
 /// What to run: a jobs file, or commands.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
-    /// The jobs file, or - for standard input (docs/workload-file.md lists its keys). Programs of a
+    /// The jobs file, or - for standard input (docs/jobs-file.md lists its keys). Programs of a
     /// file start in the folder of the file, all others in the current folder.
     #[arg(value_name = "JOBS.toml", conflicts_with_all = ["programs", "commands"])]
     pub(crate) workload: Option<PathBuf>,
@@ -137,7 +137,7 @@ pub(crate) struct PolicyArgs {
     /// Backfill: give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
-    /// A table (TOML; docs/policies.md) of how much programs slow each other down on this machine
+    /// A table (TOML; docs/research/policies.md) of how much programs slow each other down on this machine
     /// (bandwidth; fair-progress, where nothing better is known of a program).
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     pub(crate) slowdowns: Option<Arc<Slowdowns>>,
@@ -180,7 +180,7 @@ pub(crate) struct MeasureArgs {
     /// (faithful, shuffling).
     #[arg(long, conflicts_with = "no_guard")]
     pub(crate) afresh: bool,
-    /// A table (TOML; docs/quanta.md) with the slice for each scaling factor on this machine
+    /// A table (TOML; docs/research/quanta.md) with the slice for each scaling factor on this machine
     /// (faithful) [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
     pub(crate) quanta: Option<Quanta>,

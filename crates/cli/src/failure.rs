@@ -1,5 +1,5 @@
 //! What can go wrong, and the exit code that tells it: [`EXIT_CODES`], for people in
-//! docs/exit-codes.md.
+//! docs/safety.md.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;

@@ -5,7 +5,7 @@
 //! whether a client wants to know. If so, it puts a [`Snapshot`](cosched_core::live::Snapshot) into
 //! a place for one ([`handover`]). A thread of the background does the rest: it reads what programs
 //! have used ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). What a visitor
-//! asks for ([`request`]) goes the other way. docs/live.md tells users of it.
+//! asks for ([`request`]) goes the other way. docs/results.md tells users of it.
 
 mod cpu;
 mod handover;

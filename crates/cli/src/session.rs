@@ -76,7 +76,7 @@ pub(crate) struct Planned {
     pub(crate) threads: Vec<u16>,
     pub(crate) policy: Box<dyn Policy + Send>,
     /// What decides where programs cannot take turns by weight; `None`: they must. Without CPU
-    /// groups `auto` was the best of what was measured (docs/turns.md).
+    /// groups `auto` was the best of what was measured (docs/research/turns.md).
     pub(crate) without_weights: Option<Box<dyn Policy + Send>>,
 }
 

@@ -1,4 +1,4 @@
-//! The exit codes that docs/exit-codes.md promises to scripts: each of them is made to happen.
+//! The exit codes that docs/safety.md promises to scripts: each of them is made to happen.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-const PAGE: &str = include_str!("../../../docs/exit-codes.md");
+const PAGE: &str = include_str!("../../../docs/safety.md");
 
 /// The codes of the page's first table.
 fn promised() -> Vec<i32> {
@@ -91,7 +91,7 @@ fn every_documented_exit_code_happens() {
                 .into_iter()
                 .for_each(|signal| interrupted_with(signal, 143)),
             other => {
-                panic!("docs/exit-codes.md promises {other}, and nothing here makes it happen")
+                panic!("docs/safety.md promises {other}, and nothing here makes it happen")
             }
         }
     }

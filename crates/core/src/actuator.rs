@@ -2,7 +2,7 @@
 //!
 //! The paper on faithful scheduling uses one mechanism: Solaris' class of fixed priorities with a
 //! time quantum. Linux has several. They differ in which thread may take a CPU from which other
-//! thread. None of them is best for every program (docs/measurements.md).
+//! thread. None of them is best for every program (docs/research/measurements.md).
 
 use std::fmt;
 use std::str::FromStr;

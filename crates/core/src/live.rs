@@ -2,7 +2,7 @@
 //!
 //! [`result`](crate::result) says how a run ended; a snapshot says how a run is now. It says which
 //! programs run, which programs wait, how long each has done so, and the policy's reason. `cosched
-//! top`, the metrics and every reader of the run's socket see the same snapshot. `docs/live.md`
+//! top`, the metrics and every reader of the run's socket see the same snapshot. `docs/results.md`
 //! describes every field.
 //!
 //! Times are seconds since the run began, rounded to microseconds, from *confirmed* effects, as in

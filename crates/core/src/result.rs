@@ -2,7 +2,7 @@
 //!
 //! The file says what was run, on which machine and by which policy; how each program ended; the
 //! [`metrics`](crate::metrics); and what cosched itself cost. It has the raw times in addition to
-//! the metrics, so that everything can be computed again. `docs/run-json.md` describes every field.
+//! the metrics, so that everything can be computed again. `docs/json.md` describes every field.
 //!
 //! Times are seconds since the run began, rounded to microseconds (a timeline
 //! has thousands of entries, and the kernel promises no more); ratios are not rounded. What was not

@@ -36,7 +36,7 @@
 //! model = {}              # what the simulator takes it for; usually as [program.model]
 //! ```
 //!
-//! `docs/workload-file.md` is the same for users, with ranges.
+//! `docs/jobs-file.md` is the same for users, with ranges.
 
 mod after;
 mod barrier;

@@ -10,7 +10,7 @@
  *
  * Link with -lcosched_hook, and write malleable = true in the jobs file. Without cosched, or without that key, no function
  * does anything: cosched_region returns the requested number. Every function may be called from every thread, from the child
- * of a fork, and as often as needed; none fails, prints or changes errno. See docs/hook.md for more.
+ * of a fork, and as often as needed; none fails, prints or changes errno. See docs/dev/hook.md for more.
  */
 #ifndef COSCHED_H
 #define COSCHED_H

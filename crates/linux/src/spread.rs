@@ -4,7 +4,7 @@
 //! several threads in the queue of one CPU. When its turn begins they stay there until the kernel
 //! next balances all queues, a tick or two later (4 ms each with 250 Hz). Until then a barrier
 //! waits for the thread behind, and the other CPU is left to backfill. With quanta of 100 ms, eight
-//! kernels with barriers took 6.0 s instead of 5.2 s (`docs/turns.md`).
+//! kernels with barriers took 6.0 s instead of 5.2 s (`docs/research/turns.md`).
 //!
 //! *Idea.* A queued thread moves at once when its mask changes. Each thread that shares a CPU while
 //! another CPU has fewer is therefore bound to that one, and gets its own mask back at once. A mask
@@ -18,7 +18,7 @@
 //! and those whose turn ends have it still. Earlier, reading a thread's data may wait for a lock
 //! that the thread holds, and the thread gets no CPU to release it. Later, Linux 6.18 may keep
 //! everything else from a CPU for seconds: a thread of great weight comes to a CPU that has only
-//! backfill (`docs/turns.md`).
+//! backfill (`docs/research/turns.md`).
 //!
 //! *A thread that is started in that moment* inherits its mask. Mostly there can be none: a thread
 //! that the kernel has not run meanwhile has started none. If it has run, the threads that were

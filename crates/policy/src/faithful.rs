@@ -90,7 +90,8 @@ impl Default for FaithfulOptions {
         FaithfulOptions {
             interval: None,
             quanta: Quanta::of_the_paper(),
-            // Slices alone have not helped in any of our measurements (docs/measurements.md).
+            // Slices alone have not helped in any of our measurements
+            // (docs/research/measurements.md).
             actuators: vec![Actuator::Batch, Actuator::BatchSlice],
             guard: true,
             afresh: false,

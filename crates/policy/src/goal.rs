@@ -7,7 +7,7 @@ use cosched_core::Nanos;
 
 use crate::kind::UnknownName;
 
-/// With a cgroup freezer, a switch costs about one per cent of this (docs/benchmarks.md).
+/// With a cgroup freezer, a switch costs about one per cent of this (docs/research/benchmarks.md).
 const SHORT_QUANTUM: Nanos = Nanos::from_millis(25);
 
 /// The first aim of a policy that takes turns by itself.

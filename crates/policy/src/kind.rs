@@ -33,7 +33,7 @@ pub use unfit::Unfit;
 const QUANTUM: Nanos = Nanos::from_millis(100);
 /// The quantum under `auto`, which shortens it as far as needed to serve every program each second.
 /// With quanta of 100 ms, switches and cold caches cost programs that compute 3 to 5 %
-/// (docs/benchmarks.md).
+/// (docs/research/benchmarks.md).
 const QUANTUM_OF_AUTO: Nanos = Nanos::from_millis(250);
 
 /// A policy that users can choose. The default is the one that chooses a mode itself.

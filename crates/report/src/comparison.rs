@@ -1,5 +1,5 @@
 //! Several variants of an experiment, compared: the document of `cosched compare`, described in
-//! `docs/compare-json.md`.
+//! `docs/json.md`.
 //!
 //! Figures are medians over the rounds, and ratios from the pairs within each round, with 95 %
 //! intervals ([`cosched_core::statistics`]). `compare` and `report` compute them from the runs.

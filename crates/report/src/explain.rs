@@ -1,7 +1,7 @@
 //! A run in words: why it took so long, and why a program ran or waited at a time.
 //!
 //! [`Story`] tells where the time of the whole run went. [`Moment`] tells what happened at a time,
-//! and why. Both are data first (the JSON of `cosched explain`, described in `docs/explain.md`) and
+//! and why. Both are data first (the JSON of `cosched explain`, described in `docs/results.md`) and
 //! sentences second: the sentences say nothing that the data do not hold. All reasons
 //! ([`Why`](cosched_core::Why)) were given by the policy during the run, none is guessed
 //! afterwards.

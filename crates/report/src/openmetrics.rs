@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn every_metric_is_documented() {
-        let documentation = include_str!("../../../docs/live.md");
+        let documentation = include_str!("../../../docs/json.md");
         let all = [faithful(), shuffling(), donating(), equalising(), snapshot()];
         let text = all.map(|one| text(&one)).concat();
         for line in text.lines().filter(|line| !line.starts_with('#')) {

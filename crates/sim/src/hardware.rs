@@ -113,7 +113,7 @@ pub enum HardwareError {
     },
     /// The text is not a description.
     #[error(
-        "{file}: {}\ndocs/machine-file.md lists the keys; `cosched sim measure` writes such a file of this machine",
+        "{file}: {}\ndocs/research/machine-file.md lists the keys; `cosched sim measure` writes such a file of this machine",
         source.to_string().trim_end()
     )]
     Toml {
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn every_key_is_described_in_the_documentation() {
-        let documentation = include_str!("../../../docs/machine-file.md");
+        let documentation = include_str!("../../../docs/research/machine-file.md");
         let own = "own = { start_nanos = 1, freeze_nanos = 2, thaw_nanos = 3, x = 4 }";
         let bus = TEXT.replace("bytes_per_nano = 10 }", "bytes_per_nano = 10, x = 4 }");
         for text in ["x = 4".to_owned(), format!("{TEXT}{own}"), bus] {

@@ -3,7 +3,8 @@
 //! *Source.* The paper on faithful scheduling, section III-A: programs of each category, others
 //! than those of the evaluation, were run with many time slices. Here: each training program with
 //! each of several thread counts, under plain Linux and with each slice held fixed, interleaved.
-//! How a table follows from that is told in `cosched_policy::derive`; for users in docs/quanta.md.
+//! How a table follows from that is told in `cosched_policy::derive`; for users in
+//! docs/research/quanta.md.
 //!
 //! One run that does not count comes first for each program. It tells how much work makes a run as
 //! long as asked.

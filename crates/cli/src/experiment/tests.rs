@@ -20,9 +20,9 @@ use crate::failure::Failure;
 use crate::out;
 use crate::session::{Ran, Session};
 
-/// A machine like those of docs/benchmarks.md: times scatter by 5 %, one run in ten has a hiccup of
-/// up to a half, the host drifts, and now and then it changes between fast minutes and minutes that
-/// are 1.4 times slower.
+/// A machine like those of docs/research/benchmarks.md: times scatter by 5 %, one run in ten has a
+/// hiccup of up to a half, the host drifts, and now and then it changes between fast minutes and
+/// minutes that are 1.4 times slower.
 struct MadeUp {
     session: Session,
     random: fastrand::Rng,

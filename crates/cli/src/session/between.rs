@@ -5,7 +5,7 @@
 //! on for milliseconds, on CPUs that other programs may want. A variable can tell them to sleep
 //! sooner. A program whose barriers give CPUs away therefore gets a bound there, too, unless the
 //! user has said how its threads are to wait. LLVM's threads give way between looks; a bound gained
-//! nothing there (`docs/barrier.md` has what each gave).
+//! nothing there (`docs/research/barrier.md` has what each gave).
 
 use std::ffi::OsString;
 

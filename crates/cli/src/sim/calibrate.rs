@@ -25,7 +25,7 @@ pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
     let file = shown_path(&args.table);
     let text = input::text(&args.table).map_err(|error| {
         Failure::Input(format!(
-            "{file}: cannot be read: {error}; docs/simulator.md describes such a table"
+            "{file}: cannot be read: {error}; docs/research/simulator.md describes such a table"
         ))
     })?;
     let table: SoloTable = toml::from_str(&text)

@@ -32,7 +32,7 @@ pub(super) fn check(file: &Path) -> Result<(), Failure> {
     replace::check(file, WATCHED)
 }
 
-/// Writes a line for each interval of each program; docs/simulator.md describes it.
+/// Writes a line for each interval of each program; docs/research/simulator.md describes it.
 pub(super) fn write(file: &Path, sim: &Sim, result: &RunResult) -> Result<(), Failure> {
     let mut lines = String::new();
     for row in sim.intervals() {

@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn every_field_is_documented() {
-        let documentation = include_str!("../../../../docs/stat.md");
+        let documentation = include_str!("../../../../docs/json.md");
         let (_, json) = lines(None);
         let fields = |value: &serde_json::Value| -> Vec<String> {
             value.as_object().unwrap().keys().cloned().collect()

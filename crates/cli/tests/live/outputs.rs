@@ -289,7 +289,7 @@ fn compare_runs_the_same_programs_under_each_policy() {
     assert_eq!(ways.iter().map(|way| &way["way"]).collect::<Vec<_>>(), ["linux", "fcfs", "gang"]);
     assert_eq!(document["schema"], "cosched-compare/2");
     assert_eq!(document["simulated"], false);
-    let documentation = include_str!("../../../../docs/compare-json.md");
+    let documentation = include_str!("../../../../docs/json.md");
     for key in keys(&document) {
         assert!(documentation.contains(&format!("`{key}`")) || key == "value", "{key}");
     }

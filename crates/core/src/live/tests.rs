@@ -281,7 +281,7 @@ fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
 
 #[test]
 fn every_field_and_state_is_documented() {
-    let documentation = include_str!("../../../../docs/live.md");
+    let documentation = include_str!("../../../../docs/json.md");
     let mut names = Vec::new();
     keys(&serde_json::from_str(&two(300)[0].to_json()).unwrap(), &mut names);
     names.extend(State::ALL.map(|state| state.name().to_owned()));

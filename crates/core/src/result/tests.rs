@@ -427,7 +427,7 @@ fn every_field_is_described_in_the_documentation() {
             _ => {}
         }
     }
-    let documentation = include_str!("../../../../docs/run-json.md");
+    let documentation = include_str!("../../../../docs/json.md");
     let mut file = written(&outcome());
     // The figures of a reason belong to its kind; they are not fields of the schema.
     file["decisions"][0]["reasons"] = json!([{"why": "in-gang", "program": null}]);
@@ -435,7 +435,7 @@ fn every_field_is_described_in_the_documentation() {
     let mut found = Vec::new();
     keys(&file, &mut found);
     for key in found.into_iter().filter(|key| *key != "code") {
-        assert!(documentation.contains(&format!("`{key}`")), "`{key}` is not in docs/run-json.md");
+        assert!(documentation.contains(&format!("`{key}`")), "`{key}` is not in docs/json.md");
     }
 }
 

@@ -43,7 +43,7 @@ const SHUT: u64 = 2;
 const ROUND: u32 = 2;
 
 /// The assumed cost of a wake-up before one was measured, ns. Two threads with 8 us of work that
-/// slept at every barrier had rounds of 37 us (`docs/barrier.md`).
+/// slept at every barrier had rounds of 37 us (`docs/research/barrier.md`).
 const FIRST: u64 = 29_000;
 /// The bounds of a believable cost of a wake-up, ns: chosen, not measured. A woken thread that
 /// waits longer waits for its turn on the CPU.

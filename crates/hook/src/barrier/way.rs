@@ -43,7 +43,7 @@ pub(crate) enum Way {
     Donate,
     /// As [`Way::Donate`], but threads that wait behind each other on one CPU separate
     /// ([`stack`](super::stack)). This is faster on a machine that is idle except for a few
-    /// threads, and slower on a busy one (`docs/barrier.md`).
+    /// threads, and slower on a busy one (`docs/research/barrier.md`).
     Spread,
 }
 

@@ -34,7 +34,7 @@ static OBJECT: Object = Object {
 
 /// The program that counts ticks, and the nanoseconds between two of them. The period is not in
 /// step with anything else, and not shorter, since a tick of 1 ms slows programs that compete for
-/// locks by a tenth (docs/measurements.md).
+/// locks by a tenth (docs/research/measurements.md).
 const ON_TICK: &str = "on_tick";
 const TICK: u64 = 1_953_000;
 

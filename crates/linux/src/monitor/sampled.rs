@@ -5,7 +5,7 @@
 //! for is known from the system call that it is in (`syscall`, with arguments; users may mostly
 //! read it for their own processes). The call is sampled, and the time asleep is divided in
 //! proportion to the samples. Waits that are shorter than the time between two samples are seen in
-//! proportion; docs/measurements.md compares the estimate with the exact source.
+//! proportion; docs/research/measurements.md compares the estimate with the exact source.
 //!
 //! A sample opens a file for each thread. The more threads, the rarer the samples, so that they
 //! take `SHARE` of a CPU. A stopped thread counts as being where it was stopped. Where system calls

@@ -1,4 +1,4 @@
-//! What came of a replay: a table for people, JSON for scripts (docs/replay.md).
+//! What came of a replay: a table for people, JSON for scripts (docs/json.md).
 
 use cosched_core::result::RunResult;
 use cosched_core::workload::escaped;

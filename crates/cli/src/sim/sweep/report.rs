@@ -1,4 +1,4 @@
-//! What came of a sweep: a table for people, JSON for scripts (docs/sweep-json.md).
+//! What came of a sweep: a table for people, JSON for scripts (docs/json.md).
 
 use cosched_core::result::RunResult;
 use serde::Serialize;
