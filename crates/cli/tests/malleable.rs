@@ -76,7 +76,7 @@ fn thread_limits_are_explained_and_shown() {
     let folder = workload("malleable = true", "");
     simulated(&folder, "adaptive-greedy");
     let told = printed(folder.path(), &["explain", "adaptive-greedy", "--program", "p1"]);
-    assert!(told.contains("on 1 thread of 2."), "{told}");
+    assert!(told.contains(": 1 of 2 requested threads."), "{told}");
     let story = printed(folder.path(), &["explain", "adaptive-greedy", "--json"]);
     let story: Value = serde_json::from_str(&story).unwrap();
     assert_eq!(story["programs"][0]["grants"][0]["threads"], 1);

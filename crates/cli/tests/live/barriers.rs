@@ -179,7 +179,7 @@ fn barrier_statistics_are_in_the_result_and_in_explain() {
     assert_eq!((spins.barriers, spins.waits(), spins.slept), (5000, 5000, 0));
     assert_eq!(met(2), None);
     let told = place.cosched(&["explain", "out", "--program", "twice"]).ended().with(0);
-    assert!(told.stdout.contains("They met 10000 times, "), "{}", told.stdout);
+    assert!(told.stdout.contains("They passed 10000 barriers, "), "{}", told.stdout);
 }
 
 /// Threads that share a CPU yield to each other where their program has a CPU group of its own, and
