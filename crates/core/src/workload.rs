@@ -18,10 +18,10 @@
 //! env = { OMP_PROC_BIND = "false" }
 //! cwd = "."               # relative to the file
 //! stdin = "in.txt"        # relative to cwd; default: /dev/null
-//! stdout = "out.txt"      # relative to cwd; default: NAME.stdout in the output folder, or cosched's own
+//! stdout = "out.txt"      # relative to cwd; default: as without the key
 //! stderr = "err.txt"      # as stdout; both may be the same file
 //! start = "0s"            # when it arrives, after the start of the run
-//! after = ["a"]           # names of programs that must end with 0 before, or { program = "a", exit = "any" }
+//! after = ["a"]           # must end before, with 0; or { program = "a", exit = "any" }
 //! weight = 1.0            # its share, relative to the other programs
 //! misses_per_kilo_instruction = 3.0  # of the last-level cache, alone; default: what was profiled
 //! miss_ratio = 0.3        # share of references to the last-level cache that miss, alone; default: what was profiled

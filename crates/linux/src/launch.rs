@@ -266,8 +266,8 @@ fn shown(path: &Path) -> PathBuf {
     }
 }
 
-/// Opens a new file, or a pipe or a device, or to add to it one of the user's own. What is in a file
-/// that was made meanwhile, by another program say, is never lost. A link could lead to any file
+/// Opens a new file, or a pipe or a device, or to add to it one of the user's own. A file that was
+/// made meanwhile, by another program say, never loses what is in it. A link could lead to any file
 /// where others may write to its folder, so none is followed.
 fn open_file(path: &Path, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();

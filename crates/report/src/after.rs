@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_was_not_started_has_the_reason_in_the_place_of_its_end() {
+    fn a_program_that_was_not_started_has_the_reason_as_its_end() {
         let mut run = run();
         let program = &mut run.programs[B];
         assert_eq!(end(program), "ok");

@@ -1,7 +1,7 @@
 //! The key `after` of a workload file: programs that start when others have ended.
 
 use cosched_core::engine::outcome::Missing;
-use cosched_core::result::{AfterResult, NotStartedResult, ProgramResult};
+use cosched_core::result::{AfterResult, NotStartedResult, ProgramResult, RunResult};
 use rustix::process::Signal;
 
 use super::support::{Place, eventually, program};
@@ -62,6 +62,11 @@ fn after_a_failure_only_programs_that_allow_any_exit_start() {
     assert!(explained.contains("b was not started: a failed."), "{explained}");
     let explained = place.cosched(&["explain", "out", "--program", "clean"]).ended().with(0).stdout;
     assert!(explained.contains(", after c had ended."), "{explained}");
+    let replay = ["sim", "--from", "out", "--policy", "linux", "--out", "answer"];
+    place.cosched(&replay).ended().with(0);
+    let answer = RunResult::load(&place.path("answer/run.json")).unwrap();
+    let after = AfterResult { program: "a".into(), any_exit: true };
+    assert_eq!((answer.programs.len(), &answer.programs[1].after), (2, &vec![after]));
     place.nothing_is_left_of(&ended);
 }
 

@@ -206,16 +206,27 @@ fn spec(record: &RunResult, program: &ProgramResult) -> ProgramSpec {
 /// The programs of the record that it came after, whatever their exits; and whether it came as soon
 /// as these had ended.
 fn after(record: &RunResult, program: &ProgramResult) -> (Vec<After>, bool) {
-    let is_named = |other: &&ProgramResult| {
-        let named = program.after.iter().any(|after| after.program == other.name);
-        named && !other.completions.is_empty()
-    };
-    let others: Vec<&ProgramResult> = record.programs.iter().filter(is_named).collect();
+    let others = program.after.iter().filter_map(|after| started(record, &after.program));
+    let others: Vec<&ProgramResult> = others.collect();
     let last = others.iter().map(|other| done(other)).max_by(f64::total_cmp);
     // Both times are rounded to microseconds.
     let at_once = last.is_some_and(|last| program.arrived_seconds <= last + 2e-6);
     let after = |other: &ProgramResult| After { program: other.name.clone(), any_exit: true };
     (others.into_iter().map(after).collect(), at_once)
+}
+
+/// The program of that name, or if it was not started, the one that it waited for in vain.
+fn started<'r>(record: &'r RunResult, name: &str) -> Option<&'r ProgramResult> {
+    let mut name = name;
+    // A file that cosched did not write might lead in a circle.
+    for _ in &record.programs {
+        let program = record.programs.iter().find(|program| program.name == name)?;
+        match &program.not_started {
+            Some(why) => name = &why.program,
+            None => return Some(program).filter(|program| !program.completions.is_empty()),
+        }
+    }
+    None
 }
 
 fn molded(program: &ProgramResult) -> Option<(u16, f64)> {

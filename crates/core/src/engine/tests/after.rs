@@ -40,7 +40,7 @@ fn a_program_arrives_when_all_that_it_waits_for_have_ended() {
     assert_eq!(outcome.total, MS(1010));
 }
 
-/// The machine of the test counts how often the engine wakes up, and panics where that is too often.
+/// The machine of the test panics where the engine wakes up too often.
 #[test]
 fn a_program_that_waits_for_another_one_costs_no_wakeups() {
     let entries = vec![Entry::new(1), Entry { arrives: MS(1), ..after(&[0]) }];
