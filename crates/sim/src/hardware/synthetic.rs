@@ -214,7 +214,7 @@ mod tests {
         }
         assert!(told("").starts_with("is empty"));
         assert!(told("die:4").starts_with("has no cores"));
-        assert!(told("2 core:4").contains("'2' cannot"));
+        assert!(told("2 core:4").contains("'2' is not understood"));
         assert!(told("core:2(size=1").starts_with("')' is missing"));
         assert!(told("core:2]").starts_with("']' closes nothing"));
         assert!(told("package:2 core:3 pu:2000").contains("12000 CPUs"));
