@@ -3,8 +3,8 @@
 //! A process that writes itself to `cgroup.procs` is *moved*. For a move the kernel keeps every
 //! process of the machine from forking and ending, and first waits until no CPU is in the midst of
 //! that. This takes 10 to 40 ms, in which no process makes or moves another cgroup either
-//! ([measured](../../../docs/research/measurements.md)). A process that starts in the cgroup is not moved
-//! (`CLONE_INTO_CGROUP`: Linux 5.7, version 2), and that takes no longer than a fork.
+//! ([measured](../../../docs/research/measurements.md)). A process that starts in the cgroup is not
+//! moved (`CLONE_INTO_CGROUP`: Linux 5.7, version 2), and that takes no longer than a fork.
 
 use std::fs::File;
 use std::io;

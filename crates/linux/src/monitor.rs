@@ -278,7 +278,7 @@ impl Monitor {
         match self {
             Monitor::Kernel(kernel) => kernel.count_transfers(groups),
             Monitor::Sampled(_) => Err(kernel::Unavailable::Refused(
-                "who wakes whom is not to be seen in /proc".into(),
+                "/proc does not show which thread wakes which".into(),
             )),
         }
     }

@@ -39,8 +39,8 @@ pub const MOST_RINGS: usize = 256;
 const INSTRUCTIONS: u64 = 500_000;
 /// CPU time between two samples without counters, ns: a hundred in a quantum of 100 ms, twenty-five
 /// in one of training. With fewer, two quanta of the same phase would differ by chance. Twice as
-/// many cost up to 4.9 % of a program's time (docs/research/benchmarks.md). A prime, so that it is not in
-/// step with programs.
+/// many cost up to 4.9 % of a program's time (docs/research/benchmarks.md). A prime, so that it is
+/// not in step with programs.
 const NANOS: u64 = 999_983;
 /// CPU time by the kernel's own clock.
 const CPU_CLOCK: Event = Event { kind: 1, config: 0 };

@@ -14,7 +14,8 @@
 //!     grant, CPUs                           moves: of threads between CPUs, begun and under way
 //!   answer: number of the last request that is answered
 //!
-//! then 32 lines of 64 bytes, which the program's threads write: what they did at barriers of ours ([`Tally`])
+//! then 32 lines of 64 bytes, which the program's threads write: what they did at barriers of ours
+//! ([`Tally`])
 //! ```
 //!
 //! Either side may lie, die or be of another version. A page therefore has no pointers and no

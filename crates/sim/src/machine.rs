@@ -46,9 +46,9 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Freezing and thawing as measured with a version 2 cgroup (see docs/research/measurements.md): about
-    /// the medians with few threads. The time to start is assumed, and so is that joining a cgroup
-    /// takes no additional time.
+    /// Freezing and thawing as measured with a version 2 cgroup (see
+    /// docs/research/measurements.md): about the medians with few threads. The time to start is
+    /// assumed, and so is that joining a cgroup takes no additional time.
     pub const MEASURED: Costs = Costs {
         start: Nanos::from_micros(700),
         join: Nanos::ZERO,

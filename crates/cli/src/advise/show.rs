@@ -139,7 +139,7 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
         told("As advised", &advice.advised),
         format!(
             "Predicted for {} on {} from solo times (medians of {}), without the costs of caches and switches \
-             (docs/research/advise.md). --apply runs it.",
+             (docs/compare.md). --apply runs it.",
             advice.policy,
             cosched_report::words::count(advice.cpus, "CPU", "CPUs"),
             cosched_report::words::count(advice.runs(), "run", "runs"),

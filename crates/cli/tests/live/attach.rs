@@ -278,7 +278,7 @@ fn stat_says_that_waits_are_unknown_without_access_to_syscalls() {
     let pid = locker.process.pid.to_string();
     let stat = ["stat", "--sampled", "--json", "--interval", "50ms", "--count", "2", "--pid", &pid];
     let ended = place.cosched(&stat).ended().with(0).saying(&["lock times are not known"]);
-    assert_eq!(ended.stderr.matches("is not known").count(), 1, "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches("are not known").count(), 1, "{}", ended.stderr);
     for line in ended.stdout.lines() {
         let program = &serde_json::from_str::<Value>(line).unwrap()["programs"][0];
         assert!(program["threads"].as_u64().unwrap() >= 4, "{line}");

@@ -127,7 +127,7 @@ fn a_self_stopped_program_is_unchanged_until_continued() {
         };
         eventually("that cosched has noticed", noticed);
         // Its parent waits for it, and has to know now.
-        let said = || place.read("cosched.stderr").contains("stops was stopped by somebody else");
+        let said = || place.read("cosched.stderr").contains("stops was stopped by another process");
         eventually("that cosched has said so", said);
         marked.signal(stopped, Signal::CONT);
         let ended = cosched.ended().with(0);

@@ -257,7 +257,7 @@ impl Linux {
                 live.state = State::StoppedByOther;
                 self.note(
                     id,
-                    "was stopped by somebody else, or because it wanted something of the terminal, and is left alone \
+                    "was stopped by another process, or because it wanted something of the terminal, and is left alone \
                      until it is continued",
                 );
                 self.tell(Happening::StoppedByOther(id));

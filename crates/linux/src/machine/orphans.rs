@@ -79,10 +79,7 @@ impl Linux {
             return Ok(());
         }
         live.parent = Parent::Cosched;
-        self.note(
-            live.id,
-            "lost its parent process (killed by somebody?); cosched takes its place",
-        );
+        self.note(live.id, "lost its parent process (killed?); cosched takes its place");
         self.adopt_for(live)?;
         if let (Some(main), State::Starting, None) = (live.tree.main, live.state, live.ended) {
             self.begin(live, main, self.clock.now())?;

@@ -14,10 +14,10 @@
 //! not shown to be faster is not kept.
 //!
 //! *Progress* of a moment is in instructions where they are counted, else in CPU time outside the
-//! kernel. Threads that contend for locks lose time asleep or in the kernel. docs/research/measurements.md
-//! compares this measure with the true speed. The measure is wrong where all threads wait for the
-//! lock's own cache line. Where several programs run, the geometric mean over all of them counts,
-//! so that no program gains at another's expense.
+//! kernel. Threads that contend for locks lose time asleep or in the kernel.
+//! docs/research/measurements.md compares this measure with the true speed. The measure is wrong
+//! where all threads wait for the lock's own cache line. Where several programs run, the geometric
+//! mean over all of them counts, so that no program gains at another's expense.
 //!
 //! Ours: the papers have no guard.
 
