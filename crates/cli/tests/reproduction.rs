@@ -61,8 +61,8 @@ fn every_claim_of_every_paper_is_listed_once_with_its_place() {
 
 #[test]
 fn the_page_has_a_row_per_claim_and_its_links_work() {
-    let docs = root().join("docs");
-    let page = std::fs::read_to_string(docs.join("reproduction.md")).unwrap();
+    let docs = root().join("experiments");
+    let page = std::fs::read_to_string(docs.join("results.md")).unwrap();
     let rows: Vec<Vec<&str>> = page
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))

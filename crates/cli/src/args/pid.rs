@@ -91,8 +91,10 @@ mod tests {
         let line = format!("{:>7}  sleep {seconds}", running.0[0].id());
         assert!(answer.contains(&line), "{answer}");
         running.0.extend((0..MOST).map(|_| start()));
-        let answer = named(&seconds, "", &proc);
-        assert_eq!(answer.lines().count(), 1 + MOST + 1, "{answer}");
+        // A new process has no command line for a moment.
+        let answers = std::iter::repeat_with(|| named(&seconds, "", &proc)).take(100_000);
+        let whole = |answer: &String| answer.lines().count() == 1 + MOST + 1;
+        let answer = answers.into_iter().find(whole).expect("all of them");
         assert!(answer.ends_with("and 1 more"), "{answer}");
     }
 
