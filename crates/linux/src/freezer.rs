@@ -184,8 +184,10 @@ impl Stopper {
     }
 
     fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
-        let results: Vec<_> =
-            self.stopped.drain(..).map(|s| s.process.signal(proc, Signal::CONT)).collect();
+        // A process that is not continued stays stopped for good, so a failure is tried again.
+        let proceed = |process: Process| process.signal(proc, Signal::CONT);
+        let twice = |process| proceed(process).or_else(|_| proceed(process));
+        let results: Vec<_> = self.stopped.drain(..).map(|one| twice(one.process)).collect();
         match results.into_iter().find_map(Result::err) {
             Some(errno) => Err(refusal(errno)),
             None => Ok(()),

@@ -65,6 +65,7 @@ fn with_a_fault(call: &str, error: &str, nth: u64, freezer: &str) {
     command.arg("-e").arg(format!("inject={call}:error={error}:when={nth}"));
     command.arg(&place.executable).args(["run", "jobs.toml", "--out", "out"]);
     command.args(["--policy", "greedy", "--quantum", "5ms", "--freezer", freezer]);
+    eprintln!("{what}");
     let ended = Cosched::start(command, &place).ended();
     let said = &ended.stderr;
     assert!(ended.code().is_some_and(|code| code != 101), "{what}: {said}");

@@ -92,7 +92,8 @@ fn killed_together(start: impl Fn(&Place) -> Option<Cosched>) {
             assert!(offered.stderr.contains("cosched recover"), "{}", offered.stderr);
         }
         place.cosched(&["recover"]).ended().with(0);
-        eventually("the end of what recovers", || wrongs(&place, pid).is_empty());
+        let after = wrongs_in_the_end(&place, pid);
+        assert_eq!(after, Vec::<String>::new(), "{victims:?} at {:?}: {left:?}", moment(kill));
         match left.is_empty() {
             true => undone += 1,
             false => recovered += 1,
