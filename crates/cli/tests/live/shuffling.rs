@@ -109,7 +109,7 @@ fn detach_restores_each_thread_and_says_so() {
     let output = detach.output().unwrap();
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("the CPUs that they were found with"), "{said}");
+    assert!(said.contains("its threads have their original CPUs"), "{said}");
     assert!(groups.is_as_found(&locker), "{:?}", masks(&locker));
     place.no_trace_is_left_of(cosched.ended().with(0).pid);
     assert_eq!(locker.stop(&place), Some(7));

@@ -63,7 +63,7 @@ fn without_a_run_or_a_terminal_the_remedy_is_shown() {
     let cosched = endless(&place, "");
     socket(&place, &cosched);
     assert!(said(&[]).contains("use --once"));
-    assert!(said(&["1"]).contains(&format!("these do: {}", cosched.pid())));
+    assert!(said(&["1"]).contains(&format!("one of these: {}", cosched.pid())));
     cosched.signal(Signal::INT);
     place.nothing_is_left_of(&cosched.ended().with(130));
 }
