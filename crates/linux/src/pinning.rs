@@ -13,7 +13,7 @@
 //! ([`Pinning::renew`]), whatever a policy makes of the CPUs there are.
 //!
 //! A thread of a program with cosched's library moves itself to another CPU by a mask that it has
-//! for a moment ([`Place::seen`]).
+//! for a moment ([`Place`]).
 //!
 //! A cpuset, where there is one, does all this in the kernel: it filters masks
 //! instead of replacing them.
