@@ -194,7 +194,7 @@ fn check_window(
     }
 }
 
-/// A note about a variant whose run ended before the window.
+/// A note about a variant: its run ended before the window.
 fn too_short(way: &Way, window: Option<(f64, f64)>) -> Option<String> {
     let ((from, _), run) = window.zip(way.typical())?;
     (from >= run.total_seconds).then(|| {

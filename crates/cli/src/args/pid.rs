@@ -36,7 +36,7 @@ fn named(name: &str, bounds: &str, proc: &Proc) -> String {
     }
 }
 
-/// The user's processes whose commands contain a name, with these commands; without cosched itself
+/// The user's processes with a name in their commands, and these commands; without cosched itself
 /// and the shells that started it.
 fn matching(name: &str, proc: &Proc) -> Vec<(i32, String)> {
     let user = geteuid().as_raw();

@@ -1,4 +1,4 @@
-//! What a run shows on the terminal: how much cosched tells, and whose output a line is.
+//! What a run shows on the terminal: how much cosched tells, and which program wrote a line.
 
 use std::io::{IsTerminal, stderr, stdout};
 

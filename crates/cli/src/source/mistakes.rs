@@ -1,5 +1,5 @@
 //! Mistakes on the command line that would otherwise get a misleading answer, or none: a program in
-//! the place of a jobs file, `::` in the place of `:::`, and launchers whose processes are out of
+//! the place of a jobs file, `::` in the place of `:::`, and launchers that start processes out of
 //! cosched's reach.
 
 use std::fs::File;
@@ -80,7 +80,7 @@ pub(super) fn check_separators(words: &[String], here: &Path) -> Result<(), Fail
     }
 }
 
-/// A command whose processes are started by another program than itself.
+/// A command that lets another program start its processes.
 struct Launcher {
     name: &'static str,
     /// The subcommands that start processes; none: it always does.
@@ -136,7 +136,7 @@ const LAUNCHERS: [Launcher; 10] = [
     },
 ];
 
-/// Refuses a command whose processes would be no children of cosched: a policy could not reach
+/// Refuses a command if its processes would be no children of cosched: a policy could not reach
 /// them, and its figures would be those of a client that waits.
 pub(crate) fn check_launcher(spec: &ProgramSpec) -> Result<(), Failure> {
     let name = PathBuf::from(&spec.command[0]);

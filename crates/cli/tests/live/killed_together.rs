@@ -25,8 +25,8 @@ impl Victims {
         Victims(1 + kill * 7 % 31)
     }
 
-    /// Whether a program whose start cosched has not written down yet could be unknown to all that
-    /// is left. `recover` does not find its mask then.
+    /// Whether a program that is just being started could be unknown to all that is left: cosched
+    /// has not written it down yet. `recover` does not find its mask then.
     fn lose_a_starting_program(self) -> bool {
         self.cosched() && self.sentinel() && self.shims() != 0
     }
@@ -107,7 +107,7 @@ fn killed_together(start: impl Fn(&Place) -> Option<Cosched>) {
             true => undone += 1,
             false => recovered += 1,
         }
-        // The kernel ends a stopped program whose shim and cosched are killed; the others go on.
+        // The kernel ends a stopped program if its shim and cosched are killed; the others go on.
         let programs = marked.programs();
         let before: Vec<_> = programs.iter().map(|one| (*one, marked.ticks(*one))).collect();
         eventually("programs that go on", || {

@@ -10,6 +10,7 @@ use toml::{Spanned, Value};
 
 use super::error::Problem;
 use super::{ProgramSpec, Repeat, Workload, shown};
+use crate::nearest::nearest;
 
 /// A program that has to end before another one starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,8 @@ pub(super) fn check(programs: &[ProgramSpec]) -> Result<(), (usize, usize, Probl
             let problem = match slots.get(program.as_str()) {
                 None => Problem::AfterUnknown {
                     program: program.clone(),
-                    nearest: nearest(program, programs),
+                    nearest: nearest(program, programs.iter().map(|spec| &spec.name[..]))
+                        .map(str::to_owned),
                 },
                 Some(other) if *other == slot => Problem::AfterItself,
                 Some(other) if seen.contains(other) => Problem::AfterTwice(program.clone()),
@@ -114,13 +116,6 @@ pub(super) fn check(programs: &[ProgramSpec]) -> Result<(), (usize, usize, Probl
             Err((first, element.unwrap_or(0), problem))
         }
     }
-}
-
-/// The name that was probably meant.
-fn nearest(program: &str, programs: &[ProgramSpec]) -> Option<String> {
-    let likeness = |spec: &&ProgramSpec| strsim::jaro_winkler(&spec.name, program);
-    let nearest = programs.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    nearest.filter(|spec| likeness(spec) > 0.75).map(|spec| spec.name.clone())
 }
 
 /// Programs each of which waits for the next one, and the last one for the first.
