@@ -16,7 +16,7 @@ use cosched_linux::children::{self, Child};
 use cosched_linux::clock::Clock;
 use cosched_linux::poll::{Poll, Ready};
 use cosched_linux::procfs::Proc;
-use cosched_linux::signals::INTERRUPTIONS;
+use cosched_linux::signals::{self, INTERRUPTIONS};
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };
@@ -69,6 +69,9 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     };
     let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
     let ran = session.show(&request, live)?;
+    if ran.result.programs[0].exit.is_some() {
+        signals::unblock().map_err(Failure::broken)?;
+    }
     session.learn(&request, &ran.result);
     let untroubled = ran.report_troubles();
     let exit = match ran.result.programs[0].exit {

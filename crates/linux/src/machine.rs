@@ -38,7 +38,7 @@ mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -161,6 +161,9 @@ pub struct Linux {
     asks: Option<Arc<Asks>>,
     /// Programs that the user wants to detach.
     detaching: BTreeSet<ProgramId>,
+    /// The first process of a detached program that still has cosched's place: signals are passed
+    /// on to it.
+    let_go: Option<OwnedFd>,
     notes: Sender<Note>,
     roots: Roots,
     met: Met,
@@ -257,6 +260,7 @@ impl Linux {
             queue: Vec::new(),
             asks: config.asks,
             detaching: BTreeSet::new(),
+            let_go: None,
             notes: config.notes,
             roots: config.roots,
             met: config.met,

@@ -122,8 +122,11 @@ impl Session {
     /// Checks, and runs while clients may watch.
     pub(crate) fn show(&self, request: &Request<'_>, mut live: Live) -> Result<Ran, Failure> {
         let ran = self.run(request, self.check(request)?, Some(&mut live));
-        // From here on nothing is left to be undone, and a signal ends cosched at once.
-        signals::unblock().map_err(Failure::broken)?;
+        // From here on nothing is left to be undone, and a signal ends cosched at once, unless a
+        // program that was let go still has its place.
+        if !matches!(request.origins, Origins::Child) {
+            signals::unblock().map_err(Failure::broken)?;
+        }
         ran
     }
 
