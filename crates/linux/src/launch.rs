@@ -5,6 +5,8 @@
 //! makes the shim, which then waits for its order. Now the caller knows under
 //! which process the program will live, and can log it. [`Prepared::start`] gives the
 //! order. If cosched dies in between, the shim sees it and ends: nothing was started.
+//! The program's first process waits once more, until the caller has logged its number and says so
+//! by [`Launched::is_known`].
 //!
 //! Its first process begins in the program's cgroup, or joins it, and gets its CPUs before `exec`:
 //! it never sees the machine otherwise, and no thread escapes.
@@ -199,6 +201,12 @@ impl Launched {
     /// The shim: the root of the program's tree of processes.
     pub fn shim(&self) -> Process {
         self.shim.process
+    }
+
+    /// Lets the program's first process go on, which has reported its number
+    /// ([`Report::Forked`]) and waits.
+    pub fn is_known(&mut self) {
+        self.reports.answer();
     }
 
     /// Takes note of the shim's end, if it has ended; says whether it has. To be called once its

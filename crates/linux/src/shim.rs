@@ -142,8 +142,17 @@ fn tell(mut channel: &UnixStream, report: &Report) {
     let _ = channel.write_all(&line);
 }
 
-fn own_process() -> io::Result<Process> {
-    Process::find(&Proc::default(), std::process::id() as i32).map_err(io::Error::other)
+/// In the child: tells cosched its number, and waits until that is in the undo log. So nothing runs
+/// that the log does not know, even if cosched, its sentinel and this shim are killed together. If
+/// cosched is gone, nothing starts.
+fn wait_until_known(mut channel: &UnixStream) {
+    let own = Process::find(&Proc::default(), std::process::id() as i32);
+    if let Ok(process) = own {
+        tell(channel, &Report::Forked { process });
+    }
+    if own.is_err() || channel.read_exact(&mut [0]).is_err() {
+        fork::end();
+    }
 }
 
 /// What passes labelled outputs on.
@@ -158,10 +167,7 @@ fn start(order: &Order, channel: &UnixStream) -> Result<(Pid, Outputs), (StartSt
     // SAFETY: the shim has a single thread.
     match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
         Forked::Child { born_in } => {
-            // The process reports it itself, so that no program runs that cosched does not know.
-            if let Ok(process) = own_process() {
-                tell(channel, &Report::Forked { process });
-            }
+            wait_until_known(channel);
             let (step, error) = become_the_command(order, born_in, &pipes);
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             let _ = tells.write_all(&[&[step.to_byte()][..], &errno.to_ne_bytes()].concat());

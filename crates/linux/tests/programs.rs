@@ -12,7 +12,7 @@ use cosched_linux::affinity;
 use cosched_linux::launch::{Launcher, Order, Output, Report, Spec, StartStep};
 use cosched_linux::procfs::Proc;
 use rustix::process::Signal;
-use support::{HIDDEN, Program, eventually, script};
+use support::{HIDDEN, Program, eventually, reports_of, script};
 
 fn null() -> Output {
     Output::File { path: "/dev/null".into(), append: true }
@@ -178,6 +178,27 @@ fn a_shim_without_an_order_ends_with_cosched() {
 }
 
 #[test]
+fn a_program_whose_number_is_not_noted_when_cosched_is_gone_never_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let order = Order { cwd: folder.path().to_owned(), ..script("touch begun") };
+    let spec = Spec { order, stdout: null(), stderr: null() };
+    let proc = Proc::default();
+    let mut launched =
+        Launcher::new(Path::new(HIDDEN), proc.clone()).prepare(&spec).unwrap().start().unwrap();
+    let shim = launched.shim();
+    let mut forked = None;
+    eventually("its first process", || {
+        forked = launched.reports.read().unwrap().into_iter().next();
+        forked.is_some()
+    });
+    let Some(Report::Forked { process }) = forked else { panic!("{forked:?}") };
+    assert!(process.look(&proc).is_some());
+    drop(launched);
+    eventually("the end of both", || shim.look(&proc).or(process.look(&proc)).is_none());
+    assert!(!folder.path().join("begun").exists());
+}
+
+#[test]
 fn a_shim_ignores_signals_for_cosched_and_holds_nothing_open() {
     let mut program = Program::start(script("sleep 1000; :"), null());
     program.main();
@@ -209,10 +230,13 @@ fn without_cosched_a_program_goes_on_and_its_shim_ends_with_it() {
     let order = Order { cwd: folder.path().to_owned(), ..script(text) };
     let proc = Proc::default();
     let spec = Spec { order, stdout: null(), stderr: null() };
-    let launched =
+    let mut launched =
         Launcher::new(Path::new(HIDDEN), proc.clone()).prepare(&spec).unwrap().start().unwrap();
     let shim = launched.shim();
-    eventually("the program's processes", || proc.descendants(shim.pid).unwrap().len() >= 2);
+    eventually("the program's processes", || {
+        reports_of(&mut launched);
+        proc.descendants(shim.pid).unwrap().len() >= 2
+    });
     drop(launched);
     fs::write(&go, "").unwrap();
     eventually("the program's end", || done.exists());

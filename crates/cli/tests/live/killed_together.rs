@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cosched_linux::tree::Process;
 use rustix::process::Signal;
 
-use super::kills::{all_started, kills, moment, start, wrongs};
+use super::kills::{kills, moment, start, wrongs};
 use super::support::{Cosched, Marked, Place, Rung, eventually};
 use super::turns;
 
@@ -23,12 +23,6 @@ impl Victims {
     /// Every combination in turn, but for the empty one.
     fn of(kill: u64) -> Victims {
         Victims(1 + kill * 7 % 31)
-    }
-
-    /// Whether a program that is just being started could be unknown to all that is left: cosched
-    /// has not written it down yet. `recover` does not find its mask then.
-    fn lose_a_starting_program(self) -> bool {
-        self.cosched() && self.sentinel() && self.shims() != 0
     }
 
     fn cosched(self) -> bool {
@@ -78,9 +72,6 @@ fn killed_together(start: impl Fn(&Place) -> Option<Cosched>) {
         let place = Place::new();
         let Some(cosched) = start(&place) else { return };
         let (pid, victims) = (cosched.pid(), Victims::of(kill));
-        if victims.lose_a_starting_program() {
-            all_started(&place);
-        }
         std::thread::sleep(moment(kill));
         let marked = place.marked();
         for process in victims.found(&marked, &cosched, kill) {

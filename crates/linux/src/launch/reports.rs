@@ -1,6 +1,6 @@
 //! What a shim tells about its program: lines of JSON on the socket between them.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
@@ -14,7 +14,7 @@ use crate::tree::Process;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Report {
-    /// Its first process is there, and has not executed the command yet.
+    /// Its first process is there. It waits for an answer before it executes the command.
     Forked {
         /// Its first process.
         process: Process,
@@ -147,6 +147,11 @@ impl Reports {
             self.partial.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let lines: Vec<u8> = self.partial.drain(..complete).collect();
         lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(parse).collect()
+    }
+
+    /// Answers [`Report::Forked`]. A process that is gone needs no answer.
+    pub(super) fn answer(&mut self) {
+        let _ = self.channel.write_all(&[0]);
     }
 
     /// Whether the shim has ended. Without [`Report::Gone`] or [`Report::Failed`] before, the shim

@@ -28,7 +28,12 @@ impl Linux {
         };
         for report in reports {
             match report {
-                Report::Forked { process } => self.expect(&mut live, process)?,
+                Report::Forked { process } => {
+                    self.expect(&mut live, process)?;
+                    if let Parent::Shim(shim) = &mut live.parent {
+                        shim.is_known();
+                    }
+                }
                 Report::Started { at, process } => {
                     self.begin(&mut live, process, self.clock.of_monotonic(at))?;
                 }

@@ -112,9 +112,9 @@ fn start(
         .unwrap();
     let mut launched = prepared.start().unwrap();
     let main = loop {
-        let mut reports = launched.reports.read().unwrap().into_iter();
-        match reports.find(|report| !matches!(report, Report::Forked { .. })) {
-            Some(Report::Started { process, .. }) => break process,
+        match launched.reports.read().unwrap().first() {
+            Some(Report::Forked { .. }) => launched.is_known(),
+            Some(Report::Started { process, .. }) => break *process,
             Some(other) => panic!("{other:?}"),
             None => std::thread::yield_now(),
         }

@@ -42,6 +42,18 @@ pub(crate) struct Program {
     seen: Vec<Report>,
 }
 
+/// The new reports of a program, without the one about its first process, which is answered.
+pub(crate) fn reports_of(launched: &mut Launched) -> Vec<Report> {
+    let (forked, others): (Vec<_>, _) = launched
+        .reports
+        .read()
+        .unwrap()
+        .into_iter()
+        .partition(|report| matches!(report, Report::Forked { .. }));
+    forked.iter().for_each(|_| launched.is_known());
+    others
+}
+
 impl Program {
     pub(crate) fn start(order: Order, stdout: Output) -> Program {
         let proc = Proc::default();
@@ -65,10 +77,9 @@ impl Program {
         &self.seen
     }
 
-    /// Reads all reports but the one about the first process, which the tests do not wait for.
+    /// Reads all reports but the one about the first process, which is answered at once.
     fn read(&mut self) {
-        let reports = self.launched.reports.read().unwrap().into_iter();
-        self.seen.extend(reports.filter(|report| !matches!(report, Report::Forked { .. })));
+        self.seen.extend(reports_of(&mut self.launched));
     }
 
     pub(crate) fn main(&mut self) -> Process {
