@@ -1,10 +1,10 @@
 //! `cosched doctor`: what this kernel, machine and user allow, and how to get more.
 //!
 //! cosched works without any right, and better with some. Which ones are there can hardly be told
-//! from the outside, so [`Rights`] tries them all. This command shows what was found: how far up
-//! the ladder of rights the user stands, each ability, what each policy does with it, and the
-//! command that would give what is missing. With `--measure` it also freezes a program of ours on
-//! every rung, and tells how long that takes.
+//! from the outside, so [`Rights`] tries them all. This command says whether what is needed is
+//! there, and which command gives what is missing. With `--all` it shows the capability level, each
+//! ability, and what each policy does with it. With `--measure` it also freezes a program of its
+//! own in every way that is possible, and tells how long that takes.
 
 mod barriers;
 pub(crate) mod by_weight;
@@ -39,6 +39,9 @@ pub(crate) struct DoctorArgs {
     /// seconds).
     #[arg(long)]
     pub(crate) measure: bool,
+    /// Show every ability, and what each policy does with it.
+    #[arg(long)]
+    all: bool,
     /// Print the findings as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -92,6 +95,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     };
     match args.json {
         true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
+        false if args.all => print(&show::everything(&report))?,
         false => print(&show::text(&report))?,
     }
     Ok(ExitCode::SUCCESS)

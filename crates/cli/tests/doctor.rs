@@ -43,7 +43,7 @@ fn json_has_level_machine_all_abilities_and_all_policies() {
 fn each_missing_ability_has_a_remedy() {
     let report: Value =
         serde_json::from_slice(&doctor(&["--json"]).output().unwrap().stdout).unwrap();
-    let text = String::from_utf8(doctor(&[]).output().unwrap().stdout).unwrap();
+    let text = String::from_utf8(doctor(&["--all"]).output().unwrap().stdout).unwrap();
     assert!(text.contains(&format!("rung: {}", report["rung"].as_str().unwrap())), "{text}");
     for right in report["rights"].as_array().unwrap() {
         assert!(text.contains(right["name"].as_str().unwrap()), "{text}");
@@ -51,6 +51,18 @@ fn each_missing_ability_has_a_remedy() {
             assert!(text.contains(remedy), "{text}");
         }
     }
+}
+
+#[test]
+fn one_screen_says_first_whether_what_is_needed_is_there() {
+    let json: Value =
+        serde_json::from_slice(&doctor(&["--json"]).output().unwrap().stdout).unwrap();
+    let text = String::from_utf8(doctor(&[]).output().unwrap().stdout).unwrap();
+    let is_there = json["turns_by_weight"]["available"].as_bool().unwrap();
+    let first = text.lines().next().unwrap();
+    assert_eq!(first.starts_with("Everything that is needed is here"), is_there, "{text}");
+    assert_eq!(first.starts_with("One thing is missing"), !is_there, "{text}");
+    assert!(text.lines().count() <= 40, "{text}");
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl GroundError {
     }
 }
 
-const DELEGATE: &str = "start cosched with `systemd-run --user --scope -p Delegate=yes cosched …`, or leave the option out";
+const DELEGATE: &str = "`cosched doctor` names a remedy; or leave the option out";
 
 /// Cgroups besides the programs': the run's, one for other processes in cosched's cgroup, and one
 /// to try out.

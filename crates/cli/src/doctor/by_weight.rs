@@ -45,6 +45,22 @@ impl ByWeightReport {
         Ok((!report.available).then(|| report.text()))
     }
 
+    /// The first lines for people: whether what is needed is there.
+    pub(super) fn verdict(&self) -> String {
+        if self.available {
+            return "Everything that is needed is here: programs can take turns by weight."
+                .to_owned();
+        }
+        let missing = format!(
+            "One thing is missing: turns by weight ({}). Until then, `cosched run` may pause programs.",
+            self.detail
+        );
+        match &self.remedy {
+            None => missing,
+            Some(remedy) => format!("{missing}\nRemedy: {remedy}"),
+        }
+    }
+
     /// One line.
     pub(super) fn text(&self) -> String {
         match (self.available, &self.remedy) {

@@ -1,13 +1,51 @@
 //! The report for people. Scripts read `--json`.
 
+use cosched_linux::rights::{Ability, Right, Rights};
 use serde::Serialize;
 
 use super::Report;
 use super::gaps::Latency;
 use crate::table;
 
-/// The whole report.
+/// One screen: whether what is needed is there, and what more could be had.
 pub(super) fn text(report: &Report) -> String {
+    let mut parts =
+        vec![report.turns_by_weight.verdict(), format!("Machine: {}", report.machine.text())];
+    let gains: Vec<&Right> = gains(&report.rights).collect();
+    if !gains.is_empty() {
+        let mut table = table::sentences(&["more could be had", "for", "by"]);
+        for right in gains {
+            let by = right.remedy.as_deref().unwrap_or_default();
+            table.add_row([name(right.name).as_str(), right.gives, by]);
+        }
+        parts.push(table.to_string());
+    }
+    parts.extend(report.gaps.as_deref().map(latencies));
+    parts.push("`cosched doctor --all` shows every ability and every policy.".to_owned());
+    parts.join("\n\n")
+}
+
+/// What is missing, can be had, and brings something new.
+fn gains(rights: &Rights) -> impl Iterator<Item = &Right> {
+    let is_offered = |right: &&Right| !right.available && right.remedy.is_some();
+    let twins = [[Ability::FreezeV2, Ability::FreezerV1], [Ability::CpusetV2, Ability::CpusetV1]];
+    let brings_nothing = move |name: Ability| match name {
+        // The first line is about these.
+        Ability::IdleGroups | Ability::CpuV2 | Ability::CpuV1 => true,
+        // No policy uses it.
+        Ability::SchedExt => true,
+        // One of two is enough, and the first that can be had is told.
+        _ => twins.iter().filter(|twins| twins.contains(&name)).any(|twins| {
+            let first =
+                rights.rights.iter().filter(is_offered).find(|one| twins.contains(&one.name));
+            twins.iter().any(|twin| rights.has(*twin)) || first.is_some_and(|one| one.name != name)
+        }),
+    };
+    rights.rights.iter().filter(is_offered).filter(move |right| !brings_nothing(right.name))
+}
+
+/// Everything that was found.
+pub(super) fn everything(report: &Report) -> String {
     let rights = &report.rights;
     let mut parts = vec![
         format!("Linux {}, rung: {} ({})", rights.kernel, name(rights.rung), rights.rung.means()),
@@ -84,5 +122,37 @@ fn name(named: impl Serialize) -> String {
     match serde_json::to_value(named) {
         Ok(serde_json::Value::String(name)) => name,
         other => unreachable!("rungs and abilities are written as names, not as {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_linux::rights::Rung;
+
+    use super::*;
+
+    #[test]
+    fn of_two_ways_to_the_same_only_the_first_that_can_be_had_is_offered() {
+        let right = |name: Ability, available, remedy: Option<&str>| Right {
+            name,
+            available,
+            detail: String::new(),
+            gives: name.gives(),
+            remedy: remedy.map(str::to_owned),
+        };
+        let offered = |rights: &[Right]| {
+            let (kernel, rung) = (String::new(), Rung::Unprivileged);
+            let rights = Rights { kernel, rung, rights: rights.to_vec() };
+            gains(&rights).map(|right| right.name).collect::<Vec<_>>()
+        };
+        let by = Some("do");
+        let both = [right(Ability::FreezeV2, false, by), right(Ability::FreezerV1, false, by)];
+        assert_eq!(offered(&both), [Ability::FreezeV2]);
+        let no_v2 = [right(Ability::FreezeV2, false, None), right(Ability::FreezerV1, false, by)];
+        assert_eq!(offered(&no_v2), [Ability::FreezerV1]);
+        let one = [right(Ability::FreezeV2, false, by), right(Ability::FreezerV1, true, None)];
+        assert_eq!(offered(&one), []);
+        let others = [right(Ability::Bpf, false, by), right(Ability::Pmu, false, None)];
+        assert_eq!(offered(&others), [Ability::Bpf]);
     }
 }

@@ -128,7 +128,7 @@ fn doctor_says_that_a_scope_is_available_and_requests_none() {
         return;
     }
     let place = place();
-    let ended = log_in(&place, "exec ./cosched doctor").ended().with(0);
+    let ended = log_in(&place, "exec ./cosched doctor --all").ended().with(0);
     let line = ended.stdout.lines().find(|line| line.starts_with("Turns by weight: ")).unwrap();
     assert!(line.contains("available") && line.contains("scope"), "{line}");
     nothing_is_left(&place);

@@ -31,8 +31,7 @@ pub enum EnableError {
     File(#[from] FileError),
     /// The cgroup does not have the controller itself.
     #[error(
-        "the controller '{controller}' is not passed down to {}; with systemd, run under \
-         `systemd-run --user --scope -p Delegate=yes` and have `Delegate={controller}` in user@.service",
+        "the controller '{controller}' is not passed down to {}; `cosched doctor` names a remedy",
         dir.display()
     )]
     NotAvailable {
@@ -44,7 +43,7 @@ pub enum EnableError {
     /// Other processes are in the cgroup.
     #[error(
         "{} holds other processes ({others:?}), so it cannot pass controllers on; start cosched in a \
-         cgroup of its own, for example with `systemd-run --user --scope -p Delegate=yes`",
+         cgroup of its own",
         dir.display()
     )]
     Crowded {

@@ -1,10 +1,14 @@
 //! What may be done with cgroups. Everything is tried on a child made for it.
 
+use std::path::Path;
+
 use super::{Ability, Right, available, missing};
 use crate::affinity;
 use crate::cgroup::{Dir, FreezeSwitch, Hierarchies, Hierarchy, bind_to, enable_controllers};
 use crate::files::FileError;
 
+/// There as long as systemd manages the host.
+const SYSTEMD: &str = "/run/systemd/system";
 const DELEGATE: &str =
     "run it in a cgroup of its own: `systemd-run --user --scope -p Delegate=yes cosched ...`";
 const DELEGATE_MORE: &str = "have systemd pass the controller on: `sudo systemctl edit user@.service` \
@@ -18,7 +22,8 @@ const MOUNT_V2: &str = "mount cgroup v2: `mount -t cgroup2 none /sys/fs/cgroup/u
 pub(super) fn freeze_v2(cgroups: &Hierarchies) -> Right {
     match cgroups.v2() {
         Some(tree) => {
-            tried(Ability::FreezeV2, &tree.own, tree.own.try_in_child(freeze_and_thaw), DELEGATE)
+            let result = tree.own.try_in_child(freeze_and_thaw);
+            tried(Ability::FreezeV2, &tree.own, result, &remedy_v2(tree, DELEGATE))
         }
         None => missing(Ability::FreezeV2, "no cgroup v2 tree is visible", Some(MOUNT_V2)),
     }
@@ -77,13 +82,27 @@ fn controller_v2(
     if cgroups.v1(controller).is_some() {
         return missing(name, "this host binds the controller to a cgroup v1 tree", None);
     }
+    let remedy = remedy_v2(tree, DELEGATE_MORE);
     match enable_controllers(&tree.own, &[controller]) {
         Ok(enabled) => {
             let result = tree.own.try_in_child(attempt);
-            tried(name, &tree.own, enabled.undo().and(result), DELEGATE_MORE)
+            tried(name, &tree.own, enabled.undo().and(result), &remedy)
         }
-        Err(error) => missing(name, error.to_string(), Some(DELEGATE_MORE)),
+        Err(error) => missing(name, error.to_string(), Some(&remedy)),
     }
+}
+
+/// What to ask of systemd, or what to type on a host without it.
+fn remedy_v2(tree: &Hierarchy, by_systemd: &str) -> String {
+    if Path::new(SYSTEMD).exists() {
+        return by_systemd.to_owned();
+    }
+    let own = tree.mount.join("own");
+    let own = own.display();
+    format!(
+        "as root, start it in a cgroup of its own: `mkdir {own} && sh -c 'echo $$ >{own}/cgroup.procs; \
+         exec cosched ...'`"
+    )
 }
 
 fn tried(name: Ability, dir: &Dir, result: Result<(), FileError>, remedy: &str) -> Right {
@@ -132,7 +151,7 @@ mod tests {
         std::fs::write(own.join("cgroup"), "0::/\n").unwrap();
         let found = Hierarchies::find(&Proc::new(root.path())).unwrap();
         let right = freeze_v2(&found);
-        assert!(!right.available && right.remedy.as_deref() == Some(DELEGATE));
+        assert!(!right.available && right.remedy == Some(remedy_v2(found.v2().unwrap(), DELEGATE)));
         assert_eq!(std::fs::read_dir(root.path().join("c")).unwrap().count(), 0);
     }
 }
