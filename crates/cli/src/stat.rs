@@ -4,6 +4,7 @@
 //! It only observes: it changes no program, and no policy runs.
 
 mod arrivals;
+mod conclusion;
 mod counted;
 mod show;
 mod subjects;
@@ -30,6 +31,7 @@ use crate::choices;
 use crate::failure::Failure;
 use crate::session::{print_if_read, say};
 use arrivals::Arrivals;
+use conclusion::{LEGEND, Spent};
 use counted::Counted;
 use show::Document;
 use subjects::{Subjects, Wanted};
@@ -130,6 +132,10 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let groups = if transfers { groups } else { Vec::new() };
     let mut arrivals = Arrivals::new(groups, clock.monotonic(from));
     let (mut printed, mut unseen) = (0, Unseen::default());
+    let mut spent = Vec::new();
+    if !args.json {
+        print_if_read(LEGEND)?;
+    }
     loop {
         let due = from + Nanos::from(interval);
         let end = wait(&mut poll, &clock, due, &mut monitor, &mut subjects, &mut arrivals)?;
@@ -139,6 +145,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         reading.extend(arrivals.ended());
         reading.retain(|thread| subjects.include(thread));
         let slices = intervals.next(&reading, clock.monotonic(from));
+        conclusion::add(&mut spent, &slices);
         unseen.tell(&slices, subjects.names(), monitor.lost());
         let counts = counted.is_there().then(|| counted.next());
         let locks = transfers.then_some(&mut arrivals);
@@ -157,6 +164,11 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         let is_read = print_if_read(&text)?;
         printed += 1;
         from = now;
+        if !args.json
+            && (end.is_some() || args.count.is_some_and(|count| printed >= count as usize))
+        {
+            print_if_read(&conclusions(subjects.names(), &spent, now))?;
+        }
         match end {
             Some(End::Gone) => return subjects.exit_code(),
             Some(End::Signal(Signal::INT)) => return Ok(ExitCode::from(130)),
@@ -169,6 +181,14 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
             None => {}
         }
     }
+}
+
+/// What stood in the way of each program that was watched until then.
+fn conclusions(names: &[String], spent: &[Spent], now: Nanos) -> String {
+    let of = |(number, name): (usize, &String)| {
+        spent.get(number).copied().unwrap_or_default().conclusion(name, now.as_secs_f64())
+    };
+    names.iter().enumerate().map(of).collect::<Vec<_>>().join("\n")
 }
 
 /// Has lock transfers counted between these groups, where that can be had; else tells why not.

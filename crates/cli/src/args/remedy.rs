@@ -104,6 +104,13 @@ fn tip(arguments: &[String]) -> Option<String> {
     let name = arguments.get(1).filter(|_| !arguments.iter().any(|argument| argument == "--"))?;
     let cli = Cli::command();
     let subcommand = cli.find_subcommand(name)?;
+    let pid = arguments.iter().find(|word| word.parse::<u32>().is_ok());
+    let takes_pids = subcommand.get_opts().any(|option| option.get_long() == Some("pid"));
+    if let Some(pid) = pid.filter(|_| takes_pids) {
+        return Some(format!(
+            "a running process is named by an option: cosched {name} --pid {pid}"
+        ));
+    }
     let command = subcommand.get_positionals().find(|positional| positional.is_last_set())?;
     let names = command.get_value_names().unwrap_or_default();
     Some(match names.iter().any(|name| name.contains(SEPARATOR)) {
@@ -138,6 +145,8 @@ mod tests {
             let printed = printed(&format!("cosched {line}"));
             assert!(!printed.contains(remedy) && printed.contains("'--policy'"), "{printed}");
         }
+        let pid = printed("cosched stat 4711");
+        assert!(pid.contains("cosched stat --pid 4711"), "{pid}");
         let none = printed("cosched explain out another");
         assert!(!none.contains(remedy), "it starts nothing: {none}");
     }

@@ -57,6 +57,18 @@ fn stat_passes_sigterm_on_to_its_program() {
 }
 
 #[test]
+fn figures_come_with_a_legend_and_end_with_a_conclusion() {
+    let place = Place::new();
+    let command = ["stat", "--interval", "100ms", "--", "sh", "-c", "sleep 0.3"];
+    let ended = place.cosched(&command).ended().with(0);
+    assert!(ended.stdout.starts_with("CPUs: CPUs in use"), "{}", ended.stdout);
+    let last = ended.stdout.lines().last().unwrap();
+    assert!(last.starts_with("sh used") || last == "sh slept.", "{}", ended.stdout);
+    let json = place.cosched(&["stat", "--json", "--", "true"]).ended().with(0).stdout;
+    assert!(json.lines().all(|line| line.starts_with('{')), "{json}");
+}
+
+#[test]
 fn a_wrong_request_prints_one_error_only() {
     let place = Place::new();
     let own = std::process::id().to_string();
