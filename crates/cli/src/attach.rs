@@ -8,11 +8,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_core::Profile;
+use cosched_core::Why;
+use cosched_core::result::{DecisionResult, RunResult};
 use cosched_core::workload::Workload;
 use cosched_linux::attachable::attachable;
 use cosched_linux::procfs::Proc;
 use cosched_linux::tree::{Process, Tree};
 use cosched_linux::undo::{self, Held};
+use cosched_report::words;
 
 use crate::args::{pid, useless};
 use crate::failure::{Failure, exit_code};
@@ -72,10 +75,27 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let ran = session.show(&request, live)?;
     match args.json {
         true => print(&ran.result.to_json())?,
-        false => print(&table::run(&ran.result, &After::default()))?,
+        false => {
+            let after = After { next: Some(changes(&ran.result)), ..After::default() };
+            print(&table::run(&ran.result, &after))?;
+        }
     }
     // How processes end that are not ours is their affair.
     Ok(exit_code(ran.ended, ran.report_troubles()))
+}
+
+/// What was done to the processes. What could not be restored is told apart from this.
+fn changes(result: &RunResult) -> String {
+    let changes = |decision: &&DecisionResult| {
+        decision.reasons.iter().any(|reason| reason.why != Why::LeftToKernel)
+    };
+    match result.decisions.iter().filter(changes).count() {
+        0 => "Nothing was changed: the policy saw no reason.".to_owned(),
+        times => format!(
+            "The policy decided {} how threads run; every setting is restored.",
+            words::count(times, "time", "times")
+        ),
+    }
 }
 
 /// The processes as the programs of a workload.

@@ -46,6 +46,7 @@ fn ended_by(signal: Signal, code: i32, user: User) {
     assert!(program.left_running && program.exit.is_none() && program.running_seconds > 0.0);
     let told = serde_json::to_value(&ended.result().decisions).unwrap();
     assert!(told.to_string().contains("\"slice\""), "{told}");
+    assert!(ended.stdout.contains("every setting is restored"), "{}", ended.stdout);
     place.no_trace_is_left_of(ended.pid);
     assert_eq!(locker.stop(&place), Some(7));
 }
@@ -73,6 +74,17 @@ fn attach_ends_with_its_program_whose_status_is_unknown() {
     assert_eq!(run["programs"][0]["name"], format!("trap-{pid}"));
     assert_eq!(run["programs"][0]["exit"], "unknown");
     place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn attach_says_at_its_end_that_nothing_was_changed() {
+    let place = Place::new();
+    let mut sleep = std::process::Command::new("sleep").arg("1").spawn().unwrap();
+    let pid = sleep.id().to_string();
+    let cosched = place.cosched(&["attach", "--policy", "linux", &pid]);
+    sleep.wait().unwrap();
+    let ended = cosched.ended().with(0);
+    assert!(ended.stdout.contains("Nothing was changed"), "{}", ended.stdout);
 }
 
 #[test]
