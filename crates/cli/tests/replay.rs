@@ -66,6 +66,40 @@ fn simulated(folder: &Path, policy: &str, more: &[&str]) {
 }
 
 #[test]
+fn the_model_of_a_recording_is_a_jobs_file_that_gives_the_same_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = recording("barriers-fcfs.json");
+    let from = ["sim", "--from", run.to_str().unwrap(), "--machine", TWO_CPUS];
+    let file = cosched(&[&from[..], &["--jobs-file"]].concat(), folder.path());
+    assert_eq!(file.status.code(), Some(0), "{}", told(&file));
+    std::fs::write(folder.path().join("jobs.toml"), &file.stdout).unwrap();
+    let again = ["sim", "jobs.toml", "--machine", TWO_CPUS, "--policy", "fcfs", "--json"];
+    let output = cosched(&again, folder.path());
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let model = replay(&run, &["--machine", TWO_CPUS]);
+    assert_eq!(result["total_seconds"], model["model"]["total_seconds"]);
+}
+
+#[test]
+fn a_disturbed_recording_is_called_so() {
+    let disturb = |run: &mut Value| run["others_cpu_seconds"] = 5.0.into();
+    for (change, is_told) in [(true, true), (false, false)] {
+        let output = changed(
+            "single-fcfs.json",
+            |run| {
+                if change {
+                    disturb(run)
+                }
+            },
+            &[],
+        );
+        let said = String::from_utf8_lossy(&output.stdout).contains("other processes used");
+        assert_eq!(said, is_told, "{}", told(&output));
+    }
+}
+
+#[test]
 fn simple_runs_are_reproduced_under_every_policy() {
     for policy in ["linux", "linux-groups", "fcfs", "gang", "greedy", "minwait"] {
         let folder = tempfile::tempdir().unwrap();

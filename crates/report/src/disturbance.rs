@@ -20,12 +20,16 @@ pub fn is_disturbed(result: &RunResult) -> bool {
     !takers(result).is_empty()
 }
 
-/// What was in the way of a run's programs; `None`: nothing that matters, or it is not known.
+/// What was in the way of a run's programs, as a sentence; `None`: nothing that matters, or it is
+/// not known.
 pub fn sentence(result: &RunResult) -> Option<String> {
+    Some(format!("{}.", words::capitalised(&phrase(result)?)))
+}
+
+/// The same within a sentence.
+pub fn phrase(result: &RunResult) -> Option<String> {
     let takers = takers(result);
-    let first = words::capitalised(takers.first()?);
-    let rest = takers.get(1).map_or(String::new(), |second| format!(", and {second}"));
-    Some(format!("{first}{rest}."))
+    (!takers.is_empty()).then(|| takers.join(", and "))
 }
 
 /// What took CPU time, with how many CPUs.

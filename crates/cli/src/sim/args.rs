@@ -125,6 +125,9 @@ pub(crate) struct SimRunArgs {
     #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath,
         conflicts_with_all = ["workload", "sweep", "no_solo", "watch"])]
     pub(crate) from: Option<PathBuf>,
+    /// Only print the programs of the recorded run, with a model of each, as a jobs file.
+    #[arg(long, requires = "from", conflicts_with_all = ["policy", "out", "json"])]
+    pub(crate) jobs_file: bool,
     /// The policy, which decides what runs when [default: turns]
     #[arg(long, short, value_parser = choices::policy())]
     pub(crate) policy: Option<Kind>,

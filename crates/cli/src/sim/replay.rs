@@ -7,6 +7,7 @@
 //! how wrong the same model is about what is known. Nothing is fitted to make that error small.
 
 mod ground;
+mod jobs_file;
 mod needs;
 mod program;
 mod report;
@@ -18,6 +19,7 @@ use cosched_core::Profile;
 use cosched_core::result::RunResult;
 use cosched_core::workload::{Workload, shown_path};
 use cosched_policy::Kind;
+use cosched_report::disturbance;
 use cosched_sim::{Hardware, Kernel};
 
 use super::args::SimRunArgs;
@@ -45,6 +47,10 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
         ground::hardware(&record.result, named).map_err(|failure| record.name_in(failure))?;
     let programs =
         program::programs(&record.result, &hardware).map_err(|failure| record.name_in(failure))?;
+    if args.jobs_file {
+        print(jobs_file::text(&record.shown, &hardware.name, &programs)?.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let recorded = record.result.simulation.as_ref();
     let kernel = recorded.and_then(|simulation| Kernel::named(&simulation.kernel));
     let kernel = kernel.unwrap_or(Kernel::EEVDF);
@@ -67,7 +73,9 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
         answer.save(&out::result(folder)).map_err(Failure::broken)?;
     }
     let told = program::assumptions(&record.result, &programs, policy);
-    let assumptions = assumed.into_iter().chain(record.rival(run)).chain(told).collect();
+    let assumptions =
+        record.disturbance().into_iter().chain(assumed).chain(record.rival(run)).chain(told);
+    let assumptions = assumptions.collect();
     let figures = [&record.result, &model, &answer].map(|run| Figures::of(run, &programs));
     let report = Report::new(&record, &asked.scene, &hardware, &programs, figures, assumptions);
     match args.json {
@@ -108,6 +116,12 @@ impl Record {
         }
         let policy = result.policy.parse().map_err(Failure::input)?;
         Ok(Record { result, policy, shown })
+    }
+
+    /// That other processes slowed the recorded programs down, if they did: the model has none.
+    fn disturbance(&self) -> Option<String> {
+        let taken = disturbance::phrase(&self.result)?;
+        Some(format!("nothing else runs on the machine, but when the run was recorded {taken}"))
     }
 
     /// What is to be said of a run whose programs were started differently for the sake of a

@@ -48,6 +48,8 @@ pub(super) enum Basis {
 pub(super) struct Replayed {
     pub(super) spec: ProgramSpec,
     pub(super) job: Job,
+    /// The model as a `[program.model]`.
+    pub(super) table: toml::Table,
     pub(super) profile: Profile,
     /// Where it was started with fewer threads than it asks for: how many these are, and its time
     /// alone with all of them against that with the fewer.
@@ -168,6 +170,7 @@ fn replayed(
     Ok(Replayed {
         spec: spec(record, program),
         job: Job { model, weight: 1.0 },
+        table,
         profile: profile(program),
         molded: molded(program),
         position,
