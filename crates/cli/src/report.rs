@@ -51,7 +51,7 @@ pub(crate) struct ReportArgs {
 }
 
 /// The name of a page.
-const FILE: &str = "report.html";
+pub(crate) const FILE: &str = "report.html";
 const PAGE: Kind = Kind { made_by: "cosched report", option: "--out", is_one: is_page };
 const PLOT: Kind = Kind { made_by: "cosched report", option: "--svg", is_one: is_plot };
 

@@ -18,7 +18,7 @@ const TRACE: Kind =
     Kind { made_by: "cosched trace", option: "--out", is_one: cosched_report::is_trace };
 
 /// The file beside `run.json`.
-const FILE: &str = "run.pftrace";
+pub(crate) const FILE: &str = "run.pftrace";
 
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {

@@ -1,7 +1,7 @@
 //! `--force`: the output folder of an earlier run makes room for a new one.
 //!
-//! Only what a run writes is removed, and only from a folder that holds nothing else: `run.json`,
-//! and the two outputs of each program that it names. The folder is held open from the first look
+//! Only what cosched writes is removed, and only from a folder that holds nothing else: `run.json`,
+//! the two outputs of each program that it names, and what `report` and `trace` make beside it. The folder is held open from the first look
 //! to the last file, and no link is followed: neither the folder nor a file in it may be one.
 
 use std::collections::BTreeSet;
@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use super::{RESULT, output, refused};
 use crate::failure::Failure;
+use crate::{report, trace};
 
 /// Removes the files of an earlier run; does nothing where there is no folder, or an empty one.
 ///
@@ -81,7 +82,7 @@ fn files(out: &Path, folder: &File) -> Result<BTreeSet<OsString>, Failure> {
     }
 }
 
-/// The names of the files that a run wrote there, as its result tells; or why that is not known.
+/// The names of the files that cosched wrote there, as the run's result tells; or why that is not known.
 fn written(folder: &File) -> Result<BTreeSet<OsString>, String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(folder, RESULT, flags, Mode::empty()) {
@@ -99,7 +100,8 @@ fn written(folder: &File) -> Result<BTreeSet<OsString>, String> {
     let outputs = result.programs.iter().flat_map(|program| {
         ["stdout", "stderr"].map(|stream| output(Path::new(""), &program.name, stream))
     });
-    Ok(outputs.map(PathBuf::into_os_string).chain([RESULT.into()]).collect())
+    let beside = [RESULT, report::FILE, trace::FILE].map(OsString::from);
+    Ok(outputs.map(PathBuf::into_os_string).chain(beside).collect())
 }
 
 fn own_path(file: &File) -> PathBuf {

@@ -93,6 +93,10 @@ fn force_replaces_the_files_of_a_run_and_nothing_else() {
     again("").with(2).saying(&["already holds a run"]);
     place.write("out/a.stdout", "old");
     again("--force").with(0);
+    place.cosched(&["report", "out"]).ended().with(0);
+    place.cosched(&["trace", "out"]).ended().with(0);
+    again("--force").with(0);
+    assert!(!place.path("out/report.html").exists());
     assert_eq!(place.read("out/a.stdout"), "a out\n");
 
     place.write("out/notes", "precious");
