@@ -46,7 +46,7 @@ CELLS = [Equals(1), Equals(2)]
 
 def measured(options, cell, file, cpus, report):
     """What all ways make of equal programs."""
-    ways = [word for way, words in WAYS.items() for word in ["--way", f"{way.replace(' ', '-')}={words}"]]
+    ways = [word for way, words in WAYS.items() for word in ["--variant", f"{way.replace(' ', '-')}={words}"]]
     done = options.cosched("compare", file, "--policies", FIRST, *ways, "--runs", options.runs, "--out",
                            file.with_suffix(""), "--json", stdout=subprocess.PIPE)
     if options.cosched.interrupted:

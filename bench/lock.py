@@ -31,9 +31,9 @@ ACTUATORS = ["none", "slice", "batch", "batch-slice", "round-robin"]
 FIXED_EVERY = "100ms"
 # What each way is asked for by; the first one is what the others are held against.
 WAYS = {"linux": ["--policies", "linux"], "faithful": ["--policies", "faithful"],
-        "afresh": ["--way", "afresh=faithful --afresh"],
-        "unguarded": ["--way", "unguarded=faithful --no-guard"],
-        **{name: ["--way", f"{name}=faithful --no-guard --actuators {name} --interval {FIXED_EVERY}"] for name in ACTUATORS}}
+        "afresh": ["--variant", "afresh=faithful --relearn"],
+        "unguarded": ["--variant", "unguarded=faithful --no-guard"],
+        **{name: ["--variant", f"{name}=faithful --no-guard --actuators {name} --interval {FIXED_EVERY}"] for name in ACTUATORS}}
 ALWAYS = ["linux", "faithful"]
 # So many runs try out what helps, one actuator each, before faithful is measured as users have it from then on.
 LEARNING = 2

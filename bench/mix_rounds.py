@@ -27,7 +27,7 @@ def possible_mixes(mixes, report, cannot_run, began):
 
 
 def compared(options, mix, file, asked, report):
-    """The figures of all variants. `asked` has the words for each, either `--policies NAME` or `--way NAME=OPTIONS`."""
+    """The figures of all variants. `asked` has the words for each, either `--policies NAME` or `--variant NAME=OPTIONS`."""
     policies = [words[1] for words in asked.values() if words[0] == "--policies"]
     named = [word for words in asked.values() if words[0] != "--policies" for word in words]
     done = options.cosched("compare", file, "--policies", ",".join(policies), *named, "--runs", options.runs, "--solo",

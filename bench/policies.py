@@ -84,7 +84,7 @@ def lacks_module(mix):
 
 def words(way):
     """What asks for a variant on the command line of `cosched compare`."""
-    return ["--way", way] if "=" in way else ["--policies", way]
+    return ["--variant", way] if "=" in way else ["--policies", way]
 
 
 def written(mixes, options):

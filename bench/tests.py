@@ -213,7 +213,7 @@ class Policies(unittest.TestCase):
 
     def test_a_variant_may_have_options_of_its_own(self):
         self.assertEqual(policies.words("turns"), ["--policies", "turns"])
-        self.assertEqual(policies.words("short=turns --quantum 50ms"), ["--way", "short=turns --quantum 50ms"])
+        self.assertEqual(policies.words("short=turns --quantum 50ms"), ["--variant", "short=turns --quantum 50ms"])
         self.assertEqual(policies.name_of("short=turns --quantum 50ms"), "short")
 
 

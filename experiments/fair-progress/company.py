@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What it brings to take speeds alone from beside different co-runners (--by-company), which sees contention for caches, too: on
+"""What it brings to take speeds alone from beside different co-runners (--by-corunners), which sees contention for caches, too: on
 the ten workloads of table 4 in all four set-ups, as a table for docs/research/policies.md.
 
 Run by hand: experiments/fair-progress/company.py --cosched target/release/cosched.
@@ -24,7 +24,7 @@ from sim import COMMON, FAIR, Cosched, reduced
 SETUPS = {"PC": "4 cores, each with a cache", "SC-1": "4 cores of two chips, two share a cache",
           "SC-2": "4 cores of one chip, two share a cache", "8core": "8 cores, two share a cache"}
 LIMITS = ["0", "2"]
-WAYS = {"by traffic": [], "by company as well": ["--by-company"]}
+WAYS = {"by traffic": [], "by company as well": ["--by-corunners"]}
 
 
 def main():

@@ -179,7 +179,7 @@ pub(crate) struct MeasureArgs {
     /// Test again what helps; ignore what was learned from earlier runs of the same programs
     /// (faithful, shuffling).
     #[arg(long, conflicts_with = "no_guard")]
-    pub(crate) afresh: bool,
+    pub(crate) relearn: bool,
     /// A table (TOML; docs/research/quanta.md) with the slice for each scaling factor on this machine
     /// (faithful) [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
@@ -203,7 +203,7 @@ impl MeasureArgs {
             (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
             (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
             (self.no_guard, ("--no-guard", Kind::measures, "measure programs")),
-            (self.afresh, ("--afresh", Kind::measures, "measure programs")),
+            (self.relearn, ("--relearn", Kind::measures, "measure programs")),
             (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
             (
                 shuffle.is_some(),
@@ -242,7 +242,7 @@ pub(crate) struct BarrierArgs {
     /// How threads wait at barriers, unless the jobs file says so: in the program's own code (own),
     /// or in cosched's barrier, where a waiting thread gives its CPU to a thread that it waits for
     /// (donate). The other values are for comparisons [default: own]
-    #[arg(long, value_name = "WAY", value_parser = choices::barrier())]
+    #[arg(long, value_name = "MODE", value_parser = choices::barrier())]
     pub(crate) barrier: Option<Barrier>,
 }
 
@@ -306,8 +306,8 @@ impl HowArgs {
     fn shuffling(&self) -> ShufflingOptions {
         let options = self.measure.shuffle.options();
         let interval = self.measure.interval.map_or(options.interval, Into::into);
-        let (guard, afresh) = (!self.measure.no_guard, self.measure.afresh);
-        ShufflingOptions { interval, guard, afresh, ..options }
+        let (guard, relearn) = (!self.measure.no_guard, self.measure.relearn);
+        ShufflingOptions { interval, guard, relearn, ..options }
     }
 
     fn faithful(&self) -> FaithfulOptions {
@@ -319,7 +319,7 @@ impl HowArgs {
             interval: self.measure.interval.map(Into::into).or(default.interval),
             actuators: self.measure.actuators.clone().unwrap_or(default.actuators),
             class: self.measure.usual_class,
-            afresh: self.measure.afresh,
+            relearn: self.measure.relearn,
             quanta: self.measure.quanta.clone().unwrap_or(default.quanta),
             ..default
         }

@@ -41,8 +41,8 @@ pub(crate) struct AttachArgs {
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let how = args.place.how("attach to programs")?;
     // It knows no program from earlier, and keeps nothing for later.
-    if how.measure.afresh {
-        return Err(useless("attach", "--afresh"));
+    if how.measure.relearn {
+        return Err(useless("attach", "--relearn"));
     }
     let proc = Proc::own().map_err(Failure::input)?;
     let folders = undo::log_folders().map_err(Failure::input)?;

@@ -37,9 +37,9 @@ pub(crate) struct CompareArgs {
     policies: Vec<Way>,
     /// One more variant: a policy with its own options. May be repeated.
     ///
-    /// The name is free, as in --way unguarded="faithful --no-guard". Options that it does not give
-    /// are those of the command line.
-    #[arg(long = "way", value_name = "NAME=POLICY OPTIONS", value_parser = Way::asked)]
+    /// The name is free, as in --variant unguarded="faithful --no-guard". Options that it does not
+    /// give are those of the command line.
+    #[arg(long = "variant", value_name = "NAME=POLICY OPTIONS", value_parser = Way::asked)]
     asked: Vec<Way>,
     #[command(flatten)]
     how: HowArgs,

@@ -32,7 +32,7 @@ pub(crate) struct FairArgs {
     /// For a phase that never ran undisturbed, take its speed with the co-runners that disturb it
     /// least (fair-progress). That is the default where the peak bandwidth is not known.
     #[arg(long)]
-    pub(crate) by_company: bool,
+    pub(crate) by_corunners: bool,
     /// Do not sample where in its code a program is: that costs nothing, but the phases of a
     /// program are not distinguishable (fair-progress).
     #[arg(long)]
@@ -60,7 +60,7 @@ impl FairArgs {
             training_limit: self.limit().map_or(default.training_limit, |limit| limit.0),
             distribution: !self.no_distribution,
             sequential: !self.no_sequences,
-            by_company: self.by_company || peak.is_none(),
+            by_corunners: self.by_corunners || peak.is_none(),
             phases: !self.no_phases,
             optimal: self.optimal,
         }
@@ -80,7 +80,7 @@ impl FairArgs {
             fairness: limited.fairness,
             no_distribution: self.no_distribution || there.no_distribution,
             no_sequences: self.no_sequences || there.no_sequences,
-            by_company: self.by_company || there.by_company,
+            by_corunners: self.by_corunners || there.by_corunners,
             no_phases: self.no_phases || there.no_phases,
             optimal: self.optimal || there.optimal,
             usual_peak: self.usual_peak.or(there.usual_peak),
@@ -95,7 +95,7 @@ impl FairArgs {
             ("--fairness", self.fairness.is_some()),
             ("--no-distribution", self.no_distribution),
             ("--no-sequences", self.no_sequences),
-            ("--by-company", self.by_company),
+            ("--by-corunners", self.by_corunners),
             ("--no-phases", self.no_phases),
             ("--optimal", self.optimal),
         ];

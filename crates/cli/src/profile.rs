@@ -45,7 +45,7 @@ const USELESS: [&str; 25] = [
     "interval",
     "actuators",
     "no_guard",
-    "afresh",
+    "relearn",
     "quanta",
     "groups",
     "group_by",
@@ -61,7 +61,7 @@ const USELESS: [&str; 25] = [
     "fairness",
     "no_distribution",
     "no_sequences",
-    "by_company",
+    "by_corunners",
     "no_phases",
     "optimal",
 ];

@@ -36,7 +36,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
     /// The variant with which the others are compared [default: linux, or else the first one]
-    #[arg(long, value_name = "WAY")]
+    #[arg(long, value_name = "VARIANT")]
     against: Option<String>,
     /// Where the pictures of what ran when begin: seconds since the start of the run, or a time
     /// such as 350ms or 2min [default: the start]

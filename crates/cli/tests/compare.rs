@@ -79,8 +79,8 @@ fn by_default_turns_is_compared_with_linux_and_fcfs() {
         ways.map(|way| way["way"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(ways(""), ["linux", "fcfs", "turns"]);
-    assert_eq!(ways("--way plain=linux"), ["plain"]);
-    assert_eq!(ways("--policies gang --way plain=linux"), ["gang", "plain"]);
+    assert_eq!(ways("--variant plain=linux"), ["plain"]);
+    assert_eq!(ways("--policies gang --variant plain=linux"), ["gang", "plain"]);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn variants_that_cannot_be_simulated_are_refused_with_the_rest() {
 #[test]
 fn a_policy_is_compared_with_itself_under_other_options() {
     let place = place();
-    let long = ["--way", "long=gang --quantum 200ms", "--way", "plain=gang"];
+    let long = ["--variant", "long=gang --quantum 200ms", "--variant", "plain=gang"];
     let shared = ["--runs", "1", "--quantum", "10ms", "--json"];
     let policies = ["--policies", "gang"];
     let output = compare_with(place.path(), &[&policies[..], &long, &shared].concat());
@@ -153,10 +153,10 @@ fn a_policy_is_compared_with_itself_under_other_options() {
 fn variants_with_senseless_options_are_refused() {
     let place = place();
     for (ways, said) in [
-        (&["--way", "a=gang", "--way", "a=greedy"][..], "--way: 'a' is there twice"),
-        (&["--way", "gang=greedy"], "'gang' is already the name of a variant"),
-        (&["--way", "a=linux --quantum 5ms"], "--way a: --quantum is for policies"),
-        (&["--way", "a=gang --json"], "unexpected argument '--json'"),
+        (&["--variant", "a=gang", "--variant", "a=greedy"][..], "--variant: 'a' is there twice"),
+        (&["--variant", "gang=greedy"], "'gang' is already the name of a variant"),
+        (&["--variant", "a=linux --quantum 5ms"], "--variant a: --quantum is for policies"),
+        (&["--variant", "a=gang --json"], "unexpected argument '--json'"),
     ] {
         let refused = compare_with(place.path(), ways);
         assert_eq!(refused.status.code(), Some(2), "{ways:?}");

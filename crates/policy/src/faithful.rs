@@ -79,7 +79,7 @@ pub struct FaithfulOptions {
     /// Whether actuators are tried, and put back if they do not help.
     pub guard: bool,
     /// Whether actuators are tried again, whatever earlier runs have shown.
-    pub afresh: bool,
+    pub relearn: bool,
     /// The class that a simulated kernel has for slices; `None`: slices are for threads of any
     /// class.
     pub class: Option<Class>,
@@ -94,7 +94,7 @@ impl Default for FaithfulOptions {
             // (docs/research/measurements.md).
             actuators: vec![Actuator::Batch, Actuator::BatchSlice],
             guard: true,
-            afresh: false,
+            relearn: false,
             class: None,
         }
     }
@@ -302,7 +302,7 @@ fn recalled(
     world: &World<'_>,
     id: ProgramId,
 ) -> Option<Experience> {
-    let of_earlier_runs = world.program(id).filter(|_| !options.afresh);
+    let of_earlier_runs = world.program(id).filter(|_| !options.relearn);
     let earlier = || of_earlier_runs.map(|program| program.profile.experience.of_actuators());
     let allowed = [Actuator::None].iter().chain(&options.actuators);
     let is_allowed = |known: &Experience| allowed.clone().any(|way| *way == known.in_force());

@@ -122,7 +122,7 @@ impl Shuffling {
             return;
         }
         if !before.is_empty() {
-            self.options.afresh = true;
+            self.options.relearn = true;
             self.ended.clear();
         }
         self.nodes = pages::nodes(&self.sockets, world.topology);
@@ -186,7 +186,7 @@ impl Shuffling {
 
     /// Whether groups have helped the program in earlier runs, as far as that is known.
     fn recalled(&self, id: ProgramId, world: &World<'_>) -> Option<bool> {
-        let of_earlier_runs = world.program(id).filter(|_| !self.options.afresh);
+        let of_earlier_runs = world.program(id).filter(|_| !self.options.relearn);
         let earlier = || of_earlier_runs.and_then(|program| program.profile.experience.groups());
         self.ended.get(&id.slot).copied().or_else(earlier)
     }

@@ -70,7 +70,7 @@ impl ShuffleArgs {
             sort: self.sort_by.unwrap_or(usual.sort),
             interval: usual.interval,
             guard: usual.guard,
-            afresh: usual.afresh,
+            relearn: usual.relearn,
         }
     }
 }

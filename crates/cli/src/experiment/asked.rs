@@ -1,4 +1,4 @@
-//! Ways with options of their own: `--way unguarded="faithful --no-guard"`.
+//! Ways with options of their own: `--variant unguarded="faithful --no-guard"`.
 //!
 //! So one policy can be there several times, each time told something else. The words behind the
 //! name are read by the definitions that `cosched run` has: what is an option of policies there is
@@ -66,7 +66,7 @@ impl Asked {
     pub(super) fn beside(&self, all: &HowArgs) -> HowArgs {
         let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair } =
             self.options.clone();
-        let MeasureArgs { interval, actuators, no_guard, afresh, quanta, shuffle, usual_class } =
+        let MeasureArgs { interval, actuators, no_guard, relearn, quanta, shuffle, usual_class } =
             self.measure.clone();
         HowArgs {
             policy: PolicyArgs {
@@ -84,7 +84,7 @@ impl Asked {
                 actuators: actuators.or_else(|| all.measure.actuators.clone()),
                 no_guard: no_guard || all.measure.no_guard,
                 // What is known from earlier runs is of groups as they are for all.
-                afresh: afresh || all.measure.afresh || shuffle.given().is_some(),
+                relearn: relearn || all.measure.relearn || shuffle.given().is_some(),
                 quanta: quanta.or_else(|| all.measure.quanta.clone()),
                 shuffle: shuffle.or(&all.measure.shuffle),
                 usual_class: usual_class.or(all.measure.usual_class),
@@ -173,7 +173,7 @@ mod tests {
     fn an_option_that_its_policy_has_no_use_for_names_the_way() {
         let way = Way::asked("slow=linux --quantum 5ms").unwrap();
         let Err(Failure::Input(error)) = way.check_use() else { panic!("not refused") };
-        assert!(error.starts_with("--way slow: --quantum is for policies"), "{error}");
+        assert!(error.starts_with("--variant slow: --quantum is for policies"), "{error}");
         assert!(Way::asked("slow=gang --quantum 5ms").unwrap().check_use().is_ok());
     }
 }

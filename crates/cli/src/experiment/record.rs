@@ -205,13 +205,13 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 29] {
         ("--fairness", told(&fair.fairness)),
         ("--no-distribution", json!(fair.no_distribution)),
         ("--no-sequences", json!(fair.no_sequences)),
-        ("--by-company", json!(fair.by_company)),
+        ("--by-corunners", json!(fair.by_corunners)),
         ("--no-phases", json!(fair.no_phases)),
         ("--optimal", json!(fair.optimal)),
         ("--interval", told(&how.measure.interval)),
         ("--actuators", told(&how.measure.actuators)),
         ("--no-guard", json!(how.measure.no_guard)),
-        ("--afresh", json!(how.measure.afresh)),
+        ("--relearn", json!(how.measure.relearn)),
         ("--quanta", told(&how.measure.quanta)),
         ("--barrier", told(&how.waiting.barrier)),
         ("--groups", told(&shuffle.groups)),
@@ -225,7 +225,7 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 29] {
     ]
 }
 
-/// The setting that tells the policy of a way that `--way` asked for.
+/// The setting that tells the policy of a way that `--variant` asked for.
 fn policy_of(way: &str) -> String {
     format!("the policy of the way '{way}'")
 }

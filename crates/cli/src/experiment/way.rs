@@ -87,7 +87,7 @@ impl Way {
     pub(crate) fn check_use(&self) -> Result<(), Failure> {
         let Some(asked) = &self.asked else { return Ok(()) };
         asked.check_use().map_err(|failure| match failure {
-            Failure::Input(text) => Failure::Input(format!("--way {}: {text}", self.name)),
+            Failure::Input(text) => Failure::Input(format!("--variant {}: {text}", self.name)),
             other => other,
         })
     }
@@ -148,9 +148,9 @@ pub(crate) fn check_names(ways: &[Way]) -> Result<(), Failure> {
     for (i, way) in ways.iter().enumerate() {
         let (name, twice) = (names[i], names[..i].contains(&names[i]));
         let wrong = match way.asked {
-            Some(_) if twice => {
-                Some(format!("--way: '{name}' is there twice; give each variant a name of its own"))
-            }
+            Some(_) if twice => Some(format!(
+                "--variant: '{name}' is there twice; give each variant a name of its own"
+            )),
             Some(_) => None,
             None => misnumbered(name, twice, &names).map(|why| format!("--policies: {why}")),
         };
@@ -304,7 +304,10 @@ mod tests {
             ("linux-2", "'linux-2' is 'linux' again, but 'linux' is missing; call it 'linux'"),
             ("linux,linux-3", "but 'linux-2' is missing; call it 'linux-2'"),
             ("gang,linux-2", "'linux' is missing"),
-            ("linux,a=gang,a=gang --fill", "--way: 'a' is there twice; give each variant a name"),
+            (
+                "linux,a=gang,a=gang --fill",
+                "--variant: 'a' is there twice; give each variant a name",
+            ),
         ] {
             let found = check(refused).unwrap_err();
             assert!(found.contains(told), "{refused}: {found}");

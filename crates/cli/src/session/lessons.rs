@@ -74,7 +74,7 @@ struct Outcome {
 
 /// Of what its policy tries. `None`: what was known, if anything, is as it was.
 fn outcome(request: &Request<'_>, result: &RunResult, slot: usize) -> Option<Outcome> {
-    let earlier = match request.how.measure.afresh {
+    let earlier = match request.how.measure.relearn {
         true => Experience::default(),
         false => request.profiles[slot].experience,
     };

@@ -131,10 +131,10 @@ fn bad_commands_and_policies_that_freeze_are_refused() {
 fn relearning_is_refused_where_nothing_is_measured() {
     let place = Place::new();
     for command in ["run", "exec"] {
-        let both = [command, "--policy", "faithful", "--no-guard", "--afresh", "--", "true"];
-        place.cosched(&both).ended().with(2).saying(&["'--no-guard'", "'--afresh'"]);
+        let both = [command, "--policy", "faithful", "--no-guard", "--relearn", "--", "true"];
+        place.cosched(&both).ended().with(2).saying(&["'--no-guard'", "'--relearn'"]);
     }
     let own = std::process::id().to_string();
-    let why = "`cosched attach` does not support --afresh: leave it out";
-    place.cosched(&["attach", "--afresh", &own]).ended().with(2).saying(&[why]);
+    let why = "`cosched attach` does not support --relearn: leave it out";
+    place.cosched(&["attach", "--relearn", &own]).ended().with(2).saying(&[why]);
 }

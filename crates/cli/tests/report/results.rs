@@ -63,7 +63,7 @@ fn a_run_named_twice_or_copied_counts_once() {
 fn a_run_under_another_policy_is_not_shown_as_a_variant() {
     let folder = runs(&[("linux", "other")]);
     let compared = ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "1"];
-    let ways = ["--policies", "linux,gang", "--way", "short=gang --quantum 20ms", "--out", "d"];
+    let ways = ["--policies", "linux,gang", "--variant", "short=gang --quantum 20ms", "--out", "d"];
     let made = cosched(folder.path(), &[&compared[..], &ways].concat());
     assert!(made.status.success(), "{}", told(&made));
     for way in ["gang", "short"] {

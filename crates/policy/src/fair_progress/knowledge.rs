@@ -159,7 +159,7 @@ impl Knowledge {
         let segments: Vec<(&Program, Segment)> =
             world.programs.iter().filter_map(segment).collect();
         let present: Vec<ProgramId> = segments.iter().map(|(program, _)| program.id).collect();
-        for (i, one) in present.iter().enumerate().filter(|_| self.options.by_company) {
+        for (i, one) in present.iter().enumerate().filter(|_| self.options.by_corunners) {
             for other in &present[i + 1..] {
                 *self.met.entry((first_run(*one), first_run(*other))).or_default() += 1;
             }
@@ -193,7 +193,7 @@ impl Knowledge {
             let cpus = cpus(program);
             let trained = trained.contains(&program.id);
             let others = present.iter().filter(|id| **id != program.id).copied().map(first_run);
-            let is_compared = self.options.by_company && !disturbed;
+            let is_compared = self.options.by_corunners && !disturbed;
             let company: Option<Vec<ProgramId>> = is_compared.then(|| others.collect());
             let weight = weight(program);
             let how = How { valid, trained, company: company.as_deref(), weight };
@@ -257,7 +257,7 @@ impl Knowledge {
         length: Nanos,
         limit: Nanos,
     ) -> Vec<usize> {
-        if !self.options.by_company {
+        if !self.options.by_corunners {
             return select(all, cpus, length, limit);
         }
         select_mixed(all, cpus, length, limit, |a, b| self.pair(all[a].unit, all[b].unit))
@@ -360,7 +360,7 @@ impl Knowledge {
         // Where it takes several quanta to know a phase, units without any training come before
         // units with some.
         let trained = |i: usize| self.of(&units[i], |tracked| tracked.trained, u32::max);
-        let trained = |i: usize| trained(i).filter(|_| self.options.by_company);
+        let trained = |i: usize| trained(i).filter(|_| self.options.by_corunners);
         let least = candidates.min_by(|a, b| {
             coverage(*a).total_cmp(&coverage(*b)).then_with(|| trained(*a).cmp(&trained(*b)))
         });

@@ -15,7 +15,7 @@ pub struct FairOptions {
     pub sequential: bool,
     /// Whether the speed of phases that never had little interference is taken from quanta with the
     /// co-runners that disturb them least.
-    pub by_company: bool,
+    pub by_corunners: bool,
     /// Whether phases are distinguished, by samples of programs' positions in their code. Otherwise
     /// a program has one phase.
     pub phases: bool,
@@ -31,7 +31,7 @@ impl Default for FairOptions {
             training_limit: Some(0.02),
             distribution: true,
             sequential: true,
-            by_company: false,
+            by_corunners: false,
             phases: true,
             optimal: false,
         }

@@ -100,8 +100,8 @@ fn without_phase_detection_positions_are_not_sampled() {
 
 /// The common part of two tests: six seconds of programs that tick 80 times a second alone. Two of
 /// them disturb each other, and nothing is known of traffic.
-fn six_seconds(by_company: bool, training_limit: Option<f64>) -> Bench {
-    let blind = FairOptions { peak: None, by_company, ..fair(training_limit) };
+fn six_seconds(by_corunners: bool, training_limit: Option<f64>) -> Bench {
+    let blind = FairOptions { peak: None, by_corunners, ..fair(training_limit) };
     let bench = Bench::new(blind, 2, singles(4), &[60.0, 50.0, 2.0, 0.0]);
     let mut bench = Bench { measured: Measured::Ticks(80.0), ..bench };
     while bench.lab.scene.now < Nanos::from_secs(6) {
@@ -260,15 +260,15 @@ fn a_table_of_slowdowns_replaces_measurement() {
 /// than the mean over all of them.
 #[test]
 fn quiet_co_runners_tell_more_than_the_mean_of_all() {
-    let of = |by_company| {
-        let blind = FairOptions { peak: None, by_company, ..fair(Some(0.0)) };
+    let of = |by_corunners| {
+        let blind = FairOptions { peak: None, by_corunners, ..fair(Some(0.0)) };
         let bench = Bench::new(blind, 2, singles(4), &[60.0, 50.0, 2.0, 0.0]);
         let mut bench = Bench { measured: Measured::Ticks(300.0), ..bench };
         bench.quanta(600);
         bench.unfairness()
     };
-    let (by_mean, by_company) = (of(false), of(true));
-    assert!(by_company - 1.0 < 0.4 * (by_mean - 1.0), "{by_company} {by_mean}");
+    let (by_mean, by_corunners) = (of(false), of(true));
+    assert!(by_corunners - 1.0 < 0.4 * (by_mean - 1.0), "{by_corunners} {by_mean}");
 }
 
 /// A program that was stopped from outside makes no progress, and takes turns with the others

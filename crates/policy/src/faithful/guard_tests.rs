@@ -262,7 +262,7 @@ fn an_untried_slice_is_compared_with_the_learned_one() {
 fn relearn_ignores_earlier_runs() {
     let mut program = program(0, 4);
     program.profile.experience = Experience::new(Actuator::Batch, &[Actuator::Batch]);
-    let options = FaithfulOptions { afresh: true, ..FaithfulOptions::default() };
+    let options = FaithfulOptions { relearn: true, ..FaithfulOptions::default() };
     let mut lab = Lab::new(Faithful::new(options), 4, vec![program]);
     born(&mut lab, 2);
     interval(&mut lab, &[0.5, 0.5], None);

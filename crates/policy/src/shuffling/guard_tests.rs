@@ -228,7 +228,7 @@ fn groups_known_not_to_help_are_tried_only_later() {
 
 #[test]
 fn relearn_ignores_earlier_runs() {
-    let options = ShufflingOptions { afresh: true, ..ShufflingOptions::default() };
+    let options = ShufflingOptions { relearn: true, ..ShufflingOptions::default() };
     let mut guarded = known(false, options);
     guarded.runs(9, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     assert!(guarded.is_shuffled() && guarded.tried() == 1, "{:?}", guarded.whys);

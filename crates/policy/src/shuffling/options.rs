@@ -25,7 +25,7 @@ pub struct ShufflingOptions {
     /// Whether new groups are tried, and put back if they do not help.
     pub guard: bool,
     /// Whether groups are tried again, whatever earlier runs have shown.
-    pub afresh: bool,
+    pub relearn: bool,
 }
 
 impl Default for ShufflingOptions {
@@ -37,7 +37,7 @@ impl Default for ShufflingOptions {
             sockets: Sockets::Widest,
             sort: SortBy::Lock,
             guard: true,
-            afresh: false,
+            relearn: false,
         }
     }
 }
