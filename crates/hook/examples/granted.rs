@@ -20,10 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut door = Door::open(Uses::THREADS)?;
     door.grant(Some(grant), 0);
     let mut env = std::env::vars_os().collect();
-    // Examples lie in a subfolder of the library's folder.
-    let beside =
-        std::env::current_exe()?.parent().and_then(|at| at.parent()).ok_or(usage)?.join("cosched");
-    preloaded(&mut env, &library(&beside)?, door.name());
+    preloaded(&mut env, &library()?, door.name());
     let mut child =
         Command::new(words.next().ok_or(usage)?).args(words).env_clear().envs(env).spawn()?;
     let mut asked = 0;

@@ -15,13 +15,15 @@
 mod door;
 mod guest;
 mod preload;
+mod unpack;
 
 use std::path::PathBuf;
 
 pub use cosched_page::BARRIER_WAY;
 pub use door::{Door, Heard, Uses};
 pub use guest::Told;
-pub use preload::{LIBRARY, NoLibrary, PRELOAD, library, preloaded};
+pub use preload::{PRELOAD, preloaded};
+pub use unpack::{LIBRARY, NoLibrary, library};
 
 /// The library inside a program, and its purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]

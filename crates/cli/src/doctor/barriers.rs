@@ -1,7 +1,5 @@
 //! What `--barrier donate` works with on this host.
 
-use std::env::current_exe;
-
 use cosched_linux::hook;
 use cosched_linux::procfs::Proc;
 use cosched_linux::runstate::RunStates;
@@ -21,9 +19,7 @@ pub(super) struct BarrierReport {
 impl BarrierReport {
     /// Tries it.
     pub(super) fn new(proc: &Proc) -> BarrierReport {
-        let library = current_exe()
-            .map_err(|error| error.to_string())
-            .and_then(|executable| hook::library(&executable).map_err(|error| error.to_string()));
+        let library = hook::library().map_err(|error| error.to_string());
         let states = RunStates::load(proc).map_err(|error| error.to_string());
         BarrierReport {
             library: library.is_ok(),

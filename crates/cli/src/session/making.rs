@@ -345,14 +345,13 @@ fn write_at_once(env: &mut Vec<(OsString, OsString)>) {
 
 /// The library inside a program for these uses.
 fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
-    let executable = std::env::current_exe().map_err(Failure::broken)?;
     let what = match uses {
         Uses { threads: true, .. } => "malleable",
         Uses { barriers: false, progress: true, .. } => "progress",
         _ => "barrier",
     };
     let refused = |error| Failure::Input(format!("{}: {what}: {error}", spec.places.command));
-    let library = hook::library(&executable).map_err(refused)?;
+    let library = hook::library().map_err(refused)?;
     Ok(Hook { library, uses })
 }
 

@@ -24,7 +24,6 @@ fn ways(ended: &Ended) -> Vec<Option<Barrier>> {
 #[test]
 fn a_programs_barrier_key_overrides_the_option() {
     let place = Place::new();
-    place.bring_hook();
     let tables = [
         program("a", "barrier = 'own'", TELLS),
         program("b", "barrier = 'donate'", TELLS),
@@ -47,7 +46,6 @@ fn a_programs_barrier_key_overrides_the_option() {
 fn donating_programs_spin_less_unless_the_user_sets_how_to_wait() {
     const SPINS: &str = r#"echo "$GOMP_SPINCOUNT""#;
     let place = Place::new();
-    place.bring_hook();
     let tables = [
         program("a", "barrier = 'donate'", SPINS),
         program("b", "barrier = 'donate'\nenv = { GOMP_SPINCOUNT = '7' }", SPINS),
@@ -102,7 +100,6 @@ fn meets(place: &Place) -> Option<()> {
 #[test]
 fn a_program_at_barriers_finishes_after_cosched_is_killed() {
     let place = Place::new();
-    place.bring_hook();
     let Some(()) = meets(&place) else { return };
     // The first process has connected before cosched is killed. The others find no cosched.
     let script = "./meets 200000 & touch started; wait; ./meets 100 && touch done";
@@ -128,7 +125,6 @@ fn slept(pid: &str) -> Option<u64> {
 #[test]
 fn killed_donating_programs_do_not_stop_their_co_runner() {
     let place = Place::new();
-    place.bring_hook();
     let Some(()) = meets(&place) else { return };
     // On one CPU they wait for each other asleep at every barrier.
     let cpu = affinity::get(0).unwrap().iter().next().unwrap();
@@ -164,7 +160,6 @@ fn killed_donating_programs_do_not_stop_their_co_runner() {
 #[test]
 fn barrier_statistics_are_in_the_result_and_in_explain() {
     let place = Place::new();
-    place.bring_hook();
     let Some(()) = meets(&place) else { return };
     let tables = [
         program("twice", "barrier = 'donate'\nrepeat = 2", "exec ./meets"),
@@ -193,7 +188,6 @@ fn threads_on_one_cpu_yield_in_their_own_cpu_group_only() {
     let tables = [program("a", "barrier = 'donate'", &format!("exec taskset -c {cpu} ./meets"))];
     for policy in ["linux", "linux-groups"] {
         let place = Place::new();
-        place.bring_hook();
         let Some(()) = meets(&place) else { return };
         let ended = place.run(&tables, &format!("--policy {policy}")).ended();
         if policy == "linux-groups" && ended.stderr.contains("not available here") {
@@ -256,7 +250,6 @@ fn thread_states_are_readable_or_the_reason_is_reported() {
     for user in [User::Caller, User::ordinary()] {
         let is_ordinary = matches!(user, User::Ordinary(_));
         let place = Place::of(user);
-        place.bring_hook();
         let source = place.write("mapped.c", MAPPED);
         let compiler = Command::new("gcc").arg(source).arg("-o").arg(place.path("mapped")).status();
         if !compiler.is_ok_and(|status| status.success()) {

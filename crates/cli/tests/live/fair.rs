@@ -36,12 +36,10 @@ fn a_program_without_known_progress_is_refused_at_the_start() {
         return skip("this machine counts instructions");
     }
     let place = Place::new();
-    place.bring_hook();
     let tables = [program("a", "progress = true", "touch started"), program("b", "", "true")];
     let said = ["jobs.toml:", "fair-progress", "'b'", "`progress = true`", "--slowdowns"];
     place.run(&tables, "--policy fair-progress").ended().with(2).saying(&said);
     assert!(!place.path("started").exists());
-    place.bring_hook();
     let tables = [program("a", "progress = true", "touch started")];
     let said = ["--peak-bandwidth", "leave the option out, or set `memory_gigabytes_per_second`"];
     let options = "--policy fair-progress --peak-bandwidth 50";
@@ -52,7 +50,6 @@ fn a_program_without_known_progress_is_refused_at_the_start() {
 #[test]
 fn measured_memory_bandwidth_is_used_unless_the_user_sets_it() {
     let place = Place::new();
-    place.bring_hook();
     let measured = place.cosched(&["profile", "--machine", "--json"]).ended().with(0);
     let told: serde_json::Value = serde_json::from_str(&measured.stdout).unwrap();
     let lines = told["peak_lines_per_microsecond"].as_f64().unwrap();
@@ -72,7 +69,6 @@ fn programs_that_never_reported_progress_are_named_at_the_end() {
         return skip("this machine counts instructions");
     }
     let place = Place::new();
-    place.bring_hook();
     if !compile(&place) {
         return skip("there is no gcc");
     }
@@ -93,7 +89,6 @@ fn programs_that_tick_are_trained_for_their_solo_speed() {
     let cpus = std::thread::available_parallelism().unwrap().get();
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);
-        place.bring_hook();
         if !compile(&place) {
             return skip("there is no gcc");
         }

@@ -11,7 +11,6 @@ const TELLS: &str = r#"echo "$LD_PRELOAD"; echo "$COSCHED_HOOK""#;
 fn only_malleable_programs_get_the_library_and_a_hook_server() {
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);
-        place.bring_hook();
         let tables = [program("a", "malleable = true", TELLS), program("b", "", TELLS)];
         let ended = place.run(&tables, "--policy gang").ended().with(0);
         let told = place.read("out/a.stdout");
@@ -66,7 +65,6 @@ int main(void) {
 fn programs_go_on_alone_when_cosched_is_killed() {
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);
-        place.bring_hook();
         let source = place.write("registered.c", REGISTERED);
         let compiler = Command::new("gcc").arg(source).arg("-o").arg(place.path("r")).status();
         if !compiler.is_ok_and(|status| status.success()) {
@@ -103,7 +101,6 @@ fn a_program_gets_more_threads_when_the_others_have_ended() {
         return skip("the counts of this test are those of two CPUs");
     }
     let place = Place::new();
-    place.bring_hook();
     let (source, made) = (place.write("grows.c", GROWS), place.path("grows"));
     let mut compiler = Command::new("gcc");
     compiler.args(["-fopenmp"]).arg(source).arg("-o").arg(made);
@@ -121,7 +118,6 @@ fn a_program_gets_more_threads_when_the_others_have_ended() {
 #[test]
 fn malleable_programs_get_omp_num_threads_unless_user_set_it() {
     let place = Place::new();
-    place.bring_hook();
     let tells = |name, keys| program(name, keys, "echo $OMP_NUM_THREADS");
     let own = "malleable = true\nenv = { OMP_NUM_THREADS = '7,2' }";
     let tables = [tells("a", "malleable = true"), tells("b", own), tells("c", "")];

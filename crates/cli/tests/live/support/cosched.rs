@@ -39,6 +39,7 @@ impl Cosched {
             .env(MARK, place.folder())
             .env("XDG_RUNTIME_DIR", place.path("run"))
             .env("XDG_DATA_HOME", place.path("data"))
+            .env("XDG_CACHE_HOME", place.path("cache"))
             .env("TMPDIR", place.path("tmp"))
             .stdin(Stdio::null())
             .stdout(file("cosched.stdout"))

@@ -5,7 +5,6 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use cosched_linux::hook::LIBRARY;
 use cosched_linux::procfs::Proc;
 use cosched_linux::undo::{Log, restore};
 use tempfile::TempDir;
@@ -159,14 +158,6 @@ impl Place {
             copy_file(&built, &copy);
         }
         copy
-    }
-
-    /// Puts the library of malleable programs where this place's cosched finds it.
-    pub(crate) fn bring_hook(&self) {
-        let built = Path::new(env!("CARGO_BIN_EXE_cosched")).with_file_name("deps").join(LIBRARY);
-        if let User::Ordinary(_) = self.user {
-            copy_file(&built, &self.path(LIBRARY));
-        }
     }
 
     /// Starts a program outside cosched.
