@@ -9,7 +9,7 @@ use serde_json::Value;
 
 fn doctor(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    command.arg("doctor").args(arguments);
+    command.arg("doctor").args(arguments).env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

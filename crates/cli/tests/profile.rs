@@ -20,7 +20,7 @@ fn home() -> TempDir {
 fn cosched(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     command.args(arguments).env("XDG_DATA_HOME", home).env("TMPDIR", home.join("tmp"));
-    command.env_remove("OMP_NUM_THREADS");
+    command.env("XDG_CACHE_HOME", home).env_remove("OMP_NUM_THREADS");
     command
 }
 

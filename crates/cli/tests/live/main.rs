@@ -24,6 +24,7 @@ mod hostile;
 mod input;
 mod killed_together;
 mod kills;
+mod library;
 mod limits;
 mod lives;
 mod malleable;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub(crate) use cosched::{Cosched, Ended};
 pub(crate) use locker::Locker;
 pub(crate) use marked::Marked;
-pub(crate) use place::{Place, User, copy_file, program};
+pub(crate) use place::{Place, User, copy_file, is_library, program};
 pub(crate) use rung::{Rung, cgroups_named, cgroups_of};
 pub(crate) use stamps::{STAMPS, blocks};
 

@@ -246,6 +246,11 @@ impl Drop for Place {
     }
 }
 
+/// Whether it is the path of the library that cosched unpacks.
+pub(crate) fn is_library(path: &str) -> bool {
+    path.contains("/cache/cosched/libcosched_hook-") && path.ends_with(".so")
+}
+
 /// A `[[program]]` that is a shell script; `keys` are further lines.
 pub(crate) fn program(name: &str, keys: &str, script: &str) -> String {
     assert!(!script.contains("'''"), "a workload file cannot hold this script");
