@@ -25,7 +25,7 @@ doc=$share/doc/cosched
 # Optimised builds keep lines for backtraces; a package does without.
 install -D "$built" "$tree/usr/bin/cosched"
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/usr/bin/cosched"
-# What malleable programs are started with, and what a program needs that wants to be linked with it.
+# What a program needs that is linked with the library. The one that is preloaded is part of the executable.
 install -D -m 644 "$hook" -t "$tree/usr/lib/cosched"
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/usr/lib/cosched/libcosched_hook.so"
 install -D -m 644 "$ROOT/crates/hook/include/cosched.h" -t "$tree/usr/include"
@@ -65,8 +65,17 @@ Description: co-scheduler for multithreaded programs
  Several policies from the literature can be chosen, compared with each other
  and with plain Linux, and simulated on machines that are not at hand.
 EOF
+cat >"$tree/DEBIAN/postrm" <<'EOF'
+#!/bin/sh
+set -e
+# Runs of root unpack the library there.
+if [ "$1" = purge ]; then
+    rm -rf /var/cache/cosched
+fi
+EOF
 (cd "$tree" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 chmod 644 "$tree"/DEBIAN/*
+chmod 755 "$tree/DEBIAN/postrm"
 dpkg-deb --root-owner-group -Zxz --build "$tree" "$DEB" >/dev/null
 rm -rf "$work"
 say "$DEB, $(du -h "$DEB" | cut -f1)"

@@ -61,13 +61,14 @@ status=0
 inside cosched run -- true ::: false >/dev/null 2>&1 || status=$?
 ((status == 1)) || fail "a program failed, and the exit status is $status"
 say "ok: cosched run -- true ::: false ends with 1"
-# A run of a malleable program finds the library.
+# A run of a malleable program unpacks the library, for root and for a user without a home.
 cat >"$root/malleable.toml" <<'EOF'
 [[program]]
 command = ["sh", "-c", "echo $LD_PRELOAD"]
 malleable = true
 EOF
-expect "/usr/lib/cosched/libcosched_hook.so" cosched run /malleable.toml
+expect "/var/cache/cosched/libcosched_hook-" cosched run /malleable.toml
+expect "/tmp/cosched-65534/libcosched_hook-" setpriv --reuid 65534 --regid 65534 --clear-groups cosched run /malleable.toml
 rm "$root/malleable.toml"
 for file in man/man1/cosched-run.1.gz bash-completion/completions/cosched doc/cosched/copyright; do
     [[ -s $root/usr/share/$file ]] || fail "/usr/share/$file is missing"

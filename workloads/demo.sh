@@ -41,7 +41,7 @@ enter_group() {
 
 mkdir "$home/workloads"
 cp -r "$here/bin" "$here/demo.toml" "$here/numpy-matmul.py" "$home/workloads"
-cp "$cosched" "$(dirname "$cosched")/libcosched_hook.so" "$home"
+cp "$cosched" "$home"
 
 # Variables about threads and waiting would decide the outcome; profiles go to the temporary home.
 unset ${!OMP_*} ${!GOMP_*} ${!KMP_*} ${!OPENBLAS_*} XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_CACHE_HOME
