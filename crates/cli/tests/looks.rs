@@ -147,7 +147,7 @@ fn the_story_names_every_program_and_the_policy() {
     let one = printed(folder.path(), "explain out --program half");
     assert!(one.starts_with("half took") && one.contains("another gang has the quantum"), "{one}");
     let json: Value = serde_json::from_str(&printed(folder.path(), "explain out --json")).unwrap();
-    assert_eq!(json["schema"], "cosched-explain/1");
+    assert_eq!(json["schema"], "cosched-explain/2");
     assert_eq!(json["policy"], "gang");
     assert_eq!(json["programs"].as_array().unwrap().len(), 3);
 }

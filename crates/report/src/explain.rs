@@ -23,4 +23,4 @@ pub use slices::{SliceChoice, TriedWay};
 pub use story::{Company, LongestWait, Misfortune, ProgramStory, Story, WaitReason};
 
 /// The version of the JSON.
-pub const SCHEMA: &str = "cosched-explain/1";
+pub const SCHEMA: &str = "cosched-explain/2";

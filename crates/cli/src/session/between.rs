@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_somebody_has_said_about_waiting_stays_said() {
+    fn a_wait_policy_in_the_environment_stays() {
         let told = |name: &str| {
             let environment = [(OsString::from(name), OsString::from("5"))];
             bound(&environment)

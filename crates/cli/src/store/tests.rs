@@ -112,7 +112,7 @@ fn stores_that_are_used_at_once_lose_nothing() {
 }
 
 #[test]
-fn a_file_that_somebody_keeps_open_is_told_when_patience_ends() {
+fn a_file_that_stays_locked_is_reported_in_the_end() {
     let (_folder, file) = place();
     Store::open_at(&file).unwrap();
     let held = Database::open(&file).unwrap();

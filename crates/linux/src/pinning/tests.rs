@@ -109,7 +109,7 @@ fn a_program_goes_where_it_is_bound_and_gets_back_what_was_found() {
 }
 
 #[test]
-fn what_somebody_else_bound_is_not_widened() {
+fn a_mask_set_by_another_process_is_not_widened() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     assert_eq!(program.bind(Some(first)), Ok(()));
@@ -142,7 +142,7 @@ fn a_mask_of_a_moment_is_not_given_back_as_the_threads_own() {
 }
 
 #[test]
-fn what_somebody_else_bound_elsewhere_stays_where_it_is_and_that_is_told() {
+fn a_thread_bound_elsewhere_by_another_process_stays_and_is_reported() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     program.is_bound_to(second);
@@ -151,7 +151,7 @@ fn what_somebody_else_bound_elsewhere_stays_where_it_is_and_that_is_told() {
 }
 
 #[test]
-fn who_was_bound_by_somebody_else_to_where_it_was_to_go_next_stays_there() {
+fn a_thread_bound_by_another_process_to_its_next_cpus_stays_there() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     assert_eq!(program.bind(Some(first)), Ok(()));
@@ -162,7 +162,7 @@ fn who_was_bound_by_somebody_else_to_where_it_was_to_go_next_stays_there() {
 }
 
 #[test]
-fn what_somebody_else_bound_is_narrowed_while_it_must_be_and_given_back_at_the_end() {
+fn a_mask_set_by_another_process_is_narrowed_and_restored() {
     let Some((all, first, second)) = two_cpus() else { return };
     // Its own mask is wider than what was found.
     let mut program = Sleeper::start(first);
@@ -204,7 +204,7 @@ fn a_threads_own_cpus_are_of_those_of_its_program_and_come_back_with_them() {
 }
 
 #[test]
-fn a_thread_that_somebody_else_has_bound_meanwhile_is_left_where_it_is() {
+fn a_thread_bound_meanwhile_by_another_process_is_left_there() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     assert_eq!(program.rule(Some(first)), Ok(()));
@@ -217,7 +217,7 @@ fn a_thread_that_somebody_else_has_bound_meanwhile_is_left_where_it_is() {
 }
 
 #[test]
-fn what_somebody_else_bound_to_another_threads_cpus_is_left_there_by_whoever_reads_the_log() {
+fn recovery_leaves_a_thread_that_another_process_bound_elsewhere() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     let (id, pid) = (ProgramId::first(0), program.pid());
@@ -236,7 +236,7 @@ fn what_somebody_else_bound_to_another_threads_cpus_is_left_there_by_whoever_rea
 }
 
 #[test]
-fn a_thread_that_somebody_else_has_let_go_again_is_put_back_by_whoever_reads_the_log() {
+fn recovery_restores_a_thread_that_another_process_released() {
     let Some((all, first, second)) = two_cpus() else { return };
     for alone in [true, false] {
         let mut program = Sleeper::start(all);
@@ -255,7 +255,7 @@ fn a_thread_that_somebody_else_has_let_go_again_is_put_back_by_whoever_reads_the
 }
 
 #[test]
-fn whoever_reads_the_log_puts_single_threads_back_and_leaves_what_others_have_bound() {
+fn recovery_restores_single_threads_and_leaves_masks_of_others() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     assert_eq!(program.rule(Some(first)), Ok(()));

@@ -54,7 +54,7 @@ pub struct QuantumMoment {
 pub struct ProgramMoment {
     /// Its name.
     pub name: String,
-    /// `"not arrived"`, `"not started"`, `"running"`, `"frozen"`, `"stopped by somebody else"` or
+    /// `"not arrived"`, `"not started"`, `"running"`, `"frozen"`, `"stopped by another process"` or
     /// `"ended"`.
     pub state: &'static str,
     /// Since when it is in this state; `None` before its arrival.
@@ -105,7 +105,7 @@ impl Moment {
         let place: String = quantum.chain(room).collect();
         let when = format!("At {at}, under {}{way}{place}:", self.policy);
         let mut programs: Vec<&ProgramMoment> = self.programs.iter().collect();
-        programs.sort_by_key(|program| program.state != in_json(State::Running(None)));
+        programs.sort_by_key(|program| program.state != State::Running(None).name());
         let sentences = programs.into_iter().map(|program| program.sentence.clone());
         std::iter::once(when).chain(sentences).collect()
     }
@@ -157,21 +157,13 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
     sentence.extend(molded.iter().flat_map(|molded| [" ", molded]));
     ProgramMoment {
         name,
-        state: in_json(phase.state),
+        state: phase.state.name(),
         since_seconds: Some(phase.from.as_secs_f64()),
         until_seconds: Some(phase.to.as_secs_f64()),
         cpus,
         reason: told.map(|told| told.why),
         decided_seconds: told.map(|told| told.at.as_secs_f64()),
         sentence,
-    }
-}
-
-/// The name of a state in JSON. Those of `cosched-explain/1` do not change when texts do.
-fn in_json(state: State) -> &'static str {
-    match state {
-        State::Stopped => "stopped by somebody else",
-        other => other.name(),
     }
 }
 

@@ -76,7 +76,7 @@ fn a_program_outside_its_turn_has_the_cause() {
     );
     assert!(sentence(275, B).starts_with("b is stopped by another process (from 0.270 s"));
     let in_json = Moment::of(&run(), ms(275), Some(B)).programs[0].state;
-    assert_eq!(in_json, "stopped by somebody else", "JSON keeps its names");
+    assert_eq!(in_json, "stopped by another process");
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn only_the_same_can_be_gone_on_with_and_what_differs_is_named() {
 }
 
 #[test]
-fn files_of_somebody_else_are_never_taken_for_leftovers() {
+fn files_of_others_are_never_taken_for_leftovers() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path());
     let way = folder.path().join("round-001/linux");
