@@ -1,0 +1,146 @@
+"""Tries the module with the command that is installed beside it: `make test-wheel`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import cosched
+
+PYTHON = sys.executable
+
+
+def test_the_installed_command_is_found_first() -> None:
+    path = Path(cosched.executable())
+    assert path.name == "cosched"
+    assert path.parent == Path(sys.executable).parent
+
+
+def test_a_run_returns_exits_times_and_outputs() -> None:
+    result = cosched.run(["sleep 0.2", ["sh", "-c", "echo 'a  b'; echo c >&2; exit 3"]], policy="linux")
+    sleeper, failing = result.programs
+    assert (result.policy, result.interrupted_by, result.succeeded) == ("linux", None, False)
+    assert (sleeper.name, sleeper.command, sleeper.exit_status) == ("sleep", ("sleep", "0.2"), 0)
+    assert (failing.exit_status, failing.stdout, failing.stderr) == (3, "a  b\n", "c\n")
+    assert sleeper.turnaround_seconds is not None
+    assert 0.2 <= sleeper.turnaround_seconds <= result.total_seconds < 60
+    assert result.document["schema"] == "cosched-run/1"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.policy = "gang"  # type: ignore[misc]
+
+
+def test_signals_are_reported_as_by_a_shell() -> None:
+    (program,) = cosched.run([["sh", "-c", "kill -KILL $$"]]).programs
+    assert program.exit_status == 128 + signal.SIGKILL
+
+
+def test_a_folder_keeps_the_outputs(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (program,) = cosched.run(["echo kept"], out=out, options=["--quantum", "50ms"]).programs
+    assert (program.stdout, program.stderr) == (None, None)
+    assert (out / "echo.stdout").read_text() == "kept\n"
+    assert (out / "run.json").exists()
+    with pytest.raises(cosched.CoschedError, match="out"):
+        cosched.run(["echo again"], out=out)
+
+
+def test_a_jobs_file_is_run(tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs.toml"
+    jobs.write_text('[[program]]\nname = "greeting"\ncommand = "echo hello"\n')
+    (program,) = cosched.run(jobs).programs
+    assert (program.name, program.stdout) == ("greeting", "hello\n")
+
+
+def test_what_cosched_refuses_is_an_error() -> None:
+    with pytest.raises(cosched.CoschedError, match="/nonexistent does not exist") as caught:
+        cosched.run([["/nonexistent"]])
+    assert caught.value.exit_code == 2
+    with pytest.raises(cosched.CoschedError, match="no-such-policy"):
+        cosched.compare(["true"], policies=["no-such-policy"])
+
+
+def test_mistakes_are_found_before_anything_starts() -> None:
+    with pytest.raises(TypeError, match="list of commands"):
+        cosched.run("sleep 1")
+    with pytest.raises(ValueError, match=":::"):
+        cosched.run(["sleep 1 ::: sleep 2"])
+
+
+def test_a_comparison_returns_each_variant() -> None:
+    result = cosched.compare(["sleep 0.05", "sleep 0.05"], policies=["linux", "fcfs"], runs=2)
+    linux, fcfs = result.variants
+    assert (result.rounds, linux.name, fcfs.name, fcfs.failed) == (2, "linux", "fcfs", 0)
+    assert linux.verdict is None and linux.total_ratio is None
+    assert fcfs.verdict == "no-difference"
+    assert fcfs.total_seconds is not None and fcfs.total_seconds.value >= 0.1
+    assert fcfs.total_ratio is not None and fcfs.total_ratio.interval is None
+    assert result.document["schema"] == "cosched-compare/2"
+
+
+def test_ctrl_c_ends_the_programs() -> None:
+    # In a process group of its own, all of which gets Ctrl-C, as in a terminal.
+    code = "import cosched; cosched.run(['sleep 1000'], options=['--grace', '1s'])"
+    with subprocess.Popen([PYTHON, "-c", code], stderr=subprocess.PIPE, start_new_session=True) as process:
+        watchdog = threading.Timer(60, process.kill)
+        watchdog.start()
+        while "sleep" not in _descendants(process.pid).values():
+            time.sleep(0.05)
+        started = _descendants(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        _, stderr = process.communicate()
+        watchdog.cancel()
+    assert b"KeyboardInterrupt" in stderr
+    assert not any(Path(f"/proc/{pid}").exists() for pid in started)
+
+
+def test_progress_does_nothing_without_cosched() -> None:
+    cosched.progress()
+    cosched.progress(0)
+    with pytest.raises(ValueError, match="-1"):
+        cosched.progress(-1)
+
+
+WORK = """
+import sys, time
+import cosched
+end = time.monotonic() + 0.7
+while time.monotonic() < end:
+    sum(range(1000))
+    if sys.argv[1] == "ticks":
+        cosched.progress(2)
+"""
+
+
+def test_progress_reaches_cosched(tmp_path: Path) -> None:
+    work = tmp_path / "work.py"
+    work.write_text(WORK)
+    jobs = tmp_path / "jobs.toml"
+    tables = (
+        f'[[program]]\nname = "{name}"\ncommand = ["{PYTHON}", "{work}", "{name}"]\nthreads = 1\nprogress = true\n'
+        for name in ("ticks", "quiet")
+    )
+    jobs.write_text("".join(tables))
+    result = cosched.run(jobs, policy="fair-progress")
+    assert result.succeeded, [program.stderr for program in result.programs]
+    ticks, quiet = result.document["programs"]
+    # Where the machine counts instructions, they show how far the other program came.
+    assert "instead_of_progress" not in ticks
+    assert quiet.get("instead_of_progress") in ("cpu-time", None)
+
+
+def _descendants(pid: int) -> dict[int, str]:
+    """The processes below one, with their names."""
+    found = {}
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found[child] = Path(f"/proc/{child}/comm").read_text().strip()
+            found |= _descendants(child)
+    return found
