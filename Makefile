@@ -32,8 +32,10 @@
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make experiments  reruns the papers' experiments, and writes experiments/results.md
 #   make test-report  opens a report in a browser without a window, and looks whether it works (installs Chromium)
-#   make package a Debian package: target/package/cosched_VERSION_ARCHITECTURE.deb
-#   make test-package  installs, uses and removes it in a clean Debian; needs root
+#   make package a Python wheel, tarballs with a static executable, and a Debian package: target/package; make wheel,
+#                make tarball and make deb make one of them
+#   make test-wheel  tests the wheel's module in a clean virtual environment
+#   make test-package  installs, uses and removes all of them in clean roots; needs root; RELEASES="bookworm jammy" chooses
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
@@ -50,7 +52,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz soak test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz soak test-aa test-report test-guest package deb tarball wheel test-wheel test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -78,6 +80,8 @@ lint: setup
 CHROMIUM := $(if $(shell command -v chromium chromium-browser google-chrome),,chromium-headless-shell)
 # The readers of traces and metrics that others use.
 READERS := perfetto==0.16.0 prometheus-client==0.23.1
+# What the wheel's module is tested with.
+TESTERS := pytest==8.4.2 mypy==1.18.2
 
 # What a test could not do on this machine is told, and must be in the list of what may be missing.
 test: PACKAGES += gfortran libomp-dev python3-venv strace $(CHROMIUM)
@@ -199,13 +203,33 @@ test-report: PACKAGES += $(if $(shell command -v chromium chromium-browser googl
 test-report: setup
 	cargo test --locked -p cosched --test report -- --nocapture
 
-package: PACKAGES += binutils dpkg-dev python3
-package: build
+deb tarball wheel package: PACKAGES += binutils dpkg-dev python3 python3-venv
+deb: build
 	@packaging/build.sh
+
+tarball: setup
+	@packaging/portable.sh x86_64
+
+wheel: tarball
+	@packaging/wheel.sh
+
+package: deb wheel
+	@packaging/portable.sh aarch64
+
+# Typed, so the types are checked, too.
+test-wheel: wheel
+	@environment=$(abspath $(TARGET))/package/environment
+	rm -rf "$$environment"
+	python3 -m venv "$$environment"
+	"$$environment/bin/pip" install --quiet $(TESTERS) $(TARGET)/package/cosched-*.whl
+	export PYTHONDONTWRITEBYTECODE=1
+	MYPYPATH=python/src "$$environment/bin/mypy" --strict --cache-dir "$$environment/mypy" python/src python/tests
+	"$$environment/bin/pytest" -p no:cacheprovider python/tests
 
 test-package: PACKAGES += debootstrap lintian man-db
 test-package: package
 	@packaging/test.sh
+	packaging/try.sh $(RELEASES)
 
 # All of them, even after one has failed.
 test-guest: setup

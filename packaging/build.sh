@@ -6,9 +6,11 @@
 set -euo pipefail
 source "$(dirname "$0")/places.sh"
 
+if ! command -v dpkg-deb >/dev/null; then
+    say "skipped: the Debian package, since there is no dpkg-deb"
+    exit 0
+fi
 MAINTAINER="${DEBFULLNAME:-The cosched developers} <${DEBEMAIL:-cosched@example.org}>"
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$ROOT" log -1 --format=%ct 2>/dev/null || date +%s)}
-export SOURCE_DATE_EPOCH
 built=$TARGET/release/cosched
 hook=$TARGET/release/libcosched_hook.so
 for file in "$built" "$hook"; do

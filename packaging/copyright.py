@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The copyright file of the package: our licences, and those of the crates that are linked into the executable.
 
-    copyright.py ROOT   prints it, in Debian's machine-readable format
+    copyright.py ROOT        prints it, in Debian's machine-readable format
+    copyright.py ROOT musl   of an executable that is linked statically with musl
 
 Crates are linked statically, so their notices have to come along. Who holds the rights is taken from the licence
 files of each crate. Where a crate offers MIT among others, it is taken under MIT; of any other licence the whole text
@@ -77,7 +78,7 @@ def stanza(files, copyright, licence):
     return f"Files: {files}\nCopyright: " + "\n           ".join(copyright) + f"\nLicense: {licence}\n"
 
 
-def main(root):
+def main(root, *libraries):
     ours, mit = (root / "LICENSE-MIT").read_text().split("\n\n", 1)
     parts = [
         f"Format: {FORMAT}\nUpstream-Name: cosched\n"
@@ -86,6 +87,8 @@ def main(root):
         stanza("*", [ours.removeprefix("Copyright (c) ")], "MIT or Apache-2.0"),
         stanza("rust-std/*", ["The Rust Project Developers"], "MIT"),
     ]
+    if "musl" in libraries:
+        parts.append(stanza("musl/*", ["2005-2020 Rich Felker, et al."], "MIT"))
     for crate in linked_crates(root):
         folder = f"{crate['name']}-{crate['version']}/*"
         files = licence_files(crate)
@@ -104,4 +107,4 @@ def main(root):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])
