@@ -25,7 +25,10 @@ done
 cd "$ROOT"
 cargo zigbuild --release --locked -p cosched-hook --target "$shared.2.17"
 export COSCHED_HOOK_LIBRARY=$TARGET/$shared/release/libcosched_hook.so
-cargo zigbuild --release --locked -p cosched --target "$static"
+# Rust brings musl with it; only for another architecture a linker is missing.
+build=build
+[[ $architecture == $(uname -m) ]] || build=zigbuild
+cargo $build --release --locked -p cosched --target "$static"
 built=$TARGET/$static/release/cosched
 ! readelf --program-headers "$built" | grep INTERP || fail "$built is not static"
 

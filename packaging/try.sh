@@ -26,12 +26,13 @@ says() {
     [[ $said == *"$1"* ]] || fail "$release: '$2' says '$said', without '$1'"
     say "$release: ok: ${2##*$'\n'}"
 }
-# works LINES: cosched does, after these lines.
+# works [LINES]: cosched does, after these lines.
 works() {
-    says "cosched $VERSION" "$1"$'\n'"cosched --version"
-    says "taking turns" "$1"$'\n'"cosched doctor"
-    says "ok" "$1"$'\n'"cosched run -- sleep 0.1 ::: sleep 0.2"
-    says "/cosched-run.1" "$1"$'\n'"man --where cosched-run"
+    local first=${1:-:}$'\n'
+    says "cosched $VERSION" "${first}cosched --version"
+    says "Turns by weight" "${first}cosched doctor"
+    says "ok" "${first}cosched run -- sleep 0.1 ::: sleep 0.2"
+    says "/cosched-run.1" "${first}man --where cosched-run"
 }
 # gone BEFORE: no file is left that was not there before.
 gone() {
@@ -46,12 +47,12 @@ tried=()
 for release; do
     unpack "$release" || { say "skipped: $release"; continue; }
     inside useradd --create-home --uid 1000 user
-    as_user "mkdir downloads; python3 -m venv environment"
+    as_user "mkdir .local downloads; python3 -m venv environment"
     cp "$TARBALL" "$made" "$root/home/user/downloads"
 
     before=$(files)
     as_user "cd downloads; $(page "A tarball")"
-    works ""
+    works
     says "_cosched" "cat ~/.local/share/bash-completion/completions/cosched"
     as_user "$(page "What cosched itself has written")"
     as_user "$(page "The tarball")"

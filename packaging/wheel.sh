@@ -19,7 +19,7 @@ share=$work/python/cosched.data/data/share
 "$STATIC" manual "$share"
 gzip -9 --no-name "$share"/man/man1/*.1
 rm -f "$PACKAGE"/cosched-*.whl
-(cd "$work/python" && maturin build --release --locked --zig --target x86_64-unknown-linux-musl --compatibility manylinux2014 --out "$PACKAGE")
+(cd "$work/python" && maturin build --release --locked --target x86_64-unknown-linux-musl --compatibility manylinux2014 --out "$PACKAGE")
 rm -rf "$work"
 made=$(wheel)
 [[ -e $made ]] || fail "maturin made no wheel for x86-64"
