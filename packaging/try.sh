@@ -33,6 +33,8 @@ works() {
     says "Turns by weight" "${first}cosched doctor"
     says "ok" "${first}cosched run -- sleep 0.1 ::: sleep 0.2"
     says "/cosched-run.1" "${first}man --where cosched-run"
+    # The library that it unpacks can be loaded with this C library.
+    says "connected 1" "${first}cosched run library.toml"
 }
 # gone BEFORE: no file is left that was not there before.
 gone() {
@@ -47,7 +49,12 @@ tried=()
 for release; do
     unpack "$release" || { say "skipped: $release"; continue; }
     inside useradd --create-home --uid 1000 user
-    as_user "mkdir .local downloads; python3 -m venv environment"
+    as_user "mkdir .cache .local downloads; python3 -m venv environment"
+    cat >"$root/home/user/library.toml" <<'EOF'
+[[program]]
+command = ["python3", "-c", "import ctypes; print('connected', ctypes.CDLL(None).cosched_register())"]
+malleable = true
+EOF
     cp "$TARBALL" "$made" "$root/home/user/downloads"
 
     before=$(files)

@@ -120,7 +120,7 @@ class Variant:
     """The figures of one variant of a comparison, from `ways` of the document of `cosched compare --json`."""
 
     name: str
-    """The policy, or the name that `--way` gave it."""
+    """The policy, or the name that `--variant` gave it."""
     total_seconds: Optional[Estimate]
     """Seconds until every program was done."""
     mean_turnaround_seconds: Optional[Estimate]
