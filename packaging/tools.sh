@@ -1,12 +1,13 @@
 # shellcheck shell=bash
-# What builds for other C libraries and architectures, and makes and tries the wheel: installed from PyPI into target/tools,
+# What builds for other C libraries and architectures, and makes and checks the wheel: installed from PyPI into target/tools,
 # once. Sourced after places.sh.
 TOOLS=$TARGET/tools
 WANTED=(ziglang==0.17.1 cargo-zigbuild==0.24.1 maturin==1.16.0 auditwheel==6.8.2)
 if [[ $(cat "$TOOLS/complete" 2>/dev/null) != "${WANTED[*]}" ]]; then
     say "installing ${WANTED[*]} into $TOOLS"
-    python3 -m venv "$TOOLS" && "$TOOLS/bin/pip" install --quiet "${WANTED[@]}" \
-        || fail "they cannot be installed. Remedy: look at pip's message above; python3-venv and a way to PyPI are needed"
+    if ! { python3 -m venv "$TOOLS" && "$TOOLS/bin/pip" install --quiet "${WANTED[@]}"; }; then
+        fail "they cannot be installed. Remedy: see the message above; python3-venv and a way to PyPI are needed"
+    fi
     echo "${WANTED[*]}" >"$TOOLS/complete"
 fi
 PATH=$TOOLS/bin:$PATH

@@ -30,7 +30,7 @@ says() {
 works() {
     local first=${1:-:}$'\n'
     says "cosched $VERSION" "${first}cosched --version"
-    says "turns by weight" "${first}cosched doctor"
+    says "CPUs usable" "${first}cosched doctor"
     says "ok" "${first}cosched run -- sleep 0.1 ::: sleep 0.2"
     says "/cosched-run.1" "${first}man --where cosched-run"
     # The library that it unpacks can be loaded with this C library.

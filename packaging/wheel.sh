@@ -14,7 +14,7 @@ cp -r "$ROOT/python" "$work/python"
 sed -i "s|^manifest-path = .*|manifest-path = \"$ROOT/crates/cli/Cargo.toml\"|" "$work/python/pyproject.toml"
 cp "$ROOT"/LICENSE-* "$work/python"
 python3 -B "$ROOT/packaging/copyright.py" "$ROOT" musl >"$work/python/LICENSE-CRATES"
-# What is below data/ comes into the environment itself, so that `man` finds the pages beside its bin.
+# What is below data/data comes into the environment itself, so that `man` finds the pages beside its bin.
 share=$work/python/cosched.data/data/share
 "$STATIC" manual "$share"
 gzip -9 --no-name "$share"/man/man1/*.1
@@ -23,5 +23,8 @@ rm -f "$PACKAGE"/cosched-*.whl
 rm -rf "$work"
 made=$(wheel)
 [[ -e $made ]] || fail "maturin made no wheel for x86-64"
-auditwheel show "$made" | tee "$PACKAGE/auditwheel.txt"
+# The name promises glibc 2.17 or newer.
+found=$(auditwheel show "$made")
+grep -Eq '"manylinux_2_(5|12|17)_x86_64"' <<<"$found" || fail "auditwheel does not agree with the wheel's name: $found"
+say "ok: auditwheel agrees with the wheel's name"
 say "$made, $(du -h "$made" | cut -f1)"
