@@ -29,6 +29,8 @@ struct Report {
     schema: &'static str,
     /// One for each cosched that is gone.
     undone: Vec<Undone>,
+    /// Of killed runs, which have undone everything themselves.
+    sentinels_continued: usize,
     /// Of killed runs, at which they could be looked at.
     sockets_removed: usize,
 }
@@ -49,8 +51,19 @@ struct Undone {
 pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     let proc = Proc::own().map_err(Failure::input)?;
     let folders = undo::own_log_folders().map_err(Failure::input)?;
+    let stopped = undo::stopped_sentinels(&undo::possible_log_folders(), &proc);
+    let still = undo::continue_sentinels(&stopped, &proc);
+    for sentinel in &still {
+        say(format_args!(
+            "the sentinel of a killed run, process {}, is stopped and does not continue; kill it, and type \
+             `cosched recover` again",
+            sentinel.pid
+        ));
+    }
+    let sentinels_continued = stopped.len() - still.len();
     let sockets_removed = folders.iter().map(|folder| live::remove_left(folder)).sum();
-    let mut report = Report { schema: SCHEMA, undone: Vec::new(), sockets_removed };
+    let mut report =
+        Report { schema: SCHEMA, undone: Vec::new(), sentinels_continued, sockets_removed };
     let mut logs = Vec::new();
     for folder in &folders {
         logs.extend(Log::leftovers(folder, &proc).map_err(Failure::broken)?);
@@ -70,7 +83,7 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
         true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false => print(&report.sentence())?,
     }
-    let complete = report.undone.iter().all(|undone| undone.failed == 0);
+    let complete = still.is_empty() && report.undone.iter().all(|undone| undone.failed == 0);
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -106,9 +119,15 @@ impl Report {
             1 => " Removed the socket of a killed run.".to_owned(),
             count => format!(" Removed the sockets of {count} killed runs."),
         };
+        let sentinels = match self.sentinels_continued {
+            0 => "",
+            1 => "A stopped sentinel continued, and has restored its run. ",
+            _ => "Stopped sentinels continued, and have restored their runs. ",
+        };
         if self.undone.is_empty() {
-            let nothing = if sockets.is_empty() { "Nothing" } else { "Nothing else" };
-            return format!("{nothing} was left behind.{sockets}");
+            let is_all = sockets.is_empty() && sentinels.is_empty();
+            let nothing = if is_all { "Nothing" } else { "Nothing else" };
+            return format!("{sentinels}{nothing} was left behind.{sockets}");
         }
         let sum = |count: fn(&Undone) -> usize| self.undone.iter().map(count).sum::<usize>();
         let done = [
@@ -129,8 +148,8 @@ impl Report {
         let logs = self.undone.len();
         let of = format!("After {logs} cosched that {} gone", if logs == 1 { "is" } else { "are" });
         match parts.is_empty() {
-            true => format!("{of}: nothing was left to restore.{sockets}"),
-            false => format!("{of}: {}.{sockets}", parts.join(", ")),
+            true => format!("{sentinels}{of}: nothing was left to restore.{sockets}"),
+            false => format!("{sentinels}{of}: {}.{sockets}", parts.join(", ")),
         }
     }
 }
@@ -143,7 +162,10 @@ pub(crate) fn offer() {
     let left =
         |folder: &&PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| logs.iter().any(owes));
     let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));
-    if own.any(|folder| left(&folder)) || !undo::kept_by_shims(&folders, &proc).is_empty() {
+    if own.any(|folder| left(&folder))
+        || !undo::kept_by_shims(&folders, &proc).is_empty()
+        || !undo::stopped_sentinels(&folders, &proc).is_empty()
+    {
         say(format_args!(
             "a killed cosched may have left changed settings behind; `cosched recover` restores them"
         ));
@@ -156,7 +178,7 @@ mod tests {
 
     fn told(restored: &[Restored]) -> String {
         let undone = restored.iter().map(|one| Undone::new("/run/log".into(), one)).collect();
-        Report { schema: SCHEMA, undone, sockets_removed: 0 }.sentence()
+        Report { schema: SCHEMA, undone, sentinels_continued: 0, sockets_removed: 0 }.sentence()
     }
 
     #[test]
@@ -166,9 +188,17 @@ mod tests {
             told(&[Restored::default()]),
             "After 1 cosched that is gone: nothing was left to restore."
         );
-        let report = Report { schema: SCHEMA, undone: Vec::new(), sockets_removed: 2 };
+        let report = |sentinels_continued, sockets_removed| Report {
+            schema: SCHEMA,
+            undone: Vec::new(),
+            sentinels_continued,
+            sockets_removed,
+        };
         let sockets = "Nothing else was left behind. Removed the sockets of 2 killed runs.";
-        assert_eq!(report.sentence(), sockets);
+        assert_eq!(report(0, 2).sentence(), sockets);
+        let sentinel =
+            "A stopped sentinel continued, and has restored its run. Nothing else was left behind.";
+        assert_eq!(report(1, 0).sentence(), sentinel);
         let one = || Restored { continued: 2, cgroups: 1, ..Restored::default() };
         assert_eq!(
             told(&[one(), Restored { masks: 1, ..Restored::default() }]),

@@ -19,6 +19,7 @@ mod attr;
 mod book;
 mod cgroups;
 mod changes;
+mod guards;
 mod held;
 mod kept;
 mod log;
@@ -28,6 +29,7 @@ mod record;
 mod restore;
 
 pub use book::Book;
+pub use guards::{continue_sentinels, stopped_sentinels};
 pub use held::{AttachLock, Held};
 pub use kept::{KeptLog, kept_by_shims};
 pub(crate) use log::open;

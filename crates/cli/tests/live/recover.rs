@@ -57,6 +57,35 @@ fn recovered(rung: Rung, log_is_removed: bool) {
 }
 
 #[test]
+fn a_stopped_sentinel_of_a_killed_cosched_is_continued() {
+    for (rung, log_is_removed) in [(Rung("signals"), false), (Rung("signals"), true)] {
+        let place = Place::new();
+        let cosched = start(&place, rung);
+        all_started(&place);
+        // Stopped first, so that it starts no other sentinel.
+        cosched.signal(Signal::STOP);
+        let (marked, pid) = (place.marked(), cosched.pid());
+        eventually("cosched's stop", || marked.is_stopped(cosched.process()));
+        let guards = marked.named("csentinel");
+        guards.iter().for_each(|guard| marked.signal(*guard, Signal::STOP));
+        eventually("the sentinel's stop", || guards.iter().all(|guard| marked.is_stopped(*guard)));
+        cosched.kill();
+        if log_is_removed {
+            fs::remove_dir_all(place.path("run/cosched")).unwrap();
+        }
+        assert!(!wrongs(&place, pid).is_empty());
+        let other = place.cosched(&["top", "--once"]).ended().with(2);
+        other.saying(&["`cosched recover` restores them"]);
+
+        let ended = place.cosched(&["recover"]).ended().with(0);
+        assert!(ended.stdout.contains("A stopped sentinel continued"), "{}", ended.stdout);
+        assert_eq!(wrongs(&place, pid), Vec::<String>::new());
+        firsts(&place);
+        place.no_trace_is_left_of(pid);
+    }
+}
+
+#[test]
 fn recover_does_not_touch_the_log_of_a_live_cosched() {
     let place = Place::new();
     let cosched = start(&place, Rung("signals"));

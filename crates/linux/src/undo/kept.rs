@@ -15,7 +15,7 @@ use crate::helper::Helper;
 use crate::procfs::Proc;
 
 /// The suffix that the kernel adds to the name of a removed file.
-const REMOVED: &str = " (deleted)";
+pub(super) const REMOVED: &str = " (deleted)";
 
 /// A log that a shim holds open.
 #[derive(Debug)]
