@@ -57,7 +57,7 @@ pub use program::{
 };
 pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};
 pub use speedup::Speedup;
-pub use time::Nanos;
+pub use time::{Nanos, parse_duration};
 pub use topology::{Cpu, Level, Topology};
 pub use treatment::{Chosen, Treatment};
 pub use waits::Waits;

@@ -113,3 +113,30 @@ impl fmt::Display for Nanos {
         }
     }
 }
+
+/// The units of a time in a file or an option. The parser knows more, such as `M` for a month.
+const UNITS: [&str; 8] = ["ns", "us", "ms", "s", "m", "min", "h", "d"];
+
+/// Reads a time as users write it: numbers, each with a unit of ns, us, ms, s, m (or min), h and d,
+/// such as `1m 30s`. `None`: it is no such time.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let mut units = text.split(|c: char| !c.is_alphabetic()).filter(|unit| !unit.is_empty());
+    let are_known = units.all(|unit| UNITS.contains(&unit));
+    humantime::parse_duration(text).ok().filter(|_| are_known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_units_of_the_list_and_no_others() {
+        let seconds = |text| parse_duration(text).map(|time| time.as_secs_f64());
+        assert_eq!(seconds("1m 30s"), Some(90.0));
+        assert_eq!(seconds("2min"), Some(120.0));
+        assert_eq!(seconds("1500us"), Some(0.0015));
+        for text in ["1M", "2 months", "5 minutes", "300 msec", "1y", "1w", "s", "5", ""] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cosched_core::{Nanos, input};
+use cosched_core::{Nanos, input, parse_duration};
 use cosched_policy::quantum::{LONGEST, SHORTEST};
 use cosched_policy::{Quanta, Slowdowns};
 use cosched_sim::Kernel;
@@ -88,7 +88,7 @@ fn time(text: &str) -> Result<Option<Duration>, String> {
     if text.starts_with('-') {
         return Ok(None);
     }
-    humantime::parse_duration(text).map(Some).map_err(|_| UNITS.to_owned())
+    parse_duration(text).map(Some).ok_or_else(|| UNITS.to_owned())
 }
 
 /// A time with a unit: 100ms, 1s, 2min.
@@ -106,7 +106,7 @@ pub(crate) fn instant(text: &str) -> Result<Nanos, String> {
             Ok(cosched_report::history::nanos(seconds))
         }
         Ok(_) => Err("a time in a run is 0 s or later".to_owned()),
-        Err(_) => humantime::parse_duration(text).map(Nanos::from).map_err(|_| INSTANT.to_owned()),
+        Err(_) => parse_duration(text).map(Nanos::from).ok_or_else(|| INSTANT.to_owned()),
     }
 }
 

@@ -20,7 +20,7 @@ use super::shell_paths;
 use super::streams::{self, StreamFile, Streams};
 use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, SEPARATOR, Workload};
 use crate::input::is_loop;
-use crate::time::Nanos;
+use crate::time::{Nanos, parse_duration};
 
 /// Beyond a ratio of ten thousand no quantum is short enough for the one and long enough for the
 /// other.
@@ -267,10 +267,10 @@ fn existing_directory(path: &Path) -> Result<PathBuf, Problem> {
 }
 
 fn start(text: String) -> Result<Nanos, Problem> {
-    match humantime::parse_duration(&text) {
-        Ok(start) if start > LATEST_START => Err(Problem::TooLate(text)),
-        Ok(start) => Ok(start.into()),
-        Err(_) => Err(Problem::Duration(text)),
+    match parse_duration(&text) {
+        Some(start) if start > LATEST_START => Err(Problem::TooLate(text)),
+        Some(start) => Ok(start.into()),
+        None => Err(Problem::Duration(text)),
     }
 }
 

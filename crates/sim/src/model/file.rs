@@ -12,7 +12,7 @@
 
 mod script;
 
-use cosched_core::Nanos;
+use cosched_core::{Nanos, parse_duration};
 use serde::Deserialize;
 
 use super::pipeline::Pipeline;
@@ -205,7 +205,7 @@ fn time(key: &'static str, text: &str) -> Result<Nanos, ModelError> {
     if text == "forever" {
         return Ok(Nanos::NEVER);
     }
-    humantime::parse_duration(text).map(Nanos::from).map_err(|_| ModelError::Value {
+    parse_duration(text).map(Nanos::from).ok_or_else(|| ModelError::Value {
         key,
         found: format!("\"{text}\""),
         wanted: "a time with its unit, such as \"300us\"",
