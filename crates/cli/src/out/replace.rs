@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,11 @@ use rustix::io::Errno;
 use super::{RESULT, output, refused};
 use crate::failure::Failure;
 use crate::{report, trace};
+
+/// What `report` and `trace` make beside the result.
+const MADE_BESIDE: [&str; 2] = [report::FILE, trace::FILE];
+/// Their first bytes have cosched's name.
+const FIRST_BYTES: u64 = 4096;
 
 /// Removes the files of an earlier run; does nothing where there is no folder, or an empty one.
 ///
@@ -70,7 +75,11 @@ fn files(out: &Path, folder: &File) -> Result<BTreeSet<OsString>, Failure> {
         let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
         found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_file())
     };
-    match found.iter().find(|name| !written.contains(*name) || !is_file(name)) {
+    let is_ours = |name: &OsString| {
+        let made_beside = MADE_BESIDE.iter().any(|made| name == made);
+        written.contains(name) && is_file(name) && (!made_beside || names_cosched(folder, name))
+    };
+    match found.iter().find(|name| !is_ours(name)) {
         None => Ok(found),
         Some(other) => Err(refused(
             out,
@@ -80,6 +89,15 @@ fn files(out: &Path, folder: &File) -> Result<BTreeSet<OsString>, Failure> {
             ),
         )),
     }
+}
+
+/// Whether a file says at its beginning that cosched made it.
+fn names_cosched(folder: &File, name: &OsString) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = openat(folder, name, flags, Mode::empty()).map(File::from);
+    let mut first = Vec::new();
+    let is_read = opened.is_ok_and(|file| file.take(FIRST_BYTES).read_to_end(&mut first).is_ok());
+    is_read && first.windows(7).any(|word| word == b"cosched")
 }
 
 /// The names of the files that cosched wrote there, as the run's result tells; or why that is not known.
@@ -100,7 +118,7 @@ fn written(folder: &File) -> Result<BTreeSet<OsString>, String> {
     let outputs = result.programs.iter().flat_map(|program| {
         ["stdout", "stderr"].map(|stream| output(Path::new(""), &program.name, stream))
     });
-    let beside = [RESULT, report::FILE, trace::FILE].map(OsString::from);
+    let beside = [RESULT].iter().chain(&MADE_BESIDE).map(OsString::from);
     Ok(outputs.map(PathBuf::into_os_string).chain(beside).collect())
 }
 

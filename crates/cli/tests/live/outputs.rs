@@ -97,6 +97,9 @@ fn force_replaces_the_files_of_a_run_and_nothing_else() {
     place.cosched(&["trace", "out"]).ended().with(0);
     again("--force").with(0);
     assert!(!place.path("out/report.html").exists());
+    place.write("out/report.html", "mine");
+    again("--force").with(2).saying(&["report.html is something else"]);
+    std::fs::remove_file(place.path("out/report.html")).unwrap();
     assert_eq!(place.read("out/a.stdout"), "a out\n");
 
     place.write("out/notes", "precious");
