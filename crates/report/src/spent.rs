@@ -9,7 +9,8 @@ use cosched_core::result::RunResult;
 use crate::history::{History, State, nanos};
 use crate::words;
 
-/// The time of a run, by what the programs did. Time in which none had started counts nowhere.
+/// The time of a run, by what the programs did. Time in which all wait to be started counts
+/// nowhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// All programs that were there ran.
@@ -20,6 +21,8 @@ pub struct Spent {
     pub queued: Nanos,
     /// Only one program was there.
     pub alone: Nanos,
+    /// None was there: the next one was still to come.
+    pub empty: Nanos,
 }
 
 /// What begins (1) or ends (-1) at a time.
@@ -44,7 +47,7 @@ impl Spent {
             let started = now.present - now.unstarted;
             let takes_turns = by_weight && (1..started).contains(&now.in_turn);
             match now.present {
-                ..=0 => {}
+                ..=0 => spent.empty += time,
                 1 => spent.alone += time,
                 _ if now.frozen > 0 || takes_turns => spent.turns += time,
                 _ if started == 0 => {}
@@ -69,6 +72,7 @@ impl Spent {
             (self.turns, "taking turns"),
             (self.queued, "one after another"),
             (self.alone, "one program alone"),
+            (self.empty, "no program there"),
         ];
         parts.sort_by_key(|(time, _)| Nanos::NEVER - *time);
         let all = parts.iter().map(|(time, _)| time.as_secs_f64()).sum::<f64>();
@@ -166,6 +170,20 @@ mod tests {
     fn programs_that_all_run_run_together() {
         let spent = Spent::of(&testkit::linux());
         assert_eq!(spent.in_words().unwrap(), "running together 100 %");
+    }
+
+    #[test]
+    fn time_before_the_next_program_comes_is_not_that_of_one_alone() {
+        let mut run = testkit::linux();
+        run.programs.truncate(2);
+        let end = run.programs[0].turnaround_seconds.unwrap();
+        run.programs[1].arrived_seconds = 2.0 * end;
+        run.programs[1].started_seconds = Some(2.0 * end);
+        for span in &mut run.programs[1].timeline {
+            (span.0, span.1) = (span.0 + 2.0 * end, span.1 + 2.0 * end);
+        }
+        let spent = Spent::of(&run);
+        assert_eq!((spent.together, spent.empty), (Nanos::ZERO, nanos(end)), "{spent:?}");
     }
 
     #[test]
