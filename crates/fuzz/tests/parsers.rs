@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cosched_core::live::Snapshot;
 use cosched_core::result::RunResult;
@@ -11,7 +12,7 @@ use cosched_core::workload::Workload;
 use cosched_fuzz::damaged;
 use cosched_linux::procfs::Proc;
 use cosched_linux::undo::Log;
-use cosched_page::Hello;
+use cosched_page::{Hello, Page, SIZE};
 use cosched_sim::Hardware;
 use proptest::prelude::*;
 
@@ -72,6 +73,24 @@ fn workloads() -> Vec<Vec<u8>> {
     all
 }
 
+/// What a program of another version, or a hostile one, may have made of the shared page.
+#[repr(C, align(64))]
+struct Memory([AtomicU64; SIZE / 8]);
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+const _: () = assert!(size_of::<Memory>() == SIZE && size_of::<Page>() <= SIZE);
+const _: () = assert!(align_of::<Memory>() >= align_of::<Page>());
+
+/// Any word, and often one of the largest or smallest.
+fn word() -> impl Strategy<Value = u64> {
+    prop_oneof![any::<u64>(), Just(0), Just(u64::MAX), Just(1 << 63), Just(1 << 32)]
+}
+
 proptest! {
     #[test]
     fn damaged_jobs_files_are_refused_with_the_file(bytes in damaged(workloads())) {
@@ -121,6 +140,19 @@ proptest! {
     fn damaged_hellos_are_refused_or_unchanged(bytes in damaged(vec![Hello { threads: true }.bytes().to_vec()])) {
         if let Some(hello) = Hello::read(&bytes) {
             prop_assert_eq!(&hello.bytes()[..], &bytes[..]);
+        }
+    }
+
+    #[test]
+    fn a_page_of_any_words_is_read_without_harm(words in prop::collection::vec(word(), SIZE / 8)) {
+        let memory = Memory::default();
+        memory.0.iter().zip(&words).for_each(|(to, word)| to.store(*word, Ordering::Relaxed));
+        // SAFETY: the memory is as large and as aligned as a page, and lives longer. A page has
+        // only numbers that other threads may change, as the memory has.
+        let page: &Page = unsafe { &*(&raw const memory).cast() };
+        _ = (page.request(), page.progress(), page.meetings(), page.passages(), page.moves());
+        for wanted in [1, 8, i32::MAX] {
+            prop_assert!((1..=wanted).contains(&page.rule().bound(wanted)));
         }
     }
 }

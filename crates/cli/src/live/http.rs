@@ -56,11 +56,27 @@ fn response(status: &str, content_type: &str, body: &str, with_body: bool) -> Ve
 
 #[cfg(test)]
 mod tests {
+    use cosched_fuzz::damaged;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn answered(request: &str) -> Option<String> {
         let answer = answer(request.as_bytes(), || "# EOF\n".to_owned());
         answer.map(|answer| String::from_utf8(answer).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_requests_get_a_whole_answer_or_none(bytes in damaged(vec![
+            b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n".to_vec(),
+            b"HEAD http://here/metrics?a HTTP/1.0\r\n\r\n".to_vec(),
+        ])) {
+            if let Some(answer) = answer(&bytes, || "# EOF\n".to_owned()) {
+                let answer = String::from_utf8(answer).unwrap();
+                prop_assert!(answer.starts_with("HTTP/1.1 ") && answer.contains("\r\n\r\n"), "{answer}");
+            }
+        }
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub(super) fn take(received: &mut Vec<u8>) -> Vec<Ask> {
 
 #[cfg(test)]
 mod tests {
+    use cosched_fuzz::damaged;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -62,6 +65,18 @@ mod tests {
         received.extend(rest);
         assert_eq!(take(&mut received), [Ask::Detach(8)]);
         assert!(received.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_requests_take_no_memory(bytes in damaged(vec![
+            Request::detach(7).line().into_bytes(),
+            b"GET / HTTP/1.1\n".to_vec(),
+        ])) {
+            let (lines, mut received) = (bytes.iter().filter(|byte| **byte == b'\n').count(), bytes);
+            prop_assert!(take(&mut received).len() <= lines);
+            prop_assert!(received.len() <= LONGEST);
+        }
     }
 
     #[test]
