@@ -56,7 +56,7 @@ Install it for yourself, without root:
     mkdir -p ~/.local
     tar -C ~/.local --strip-components=1 --exclude=INSTALL -xzf $(basename "$tarball")
 
-share/doc/cosched/docs/install.md tells how to install it for all users, and how to remove it.
+share/doc/cosched/docs/install.md says how to install it for all users, and how to remove it.
 Licence: MIT or Apache-2.0, as you like; those of the libraries in it are in share/doc/cosched/copyright.
 EOF
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "$(basename "$tree")" \

@@ -84,7 +84,8 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(ran.ended, ran.report_troubles()))
 }
 
-/// What was done to the processes. What could not be restored is told apart from this.
+/// What was done to the processes. What could not be restored is
+/// reported separately.
 fn changes(result: &RunResult) -> String {
     let changes = |decision: &&DecisionResult| {
         decision.reasons.iter().any(|reason| reason.why != Why::LeftToKernel)

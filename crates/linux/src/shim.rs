@@ -142,9 +142,9 @@ fn tell(mut channel: &UnixStream, report: &Report) {
     let _ = channel.write_all(&line);
 }
 
-/// In the child: tells cosched its number, and waits until that is in the undo log. So nothing runs
-/// that the log does not know, even if cosched, its sentinel and this shim are killed together. If
-/// cosched is gone, nothing starts.
+/// In the child: reports its number to cosched, and waits until that is in the undo log. So nothing
+/// runs that the log does not know, even if cosched, its sentinel and this shim are killed
+/// together. If cosched is gone, nothing starts.
 fn wait_until_known(mut channel: &UnixStream) {
     let own = Process::find(&Proc::default(), std::process::id() as i32);
     if let Ok(process) = own {

@@ -34,7 +34,7 @@ fn gains(rights: &Rights) -> impl Iterator<Item = &Right> {
         Ability::IdleGroups | Ability::CpuV2 | Ability::CpuV1 => true,
         // No policy uses it.
         Ability::SchedExt => true,
-        // One of two is enough, and the first that can be had is told.
+        // One of two is enough, and the first that can be had is shown.
         _ => twins.iter().filter(|twins| twins.contains(&name)).any(|twins| {
             let first =
                 rights.rights.iter().filter(is_offered).find(|one| twins.contains(&one.name));

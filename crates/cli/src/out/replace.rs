@@ -1,8 +1,9 @@
 //! `--force`: the output folder of an earlier run makes room for a new one.
 //!
 //! Only what cosched writes is removed, and only from a folder that holds nothing else: `run.json`,
-//! the two outputs of each program that it names, and what `report` and `trace` make beside it. The folder is held open from the first look
-//! to the last file, and no link is followed: neither the folder nor a file in it may be one.
+//! the two outputs of each program that it names, and what `report` and `trace` make beside it. The
+//! folder is held open from the first look to the last file, and no link is followed: neither the
+//! folder nor a file in it may be one.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -100,7 +101,7 @@ fn names_cosched(folder: &File, name: &OsString) -> bool {
     is_read && first.windows(7).any(|word| word == b"cosched")
 }
 
-/// The names of the files that cosched wrote there, as the run's result tells; or why that is not known.
+/// The names of the files that cosched wrote there, by the run's result; or why they are not known.
 fn written(folder: &File) -> Result<BTreeSet<OsString>, String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(folder, RESULT, flags, Mode::empty()) {

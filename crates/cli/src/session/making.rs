@@ -123,7 +123,7 @@ impl Session {
     pub(crate) fn show(&self, request: &Request<'_>, mut live: Live) -> Result<Ran, Failure> {
         let ran = self.run(request, self.check(request)?, Some(&mut live));
         // From here on nothing is left to be undone, and a signal ends cosched at once, unless a
-        // program that was let go still has its place.
+        // detached program still has its place.
         if !matches!(request.origins, Origins::Child) {
             signals::unblock().map_err(Failure::broken)?;
         }

@@ -27,7 +27,7 @@ pub(super) struct Spent {
 
 /// Adds an interval to what each program has spent.
 pub(super) fn add(spent: &mut Vec<Spent>, slices: &[Slice]) {
-    // An idle thread sleeps at one place: it wants nothing.
+    // An idle thread sleeps at one place, and lacks nothing.
     for slice in slices.iter().filter(|slice| !slice.is_idle) {
         let program = slice.thread.program as usize;
         if spent.len() <= program {

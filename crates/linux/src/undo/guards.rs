@@ -21,8 +21,8 @@ use crate::tree::Process;
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The stopped sentinels of this user whose cosched is gone, as far as their logs are, or were, in
-/// one of these folders.
+/// The stopped sentinels of this user after the end of their cosched, as far as their logs are, or
+/// were, in one of these folders.
 pub fn stopped_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
     let user = rustix::process::geteuid().as_raw();
     let name = Helper::Sentinel.name().to_string_lossy();
