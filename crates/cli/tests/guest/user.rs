@@ -117,7 +117,9 @@ fn a_cpuset_not_delegated_to_the_manager_is_refused() {
     }
     let place = place();
     let ended = log_in_and_run(&place, &[program("a", "", ":")], "--policy gang --pinning cpuset");
-    ended.ended().with(2).saying(&["cpuset", "Delegate"]);
+    ended.ended().with(2).saying(&["cpuset", "`cosched doctor` names a remedy"]);
+    let doctor = log_in(&place, "exec ./cosched doctor --json").ended().with(0);
+    assert!(doctor.stdout.contains("`Delegate=cpu cpuset "), "{}", doctor.stdout);
     nothing_is_left(&place);
 }
 
