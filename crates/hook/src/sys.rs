@@ -379,10 +379,10 @@ impl Socket {
 
 /// Maps the page, if its memory cannot be taken away again.
 fn map(memory: c_int) -> Option<&'static Page> {
-    // SAFETY: plain numbers. The memory is as long as the page and is sealed against getting
-    // shorter, so that every access finds it; it is never unmapped, only covered with private
-    // memory (`cover`), so the reference stays good. All of it is atomic words, of which every
-    // value is valid, so others may write at the same time.
+    // The memory is as long as the page and is sealed against getting shorter, so that every access
+    // finds it. It is never unmapped, only covered with private memory (`cover`).
+    // SAFETY: plain numbers; the memory stays, and it is all atomic words, of which every value is
+    // valid, so others may write at the same time.
     unsafe {
         let seals = libc::syscall(libc::SYS_fcntl, memory, libc::F_GET_SEALS);
         if seals < 0

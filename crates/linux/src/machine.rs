@@ -163,7 +163,7 @@ pub struct Linux {
     detaching: BTreeSet<ProgramId>,
     /// The first process of a detached program that still has cosched's place: signals are passed
     /// on to it.
-    let_go: Option<OwnedFd>,
+    detached: Option<OwnedFd>,
     notes: Sender<Note>,
     roots: Roots,
     met: Met,
@@ -260,7 +260,7 @@ impl Linux {
             queue: Vec::new(),
             asks: config.asks,
             detaching: BTreeSet::new(),
-            let_go: None,
+            detached: None,
             notes: config.notes,
             roots: config.roots,
             met: config.met,

@@ -9,7 +9,7 @@
 //! The shim reads its [order](crate::launch), starts the command, and then only reaps: it reports
 //! when the command has ended, and when the last descendant has. Where outputs are labelled, it
 //! passes them on. It is never frozen. If cosched is gone, the shim stays until the command has
-//! ended, because a command whose parent dies while it is stopped gets a SIGHUP from the kernel.
+//! ended, because a stopped command gets a SIGHUP from the kernel when its parent dies.
 //! Remaining processes then go to init, as they would without cosched. Until then the shim holds
 //! the undo log open, unread. If the sentinel and the file's name are gone, too, `cosched recover`
 //! [finds](crate::undo::kept_by_shims) the log there.

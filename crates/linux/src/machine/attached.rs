@@ -166,7 +166,7 @@ impl Linux {
     /// Whether a program has cosched's own place.
     pub(super) fn has_child(&self) -> bool {
         let is_child = |id: &ProgramId| self.jobs[usize::from(id.slot)].origin == Origin::Child;
-        self.let_go.is_some() || self.live.keys().any(is_child)
+        self.detached.is_some() || self.live.keys().any(is_child)
     }
 
     /// Passes a signal on to the program in cosched's place.
@@ -180,7 +180,7 @@ impl Linux {
                     Parent::Other(end) => Some(end),
                     _ => None,
                 });
-                for end in ends.chain(&self.let_go) {
+                for end in ends.chain(&self.detached) {
                     // It may have ended just now. All handled signals have names.
                     let _ = Raw::from_named_raw(signal).map(|raw| pidfd_send_signal(end, raw));
                 }
@@ -219,7 +219,7 @@ impl Linux {
             self.inspector.forget(id);
             let is_child = self.jobs[usize::from(id.slot)].origin == Origin::Child;
             match self.live.remove(&id).map(|live| live.parent) {
-                Some(Parent::Other(end)) if is_child => self.let_go = Some(end),
+                Some(Parent::Other(end)) if is_child => self.detached = Some(end),
                 _ => {}
             }
         }
