@@ -82,6 +82,26 @@ impl Failure {
     }
 }
 
+/// All mistakes in an input at once. The first failure that is none ends the search.
+pub(crate) fn all<T>(
+    checked: impl IntoIterator<Item = Result<T, Failure>>,
+) -> Result<Vec<T>, Failure> {
+    let (mut right, mut mistakes) = (Vec::new(), Vec::new());
+    for checked in checked {
+        match checked {
+            Ok(checked) => right.push(checked),
+            Err(Failure::Input(text)) => mistakes.push(text),
+            Err(broken) => return Err(broken),
+        }
+    }
+    match mistakes.len() {
+        0 => return Ok(right),
+        1 => {}
+        count => mistakes.push(format!("{count} errors; nothing was started")),
+    }
+    Err(Failure::Input(mistakes.join("\n")))
+}
+
 fn with_remedy(text: String) -> String {
     match LIMITS.iter().find(|(number, _)| text.ends_with(number)) {
         Some((_, remedy)) => format!("{text}; {remedy}"),

@@ -28,7 +28,7 @@ use cosched_linux::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 
 use crate::args::{HowArgs, SourceArgs, useless, whole};
-use crate::failure::{Failure, exit_code};
+use crate::failure::{self, Failure, exit_code};
 use crate::session::{Session, check_alone, print, say};
 use crate::source;
 use crate::store::{Entry, Key, Store};
@@ -216,10 +216,8 @@ pub(crate) fn once(
 
 /// A command or an input that does not exist is told before the first program has run for an hour.
 pub(crate) fn check_commands(session: &Session, workload: &Workload) -> Result<(), Failure> {
-    workload.programs.iter().try_for_each(|spec| {
-        session.executable(spec)?;
-        check_alone(workload, spec)
-    })
+    let check = |spec| session.executable(spec).and_then(|_| check_alone(workload, spec));
+    failure::all(workload.programs.iter().map(check)).map(drop)
 }
 
 fn profiles<'a>(

@@ -32,7 +32,7 @@ use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Sim};
 
 use crate::args::{HowArgs, PolicyArgs};
-use crate::failure::{Failure, exit_code};
+use crate::failure::{self, Failure, exit_code};
 use crate::session::{
     Molded, Origins, Request, Session, Wanted, by_weight, is_moldable, print, rungs_by_weight, say,
 };
@@ -324,7 +324,7 @@ impl Simulator {
             let model = source::model(spec, table, self.session.threads(spec))?;
             Ok(Job { model, weight: 1.0 })
         };
-        workload.programs.iter().map(job).collect()
+        failure::all(workload.programs.iter().map(job))
     }
 
     /// One run of a program alone, placed as beside others.

@@ -13,7 +13,7 @@ use cosched_policy::Kind;
 use cosched_sim::Model;
 
 use crate::args::SourceArgs;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 pub(crate) use mistakes::check_launcher;
 
 /// The arguments as text. cosched writes commands into its results and its logs, so they must be
@@ -55,13 +55,13 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
         }
     };
     let workload = workload.map_err(Failure::input)?;
-    workload.programs.iter().try_for_each(check_launcher)?;
     // Real programs need no model, but a wrong one is a mistake here, too.
-    for spec in &workload.programs {
-        if let Some(table) = &spec.model {
-            model(spec, table, spec.threads.unwrap_or(1))?;
-        }
-    }
+    let modelled = |spec: &ProgramSpec| match &spec.model {
+        Some(table) => model(spec, table, spec.threads.unwrap_or(1)).map(drop),
+        None => Ok(()),
+    };
+    let checked = workload.programs.iter().flat_map(|spec| [check_launcher(spec), modelled(spec)]);
+    failure::all(checked)?;
     Ok(workload)
 }
 

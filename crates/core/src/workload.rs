@@ -5,7 +5,7 @@
 //! stands in one place. Code that has a [`Workload`] may rely on it: at least one command each,
 //! unique names that can serve as file names, directories that exist, numbers in range.
 //!
-//! A mistake is found before anything starts, and its message names the file,
+//! All mistakes are found before anything starts. Each message names the file,
 //! line and column, the program, the key and the remedy. A key that is not
 //! known is a mistake too: `thread = 2` silently ignored would measure the
 //! wrong thing.
@@ -47,6 +47,7 @@ mod executable;
 mod file;
 mod found;
 mod interpreter;
+mod mistakes;
 mod names;
 mod script;
 mod shell_paths;
@@ -70,6 +71,7 @@ use crate::input;
 use crate::time::Nanos;
 use error::Origin;
 use file::{Draft, Words};
+use mistakes::Mistakes;
 
 /// Between the commands of several programs on the command line, as for GNU parallel.
 pub const SEPARATOR: &str = ":::";
@@ -191,7 +193,9 @@ impl Workload {
             line: 1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count(),
         })?;
         let origin = Origin::file(path, text);
-        check::check(file::drafts(&origin, text)?, &origin, directory)
+        let mistakes = Mistakes::default();
+        let drafts = file::drafts(&origin, text, &mistakes)?;
+        check::check(drafts, &origin, directory, mistakes)
     }
 
     /// Reads the text of a workload file. `path` stands in the messages, and programs start in its
@@ -214,7 +218,8 @@ impl Workload {
         directory: &Path,
     ) -> Result<Workload, WorkloadError> {
         let commands = commands.into_iter().map(Words::Split);
-        check::check(commands.map(Draft::of).collect(), &Origin::CommandLine, directory)
+        let drafts = commands.map(Draft::of).collect();
+        check::check(drafts, &Origin::CommandLine, directory, Mistakes::default())
     }
 
     /// A workload of one-line commands, split as a shell splits words, started in `directory`
@@ -227,7 +232,8 @@ impl Workload {
         directory: &Path,
     ) -> Result<Workload, WorkloadError> {
         let lines = lines.into_iter().map(Words::Line);
-        check::check(lines.map(Draft::of).collect(), &Origin::CommandLine, directory)
+        let drafts = lines.map(Draft::of).collect();
+        check::check(drafts, &Origin::CommandLine, directory, Mistakes::default())
     }
 }
 

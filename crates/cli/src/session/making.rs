@@ -28,7 +28,7 @@ use super::{
     HEARTBEAT, Molded, NO_WEIGHTS, Origins, Planned, Ran, Request, Session, between, streams,
 };
 use crate::args::HowArgs;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::live::Live;
 use crate::out::{self, Folder};
 use crate::progress::{Progress, Telling};
@@ -78,7 +78,7 @@ impl Session {
         let sources = request.kind.equalises().then(|| sources::find(request)).transpose()?;
         let barriers = Session::barriers(request);
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
-        let mut jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
+        let mut jobs = failure::all(programs.iter().enumerate().map(job))?;
         streams::check_outputs(request)?;
         let open = |out| {
             if request.wanted.force {

@@ -61,6 +61,22 @@ fn a_wrong_value_in_a_jobs_file_has_its_place_and_remedy() {
 }
 
 #[test]
+fn all_mistakes_of_a_jobs_file_come_at_once() {
+    let tables = [
+        program("a", "thread = 2\nweight = 'much'", ":"),
+        program("b", "start = '5 parsecs'\nafter = ['gone']", ":"),
+        program("b", "", ":"),
+    ];
+    let places = ["jobs.toml:8:1: ", "jobs.toml:9:10: ", "jobs.toml:13:9: ", "jobs.toml:14:10: "];
+    let rest = ["jobs.toml:16:8: ", "'b' is also the name", "\n5 errors; nothing was started\n"];
+    refuses(&tables, "", &[&places[..], &rest[..]].concat());
+    let tables = ["a", "b"].map(|name| program(name, "model = { foo = 1 }", ":"));
+    refuses(&tables, "", &["program 2 (a): model", "program 3 (b): model", "\n2 errors; nothing"]);
+    let table = |name| format!("[[program]]\ncommand = '{name}-is-gone'\nthreads = 1\n");
+    refuses(&["a", "b"].map(table), "", &["a-is-gone", "b-is-gone", "\n2 errors; nothing"]);
+}
+
+#[test]
 fn threads_on_the_command_line_are_for_programs_there() {
     refuses(&[], "--threads 2", &["--threads is for programs on the command line", "threads = N"]);
     let place = Place::new();

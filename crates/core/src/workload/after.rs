@@ -4,11 +4,11 @@
 //! there, must end some time, and must not wait for the one that waits for it.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
-use toml::{Spanned, Value};
+use toml::Value;
 
 use super::error::Problem;
+use super::mistakes::MOST;
 use super::{ProgramSpec, Repeat, Workload, shown};
 use crate::nearest::nearest;
 
@@ -70,64 +70,61 @@ pub(super) fn awaited(element: Value) -> Result<After, Problem> {
     }
 }
 
-/// All elements of the key; or what is wrong, and with which of them.
-pub(super) fn list(elements: Vec<Spanned<Value>>) -> Result<Vec<After>, (Range<usize>, Problem)> {
-    let read = |element: Spanned<Value>| {
-        let place = element.span();
-        awaited(element.into_inner()).map_err(|problem| (place, problem))
-    };
-    elements.into_iter().map(read).collect()
-}
-
-/// Checks what all programs wait for. An error tells the position of the program, that of the
-/// element of its key, and what is wrong.
-pub(super) fn check(programs: &[ProgramSpec]) -> Result<(), (usize, usize, Problem)> {
-    let names = programs.iter().enumerate().map(|(slot, spec)| (spec.name.as_str(), slot));
-    let slots: HashMap<&str, usize> = names.collect();
+/// Checks what all programs wait for. Each mistake is the position of the program, that of the
+/// element of its key, and what is wrong. Where not all names are known, an unknown one may be one
+/// of those.
+pub(super) fn check(programs: &[ProgramSpec], are_all_named: bool) -> Vec<(usize, usize, Problem)> {
+    let mut slots: HashMap<&str, usize> = HashMap::new();
     for (slot, spec) in programs.iter().enumerate() {
-        let mut seen = Vec::new();
+        slots.entry(&spec.name).or_insert(slot);
+    }
+    let mut mistakes = Vec::new();
+    let mut awaited: Vec<Vec<usize>> = vec![Vec::new(); programs.len()];
+    for (slot, spec) in programs.iter().enumerate() {
         for (element, After { program, .. }) in spec.after.iter().enumerate() {
             let problem = match slots.get(program.as_str()) {
+                None if !are_all_named || mistakes.len() >= MOST => continue,
                 None => Problem::AfterUnknown {
                     program: program.clone(),
                     nearest: nearest(program, programs.iter().map(|spec| &spec.name[..]))
                         .map(str::to_owned),
                 },
                 Some(other) if *other == slot => Problem::AfterItself,
-                Some(other) if seen.contains(other) => Problem::AfterTwice(program.clone()),
+                Some(other) if awaited[slot].contains(other) => {
+                    Problem::AfterTwice(program.clone())
+                }
                 Some(other) if programs[*other].repeat == Repeat::UntilAllFinish => {
                     Problem::AfterEndless(program.clone())
                 }
                 Some(other) => {
-                    seen.push(*other);
+                    awaited[slot].push(*other);
                     continue;
                 }
             };
-            return Err((slot, element, problem));
+            mistakes.push((slot, element, problem));
         }
     }
-    match cycle(programs, &slots) {
-        None => Ok(()),
-        Some(cycle) => {
-            let first = cycle[0];
-            let next = &programs[*cycle.get(1).unwrap_or(&first)].name;
-            let element = programs[first].after.iter().position(|after| after.program == *next);
-            let problem = Problem::AfterCycle(in_words(&cycle, programs));
-            Err((first, element.unwrap_or(0), problem))
-        }
+    while let Some(cycle) = cycle(&awaited) {
+        let first = cycle[0];
+        let next = &programs[*cycle.get(1).unwrap_or(&first)].name;
+        let element = programs[first].after.iter().position(|after| after.program == *next);
+        let problem = Problem::AfterCycle(in_words(&cycle, programs));
+        mistakes.push((first, element.unwrap_or(0), problem));
+        cycle.iter().for_each(|slot| awaited[*slot].clear());
     }
+    mistakes
 }
 
-/// Programs each of which waits for the next one, and the last one for the first.
-fn cycle(programs: &[ProgramSpec], slots: &HashMap<&str, usize>) -> Option<Vec<usize>> {
-    let awaited = |slot: usize| programs[slot].after.iter().map(|after| slots[&*after.program]);
-    let mut open: Vec<usize> = programs.iter().map(|spec| spec.after.len()).collect();
-    let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); programs.len()];
-    for slot in 0..programs.len() {
-        awaited(slot).for_each(|other| waiting[other].push(slot));
+/// Programs each of which waits for the next one, and the last one for the first. `awaited` are
+/// those that each program waits for.
+fn cycle(awaited: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let mut open: Vec<usize> = awaited.iter().map(Vec::len).collect();
+    let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); awaited.len()];
+    for (slot, others) in awaited.iter().enumerate() {
+        others.iter().for_each(|other| waiting[*other].push(slot));
     }
     // Programs that can start, in an order in which they might.
-    let mut ready: Vec<usize> = (0..programs.len()).filter(|slot| open[*slot] == 0).collect();
+    let mut ready: Vec<usize> = (0..awaited.len()).filter(|slot| open[*slot] == 0).collect();
     while let Some(done) = ready.pop() {
         for slot in &waiting[done] {
             open[*slot] -= 1;
@@ -138,10 +135,10 @@ fn cycle(programs: &[ProgramSpec], slots: &HashMap<&str, usize>) -> Option<Vec<u
     }
     // Each of the others waits for another of these, so the way along them comes back.
     let mut path: Vec<usize> = Vec::new();
-    let mut at = (0..programs.len()).find(|slot| open[*slot] > 0)?;
+    let mut at = (0..awaited.len()).find(|slot| open[*slot] > 0)?;
     while !path.contains(&at) {
         path.push(at);
-        at = awaited(at).find(|other| open[*other] > 0)?;
+        at = awaited[at].iter().copied().find(|other| open[*other] > 0)?;
     }
     let begin = path.iter().position(|slot| *slot == at)?;
     Some(path.split_off(begin))

@@ -14,6 +14,7 @@ use toml::Spanned;
 use super::after::{self, After};
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, Runs, Words};
+use super::mistakes::Mistakes;
 use super::names::{self, Names};
 use super::script;
 use super::shell_paths;
@@ -35,31 +36,42 @@ const OPERATORS: [&str; 7] = ["|", "&", ";", ">", "<", "1>", "2>"];
 pub(super) const LONGEST_WORD: usize = 32 * 4096 - 1;
 
 /// Turns drafts into a workload. Programs without a `cwd` start in `directory`, which is absolute.
+/// `mistakes` are those of the drafts.
 pub(super) fn check(
     drafts: Vec<Draft>,
     origin: &Origin<'_>,
     directory: &Path,
+    mistakes: Mistakes,
 ) -> Result<Workload, WorkloadError> {
     match drafts.len() {
         0 => {
-            return Err(WorkloadError::Empty { place: origin.whole() });
+            if mistakes.is_empty() {
+                mistakes.add(WorkloadError::Empty { place: origin.whole() });
+            }
+            return mistakes.or(Workload { programs: Vec::new() });
         }
         count if count > MAX_PROGRAMS => {
             return Err(WorkloadError::TooMany { place: origin.whole(), count });
         }
         _ => {}
     }
-    let mut names = Names::new(given_names(&drafts, origin)?);
-    let spans: Vec<Vec<Range<usize>>> = drafts.iter().map(spans_of_after).collect();
-    let check = |(index, draft): (usize, Draft)| {
-        Checker::new(origin, index, &draft).program(draft, directory, &mut names)
-    };
-    let programs = drafts.into_iter().enumerate().map(check).collect::<Result<Vec<_>, _>>()?;
-    after::check(&programs).map_err(|(slot, element, problem)| {
-        let checker = Checker { origin, number: slot + 1, name: Some(programs[slot].name.clone()) };
-        checker.refuse("after", spans[slot][element].clone(), problem)
-    })?;
-    Ok(Workload { programs })
+    let mut names = Names::new(given_names(&drafts, origin, &mistakes));
+    let elements: Vec<Vec<Range<usize>>> = drafts.iter().map(spans_of_after).collect();
+    let mut are_all_named = true;
+    let mut programs = Vec::with_capacity(drafts.len());
+    for (index, draft) in drafts.into_iter().enumerate() {
+        let checker = Checker::new(origin, index, &draft, &mistakes);
+        let is_named = draft.name.is_some();
+        let spec = checker.program(draft, directory, &mut names);
+        are_all_named &= is_named || !spec.command.is_empty();
+        programs.push(spec);
+    }
+    for (slot, element, problem) in after::check(&programs, are_all_named) {
+        let name = Some(programs[slot].name.clone());
+        let checker = Checker { origin, number: slot + 1, name, mistakes: &mistakes };
+        checker.refuse("after", elements[slot][element].clone(), problem);
+    }
+    mistakes.or(Workload { programs })
 }
 
 fn spans_of_after(draft: &Draft) -> Vec<Range<usize>> {
@@ -67,16 +79,17 @@ fn spans_of_after(draft: &Draft) -> Vec<Range<usize>> {
     elements.map(Spanned::span).collect()
 }
 
-fn given_names(drafts: &[Draft], origin: &Origin<'_>) -> Result<Vec<String>, WorkloadError> {
+fn given_names(drafts: &[Draft], origin: &Origin<'_>, mistakes: &Mistakes) -> Vec<String> {
     let mut numbers = HashMap::new();
     for (index, draft) in drafts.iter().enumerate() {
         let Some(name) = &draft.name else { continue };
-        if let Some(other) = numbers.insert(name.get_ref().clone(), index + 1) {
-            let problem = Problem::DuplicateName(name.get_ref().clone(), other);
-            return Err(Checker::new(origin, index, draft).refuse("name", name.span(), problem));
+        let first = *numbers.entry(name.get_ref().clone()).or_insert(index + 1);
+        if first != index + 1 {
+            let problem = Problem::DuplicateName(name.get_ref().clone(), first);
+            Checker::new(origin, index, draft, mistakes).refuse("name", name.span(), problem);
         }
     }
-    Ok(numbers.into_keys().collect())
+    numbers.into_keys().collect()
 }
 
 /// Checks one program; knows which program to name in a message.
@@ -84,28 +97,34 @@ struct Checker<'a> {
     origin: &'a Origin<'a>,
     number: usize,
     name: Option<String>,
+    mistakes: &'a Mistakes,
 }
 
 impl<'a> Checker<'a> {
-    fn new(origin: &'a Origin<'a>, index: usize, draft: &Draft) -> Checker<'a> {
+    fn new(
+        origin: &'a Origin<'a>,
+        index: usize,
+        draft: &Draft,
+        mistakes: &'a Mistakes,
+    ) -> Checker<'a> {
         let name = draft.name.as_ref().map(|name| name.get_ref().clone());
-        Checker { origin, number: index + 1, name }
+        Checker { origin, number: index + 1, name, mistakes }
     }
 
-    fn program(
-        &self,
-        draft: Draft,
-        directory: &Path,
-        names: &mut Names,
-    ) -> Result<ProgramSpec, WorkloadError> {
-        let Some(words) = draft.command else {
-            return Err(self.refuse("command", draft.place, Problem::Missing));
-        };
-        let (command_place, threads_place) =
-            (words.span(), draft.threads.as_ref().map(Spanned::span));
-        let command = self.value("command", words, command)?;
+    /// The program. What is wrong is as if it were not there; the command is then empty.
+    fn program(&self, draft: Draft, directory: &Path, names: &mut Names) -> ProgramSpec {
+        if draft.command.is_none() && !draft.has_unread_command {
+            self.refuse("command", draft.place.clone(), Problem::Missing);
+        }
+        let command_place = draft.command.as_ref().map_or(draft.place, Spanned::span);
+        let threads_place = draft.threads.as_ref().map(Spanned::span);
+        let command = self.optional("command", draft.command, command).unwrap_or_default();
         let name = match draft.name {
-            Some(name) => self.value("name", name, names::checked)?,
+            Some(name) => {
+                let given = name.get_ref().clone();
+                self.value("name", name, names::checked).unwrap_or(given)
+            }
+            None if command.is_empty() => String::new(),
             None => names.after(script::naming_word(&command)),
         };
         let place = |bytes: &Range<usize>| Place {
@@ -120,59 +139,63 @@ impl<'a> Checker<'a> {
             shell_paths::check(&cwd, directory)?;
             existing_directory(&directory.join(cwd))
         };
-        let cwd = self.optional("cwd", draft.cwd, in_directory)?.unwrap_or(directory.to_owned());
-        shell_paths::check_command(&command[0], &cwd)
-            .map_err(|problem| self.refuse("command", command_place, problem))?;
-        let stream = |key, named: Option<Spanned<String>>| -> Result<_, WorkloadError> {
+        let cwd = self.optional("cwd", draft.cwd, in_directory).unwrap_or(directory.to_owned());
+        if let Some(Err(problem)) =
+            command.first().map(|word| shell_paths::check_command(word, &cwd))
+        {
+            self.refuse("command", command_place, problem);
+        }
+        let stream = |key, named: Option<Spanned<String>>| {
             let place = named.as_ref().map(|named| place(&named.span()));
-            let path = self.optional(key, named, |named: String| streams::path(&named, &cwd))?;
-            Ok(path.zip(place).map(|(path, place)| StreamFile { path, place }))
+            let path = self.optional(key, named, |named: String| streams::path(&named, &cwd));
+            path.zip(place).map(|(path, place)| StreamFile { path, place })
         };
         let streams = Streams {
-            stdin: stream("stdin", draft.stdin)?,
-            stdout: stream("stdout", draft.stdout)?,
-            stderr: stream("stderr", draft.stderr)?,
+            stdin: stream("stdin", draft.stdin),
+            stdout: stream("stdout", draft.stdout),
+            stderr: stream("stderr", draft.stderr),
         };
-        Ok(ProgramSpec {
+        ProgramSpec {
             places,
             name,
             command,
-            threads: self.optional("threads", draft.threads, threads)?,
-            env: self.optional("env", draft.env, variables)?.unwrap_or_default(),
+            threads: self.optional("threads", draft.threads, threads),
+            env: self.optional("env", draft.env, variables).unwrap_or_default(),
             cwd,
             streams,
-            start: self.optional("start", draft.start, start)?.unwrap_or_default(),
-            after: draft.after.map_or(Ok(Vec::new()), |elements| self.after(elements))?,
-            weight: self.optional("weight", draft.weight, weight)?.unwrap_or(1.0),
+            start: self.optional("start", draft.start, start).unwrap_or_default(),
+            after: draft.after.map_or(Vec::new(), |elements| self.after(elements.into_inner())),
+            weight: self.optional("weight", draft.weight, weight).unwrap_or(1.0),
             misses_per_kilo_instruction: self.optional(
                 "misses_per_kilo_instruction",
                 draft.misses_per_kilo_instruction,
                 amount,
-            )?,
-            miss_ratio: self.optional("miss_ratio", draft.miss_ratio, share)?,
+            ),
+            miss_ratio: self.optional("miss_ratio", draft.miss_ratio, share),
             memory_gigabytes_per_second: self.optional(
                 "memory_gigabytes_per_second",
                 draft.memory_gigabytes_per_second,
                 amount,
-            )?,
-            repeat: self.optional("repeat", draft.repeat, repeat)?.unwrap_or(Repeat::Times(1)),
+            ),
+            repeat: self.optional("repeat", draft.repeat, repeat).unwrap_or(Repeat::Times(1)),
             freezable: draft.freezable.map(Spanned::into_inner),
-            group: self.optional("group", draft.group, group)?,
+            group: self.optional("group", draft.group, group),
             malleable: draft.malleable.is_some_and(Spanned::into_inner),
             moldable: draft.moldable.is_some_and(Spanned::into_inner),
             progress: draft.progress.is_some_and(Spanned::into_inner),
             barrier: self
-                .optional("barrier", draft.barrier, |name: String| name.parse::<Barrier>())?,
+                .optional("barrier", draft.barrier, |name: String| name.parse::<Barrier>()),
             model: draft.model.map(Spanned::into_inner),
-        })
+        }
     }
 
-    fn after(
-        &self,
-        elements: Spanned<Vec<Spanned<toml::Value>>>,
-    ) -> Result<Vec<After>, WorkloadError> {
-        after::list(elements.into_inner())
-            .map_err(|(place, problem)| self.refuse("after", place, problem))
+    /// What it waits for; nothing if an element is wrong, so that those that are left keep their
+    /// positions.
+    fn after(&self, elements: Vec<Spanned<toml::Value>>) -> Vec<After> {
+        let count = elements.len();
+        let read = elements.into_iter().filter_map(|it| self.value("after", it, after::awaited));
+        let read: Vec<After> = read.collect();
+        if read.len() == count { read } else { Vec::new() }
     }
 
     fn optional<T, U>(
@@ -180,8 +203,8 @@ impl<'a> Checker<'a> {
         key: &'static str,
         value: Option<Spanned<T>>,
         check: impl FnOnce(T) -> Result<U, Problem>,
-    ) -> Result<Option<U>, WorkloadError> {
-        value.map(|value| self.value(key, value, check)).transpose()
+    ) -> Option<U> {
+        value.and_then(|value| self.value(key, value, check))
     }
 
     fn value<T, U>(
@@ -189,15 +212,16 @@ impl<'a> Checker<'a> {
         key: &'static str,
         value: Spanned<T>,
         check: impl FnOnce(T) -> Result<U, Problem>,
-    ) -> Result<U, WorkloadError> {
+    ) -> Option<U> {
         let place = value.span();
-        check(value.into_inner()).map_err(|problem| self.refuse(key, place, problem))
+        check(value.into_inner()).map_err(|problem| self.refuse(key, place, problem)).ok()
     }
 
-    fn refuse(&self, key: &'static str, place: Range<usize>, problem: Problem) -> WorkloadError {
+    fn refuse(&self, key: &'static str, place: Range<usize>, problem: Problem) {
         let place =
             Place { program: Some((self.number, self.name.clone())), ..self.origin.at(&place) };
-        WorkloadError::Invalid { place, key: key.into(), problem: Box::new(problem) }
+        let problem = Box::new(problem);
+        self.mistakes.add(WorkloadError::Invalid { place, key: key.into(), problem });
     }
 }
 

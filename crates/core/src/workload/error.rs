@@ -92,9 +92,20 @@ pub enum WorkloadError {
         /// What is wrong, and the remedy.
         problem: Box<Problem>,
     },
+    /// More than one mistake, in the order of the file.
+    #[error("{}{} errors; nothing was started", lines(.0), .0.len())]
+    Several(Vec<WorkloadError>),
 }
 
 impl WorkloadError {
+    /// Where in the file the mistake is.
+    pub(super) fn position(&self) -> Option<Position> {
+        match self {
+            WorkloadError::Invalid { place, .. } => place.position,
+            _ => None,
+        }
+    }
+
     /// The error of a file that could not be read.
     pub(super) fn unreadable(path: &Path, source: io::Error) -> WorkloadError {
         let file = path.to_owned();
@@ -104,6 +115,10 @@ impl WorkloadError {
             _ => WorkloadError::Unreadable { file, source },
         }
     }
+}
+
+fn lines(mistakes: &[WorkloadError]) -> String {
+    mistakes.iter().map(|mistake| format!("{mistake}\n")).collect()
 }
 
 /// The first file in a folder that may be a jobs file.
@@ -244,7 +259,7 @@ pub struct Place {
 }
 
 /// A position in a text file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line, from 1.
     pub line: usize,

@@ -5,6 +5,7 @@
 //! and the keys that were asked for are the known ones: so the list in the
 //! message, and the suggestion, cannot disagree with what is read.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -15,6 +16,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::found::{Found, culprit};
+use super::mistakes::{self, Mistakes};
 use crate::nearest::nearest;
 
 /// What a key that names a file must be.
@@ -24,6 +26,8 @@ const FILE: &str = "a string, the path of a file";
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) place: Range<usize>,
+    /// Its command is there, but has the wrong type.
+    pub(super) has_unread_command: bool,
     pub(super) name: Option<Spanned<String>>,
     pub(super) command: Option<Spanned<Words>>,
     pub(super) threads: Option<Spanned<i64>>,
@@ -73,42 +77,55 @@ impl Draft {
     }
 }
 
-/// The drafts of a workload file's programs.
-pub(super) fn drafts(origin: &Origin<'_>, text: &str) -> Result<Vec<Draft>, WorkloadError> {
+/// The drafts of a workload file's programs. Keys with mistakes are left out of them.
+///
+/// # Errors
+/// When the text is not TOML: nothing in it can be relied on.
+pub(super) fn drafts(
+    origin: &Origin<'_>,
+    text: &str,
+    mistakes: &Mistakes,
+) -> Result<Vec<Draft>, WorkloadError> {
     let file = DeTable::parse(text).map_err(|error| WorkloadError::Syntax {
         place: error.span().map_or(origin.whole(), |span| origin.at(&span)),
         message: error.message().trim().replace('\n', ", "),
     })?;
-    let mut keys = Keys::new(origin, file.into_inner(), None);
+    let mut keys = Keys::new(origin, file.into_inner(), None, mistakes);
     let programs = keys.take_value("program");
-    keys.none_left()?;
+    keys.none_left();
     let Some(programs) = programs else {
         return Ok(Vec::new());
     };
 
     let place = programs.span();
-    let not_tables = |place: &Range<usize>, found: &DeValue<'_>| WorkloadError::Invalid {
-        place: origin.at(place),
-        key: "program".into(),
-        problem: Box::new(Problem::WrongType {
-            expected: "an array of tables: write [[program]], with two brackets, above each program",
-            found: Found::value(found),
-        }),
+    let not_tables = |place: &Range<usize>, found: &DeValue<'_>| {
+        mistakes.add(WorkloadError::Invalid {
+            place: origin.at(place),
+            key: "program".into(),
+            problem: Box::new(Problem::WrongType {
+                expected: "an array of tables: write [[program]], with two brackets, above each program",
+                found: Found::value(found),
+            }),
+        });
     };
-    match programs.into_inner() {
-        DeValue::Array(programs) => programs
-            .into_iter()
-            .enumerate()
-            .map(|(index, program)| {
-                let place = program.span();
-                match program.into_inner() {
-                    DeValue::Table(table) => draft(origin, place, table, index + 1),
-                    other => Err(not_tables(&place, &other)),
-                }
-            })
-            .collect(),
-        other => Err(not_tables(&place, &other)),
-    }
+    let programs = match programs.into_inner() {
+        DeValue::Array(programs) => programs,
+        other => {
+            not_tables(&place, &other);
+            return Ok(Vec::new());
+        }
+    };
+    let draft = |(index, program): (usize, Spanned<DeValue<'_>>)| {
+        let place = program.span();
+        match program.into_inner() {
+            DeValue::Table(table) => draft(origin, place, table, index + 1, mistakes),
+            other => {
+                not_tables(&place, &other);
+                Draft { place, has_unread_command: true, ..Draft::default() }
+            }
+        }
+    };
+    Ok(programs.into_iter().enumerate().map(draft).collect())
 }
 
 fn draft(
@@ -116,37 +133,41 @@ fn draft(
     place: Range<usize>,
     table: DeTable<'_>,
     number: usize,
-) -> Result<Draft, WorkloadError> {
-    let mut keys = Keys::new(origin, table, Some(number));
-    let draft = Draft {
+    mistakes: &Mistakes,
+) -> Draft {
+    let has_command = table.contains_key("command");
+    let mut keys = Keys::new(origin, table, Some(number), mistakes);
+    let mut draft = Draft {
         place,
-        name: keys.take("name", "a string")?,
-        command: keys.take("command", "a string or an array of strings")?,
-        threads: keys.take("threads", "a whole number, such as 2")?,
-        env: keys.take("env", "a table of strings, such as { OMP_PROC_BIND = \"false\" }")?,
-        cwd: keys.take("cwd", "a string, the path of a directory")?,
-        stdin: keys.take("stdin", FILE)?,
-        stdout: keys.take("stdout", FILE)?,
-        stderr: keys.take("stderr", FILE)?,
-        start: keys.take("start", "a string, such as \"100ms\"")?,
-        after: keys.take("after", "an array of names of programs, such as [\"a\"]")?,
-        weight: keys.take("weight", "a number, such as 1.0")?,
+        has_unread_command: false,
+        name: keys.take("name", "a string"),
+        command: keys.take("command", "a string or an array of strings"),
+        threads: keys.take("threads", "a whole number, such as 2"),
+        env: keys.take("env", "a table of strings, such as { OMP_PROC_BIND = \"false\" }"),
+        cwd: keys.take("cwd", "a string, the path of a directory"),
+        stdin: keys.take("stdin", FILE),
+        stdout: keys.take("stdout", FILE),
+        stderr: keys.take("stderr", FILE),
+        start: keys.take("start", "a string, such as \"100ms\""),
+        after: keys.take("after", "an array of names of programs, such as [\"a\"]"),
+        weight: keys.take("weight", "a number, such as 1.0"),
         misses_per_kilo_instruction: keys
-            .take("misses_per_kilo_instruction", "a number, such as 3.0")?,
-        miss_ratio: keys.take("miss_ratio", "a number, such as 0.3")?,
+            .take("misses_per_kilo_instruction", "a number, such as 3.0"),
+        miss_ratio: keys.take("miss_ratio", "a number, such as 0.3"),
         memory_gigabytes_per_second: keys
-            .take("memory_gigabytes_per_second", "a number, such as 4.0")?,
-        repeat: keys.take("repeat", "a whole number, or \"until-all-finish\"")?,
-        freezable: keys.take("freezable", "true or false")?,
-        group: keys.take("group", "a string, the name of a group")?,
-        malleable: keys.take("malleable", "true or false")?,
-        moldable: keys.take("moldable", "true or false")?,
-        progress: keys.take("progress", "true or false")?,
-        barrier: keys.take("barrier", "a string, such as \"donate\"")?,
-        model: keys.take("model", "a table: [program.model]")?,
+            .take("memory_gigabytes_per_second", "a number, such as 4.0"),
+        repeat: keys.take("repeat", "a whole number, or \"until-all-finish\""),
+        freezable: keys.take("freezable", "true or false"),
+        group: keys.take("group", "a string, the name of a group"),
+        malleable: keys.take("malleable", "true or false"),
+        moldable: keys.take("moldable", "true or false"),
+        progress: keys.take("progress", "true or false"),
+        barrier: keys.take("barrier", "a string, such as \"donate\""),
+        model: keys.take("model", "a table: [program.model]"),
     };
-    keys.none_left()?;
-    Ok(draft)
+    keys.none_left();
+    draft.has_unread_command = has_command && draft.command.is_none();
+    draft
 }
 
 /// A table from which keys are taken.
@@ -155,12 +176,19 @@ struct Keys<'a, 'text> {
     table: DeTable<'text>,
     program: Option<(usize, Option<String>)>,
     known: Vec<&'static str>,
+    mistakes: &'a Mistakes,
 }
 
 impl<'a, 'text> Keys<'a, 'text> {
-    fn new(origin: &'a Origin<'a>, table: DeTable<'text>, number: Option<usize>) -> Self {
+    fn new(
+        origin: &'a Origin<'a>,
+        table: DeTable<'text>,
+        number: Option<usize>,
+        mistakes: &'a Mistakes,
+    ) -> Self {
         let name = table.get("name").and_then(|name| name.get_ref().as_str()).map(str::to_owned);
-        Keys { origin, table, program: number.map(|number| (number, name)), known: Vec::new() }
+        let program = number.map(|number| (number, name));
+        Keys { origin, table, program, known: Vec::new(), mistakes }
     }
 
     fn at(&self, bytes: &Range<usize>) -> Place {
@@ -176,34 +204,28 @@ impl<'a, 'text> Keys<'a, 'text> {
         &mut self,
         key: &'static str,
         expected: &'static str,
-    ) -> Result<Option<Spanned<T>>, WorkloadError> {
-        let Some(value) = self.take_value(key) else {
-            return Ok(None);
+    ) -> Option<Spanned<T>> {
+        let value = self.take_value(key)?;
+        let Ok(read) = T::deserialize(value.clone().into_deserializer()) else {
+            let (bytes, found) = culprit::<T>(&value);
+            self.refuse(&bytes, key.into(), Problem::WrongType { expected, found });
+            return None;
         };
-        match T::deserialize(value.clone().into_deserializer()) {
-            Ok(read) => Ok(Some(Spanned::new(value.span(), read))),
-            Err(_) => {
-                let (bytes, found) = culprit::<T>(&value);
-                Err(WorkloadError::Invalid {
-                    place: self.at(&bytes),
-                    key: key.into(),
-                    problem: Box::new(Problem::WrongType { expected, found }),
-                })
-            }
+        Some(Spanned::new(value.span(), read))
+    }
+
+    /// Refuses the keys that are left: no code has asked for them.
+    fn none_left(self) {
+        for key in self.table.keys().take(mistakes::MOST) {
+            let nearest = nearest(key.get_ref(), self.known.iter().copied());
+            let problem = Problem::UnknownKey { nearest, known: self.known.clone() };
+            self.refuse(&key.span(), key.get_ref().to_string().into(), problem);
         }
     }
 
-    /// Refuses the first key that is left: no code has asked for it.
-    fn none_left(self) -> Result<(), WorkloadError> {
-        let Some(key) = self.table.keys().min_by_key(|key| key.span().start) else {
-            return Ok(());
-        };
-        let nearest = nearest(key.get_ref(), self.known.iter().copied());
-        Err(WorkloadError::Invalid {
-            place: self.at(&key.span()),
-            key: key.get_ref().to_string().into(),
-            problem: Box::new(Problem::UnknownKey { nearest, known: self.known }),
-        })
+    fn refuse(&self, bytes: &Range<usize>, key: Cow<'static, str>, problem: Problem) {
+        let place = self.at(bytes);
+        self.mistakes.add(WorkloadError::Invalid { place, key, problem: Box::new(problem) });
     }
 }
 
@@ -213,7 +235,10 @@ mod tests {
 
     fn refusal(text: &str) -> String {
         let origin = Origin::file("jobs.toml".as_ref(), text);
-        drafts(&origin, text).err().expect("the text breaks a rule").to_string()
+        let mistakes = Mistakes::default();
+        let read = drafts(&origin, text, &mistakes);
+        let refused = read.and_then(|_| mistakes.or(()));
+        refused.expect_err("the text breaks a rule").to_string()
     }
 
     #[test]
@@ -307,7 +332,7 @@ mod tests {
     fn whole_numbers_serve_as_weights() {
         let text = "[[program]]\ncommand = 'cg'\nweight = 2";
         let origin = Origin::file("jobs.toml".as_ref(), text);
-        let weight = drafts(&origin, text).unwrap().remove(0).weight.unwrap();
+        let weight = drafts(&origin, text, &Mistakes::default()).unwrap().remove(0).weight.unwrap();
         assert_eq!((weight.span(), weight.into_inner()), (36..37, 2.0));
     }
 }

@@ -218,6 +218,76 @@ fn what_only_a_shell_understands_is_refused_in_a_string_and_nowhere_else() {
 }
 
 #[test]
+fn all_mistakes_come_at_once_in_the_order_of_the_file() {
+    let text = r#"
+[[program]]
+name = "a"
+command = "true"
+thread = 2
+start = "5 parsecs"
+
+[[program]]
+name = "a"
+command = ["true", 3]
+after = ["a", "gone"]
+weight = 0
+"#;
+    let told: Vec<String> =
+        parse(text).unwrap_err().to_string().lines().map(str::to_owned).collect();
+    let expected = [
+        "/tmp/jobs.toml:5:1: program 1 (a): thread is not a known key; did you mean 'threads'?",
+        "/tmp/jobs.toml:6:9: program 1 (a): start is '5 parsecs', which is not a time; write",
+        "/tmp/jobs.toml:9:8: program 2 (a): name 'a' is also the name of program 1; names must",
+        "/tmp/jobs.toml:10:20: program 2 (a): command must be a string or an array of strings",
+        "/tmp/jobs.toml:11:15: program 2 (a): after names 'gone', which is no program of this",
+        "/tmp/jobs.toml:12:10: program 2 (a): weight is 0.0, but must be from 0.01 to 100",
+        "6 errors; nothing was started",
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.starts_with(expected), "{told}");
+    }
+}
+
+#[test]
+fn a_mistake_brings_no_errors_of_what_is_right() {
+    for (text, expected) in [
+        // The name of the second may be the one that is awaited.
+        (
+            "after = ['b']
+[[program]]
+command = 3",
+            "5:11: program 2: command must be",
+        ),
+        (
+            "
+weight = '1'
+repeat = 2",
+            "4:10: program 1: weight must be a number",
+        ),
+        (
+            "name = 'a/b'
+[[program]]
+command = 'b'
+after = ['a/b']",
+            "3:8: program 1 (a/b): name",
+        ),
+    ] {
+        let refusal = refusal(text);
+        assert!(refusal.starts_with(&format!("/tmp/jobs.toml:{expected}")), "{refusal}");
+        assert_eq!(refusal.lines().count(), 1, "{refusal}");
+    }
+}
+
+#[test]
+fn every_cycle_is_refused() {
+    let refusal = waiting(&["['p2']", "['p1']", "['p4']", "['p3']"]).unwrap_err().to_string();
+    assert!(refusal.contains("p1 after p2 after p1"), "{refusal}");
+    assert!(refusal.contains("p3 after p4 after p3"), "{refusal}");
+    assert!(refusal.ends_with("\n2 errors; nothing was started"), "{refusal}");
+}
+
+#[test]
 fn a_name_given_twice_is_refused_at_its_second_place() {
     let text = "[[program]]\ncommand = 'a'\nname = 'x'\n[[program]]\ncommand = 'b'\nname = 'x'";
     assert_eq!(
