@@ -76,6 +76,12 @@ pub(crate) struct CompareArgs {
     /// and the shell's variables that matter must be the same. --runs may differ.
     #[arg(long, requires = "out")]
     resume: bool,
+    /// Print nothing but the verdict and errors.
+    #[arg(long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print decisions while the programs run.
+    #[arg(long)]
+    verbose: bool,
     /// Print the figures as JSON instead of the table.
     #[arg(long)]
     json: bool,
@@ -85,6 +91,7 @@ pub(crate) struct CompareArgs {
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let ways = &[&args.policies[..], &args.asked[..]].concat();
     check_names(ways)?;
+    let talk = Talk::of(args.quiet, args.verbose);
     ways.iter().try_for_each(Way::check_use)?;
     let kinds: Vec<Kind> = ways.iter().map(|way| way.kind()).collect();
     match &args.machine {
@@ -92,8 +99,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             args.how.check_use(&kinds)?;
             let workload = source::with_threads(&args.source, args.threads)?;
             let hows: Vec<_> = ways.iter().map(|way| (way.kind(), way.how(&args.how))).collect();
-            enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), Talk::Usual);
-            let mut here = Here::new(&workload, &args.how, args.solo)?;
+            enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), talk);
+            let mut here = Here::new(&workload, &args.how, args.solo, talk)?;
             here.tell_if_busy();
             run(args, ways, &workload, &mut here, |record| record.with("--solo", args.solo))
         }
@@ -169,6 +176,7 @@ fn run(
         out: args.out.as_deref(),
         resume: args.resume,
         record: settings(record).with("--runs", if args.runs == 1 { "1" } else { "more than 1" }),
+        talk: Talk::of(args.quiet, args.verbose),
     };
     let experiment = Experiment::run(site, &plan)?;
     match Comparison::of(&experiment.ways) {
@@ -186,11 +194,13 @@ fn run(
             for (compared, way) in comparison.ways.iter_mut().zip(ways) {
                 compared.asked = way.words().map(str::to_owned);
             }
-            match args.json {
-                true => {
-                    print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?
-                }
-                false => print(&show(&comparison, &experiment))?,
+            if args.json {
+                print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?;
+            } else if args.quiet {
+                experiment.failures.iter().for_each(|failure| say(format_args!("{failure}")));
+                comparison.verdict().map_or(Ok(()), |verdict| print(&verdict))?;
+            } else {
+                print(&show(&comparison, &experiment))?;
             }
         }
     }

@@ -29,7 +29,7 @@ use cosched_policy::Placement;
 
 use crate::args::{HowArgs, SourceArgs, useless, whole};
 use crate::failure::{self, Failure, exit_code};
-use crate::session::{Session, check_alone, print, say};
+use crate::session::{Session, Talk, check_alone, print};
 use crate::source;
 use crate::store::{Entry, Key, Store};
 use alone::Stop;
@@ -156,6 +156,7 @@ pub(crate) fn measure_all(
     session: &Session,
     workload: &Workload,
     how: &HowArgs,
+    talk: Talk,
     store: &mut Store,
 ) -> Result<Ended, Failure> {
     let mut fresh: BTreeSet<Key> = BTreeSet::new();
@@ -163,7 +164,7 @@ pub(crate) fn measure_all(
         if !fresh.insert(session.key(spec, how)) {
             continue;
         }
-        say(format_args!("{} alone, threads: {}", spec.name, session.threads(spec)));
+        talk.tell(format_args!("{} alone, threads: {}", spec.name, session.threads(spec)));
         match once(session, spec, how)? {
             Ok(alone) => {
                 let made = [alone];

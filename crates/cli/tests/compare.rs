@@ -307,3 +307,19 @@ fn a_resumed_simulated_comparison_equals_an_uninterrupted_one() {
     let other = compare(place.path(), &format!("{ways} --runs 7 --out d --resume"));
     assert!(told(&other).contains("model of the program 'p0'"), "{}", told(&other));
 }
+
+#[test]
+fn quiet_leaves_the_verdict_and_errors() {
+    let place = place();
+    let options = "--policies linux,gang --runs 2 --out all";
+    let ended = compare(place.path(), &format!("{options} --quiet"));
+    assert_eq!((ended.status.code(), &*told(&ended)), (Some(0), ""));
+    let shown = String::from_utf8(ended.stdout).unwrap();
+    assert!(shown.starts_with("Verdict: cosched ") && shown.lines().count() == 1, "{shown}");
+    let ended = compare(place.path(), &format!("{options} --quiet"));
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(2), 0));
+    assert!(told(&ended).contains("--resume"), "{}", told(&ended));
+    let ended = compare(place.path(), &format!("{options} --quiet --resume --json"));
+    assert!(document(&ended)["ways"].is_array() && told(&ended).is_empty(), "{}", told(&ended));
+    assert!(!compare(place.path(), "--quiet --verbose").status.success());
+}

@@ -14,7 +14,7 @@ use crate::doctor::by_weight::ByWeightReport;
 use crate::failure::Failure;
 use crate::profile;
 use crate::session::{
-    NO_WEIGHTS, Origins, Ran, Request, Session, Wanted, by_weight, say, used_by_others,
+    NO_WEIGHTS, Origins, Ran, Request, Session, Talk, Wanted, by_weight, used_by_others,
 };
 use crate::store::Store;
 
@@ -26,6 +26,8 @@ pub(crate) struct Here<'a> {
     how: &'a HowArgs,
     /// Whether to measure the times alone in every round.
     solo: bool,
+    /// How much is told on the way.
+    talk: Talk,
     store: Option<Store>,
     profiles: Vec<Profile>,
 }
@@ -37,6 +39,7 @@ impl<'a> Here<'a> {
         workload: &'a Workload,
         how: &'a HowArgs,
         solo: bool,
+        talk: Talk,
     ) -> Result<Here<'a>, Failure> {
         let session = Session::here()?;
         let store = match solo {
@@ -44,7 +47,7 @@ impl<'a> Here<'a> {
             false => Store::open_if_there(),
         };
         let profiles = session.profiles(workload, how, store.as_ref());
-        Ok(Here { session, workload, how, solo, store, profiles })
+        Ok(Here { session, workload, how, solo, talk, store, profiles })
     }
 
     /// Says so if other processes use the CPUs.
@@ -52,7 +55,7 @@ impl<'a> Here<'a> {
         let cpus = self.session.usable.cpus;
         let used = used_by_others(cpus).filter(|used| disturbance::is_busy(*used, cpus.len()));
         if let Some(used) = used {
-            say(format_args!(
+            self.talk.tell(format_args!(
                 "the machine is busy: other processes use {}. Times will be disturbed; wait until it is idle (`top` shows \
                  what uses CPUs)",
                 disturbance::of_cpus(used, cpus.len())
@@ -71,7 +74,7 @@ impl<'a> Here<'a> {
             profiles: &self.profiles,
             count: false,
             origins: Origins::Started,
-            wanted: Wanted::default(),
+            wanted: Wanted { talk: self.talk, ..Wanted::default() },
         }
     }
 }
@@ -96,9 +99,9 @@ impl Site for Here<'_> {
             profile::check_commands(&self.session, workload)?;
         }
         if let Some(lack) = self.session.cannot_mold(&request) {
-            say(format_args!("{lack}"));
+            self.talk.tell(format_args!("{lack}"));
         }
-        check_weights(kind, how)
+        check_weights(kind, how, self.talk)
     }
 
     fn expected(&self, turn: &Turn<'_>, _round: u16) -> Context {
@@ -107,7 +110,7 @@ impl Site for Here<'_> {
 
     fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {
         let Some(store) = &mut self.store else { return Ok(Ended::Complete) };
-        let ended = profile::measure_all(&self.session, self.workload, self.how, store)?;
+        let ended = profile::measure_all(&self.session, self.workload, self.how, self.talk, store)?;
         self.profiles = self.session.profiles(self.workload, self.how, Some(store));
         Ok(ended)
     }
@@ -120,7 +123,7 @@ impl Site for Here<'_> {
 
 /// Refuses turns by weight where they are insisted on and cannot be had; says so where another
 /// policy stands in.
-fn check_weights(kind: Kind, how: &HowArgs) -> Result<(), Failure> {
+fn check_weights(kind: Kind, how: &HowArgs, talk: Talk) -> Result<(), Failure> {
     let wish = by_weight(kind, how);
     if wish == ByWeight::No {
         return Ok(());
@@ -129,6 +132,6 @@ fn check_weights(kind: Kind, how: &HowArgs) -> Result<(), Failure> {
     if wish == ByWeight::Always {
         return Err(Failure::Input(format!("{kind}: --turns weight: {lack}")));
     }
-    say(format_args!("{kind}: {NO_WEIGHTS}"));
+    talk.tell(format_args!("{kind}: {NO_WEIGHTS}"));
     Ok(())
 }

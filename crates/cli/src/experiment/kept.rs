@@ -41,11 +41,14 @@ pub(super) fn take(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, R
         plan.record.save(folder)?;
     }
     if plan.resume {
-        say(format_args!("{} complete round(s) found, {} to run", rounds.len(), open.len()));
+        let (found, open) = (rounds.len(), open.len());
+        plan.talk.tell(format_args!("{found} complete round(s) found, {open} to run"));
         let beyond = rounds.range(plan.rounds..).count();
         if beyond > 0 {
             let asked = plan.rounds;
-            say(format_args!("{beyond} of these are more than --runs {asked}, and count, too"));
+            plan.talk.tell(format_args!(
+                "{beyond} of these are more than --runs {asked}, and count, too"
+            ));
         }
     }
     Ok(rounds)
@@ -152,7 +155,7 @@ fn make_room(ready: &Ready<'_>, open: &[u16], goes_on: bool) -> Result<(), Failu
         }
     }
     for (round, left) in &leftovers {
-        say(format_args!(
+        ready.plan.talk.tell(format_args!(
             "round {} is not complete; it is run again, and {} file(s) of it are overwritten",
             round + 1,
             left.len()

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::session::say;
+use crate::session::Talk;
 
 /// Tells what is going on, and how long it will take.
 pub(crate) struct Pace {
@@ -12,13 +12,19 @@ pub(crate) struct Pace {
     /// Parts of all rounds that are to be made.
     all: u32,
     done: u32,
+    talk: Talk,
 }
 
 impl Pace {
     /// For so many parts in each of so many rounds, of which so many are still to be made.
     pub(crate) fn new(parts: usize, rounds: u16, open: usize) -> Pace {
         let all = (parts * open) as u32;
-        Pace { began: Instant::now(), parts: parts as u32, rounds, all, done: 0 }
+        Pace { began: Instant::now(), parts: parts as u32, rounds, all, done: 0, talk: Talk::Usual }
+    }
+
+    /// The same, told only if so much is told.
+    pub(crate) fn told(self, talk: Talk) -> Pace {
+        Pace { talk, ..self }
     }
 
     /// A part of a round, counted from 0, begins.
@@ -29,7 +35,7 @@ impl Pace {
         let left = left.map_or(String::new(), |left| {
             format!(", about {} left", humantime::format_duration(rounded(left)))
         });
-        say(format_args!(
+        self.talk.tell(format_args!(
             "round {} of {}: {what} ({part} of {}){left}",
             round + 1,
             self.rounds,
@@ -57,7 +63,14 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_from_what_the_parts_took_so_far() {
-        let pace = Pace { began: Instant::now(), parts: 4, rounds: 7, all: 20, done: 5 };
+        let pace = Pace {
+            began: Instant::now(),
+            parts: 4,
+            rounds: 7,
+            all: 20,
+            done: 5,
+            talk: Talk::Usual,
+        };
         assert_eq!(pace.left(Duration::from_secs(10)), Some(Duration::from_secs(30)));
         assert_eq!(rounded(Duration::from_millis(119_900)), Duration::from_secs(119));
         assert_eq!(rounded(Duration::from_secs(121)), Duration::from_secs(180));

@@ -22,7 +22,7 @@ use super::{Record, Site, Turn, Way, failures, kept};
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::out;
-use crate::session::say;
+use crate::session::{Talk, say};
 
 /// The most rounds of a comparison.
 pub(crate) const MOST_ROUNDS: u16 = 1000;
@@ -41,6 +41,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) resume: bool,
     /// What has to be the same for that.
     pub(crate) record: Record,
+    /// How much is told on the way.
+    pub(crate) talk: Talk,
 }
 
 /// What has come of it.
@@ -93,10 +95,10 @@ impl Experiment {
         let open: Vec<u16> = (0..plan.rounds).filter(|round| !rounds.contains_key(round)).collect();
 
         let parts = plan.ways.len() + usize::from(site.finds_times_alone());
-        let mut pace = Pace::new(parts, plan.rounds, open.len());
+        let mut pace = Pace::new(parts, plan.rounds, open.len()).told(plan.talk);
         let (mut ended, mut unbroken) = (Ended::Complete, true);
         if plan.rounds > 1 && !open.is_empty() && site.warms_up() {
-            say(format_args!("{} once, to warm up", plan.ways[0]));
+            plan.talk.tell(format_args!("{} once, to warm up", plan.ways[0]));
             let warm_up = out::hidden()?;
             let ran = site.run(&ready.turn(0, warm_up.path()))?;
             (ended, unbroken) = (ran.ended, ran.report_troubles());

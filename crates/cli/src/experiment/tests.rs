@@ -18,7 +18,7 @@ use super::{Experiment, Plan, Record, Site, Turn, Way};
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::Failure;
 use crate::out;
-use crate::session::{Ran, Session};
+use crate::session::{Ran, Session, Talk};
 
 /// A machine like those of docs/research/benchmarks.md: times scatter by 5 %, one run in ten has a
 /// hiccup of up to a half, the host drifts, and now and then it changes between fast minutes and
@@ -206,7 +206,8 @@ fn experiment(
     let ways: Vec<Way> = ways.split(',').map(way).collect();
     let how = HowArgs::from(PolicyArgs::default());
     let record = Record::new(&workload, &ways, &site.session).with_how(&how, &ways);
-    let plan = Plan { workload: &workload, ways: &ways, how: &how, rounds, out, resume, record };
+    let (workload, ways, how, talk) = (&workload, &ways[..], &how, Talk::Usual);
+    let plan = Plan { workload, ways, how, rounds, out, resume, record, talk };
     Experiment::run(site, &plan)
 }
 

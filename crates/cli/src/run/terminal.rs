@@ -35,11 +35,7 @@ enum When {
 impl TerminalArgs {
     /// How much is told.
     pub(super) fn talk(&self) -> Talk {
-        match (self.quiet, self.verbose) {
-            (true, _) => Talk::Quiet,
-            (_, true) => Talk::Verbose,
-            _ => Talk::Usual,
-        }
+        Talk::of(self.quiet, self.verbose)
     }
 
     /// Which outputs of so many programs are labelled. `to_files`: they go into a folder;

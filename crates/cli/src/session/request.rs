@@ -62,6 +62,15 @@ pub(crate) enum Talk {
 }
 
 impl Talk {
+    /// By the options `--quiet` and `--verbose`.
+    pub(crate) fn of(quiet: bool, verbose: bool) -> Talk {
+        match (quiet, verbose) {
+            (true, _) => Talk::Quiet,
+            (_, true) => Talk::Verbose,
+            _ => Talk::Usual,
+        }
+    }
+
     /// Tells what the user has to know.
     pub(crate) fn tell(self, text: fmt::Arguments<'_>) {
         self.at_least(Talk::Usual, text);
