@@ -35,33 +35,35 @@ impl Comparison {
             false => plain(&own.way).unwrap_or(&own.way),
         };
         let mut parts = vec![format!("{name} {:.1} s", own.total_seconds.value)];
-        parts.extend(others.iter().map(|other| self.beside(own, other)));
+        parts.extend(others.iter().map(|other| self.beside(own, name, other)));
         (!others.is_empty()).then(|| format!("Verdict: {}{}.", parts.join("; "), self.disturbed()))
     }
 
     /// Another way beside cosched's.
-    fn beside(&self, own: &Compared, other: &Compared) -> String {
+    fn beside(&self, own: &Compared, own_name: &str, other: &Compared) -> String {
         let name = plain(&other.way).unwrap_or(&other.way);
-        let what = self.difference(own, other);
+        let what = self.difference(own, own_name, other);
         format!("{name} {:.1} s, {what}", other.total_seconds.value)
     }
 
-    fn difference(&self, own: &Compared, other: &Compared) -> String {
+    fn difference(&self, own: &Compared, own_name: &str, other: &Compared) -> String {
         if own.failed != other.failed {
-            return "but other programs failed".to_owned();
+            return format!("but other programs failed than with {own_name}");
         }
         let ratio = comparison(&other.samples.total_seconds, &own.samples.total_seconds);
         let Some(ratio) = ratio.filter(|ratio| ratio.value > 0.0) else {
-            return "no difference".to_owned();
+            return format!("no difference from {own_name}");
         };
         let apart = (ratio.value - 1.0).abs();
         let verdict = ratio.verdict();
         match self.rounds >= FEWEST_TO_COMPARE {
-            true if verdict == Verdict::NoDifference => "no difference".to_owned(),
-            true if self.simulated && apart < NEGLIGIBLE => "no difference".to_owned(),
-            false if apart < CLEAR => "no clear difference".to_owned(),
-            _ if ratio.value > 1.0 => format!("{} slower", times(ratio.value)),
-            _ => format!("{} faster", times(1.0 / ratio.value)),
+            true if verdict == Verdict::NoDifference => format!("no difference from {own_name}"),
+            true if self.simulated && apart < NEGLIGIBLE => {
+                format!("no difference from {own_name}")
+            }
+            false if apart < CLEAR => format!("no clear difference from {own_name}"),
+            _ if ratio.value > 1.0 => format!("{} slower than {own_name}", times(ratio.value)),
+            _ => format!("{} faster than {own_name}", times(1.0 / ratio.value)),
         }
     }
 
@@ -108,10 +110,14 @@ mod tests {
         let ways = [way("linux", 2.5, &SEVEN), one_by_one, way("turns", 1.0, &SEVEN)];
         assert_eq!(
             said(&ways),
-            "Verdict: cosched 4.1 s; together 10.2 s, 2.5x slower; one by one 4.1 s, no difference."
+            "Verdict: cosched 4.1 s; together 10.2 s, 2.5x slower than cosched; \
+             one by one 4.1 s, no difference from cosched."
         );
         let ways = [way("linux", 0.9, &SEVEN), way("turns", 1.0, &SEVEN)];
-        assert_eq!(said(&ways), "Verdict: cosched 4.1 s; together 3.7 s, 1.11x faster.");
+        assert_eq!(
+            said(&ways),
+            "Verdict: cosched 4.1 s; together 3.7 s, 1.11x faster than cosched."
+        );
     }
 
     #[test]
@@ -120,7 +126,8 @@ mod tests {
             [way("linux", 2.5, &[4.0]), way("fcfs", 1.15, &[4.0]), way("turns", 1.0, &[4.0])];
         assert_eq!(
             said(&ways),
-            "Verdict: cosched 4.0 s; together 10.0 s, 2.5x slower; one by one 4.6 s, no clear difference."
+            "Verdict: cosched 4.0 s; together 10.0 s, 2.5x slower than cosched; \
+             one by one 4.6 s, no clear difference from cosched."
         );
     }
 
@@ -129,7 +136,8 @@ mod tests {
         let ways = [way("linux", 1.0, &[4.0]), way("gang", 3.0, &[4.0]), way("auto", 1.0, &[4.0])];
         assert_eq!(
             said(&ways),
-            "Verdict: auto 4.0 s; together 4.0 s, no clear difference; gang 12.0 s, 3.0x slower."
+            "Verdict: auto 4.0 s; together 4.0 s, no clear difference from auto; \
+             gang 12.0 s, 3.0x slower than auto."
         );
         assert_eq!(Comparison::of(&ways[..1]).unwrap().verdict(), None);
     }
@@ -138,8 +146,11 @@ mod tests {
     fn failures_and_disturbed_rounds_are_part_of_it() {
         let mut ways = [way("linux", 2.5, &[4.0, 4.0]), way("turns", 1.0, &[4.0, 4.0])];
         ways[0].runs[1].others_cpu_seconds = Some(10.0);
-        assert!(said(&ways).ends_with("2.5x slower (1 of 2 rounds disturbed)."), "{}", said(&ways));
+        let disturbed = "2.5x slower than cosched (1 of 2 rounds disturbed).";
+        assert!(said(&ways).ends_with(disturbed), "{}", said(&ways));
         ways[0].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
-        assert!(said(&ways).contains("together 10.0 s, but other programs failed"));
+        assert!(
+            said(&ways).contains("together 10.0 s, but other programs failed than with cosched")
+        );
     }
 }
