@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use cosched_core::Nanos;
 use cosched_core::result::RunResult;
-use cosched_core::workload::escaped;
+use cosched_core::workload::{escaped, shown};
 use cosched_report::explain::{Moment, Story};
 
 use crate::args::instant;
@@ -19,11 +19,13 @@ use crate::session::print;
 pub(crate) struct ExplainArgs {
     /// An earlier run: its folder, or its run.json.
     run: PathBuf,
+    /// Explain only this program; without --at, in more detail.
+    name: Option<String>,
     /// Explain only this time: seconds since the start of the run, or a time such as 350ms or 2min.
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = instant)]
     at: Option<Nanos>,
-    /// Explain only this program; without --at, in more detail.
-    #[arg(long, value_name = "NAME")]
+    /// The same as NAME.
+    #[arg(long, value_name = "NAME", conflicts_with = "name")]
     program: Option<String>,
     /// Print the explanation as JSON.
     #[arg(long)]
@@ -33,7 +35,8 @@ pub(crate) struct ExplainArgs {
 /// Tells the whole story, or what happened at a time.
 pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let result = out::load(&args.run)?;
-    let slot = args.program.as_ref().map(|name| slot(&result, name)).transpose()?;
+    let slot =
+        args.program.as_ref().or(args.name.as_ref()).map(|name| slot(&result, name)).transpose()?;
     let way = Record::way_of(&args.run);
     let (json, lines) = match args.at {
         Some(at) => {
@@ -63,7 +66,8 @@ fn slot(result: &RunResult, name: &str) -> Result<usize, Failure> {
     names().position(|other| other == name).ok_or_else(|| {
         let names: Vec<&str> = names().collect();
         Failure::Input(format!(
-            "--program {name}: this run has no such program; it has {}",
+            "{}: this run has no such program; it has {}",
+            shown(name),
             names.join(", ")
         ))
     })

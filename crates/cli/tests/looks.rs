@@ -146,6 +146,7 @@ fn the_story_names_every_program_and_the_policy() {
     }
     let one = printed(folder.path(), "explain out --program half");
     assert!(one.starts_with("half took") && one.contains("another gang has the quantum"), "{one}");
+    assert_eq!(one, printed(folder.path(), "explain out half"));
     let json: Value = serde_json::from_str(&printed(folder.path(), "explain out --json")).unwrap();
     assert_eq!(json["schema"], "cosched-explain/2");
     assert_eq!(json["policy"], "gang");
@@ -186,7 +187,8 @@ fn errors_come_with_the_remedy() {
     let told = refused(folder.path(), "trace nowhere");
     assert!(told.contains("nowhere") && told.contains("run.json"), "{told}");
     let told = refused(folder.path(), "explain out --program whole");
-    assert!(told.contains("wide, half, narrow"), "{told}");
+    assert!(told.contains("whole: this run has no such program; it has wide, half"), "{told}");
+    assert_eq!(told, refused(folder.path(), "explain out whole"));
     let told = refused(folder.path(), "explain out --at 3h");
     assert!(told.contains("the run took"), "{told}");
     let told = refused(folder.path(), "explain out --at soon");
