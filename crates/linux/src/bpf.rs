@@ -19,16 +19,17 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::files::FileError;
 use crate::procfs::Proc;
 
-/// Why programs for the kernel cannot be used.
+/// Why BPF programs cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Unavailable {
     /// There was no clang when cosched was built.
     #[error(
-        "cosched was built without its programs for the kernel (remedy: install clang and libbpf-dev, and build again)"
+        "cosched was built without its BPF programs (remedy: install clang and libbpf-dev, and build \
+         again)"
     )]
     NotBuilt,
     /// A permission or a part of the kernel is missing.
-    #[error("the kernel does not take the programs: {0} (`cosched doctor` tells what is missing)")]
+    #[error("the kernel refuses BPF programs: {0} (`cosched doctor` tells what is missing)")]
     Refused(String),
 }
 
@@ -310,4 +311,16 @@ pub(crate) fn freeze(map: BorrowedFd<'_>) -> io::Result<()> {
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_FREEZE, &raw const map, size_of_val(&map)) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_called_bpf() {
+        let refused = Unavailable::from(io::Error::from_raw_os_error(1)).to_string();
+        assert!(refused.starts_with("the kernel refuses BPF programs: Operation not"), "{refused}");
+        assert!(Unavailable::NotBuilt.to_string().contains("without its BPF programs"));
+    }
 }
