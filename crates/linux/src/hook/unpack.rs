@@ -121,7 +121,7 @@ fn unpack_into(folder: &Path, user: u32) -> Result<PathBuf, Unfit> {
     let folder = open_or_make(folder, user)?;
     let path = checked_path(&folder, user)?;
     if !is_whole(&folder, user) {
-        write(&folder)?;
+        write(&folder, &path)?;
     }
     Ok(path.join(NAME))
 }
@@ -231,10 +231,18 @@ fn is_whole(folder: &OwnedFd, user: u32) -> bool {
         && content == CONTENT
 }
 
+/// Writes the library into an open folder, whose path stands in errors.
+fn write(folder: &OwnedFd, path: &Path) -> io::Result<()> {
+    let own = by_descriptor(folder);
+    write_in(&own).map_err(|error| {
+        let text = error.to_string().replace(&*own.to_string_lossy(), &path.to_string_lossy());
+        io::Error::new(error.kind(), text)
+    })
+}
+
 /// Writes the library under a name of its own, which then replaces what is there.
-fn write(folder: &OwnedFd) -> io::Result<()> {
-    let folder = by_descriptor(folder);
-    let mut part = tempfile::Builder::new().prefix(".hook-").tempfile_in(&folder)?;
+fn write_in(folder: &Path) -> io::Result<()> {
+    let mut part = tempfile::Builder::new().prefix(".hook-").tempfile_in(folder)?;
     io::Write::write_all(&mut part, CONTENT)?;
     part.as_file().set_permissions(Permissions::from_mode(FILE_MODE))?;
     part.persist(folder.join(NAME)).map_err(|refused| refused.error)?;

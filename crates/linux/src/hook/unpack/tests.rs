@@ -53,6 +53,16 @@ fn it_is_unpacked_once_into_a_folder_of_the_user_alone() {
     assert_eq!(inode(), first);
 }
 
+#[test]
+fn an_error_names_the_folder_by_its_path() {
+    let (_place, folder) = place();
+    let open = open_or_make(&folder, own()).unwrap();
+    fs::remove_dir(&folder).unwrap();
+    let refused = write(&open, &folder).unwrap_err().to_string();
+    assert!(refused.contains(&*folder.to_string_lossy()), "{refused}");
+    assert!(!refused.contains("/proc/"), "{refused}");
+}
+
 /// A program that has loaded the old file keeps it.
 #[test]
 fn a_changed_file_is_replaced_and_not_overwritten() {
