@@ -43,7 +43,10 @@ pub enum Unattachable {
         /// Its process.
         process: i32,
     },
-    /// It was named already, by itself or with an ancestor.
+    /// The same process was named twice.
+    #[error("it is named twice: name it once")]
+    Repeated,
+    /// It was named already, with an ancestor.
     #[error("it belongs to process {above}, which is named, too: name one of the two")]
     Twice {
         /// The other one.
@@ -73,6 +76,9 @@ pub fn attachable(
         let process = one(proc, *pid).map_err(|why| (*pid, why))?;
         let below = Tree { main: Some(process), ..Tree::default() }.members(proc);
         for (other, theirs) in &found {
+            if *other == process {
+                return Err((*pid, Unattachable::Repeated));
+            }
             if theirs.contains(&process) {
                 return Err((*pid, Unattachable::Twice { above: other.pid }));
             }
@@ -201,7 +207,7 @@ mod tests {
     fn a_process_twice_or_with_its_descendant_is_refused() {
         let sleeper = Sleeper::start();
         let (pid, below) = (sleeper.pid(), sleeper.below());
-        assert_eq!(refused(&[pid, pid]), (pid, Unattachable::Twice { above: pid }));
+        assert_eq!(refused(&[pid, pid]), (pid, Unattachable::Repeated));
         assert_eq!(refused(&[pid, below]), (below, Unattachable::Twice { above: pid }));
         assert_eq!(refused(&[below, pid]), (below, Unattachable::Twice { above: pid }));
         let found = attachable(&Proc::default(), &[below], &[]).unwrap();

@@ -213,7 +213,7 @@ fn processes_that_must_not_be_attached_are_refused() {
             "--actuators: batch is there twice",
         ),
         (&["attach", &own], "would schedule itself"),
-        (&["attach", &pid, &pid], "name one of the two"),
+        (&["attach", &pid, &pid], "named twice: name it once"),
         (&["attach", "2147483647"], "there is no such process"),
         (&["attach", "1"], "process 1: "),
         (&["detach", "2147483647"], "there is no process"),
