@@ -112,7 +112,7 @@ fn detach_restores_a_program_and_says_what_is_restored() {
         assert_eq!(code, 0, "{text}");
         assert!(text.contains("their original class, nice value and slice"), "{text}");
         assert!(locker.is_as_found(), "{:?}", locker.attrs());
-        let ended = cosched.ended().with(0).saying(&["was let go, as asked"]);
+        let ended = cosched.ended().with(0).saying(&["was detached, as requested"]);
         let (code, text) = said(&["detach", &pid]);
         assert!(code == 2 && text.contains("no cosched of yours schedules process"), "{text}");
         locker.goes_on(&place);

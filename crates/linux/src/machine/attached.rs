@@ -213,7 +213,7 @@ impl Linux {
         if !self.queue.iter().any(|event| refused(&event.what)) {
             self.log.note(Record::Gone { program: id })?;
         }
-        self.note(id, "was let go, as asked");
+        self.note(id, "was detached, as requested");
         if let Parent::Other(end) = &live.parent {
             self.poll.remove(end.as_fd())?;
             self.inspector.forget(id);
