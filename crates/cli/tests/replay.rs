@@ -82,6 +82,26 @@ fn the_model_of_a_recording_is_a_jobs_file_that_gives_the_same_answer() {
 }
 
 #[test]
+fn the_printed_command_simulates_the_recorded_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    simulated(folder.path(), "fcfs", &["--kernel", "cfs"]);
+    let file = cosched(&["sim", "--from", "run", "--jobs-file"], folder.path());
+    std::fs::write(folder.path().join("model.toml"), &file.stdout).unwrap();
+    let command = "cosched sim FILE --machine e5410-8 --kernel cfs";
+    assert!(told(&file).contains(command), "{}", told(&file));
+    assert!(String::from_utf8_lossy(&file.stdout).contains(command));
+    let words = command.replace("FILE", "model.toml");
+    let words: Vec<&str> = words.split(' ').skip(1).chain(["--json"]).collect();
+    let output = cosched(&words, folder.path());
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["machine"]["model"], "e5410-8");
+    // Of a recording only the number of CPUs is known.
+    let run = recording("barriers-fcfs.json");
+    let file = cosched(&["sim", "--from", run.to_str().unwrap(), "--jobs-file"], folder.path());
+    assert!(told(&file).contains("--machine 'package:1 core:2'`"), "{}", told(&file));
+}
+
+#[test]
 fn a_disturbed_recording_is_called_so() {
     let disturb = |run: &mut Value| run["others_cpu_seconds"] = 5.0.into();
     for (change, is_told) in [(true, true), (false, false)] {

@@ -28,7 +28,7 @@ use crate::args::{HowArgs, PolicyArgs};
 use crate::experiment::{self, Way};
 use crate::failure::Failure;
 use crate::out;
-use crate::session::print;
+use crate::session::{print, say};
 use program::Replayed;
 use report::{Figures, Report};
 
@@ -47,13 +47,15 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
         ground::hardware(&record.result, named).map_err(|failure| record.name_in(failure))?;
     let programs =
         program::programs(&record.result, &hardware).map_err(|failure| record.name_in(failure))?;
-    if args.jobs_file {
-        print(jobs_file::text(&record.shown, &hardware.name, &programs)?.trim_end())?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let recorded = record.result.simulation.as_ref();
     let kernel = recorded.and_then(|simulation| Kernel::named(&simulation.kernel));
     let kernel = kernel.unwrap_or(Kernel::EEVDF);
+    if args.jobs_file {
+        let command = command(args, &record.result, &hardware, kernel);
+        print(jobs_file::text(&record.shown, &command, &programs)?.trim_end())?;
+        say(format_args!("to simulate the file on the machine of the run: `{command}`"));
+        return Ok(ExitCode::SUCCESS);
+    }
     let stage = Stage { hardware: &hardware, kernel, programs: &programs, args };
     let recorded = stage.simulator(record.policy, record.how(&args.how).into());
     // How programs were measured in the record is not told there.
@@ -83,6 +85,21 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
         false => print(&report.show())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command that simulates the jobs file on the machine of the record.
+fn command(args: &SimRunArgs, record: &RunResult, hardware: &Hardware, kernel: Kernel) -> String {
+    let is_named = record.machine.is_simulated() || Hardware::is_words(&hardware.name);
+    let machine = match &args.machine {
+        Some(named) => named,
+        None if is_named => &hardware.name,
+        None => super::this::THIS,
+    };
+    let machine = shell_words::quote(machine);
+    match kernel {
+        Kernel::EEVDF => format!("cosched sim FILE --machine {machine}"),
+        other => format!("cosched sim FILE --machine {machine} --kernel {}", other.name()),
+    }
 }
 
 /// A run that can be replayed.

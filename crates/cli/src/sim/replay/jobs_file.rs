@@ -44,13 +44,15 @@ enum Again {
     Words(&'static str),
 }
 
-/// The whole file; the comment above says what it was made from, and what a record does not tell.
-pub(super) fn text(record: &str, machine: &str, programs: &[Replayed]) -> Result<String, Failure> {
+/// The whole file; the comment above says what it was made from, which command simulates it on the
+/// machine of the record, and what a record does not tell.
+pub(super) fn text(record: &str, command: &str, programs: &[Replayed]) -> Result<String, Failure> {
     let file = JobsFile { program: programs.iter().map(program).collect() };
     let tables = toml::to_string(&file).map_err(Failure::broken)?;
     Ok(format!(
-        "# Models of the programs of {record:?}, on the machine {machine:?}: instructions by the CPU time, `serial`\n\
-         # and `sleep` by the time alone. A record tells nothing of barriers, spinning and memory: edit these keys.\n\n\
+        "# Models of the programs of {record:?}: instructions by the CPU time, `serial` and `sleep` by\n\
+         # the time alone. A record tells nothing of barriers, spinning and memory: edit these keys.\n\
+         # To simulate them on the machine of the run: {command}\n\n\
          {tables}"
     ))
 }
