@@ -41,6 +41,7 @@ mod table;
 mod top;
 mod trace;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -57,6 +58,11 @@ fn main() -> ExitCode {
     };
     let command = match args::Cli::try_parse_from(&arguments) {
         Ok(cli) => cli.command,
+        // The parser ignores that help cannot be written.
+        Err(help) if !help.use_stderr() && !std::io::stdout().is_terminal() => {
+            let printed = session::put(help.render().to_string().as_bytes());
+            return printed.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS);
+        }
         Err(error) => args::with_remedy(error, &arguments).exit(),
     };
     if !matches!(command, args::Command::Recover(_) | args::Command::Spin(_)) {

@@ -110,3 +110,28 @@ fn help_lists_every_documented_exit_code() {
         assert!(PAGE.contains(&format!(" | {} |", meaning.trim())), "{meaning}");
     }
 }
+
+/// Rust opens `/dev/null` in the place of a closed standard output.
+#[test]
+fn a_result_that_cannot_be_printed_is_an_error() {
+    for (arguments, closed) in [
+        ("doctor", true),
+        ("--help", true),
+        ("run -- true", true),
+        ("run --help", false),
+        ("--version", false),
+    ] {
+        let to = if closed { ">&-" } else { ">/dev/full" };
+        let mut shell = Command::new("sh");
+        let line = format!("exec \"$0\" {arguments} {to}");
+        shell.args(["-c", &line, env!("CARGO_BIN_EXE_cosched")]);
+        shell.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        let output = shell.stdin(Stdio::null()).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line}: {told}");
+        let why = if closed { "is closed, so the result cannot be printed" } else { "No space" };
+        assert!(told.contains("cosched: standard output: ") && told.contains(why), "{told}");
+    }
+    ends_with(&["--help"], 0);
+    ends_with(&["run", "--quiet", "--", "true"], 0);
+}

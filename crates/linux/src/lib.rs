@@ -46,6 +46,7 @@ pub mod sentinel;
 pub mod shim;
 pub mod signals;
 mod spread;
+pub mod stdout;
 pub mod topology;
 pub mod tree;
 pub mod undo;

@@ -1,0 +1,25 @@
+//! Whether this process was started with a closed standard output.
+//!
+//! Before `main`, Rust's runtime opens `/dev/null` in the place of a closed descriptor. A result
+//! that is written there is lost without an error. Only code that runs earlier sees the difference.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether standard output was closed when this process started.
+pub fn was_closed() -> bool {
+    WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+// SAFETY: the loader calls each function in this section once, before `main`. This one needs
+// nothing of Rust's runtime.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = look;
+
+extern "C" fn look() {
+    // SAFETY: only the flags of a descriptor are read.
+    let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+    WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+}
