@@ -3,6 +3,7 @@
 //! Nothing in it is ever overwritten unasked: a file that is there may be the only result of hours,
 //! or no result of ours at all. So every name that a run would write is looked at before it starts.
 
+mod mark;
 mod replace;
 
 use std::fmt::Display;
@@ -22,6 +23,7 @@ use tempfile::TempDir;
 
 use crate::failure::Failure;
 use crate::session::Request;
+pub(crate) use mark::Mark;
 pub(crate) use replace::replace;
 
 /// The name of the result.

@@ -37,7 +37,7 @@ pub(crate) struct RunArgs {
     /// No file in it is overwritten.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Replace the files of an earlier run in the folder of --out. A folder that holds anything
+    /// Replace the files of an earlier run, also of a killed one, in the folder of --out. A folder that holds anything
     /// else is refused, and nothing is removed.
     #[arg(long, requires = "out")]
     pub(crate) force: bool,

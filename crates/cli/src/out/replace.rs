@@ -1,7 +1,8 @@
 //! `--force`: the output folder of an earlier run makes room for a new one.
 //!
 //! Only what cosched writes is removed, and only from a folder that holds nothing else: `run.json`,
-//! the two outputs of each program that it names, and what `report` and `trace` make beside it. The
+//! the two outputs of each program that it names, and what `report` and `trace` make beside it. A
+//! killed run has no `run.json`, but a [file](super::mark) with its programs' names. The
 //! folder is held open from the first look to the last file, and no link is followed: neither the
 //! folder nor a file in it may be one.
 
@@ -14,11 +15,12 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::input;
 use cosched_core::result::{MAX_BYTES, RunResult};
+use cosched_core::whole_file;
 use cosched_core::workload::shown;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::{RESULT, output, refused};
+use super::{RESULT, mark, output, refused};
 use crate::failure::Failure;
 use crate::{report, trace};
 
@@ -47,8 +49,9 @@ pub(crate) fn replace(out: &Path) -> Result<(), Failure> {
         Err(error) => return Err(refused(out, &io::Error::from(error).to_string())),
     };
     let files = files(out, &folder)?;
-    // The result goes last: a folder without it would be refused the next time.
-    let (result, outputs): (Vec<_>, Vec<_>) = files.iter().partition(|file| *file == RESULT);
+    // What says whose the folder is goes last: without it, it would be refused the next time.
+    let says_whose = |file: &&OsString| *file == RESULT || *file == mark::NAME;
+    let (result, outputs): (Vec<_>, Vec<_>) = files.iter().partition(says_whose);
     for file in outputs.into_iter().chain(result) {
         unlinkat(&folder, file, AtFlags::empty()).map_err(|error| {
             let (file, error) = (shown(&file.to_string_lossy()), io::Error::from(error));
@@ -101,12 +104,24 @@ fn names_cosched(folder: &File, name: &OsString) -> bool {
     is_read && first.windows(7).any(|word| word == b"cosched")
 }
 
-/// The names of the files that cosched wrote there, by the run's result; or why they are not known.
+/// The names of the files that cosched wrote there; or why they are not known.
 fn written(folder: &File) -> Result<BTreeSet<OsString>, String> {
+    let outputs = programs(folder)?.into_iter().flat_map(|program| {
+        ["stdout", "stderr"].map(|stream| output(Path::new(""), &program, stream))
+    });
+    let part = whole_file::part(Path::new(RESULT)).into_os_string();
+    let beside = [RESULT, mark::NAME].iter().chain(&MADE_BESIDE).map(OsString::from);
+    Ok(outputs.map(PathBuf::into_os_string).chain(beside).chain([part]).collect())
+}
+
+/// The programs of the run, by its result, or by the mark of one that was killed.
+fn programs(folder: &File) -> Result<Vec<String>, String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(folder, RESULT, flags, Mode::empty()) {
         Ok(file) => File::from(file),
-        Err(Errno::NOENT) => return Err(format!("there is no {RESULT}")),
+        Err(Errno::NOENT) => {
+            return mark::programs(folder)?.ok_or_else(|| format!("there is no {RESULT}"));
+        }
         Err(error) => return Err(format!("{RESULT} cannot be read: {}", io::Error::from(error))),
     };
     let unreadable = |error: io::Error| format!("{RESULT} cannot be read: {error}");
@@ -116,11 +131,7 @@ fn written(folder: &File) -> Result<BTreeSet<OsString>, String> {
     let text = input::read(&own_path(&file), MAX_BYTES).map_err(unreadable)?;
     let result = RunResult::read(&text, Path::new(RESULT));
     let result = result.map_err(|_| format!("{RESULT} is no result of a run"))?;
-    let outputs = result.programs.iter().flat_map(|program| {
-        ["stdout", "stderr"].map(|stream| output(Path::new(""), &program.name, stream))
-    });
-    let beside = [RESULT].iter().chain(&MADE_BESIDE).map(OsString::from);
-    Ok(outputs.map(PathBuf::into_os_string).chain(beside).collect())
+    Ok(result.programs.into_iter().map(|program| program.name).collect())
 }
 
 fn own_path(file: &File) -> PathBuf {

@@ -30,7 +30,7 @@ use super::{
 use crate::args::HowArgs;
 use crate::failure::{self, Failure};
 use crate::live::Live;
-use crate::out::{self, Folder};
+use crate::out::{self, Folder, Mark};
 use crate::progress::{Progress, Telling};
 use crate::store::{Peak, Store};
 
@@ -186,14 +186,17 @@ impl Session {
             met: met.clone(),
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let machine = Linux::new(config).map_err(|error| match error {
-            MachineError::Files(_)
-            | MachineError::Held { .. }
-            | MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => {
-                Failure::input(error)
-            }
-            error => Failure::broken(error),
-        })?;
+        let mark = folder.as_ref().map(|folder| Mark::set(folder, programs)).transpose()?.flatten();
+        let unmark = || mark.iter().for_each(Mark::remove);
+        let machine =
+            Linux::new(config).inspect_err(|_| unmark()).map_err(|error| match error {
+                MachineError::Files(_)
+                | MachineError::Held { .. }
+                | MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => {
+                    Failure::input(error)
+                }
+                error => Failure::broken(error),
+            })?;
         if let (Some(why), Some(auto)) = (machine.ground().no_weights(), without_weights) {
             policy = auto;
             if is_shown {
@@ -246,7 +249,7 @@ impl Session {
         }
         let save = |folder: &Folder| {
             let file = folder.place(Path::new(out::RESULT));
-            result.save(&file).err().map(|error| folder.failure(&error))
+            result.save(&file).inspect(|()| unmark()).err().map(|error| folder.failure(&error))
         };
         let mut troubles: Vec<Failure> = folder.as_ref().and_then(save).into_iter().collect();
         if let Some(first) = restored.failed.first() {

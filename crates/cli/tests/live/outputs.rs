@@ -122,6 +122,26 @@ fn force_replaces_the_files_of_a_run_and_nothing_else() {
 }
 
 #[test]
+fn force_replaces_what_a_killed_run_left() {
+    let place = Place::new();
+    let table = program("a", "", "echo out; touch begun; while test ! -e end; do sleep 0.01; done");
+    let cosched = place.run(&[table], "--policy linux");
+    eventually("the program", || place.path("begun").exists());
+    let again = || place.cosched(&["run", "jobs.toml", "--out", "out", "--force"]).ended();
+    again().with(2).saying(&["another cosched is running programs there"]);
+    cosched.kill();
+    place.write("end", "");
+    place.write("out/notes", "precious");
+    again().with(2).saying(&["notes is something else"]);
+    std::fs::remove_file(place.path("out/notes")).unwrap();
+    assert!(!place.path("out/run.json").exists());
+    again().with(0);
+    assert_eq!(place.read("out/a.stdout"), "out\n");
+    let mut files = std::fs::read_dir(place.path("out")).unwrap().map(|file| file.unwrap().path());
+    assert!(files.all(|file| !file.ends_with(".cosched-run")));
+}
+
+#[test]
 fn force_removes_nothing_from_a_folder_without_a_run() {
     let place = Place::new();
     place.write("jobs.toml", talkative().concat());

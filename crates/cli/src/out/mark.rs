@@ -1,0 +1,90 @@
+//! The file that says, as long as a run lasts, that its folder is cosched's.
+//!
+//! A killed run leaves outputs, but no result by which `--force` could recognise them. Therefore a
+//! run first writes its programs' names into this file, and removes the file after the result is
+//! saved. A lock on the file distinguishes a run in progress from a killed one.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use cosched_core::workload::ProgramSpec;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open, openat};
+use rustix::io::Errno;
+
+use super::{Folder, refused};
+use crate::failure::Failure;
+
+/// The file's name.
+pub(super) const NAME: &str = ".cosched-run";
+/// For a user who finds the file.
+const FIRST_LINE: &str =
+    "cosched runs these programs, or was killed; `cosched run --force` replaces their outputs:";
+/// The names of the most programs fit.
+const MAX_BYTES: u64 = 1 << 20;
+const FLAGS: OFlags = OFlags::from_bits_retain(
+    OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits() | OFlags::CLOEXEC.bits(),
+);
+
+/// The file of a run in progress.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl Mark {
+    /// Marks a folder. `None` if the file cannot be written: a run does not depend on it.
+    ///
+    /// # Errors
+    /// When another cosched runs programs into the folder.
+    pub(crate) fn set(folder: &Folder, programs: &[ProgramSpec]) -> Result<Option<Mark>, Failure> {
+        let path = folder.place(Path::new(NAME));
+        let mode = Mode::from_raw_mode(0o666);
+        let Ok(file) = open(&path, OFlags::WRONLY | OFlags::CREATE | FLAGS, mode) else {
+            return Ok(None);
+        };
+        if is_locked(&file) {
+            let what = "another cosched is running programs there; choose another folder";
+            return Err(refused(&folder.shown, what));
+        }
+        let mut file = File::from(file);
+        let names: String = programs.iter().map(|spec| format!("{}\n", spec.name)).collect();
+        let text = format!("{FIRST_LINE}\n{names}");
+        let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+        let mark = Mark { path, _locked: file };
+        if written.is_err() {
+            mark.remove();
+            return Ok(None);
+        }
+        Ok(Some(mark))
+    }
+
+    /// Removes the file: the result says what the folder is, or nothing is there.
+    pub(crate) fn remove(&self) {
+        // One that stays does no harm.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The programs of a killed run, whose outputs are in the folder; or why they must not be touched.
+pub(super) fn programs(folder: &File) -> Result<Option<Vec<String>>, String> {
+    let Ok(file) = openat(folder, NAME, OFlags::RDONLY | FLAGS, Mode::empty()) else {
+        return Ok(None);
+    };
+    if is_locked(&file) {
+        return Err("another cosched is running programs there".to_owned());
+    }
+    let mut text = String::new();
+    let read = File::from(file).take(MAX_BYTES).read_to_string(&mut text);
+    let mut lines = text.lines().map(str::to_owned);
+    let is_ours = read.is_ok() && lines.next().is_some_and(|line| line == FIRST_LINE);
+    Ok(is_ours.then(|| lines.collect()))
+}
+
+/// Locks the file, unless another process has done so. Some file systems over a network lock
+/// nothing.
+fn is_locked(file: impl AsFd) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+}
