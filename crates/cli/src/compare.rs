@@ -32,7 +32,8 @@ pub(crate) struct CompareArgs {
     /// passive: OpenMP threads sleep as soon as they wait. llvm: LLVM's OpenMP runtime instead of
     /// GCC's. one-thread: each program has one thread. split: each program has CPUs of its own, by
     /// taskset. All variants are compared with the first one. NAME-2 is NAME again: linux,linux-2.
-    #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = choices::way(), hide_possible_values = true,
+    #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = choices::way(),
+          hide_possible_values = true,
           default_value_if("asked", ArgPredicate::IsPresent, None))]
     policies: Vec<Way>,
     /// One more variant: a policy with its own options. May be repeated.
@@ -45,24 +46,28 @@ pub(crate) struct CompareArgs {
     how: HowArgs,
     /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like). In a
     /// jobs file, the key `threads` says it.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u16::MAX))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(1..=u16::MAX))]
     threads: Option<u16>,
     /// Number of rounds; each round runs every variant once.
     ///
     /// The order changes from round to round (A B C, then B C A). 6 rounds give confidence
     /// intervals, 7 give verdicts. Ctrl-C keeps complete rounds.
-    #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=MOST_ROUNDS))]
+    #[arg(long, default_value_t = 10, allow_negative_numbers = true,
+          value_parser = whole(1..=MOST_ROUNDS))]
     runs: u16,
     /// Also run each program alone in every round.
     #[arg(long)]
     solo: bool,
     /// Simulate all of it on a modelled machine (`cosched sim --help` says how to name one).
-    #[arg(long, short, value_name = "MACHINE", value_parser = choices::machine(), hide_possible_values = true)]
+    #[arg(long, short, value_name = "MACHINE", value_parser = choices::machine(),
+          hide_possible_values = true)]
     machine: Option<String>,
     /// The simulated kernel [default: eevdf]
     ///
     /// eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts or solaris-fx.
-    #[arg(long, short, requires = "machine", value_parser = choices::kernel(), hide_possible_values = true)]
+    #[arg(long, short, requires = "machine", value_parser = choices::kernel(),
+          hide_possible_values = true)]
     kernel: Option<Kernel>,
     /// The seed of the first simulated round; each further round has the next number [default: 1]
     #[arg(long, requires = "machine", allow_negative_numbers = true, value_parser = seed)]
@@ -154,7 +159,8 @@ fn check_seed(first: u64, rounds: u16) -> Result<(), Failure> {
     match first <= most {
         true => Ok(()),
         false => Err(Failure::Input(format!(
-            "--seed {first}: each of {rounds} rounds takes the next number, but the largest is {}; give at most {most}",
+            "--seed {first}: each of {rounds} rounds takes the next number, but the largest is \
+             {}; give at most {most}",
             u64::MAX
         ))),
     }

@@ -29,7 +29,8 @@ const LIMITS: [(&str, &str); 2] = [
     ("(os error 24)", "raise the limit of open files: `ulimit -n 1024`"),
     (
         "(os error 11)",
-        "the limit of processes and threads is reached: raise `ulimit -u`, or pids.max of the cgroup",
+        "the limit of processes and threads is reached: raise `ulimit -u`, or pids.max of the \
+         cgroup",
     ),
 ];
 

@@ -88,7 +88,8 @@ pub(crate) fn known(run: RunResult, file: &Path) -> Result<RunResult, Failure> {
     match run.policy.parse::<Kind>() {
         Ok(_) => Ok(run),
         Err(_) => Err(Failure::Input(format!(
-            "{}: this version of cosched does not know its policy '{}'; use the version that made the run",
+            "{}: this version of cosched does not know its policy '{}'; use the version that made \
+             the run",
             shown_path(file),
             shown(&run.policy)
         ))),
@@ -129,8 +130,8 @@ pub(crate) fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An output folder that is held open. What a run writes goes into this folder, also if another one,
-/// or a link, has taken its name meanwhile.
+/// An output folder that is held open. What a run writes goes into this folder, also if another
+/// one, or a link, has taken its name meanwhile.
 #[derive(Debug)]
 pub(crate) struct Folder {
     shown: PathBuf,
@@ -228,7 +229,9 @@ pub(crate) fn left(out: &Path, workload: &Workload) -> Vec<PathBuf> {
 pub(crate) fn check_writable(out: &Path) -> Result<(), Failure> {
     let paths = out.ancestors().filter(|path| *path != Path::new(""));
     let mut there = paths.map(|path| (path, path.metadata()));
-    let missing = |found: &io::Result<Metadata>| matches!(found, Err(error) if error.kind() == io::ErrorKind::NotFound);
+    let missing = |found: &io::Result<Metadata>| {
+        found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
     let Some((there, found)) = there.find(|(_, found)| !missing(found)) else {
         return Ok(());
     };

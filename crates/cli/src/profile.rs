@@ -79,7 +79,8 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "N[..N]")]
     pub(crate) threads: Option<String>,
     /// Runs of each program; the median is kept.
-    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true,
+          value_parser = whole(1..=1000u16))]
     pub(crate) runs: u16,
     /// Measure the memory's peak bandwidth instead of programs (fair-progress). The machine must be
     /// idle; it takes less than a second on most machines. An earlier figure is replaced.
@@ -266,8 +267,8 @@ fn why_no_misses(countable: Result<(), Lack>) -> String {
             format!("Cache misses could not be measured: {lack}.{remedy}")
         }
         Ok(()) => {
-            "Not all cache misses were measured: the hardware counters were in use or did not count (a profiler or a \
-             watchdog may hold them)."
+            "Not all cache misses were measured: the hardware counters were in use or did not \
+             count (a profiler or a watchdog may hold them)."
                 .to_owned()
         }
     };

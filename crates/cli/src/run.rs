@@ -37,13 +37,14 @@ pub(crate) struct RunArgs {
     /// No file in it is overwritten.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Replace the files of an earlier run, also of a killed one, in the folder of --out. A folder that holds anything
-    /// else is refused, and nothing is removed.
+    /// Replace the files of an earlier run, also of a killed one, in the folder of --out. A folder
+    /// that holds anything else is refused, and nothing is removed.
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
     /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like). In a
     /// jobs file, the key `threads` says it.
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u16::MAX))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(1..=u16::MAX))]
     pub(crate) threads: Option<u16>,
     #[command(flatten)]
     pub(crate) terminal: TerminalArgs,

@@ -114,7 +114,8 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
 fn tell_unscaled(workload: &Workload, kinds: &[Kind]) {
     if kinds.iter().any(|kind| kind.chooses()) && workload.programs.iter().any(is_moldable) {
         say(format_args!(
-            "moldable programs keep their thread counts: --no-solo leaves out the solo times that a choice needs"
+            "moldable programs keep their thread counts: --no-solo leaves out the solo times that \
+             a choice needs"
         ));
     }
 }
@@ -187,8 +188,8 @@ impl From<&SimMachineArgs> for Scene {
 fn no_machine() -> String {
     let known: Vec<&str> = Hardware::names().collect();
     format!(
-        "no machine to simulate; add --machine with a name ({}), with words such as \"core:8\", or with `this` (after \
-         `cosched sim measure`)",
+        "no machine to simulate; add --machine with a name ({}), with words such as \"core:8\", \
+         or with `this` (after `cosched sim measure`)",
         known.join(", ")
     )
 }
@@ -317,8 +318,8 @@ impl Simulator {
             let place = &spec.places.command;
             let table = spec.model.as_ref().ok_or_else(|| {
                 Failure::Input(format!(
-                    "{place}: the program has no [program.model], which the simulator needs; docs/simulator.md \
-                     describes it"
+                    "{place}: the program has no [program.model], which the simulator needs; \
+                     docs/simulator.md describes it"
                 ))
             })?;
             let model = source::model(spec, table, self.session.threads(spec))?;

@@ -25,7 +25,8 @@ pub(crate) fn utf8_arguments(
         argument.into_string().map_err(|argument| {
             let shown = shown(&argument.to_string_lossy());
             Failure::Input(format!(
-                "argument {i} ('{shown}') is not UTF-8; rename the file, or start the program from a script"
+                "argument {i} ('{shown}') is not UTF-8; rename the file, or start the program \
+                 from a script"
             ))
         })
     };
@@ -49,7 +50,8 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
         }
         (None, true, true) => {
             return Err(Failure::Input(
-                "nothing to run; name a jobs file, or commands after all options: `-- CMD ARGS ::: CMD ARGS`"
+                "nothing to run; name a jobs file, or commands after all options: `-- CMD ARGS \
+                 ::: CMD ARGS`"
                     .to_owned(),
             ));
         }
@@ -72,8 +74,8 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
 pub(crate) fn with_threads(args: &SourceArgs, threads: Option<u16>) -> Result<Workload, Failure> {
     if threads.is_some() && args.workload.is_some() {
         return Err(Failure::Input(
-            "--threads is for programs on the command line: leave it out, and write `threads = N` below each [[program]] of \
-             the jobs file"
+            "--threads is for programs on the command line: leave it out, and write `threads = N` \
+             below each [[program]] of the jobs file"
                 .to_owned(),
         ));
     }
@@ -104,8 +106,8 @@ pub(crate) fn model(
 pub(crate) fn simulated(file: Option<&Path>) -> Result<Workload, Failure> {
     let file = file.ok_or_else(|| {
         Failure::Input(
-            "nothing to simulate; name a jobs file whose programs have a [program.model] (docs/simulator.md): \
-             `cosched sim jobs.toml --machine opteron-64 --policy gang`"
+            "nothing to simulate; name a jobs file whose programs have a [program.model] \
+             (docs/simulator.md): `cosched sim jobs.toml --machine opteron-64 --policy gang`"
                 .to_owned(),
         )
     })?;

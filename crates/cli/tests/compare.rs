@@ -14,7 +14,8 @@ use serde_json::Value;
 fn workload() -> String {
     let program = |i: usize| {
         format!(
-            "[[program]]\nname = 'p{i}'\ncommand = 'p{i}'\nthreads = 4\n[program.model]\nspin = 'forever'\n\
+            "[[program]]\nname = 'p{i}'\ncommand = 'p{i}'\nthreads = 4\n[program.model]\n\
+             spin = 'forever'\n\
              imbalance = 0.05\n[[program.model.phase]]\ninstructions = 2e9\nbarriers = 200\n"
         )
     };

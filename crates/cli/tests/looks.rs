@@ -11,7 +11,8 @@ use cosched_report::history::{History, Phase, State, nanos};
 use serde_json::Value;
 
 /// Programs that differ in everything that a schedule depends on.
-const WORKLOAD: &str = "[[program]]\ncommand = 'wide'\nthreads = 8\nmisses_per_kilo_instruction = 9\nrepeat = 2\n\
+const WORKLOAD: &str = "[[program]]\ncommand = 'wide'\nthreads = 8\n\
+                        misses_per_kilo_instruction = 9\nrepeat = 2\n\
     [program.model]\n[[program.model.phase]]\ninstructions = 3e9\nbarriers = 50\n\
     [[program]]\ncommand = 'half'\nthreads = 4\nmisses_per_kilo_instruction = 1\nstart = '35ms'\n\
     [program.model]\n[[program.model.phase]]\ninstructions = 4e9\nbarriers = 5\n\

@@ -52,7 +52,8 @@ fn refused(output: &Output) -> String {
 
 const JOBS: &str = "[[program]]\ncommand = 'solver'\nthreads = 4\nweight = 2\n[program.model]\n\
     [[program.model.phase]]\nrepeat = 40\ninstructions = 1e8\nserial = 0.3\nbarriers = 1\n\
-    [[program]]\ncommand = 'pair'\nthreads = 2\nstart = '150ms'\nmisses_per_kilo_instruction = 1\n[program.model]\n\
+    [[program]]\ncommand = 'pair'\nthreads = 2\nstart = '150ms'\n\
+    misses_per_kilo_instruction = 1\n[program.model]\n\
     [[program.model.phase]]\ninstructions = 2e9\n\
     [[program]]\ncommand = 'sleeper'\nthreads = 1\n[program.model]\n\
     [[program.model.phase]]\nrepeat = 50\ninstructions = 1e6\nsleep = '20ms'\n";
@@ -376,8 +377,8 @@ fn a_rivals_run_is_named_by_its_variant() {
         assert_eq!(output.status.code(), Some(0), "{}", told(&output));
         String::from_utf8(output.stdout).unwrap()
     };
-    let way = "Assumed: the run is one of variant 'one-thread' of a comparison; the replay is of programs that are \
-               started as in that variant, with one thread each.";
+    let way = "Assumed: the run is one of variant 'one-thread' of a comparison; the replay is of \
+               programs that are started as in that variant, with one thread each.";
     assert!(assumed("c/one-thread").contains(way), "{}", assumed("c/one-thread"));
     assert!(!assumed("c/linux").contains("of a comparison"));
 }

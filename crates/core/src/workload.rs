@@ -12,7 +12,7 @@
 //!
 //! ```toml
 //! [[program]]
-//! command = ["./cg", "--work", "4"]  # or one string, split as a shell splits words, run without a shell
+//! command = ["./cg", "--work", "4"]  # or one string, split as a shell does
 //! name = "cg"             # default: its script, or its command, made unique by -2, -3, ...
 //! threads = 2             # set as OMP_NUM_THREADS and the like; default: what the program takes
 //! env = { OMP_PROC_BIND = "false" }
@@ -24,7 +24,7 @@
 //! after = ["a"]           # must end before, with 0; or { program = "a", exit = "any" }
 //! weight = 1.0            # its share, relative to the other programs
 //! misses_per_kilo_instruction = 3.0  # of the last-level cache, alone; default: what was profiled
-//! miss_ratio = 0.3        # share of references to the last-level cache that miss, alone; default: what was profiled
+//! miss_ratio = 0.3        # share of its references that miss, alone; default: what was profiled
 //! memory_gigabytes_per_second = 4.0  # between caches and memory, alone
 //! repeat = 1              # how often to run it, or "until-all-finish"
 //! freezable = true        # default: derived from what the program holds open
@@ -32,7 +32,7 @@
 //! malleable = false       # whether it lets cosched choose its thread count while it runs
 //! moldable = false        # whether it lets cosched start it with fewer threads
 //! progress = false        # whether it is counted from inside how far it comes
-//! barrier = "own"         # how its threads wait at barriers: in its own way, or in one of cosched's ("donate")
+//! barrier = "own"         # how its threads wait at barriers; others are cosched's ("donate")
 //! model = {}              # what the simulator takes it for; usually as [program.model]
 //! ```
 //!

@@ -54,7 +54,8 @@ pub enum Unattachable {
     },
     /// Another cosched has it, or one of its descendants.
     #[error(
-        "another cosched (process {cosched}) schedules it or a descendant of it; `cosched detach` detaches it first"
+        "another cosched (process {cosched}) schedules it or a descendant of it; `cosched detach` \
+         detaches it first"
     )]
     Held {
         /// The other cosched.

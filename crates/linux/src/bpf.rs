@@ -24,8 +24,8 @@ use crate::procfs::Proc;
 pub enum Unavailable {
     /// There was no clang when cosched was built.
     #[error(
-        "cosched was built without its BPF programs (remedy: install clang and libbpf-dev, and build \
-         again)"
+        "cosched was built without its BPF programs (remedy: install clang and libbpf-dev, and \
+         build again)"
     )]
     NotBuilt,
     /// A permission or a part of the kernel is missing.

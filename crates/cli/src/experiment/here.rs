@@ -56,8 +56,8 @@ impl<'a> Here<'a> {
         let used = used_by_others(cpus).filter(|used| disturbance::is_busy(*used, cpus.len()));
         if let Some(used) = used {
             self.talk.tell(format_args!(
-                "the machine is busy: other processes use {}. Times will be disturbed; wait until it is idle (`top` shows \
-                 what uses CPUs)",
+                "the machine is busy: other processes use {}. Times will be disturbed; wait until \
+                 it is idle (`top` shows what uses CPUs)",
                 disturbance::of_cpus(used, cpus.len())
             ));
         }

@@ -78,7 +78,8 @@ fn complete(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, 
                 }
                 Some(Left::Damaged(why)) => {
                     say(format_args!(
-                        "{why}; the round does not count, and is run again only with --runs {} or more",
+                        "{why}; the round does not count, and is run again only with --runs {} or \
+                         more",
                         round + 1
                     ));
                     None
@@ -122,8 +123,8 @@ fn look(folder: &Path) -> Result<Option<Left>, Failure> {
 /// A run that does not come from this comparison is no round of it.
 fn foreign(folder: &Path, what: &str) -> Failure {
     Failure::Input(format!(
-        "--resume: {} holds a run that does not belong to this comparison: {what}. Move it away, and its round is \
-         run again",
+        "--resume: {} holds a run that does not belong to this comparison: {what}. Move it away, \
+         and its round is run again",
         shown_path(folder)
     ))
 }
@@ -174,8 +175,8 @@ fn check_no_link(run: &Path, folder: &Path) -> Result<(), Failure> {
     let mut within = run.ancestors().take_while(|path| *path != folder);
     within.find(|path| path.is_symlink()).map_or(Ok(()), |link| {
         Err(Failure::Input(format!(
-            "--out {}: {} is a symbolic link, and files at its target would be written; put a folder in its place, \
-             or choose another folder",
+            "--out {}: {} is a symbolic link, and files at its target would be written; put a \
+             folder in its place, or choose another folder",
             shown_path(folder),
             shown_path(link)
         )))

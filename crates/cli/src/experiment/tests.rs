@@ -243,7 +243,8 @@ fn a_way_held_against_itself_is_called_different_in_at_most_five_of_a_hundred_co
         let hundred = claims(rounds, 100);
         let claims = claims(rounds, COMPARISONS);
         println!(
-            "{claims} of {COMPARISONS} comparisons of {rounds} rounds claim a difference, {hundred} of the first 100"
+            "{claims} of {COMPARISONS} comparisons of {rounds} rounds claim a difference, \
+             {hundred} of the first 100"
         );
         assert!(hundred <= 5, "{hundred} of the first 100 with {rounds} rounds");
         assert!(claims as f64 <= most, "{claims} with {rounds} rounds");

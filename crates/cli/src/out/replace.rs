@@ -88,7 +88,8 @@ fn files(out: &Path, folder: &File) -> Result<BTreeSet<OsString>, Failure> {
         Some(other) => Err(refused(
             out,
             &format!(
-                "--force replaces only what a run wrote, and {} is something else: move it away, or choose another folder",
+                "--force replaces only what a run wrote, and {} is something else: move it away, \
+                 or choose another folder",
                 shown(&other.to_string_lossy())
             ),
         )),

@@ -52,7 +52,8 @@ impl TerminalArgs {
         let all = |on| Labels { stdout: on, stderr: on };
         match self.label {
             Some(When::Always) if to_files => Err(Failure::Input(
-                "--label: with --out each output goes into a file of its own, which needs no label: leave one of the two out"
+                "--label: with --out each output goes into a file of its own, which needs no \
+                 label: leave one of the two out"
                     .to_owned(),
             )),
             Some(when) => Ok(all(when == When::Always)),

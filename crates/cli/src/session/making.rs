@@ -60,7 +60,8 @@ impl Session {
     /// Checks everything that can be wrong before anything is started.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
         if request.kind.equalises() && request.how.policy.fair.optimal {
-            let text = "--optimal works only on simulated machines, which know solo times exactly; leave it out";
+            let text = "--optimal works only on simulated machines, which know solo times \
+                        exactly; leave it out";
             return Err(Failure::Input(text.to_owned()));
         }
         sources::check_peak(request)?;
@@ -155,7 +156,8 @@ impl Session {
             }
             if let Some(peak) = &peak {
                 talk.detail(format_args!(
-                    "memory carries {:.0} cache lines per microsecond at most, as `cosched profile --machine` has measured",
+                    "memory carries {:.0} cache lines per microsecond at most, as `cosched \
+                     profile --machine` has measured",
                     peak.lines_per_microsecond()
                 ));
             }
@@ -254,7 +256,8 @@ impl Session {
         let mut troubles: Vec<Failure> = folder.as_ref().and_then(save).into_iter().collect();
         if let Some(first) = restored.failed.first() {
             troubles.push(Failure::Broken(format!(
-                "{} original setting(s) could not be restored: {first}; `cosched recover` tries again",
+                "{} original setting(s) could not be restored: {first}; `cosched recover` tries \
+                 again",
                 restored.failed.len()
             )));
         }

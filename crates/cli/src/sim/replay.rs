@@ -119,13 +119,14 @@ impl Record {
         let refused = |why: &str| Err(Failure::Input(format!("--from {shown}: {why}")));
         if let Some(signal) = &result.interrupted_by {
             return refused(&format!(
-                "the run was interrupted ({signal}), so the work that was left is not known; name a run that went to \
-                 its end"
+                "the run was interrupted ({signal}), so the work that was left is not known; name \
+                 a run that went to its end"
             ));
         }
         if let Some(from) = result.kept_from_seconds {
             return refused(&format!(
-                "decisions before {from:.0} s of the run were not kept, so it cannot be replayed; name a shorter run"
+                "decisions before {from:.0} s of the run were not kept, so it cannot be replayed; \
+                 name a shorter run"
             ));
         }
         if result.programs.iter().all(|program| program.completions.is_empty()) {
@@ -150,8 +151,8 @@ impl Record {
         let threads = if single { ", with one thread each" } else { "" };
         rival.then(|| {
             format!(
-                "the run is one of variant '{way}' of a comparison; the replay is of programs that are started as in \
-                 that variant{threads}"
+                "the run is one of variant '{way}' of a comparison; the replay is of programs \
+                 that are started as in that variant{threads}"
             )
         })
     }

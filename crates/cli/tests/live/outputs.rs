@@ -248,7 +248,8 @@ fn the_table_is_printed_if_a_file_cannot_be_written() {
 #[test]
 fn a_link_that_appears_in_the_output_folder_is_not_followed() {
     let place = Place::new();
-    let links = "for name in run.json run.json.part b.stdout; do ln -s ../precious out/$name; done; echo > made";
+    let links = "for name in run.json run.json.part b.stdout; do ln -s ../precious out/$name; \
+                 done; echo > made";
     let [first, second] =
         [("a", links), ("b", "echo b")].map(|(name, script)| program(name, "", script));
     place.write("precious", "precious");
@@ -397,7 +398,8 @@ fn failed_programs_of_a_comparison_are_below_the_table() {
     place.write("jobs.toml", program("a", "", "echo out of paper >&2; exit 3"));
     let compare = ["compare", "jobs.toml", "--policies", "linux", "--runs", "2"];
     let shown = place.cosched(&compare).ended().with(1).stdout;
-    let told = "linux: a failed in 2 of 2 rounds (status 3); the end of its standard error:\n  out of paper\n";
+    let told = "linux: a failed in 2 of 2 rounds (status 3); the end of its standard error:\n  \
+                out of paper\n";
     assert!(shown.contains(told), "{shown}");
     let shown = place.cosched(&[&compare[..], &["--out", "all"]].concat()).ended().with(1).stdout;
     assert!(shown.contains("its standard error is in all/round-001/linux/a.stderr"), "{shown}");

@@ -28,7 +28,8 @@ pub enum WorkloadError {
     },
     /// The file is a symbolic link that leads back to itself.
     #[error(
-        "{}: is a loop of symbolic links and leads to no file; correct the links, or name the file itself",
+        "{}: is a loop of symbolic links and leads to no file; correct the links, or name the \
+         file itself",
         shown_path(file)
     )]
     Loop {
@@ -44,7 +45,11 @@ pub enum WorkloadError {
         source: io::Error,
     },
     /// The file is larger than any workload.
-    #[error("{}: is larger than {} MiB, so it is no jobs file; check the path", shown_path(file), MAX_BYTES >> 20)]
+    #[error(
+        "{}: is larger than {} MiB, so it is no jobs file; check the path",
+        shown_path(file),
+        MAX_BYTES >> 20
+    )]
     TooLarge {
         /// The file.
         file: PathBuf,
@@ -144,19 +149,21 @@ pub enum Problem {
     #[error("is empty; name a program to run")]
     EmptyCommand,
     #[error(
-        "cannot be split into words: '{}' has an unclosed quote; close it, or write the words as an array",
+        "cannot be split into words: '{}' has an unclosed quote; close it, or write the words as \
+         an array",
         shown(line)
     )]
     UnclosedQuote { line: String },
     #[error(
-        "has '{0}', but no shell runs it; write [\"sh\", \"-c\", \"...\"] to use one (after --: sh -c '...'), or put the {0} \
-         in quotes"
+        "has '{0}', but no shell runs it; write [\"sh\", \"-c\", \"...\"] to use one (after --: \
+         sh -c '...'), or put the {0} in quotes"
     )]
     ShellOperator(String),
     #[error("has a NUL character, which no argument, variable or path can hold; take it out")]
     HasNul,
     #[error(
-        "holds a word of {0} bytes, but the kernel accepts at most {LONGEST_WORD}; write it to a file, and pass the file"
+        "holds a word of {0} bytes, but the kernel accepts at most {LONGEST_WORD}; write it to a \
+         file, and pass the file"
     )]
     TooLong(usize),
     #[error("is {0}, but must be from 1 to 65535; leave the key out to let the program choose")]
@@ -177,36 +184,48 @@ pub enum Problem {
     )]
     Share(f64),
     #[error(
-        "is {0}, but must be from 1 to 4294967295, or \"until-all-finish\"; leave the key out to run once"
+        "is {0}, but must be from 1 to 4294967295, or \"until-all-finish\"; leave the key out to \
+         run once"
     )]
     RepeatCount(i64),
     #[error("is '{}', but must be a number of runs, or \"until-all-finish\"", shown(.0))]
     RepeatRule(String),
     #[error(
-        "is '{}', which is not a time; write a number with a unit, such as \"0s\", \"100ms\" or \"1m 30s\"",
+        "is '{}', which is not a time; write a number with a unit, such as \"0s\", \
+         \"100ms\" or \"1m 30s\"",
         shown(.0)
     )]
     Duration(String),
     #[error("is '{}', more than a year away; give an earlier time", shown(.0))]
     TooLate(String),
-    #[error("'{}' is also the name of program {}; names must be unique, so give one of them another", shown(.0), .1)]
+    #[error(
+        "'{}' is also the name of program {}; names must be unique, so give one of them another",
+        shown(.0),
+        .1
+    )]
     DuplicateName(String, usize),
     #[error(
-        "\"{}\" cannot be a file name, as a program's name must; use 1 to 200 bytes without '/' or control characters, and neither '.' nor '..'",
+        "\"{}\" cannot be a file name, as a program's name must; use 1 to 200 bytes without '/' \
+         or control characters, and neither '.' nor '..'",
         shown(.0)
     )]
     NotAFileName(String),
     #[error("has \"{}\", which cannot name a variable; use a name without '='", shown(.0))]
     VariableName(String),
-    #[error("is {}, which is not an existing directory; create it or correct the path", shown_path(.0))]
+    #[error(
+        "is {}, which is not an existing directory; create it or correct the path",
+        shown_path(.0)
+    )]
     NoDirectory(PathBuf),
     #[error(
-        "is {}, a loop of symbolic links that leads to no directory; correct the links, or name the directory itself",
+        "is {}, a loop of symbolic links that leads to no directory; correct the links, or name \
+         the directory itself",
         shown_path(.0)
     )]
     LoopedDirectory(PathBuf),
     #[error(
-        "is {}: permission denied for this user; ask for the right to enter it, or name another directory",
+        "is {}: permission denied for this user; ask for the right to enter it, or name another \
+         directory",
         shown_path(.0)
     )]
     ClosedDirectory(PathBuf),
@@ -219,7 +238,8 @@ pub enum Problem {
     #[error("is empty; name a group, or leave the key out to let cosched find it")]
     EmptyGroup,
     #[error(
-        "has an element that is no program; write its name, or {{ program = \"NAME\", exit = \"any\" }}"
+        "has an element that is no program; write its name, or \
+         {{ program = \"NAME\", exit = \"any\" }}"
     )]
     AfterElement,
     #[error("has exit = {}, but can have 0, which is the default, or \"any\"", shown(.0))]
@@ -234,7 +254,8 @@ pub enum Problem {
     #[error("names '{}' twice; take one of them out", shown(.0))]
     AfterTwice(String),
     #[error(
-        "names '{}', which is repeated until all others have ended, so that neither would end; give that a number for `repeat`",
+        "names '{}', which is repeated until all others have ended, so that neither would end; \
+         give that a number for `repeat`",
         shown(.0)
     )]
     AfterEndless(String),

@@ -103,7 +103,8 @@ pub(super) fn drafts(
             place: origin.at(place),
             key: "program".into(),
             problem: Box::new(Problem::WrongType {
-                expected: "an array of tables: write [[program]], with two brackets, above each program",
+                expected: "an array of tables: write [[program]], with two brackets, above each \
+                           program",
                 found: Found::value(found),
             }),
         });
@@ -278,7 +279,8 @@ mod tests {
     fn a_value_of_the_wrong_type_is_refused_with_what_was_expected() {
         assert_eq!(
             refusal("[[program]]\ncommand = 'cg'\nthreads = '2'"),
-            "jobs.toml:3:11: program 1: threads must be a whole number, such as 2, but is the string \"2\""
+            "jobs.toml:3:11: program 1: threads must be a whole number, such as 2, but is the \
+             string \"2\""
         );
         for wrong in ["start = 5", "env = { A = 1 }", "weight = 'x'", "command = 3", "repeat = 1.5"]
         {
@@ -300,7 +302,8 @@ mod tests {
             ("env = { A = 'x', B = 1.5 }", "2:22", "but its 'B' is the number 1.5"),
             ("env = ['A']", "2:7", "but is an array"),
             (
-                "model = { spin = '1s', phase = [{ serial = 0.5, repeat = 18446744073709551615 }] }",
+                "model = { spin = '1s', phase = [{ serial = 0.5, \
+                 repeat = 18446744073709551615 }] }",
                 "2:58",
                 "but its 'repeat' is 18446744073709551615, which is too large a number",
             ),

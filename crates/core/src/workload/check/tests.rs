@@ -292,7 +292,8 @@ fn a_name_given_twice_is_refused_at_its_second_place() {
     let text = "[[program]]\ncommand = 'a'\nname = 'x'\n[[program]]\ncommand = 'b'\nname = 'x'";
     assert_eq!(
         parse(text).unwrap_err().to_string(),
-        "/tmp/jobs.toml:6:8: program 2 (x): name 'x' is also the name of program 1; names must be unique, so give one of them another"
+        "/tmp/jobs.toml:6:8: program 2 (x): name 'x' is also the name of program 1; names must be \
+         unique, so give one of them another"
     );
 }
 
@@ -307,7 +308,8 @@ fn a_default_name_gives_way_to_a_later_given_one() {
 fn empty_and_oversized_workloads_are_refused() {
     for empty in ["", "# nothing yet\n", "program = []"] {
         let refusal = parse(empty).unwrap_err().to_string();
-        let told = "/tmp/jobs.toml: no program to run; name at least one: a line [[program]], and below it a line command = ";
+        let told = "/tmp/jobs.toml: no program to run; name at least one: a line [[program]], and \
+                    below it a line command = ";
         assert!(refusal.starts_with(told), "{refusal}");
     }
     let many = |count| parse(&"[[program]]\ncommand = 'cg'\n".repeat(count));
@@ -355,7 +357,8 @@ fn what_cannot_be_waited_for_is_refused_with_place_and_remedy() {
         ),
         (
             &["['p12']", "[]"],
-            "4:10: program 1 (p1): after names 'p12', which is no program of this file; did you mean 'p1'?",
+            "4:10: program 1 (p1): after names 'p12', which is no program of this file; did you \
+             mean 'p1'?",
         ),
         (
             &["['quux']"],
@@ -371,15 +374,18 @@ fn what_cannot_be_waited_for_is_refused_with_place_and_remedy() {
         ),
         (
             &["[]", "['p1', 'p4']", "['p2']", "['p3']"],
-            "8:16: program 2 (p2): after makes a cycle, in which no program would ever start (p2 after p4 after p3 after p2); take one",
+            "8:16: program 2 (p2): after makes a cycle, in which no program would ever start (p2 \
+             after p4 after p3 after p2); take one",
         ),
         (
             &["'p2'", "[]"],
-            "4:9: program 1 (p1): after must be an array of names of programs, such as [\"a\"], but is the string",
+            "4:9: program 1 (p1): after must be an array of names of programs, such as [\"a\"], \
+             but is the string",
         ),
         (
             &["[1]", "[]"],
-            "4:10: program 1 (p1): after has an element that is no program; write its name, or { program = \"NAME\"",
+            "4:10: program 1 (p1): after has an element that is no program; write its name, or { \
+             program = \"NAME\"",
         ),
         (&["[{ program = 'p2', when = 1 }]", "[]"], "after has an element that is no program"),
         (&["[{ exit = 'any' }]", "[]"], "after has an element that is no program"),
@@ -392,7 +398,8 @@ fn what_cannot_be_waited_for_is_refused_with_place_and_remedy() {
         assert!(refusal.starts_with("/tmp/jobs.toml:"), "{refusal}");
         assert!(refusal.contains(message), "{lists:?}: {refusal}");
     }
-    let text = "[[program]]\ncommand = 'a'\nrepeat = 'until-all-finish'\n[[program]]\ncommand = 'b'\nafter = ['a']";
+    let text = "[[program]]\ncommand = 'a'\nrepeat = 'until-all-finish'\n\
+                [[program]]\ncommand = 'b'\nafter = ['a']";
     let refusal = parse(text).unwrap_err().to_string();
     let told =
         "after names 'a', which is repeated until all others have ended, so that neither would end";
