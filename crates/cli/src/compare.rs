@@ -44,8 +44,9 @@ pub(crate) struct CompareArgs {
     asked: Vec<Way>,
     #[command(flatten)]
     how: HowArgs,
-    /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like). In a
-    /// jobs file, the key `threads` says it.
+    /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like).
+    ///
+    /// In a jobs file, the key `threads` says it.
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole(1..=u16::MAX))]
     threads: Option<u16>,
@@ -59,7 +60,9 @@ pub(crate) struct CompareArgs {
     /// Also run each program alone in every round.
     #[arg(long)]
     solo: bool,
-    /// Simulate all of it on a modelled machine (`cosched sim --help` says how to name one).
+    /// Simulate all of it on a modelled machine.
+    ///
+    /// `cosched sim --help` says how to name one.
     #[arg(long, short, value_name = "MACHINE", value_parser = choices::machine(),
           hide_possible_values = true)]
     machine: Option<String>,

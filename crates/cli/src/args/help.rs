@@ -42,8 +42,8 @@ const SECTIONS_OF_STAT: [Section; 1] =
 const SELDOM_NEEDED: [&str; 3] = ["grace", "max_events", "watch"];
 /// Options that `-h` of `cosched run` leaves out, too.
 const SELDOM_IN_RUNS: [&str; 1] = ["metrics"];
-/// Options that `-h` of `cosched compare` leaves out, too: they are for simulated machines.
-const SELDOM_COMPARED: [&str; 2] = ["kernel", "seed"];
+/// Options that `-h` of `cosched compare` leaves out, too.
+const SELDOM_COMPARED: [&str; 3] = ["kernel", "seed", "verbose"];
 
 /// The same command and its subcommands, with headings, and with a `-h` that fits a screen.
 pub(super) fn arranged(command: Command) -> Command {

@@ -147,7 +147,7 @@ mod tests {
         }
         let pid = printed("cosched stat 4711");
         assert!(pid.contains("cosched stat --pid 4711"), "{pid}");
-        let none = printed("cosched explain out another");
+        let none = printed("cosched explain out one another");
         assert!(!none.contains(remedy), "it starts nothing: {none}");
     }
 
