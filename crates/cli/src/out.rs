@@ -204,6 +204,11 @@ pub(crate) fn check_free(out: &Path, workload: &Workload) -> Result<(), Failure>
             let what = "it already holds a run; choose another folder, or remove this one";
             Err(refused(out, what))
         }
+        Some(file) if file.ends_with(mark::NAME) => {
+            let what = "a run is in progress there, or was killed; choose another folder, or \
+                        replace what a killed one left with `cosched run --force`";
+            Err(refused(out, what))
+        }
         Some(file) => Err(refused(
             out,
             &format!(
@@ -221,8 +226,8 @@ pub(crate) fn left(out: &Path, workload: &Workload) -> Vec<PathBuf> {
         .programs
         .iter()
         .flat_map(|spec| ["stdout", "stderr"].map(|stream| output(out, &spec.name, stream)));
-    let part = whole_file::part(&result);
-    [result, part].into_iter().chain(outputs).filter(|file| is_there(file)).collect()
+    let (part, mark) = (whole_file::part(&result), out.join(mark::NAME));
+    [result, mark, part].into_iter().chain(outputs).filter(|file| is_there(file)).collect()
 }
 
 /// Checks that files can be made and removed in a folder, or the folder be made.

@@ -134,6 +134,8 @@ fn force_replaces_what_a_killed_run_left() {
     place.write("out/notes", "precious");
     again().with(2).saying(&["notes is something else"]);
     std::fs::remove_file(place.path("out/notes")).unwrap();
+    let other = ["run", "--out", "out", "--", "true"];
+    place.cosched(&other).ended().with(2).saying(&["a run is in progress there, or was killed"]);
     assert!(!place.path("out/run.json").exists());
     again().with(0);
     assert_eq!(place.read("out/a.stdout"), "out\n");
