@@ -3,6 +3,7 @@
 //! Nothing in it is ever overwritten unasked: a file that is there may be the only result of hours,
 //! or no result of ours at all. So every name that a run would write is looked at before it starts.
 
+mod inner;
 mod mark;
 mod replace;
 
@@ -23,6 +24,7 @@ use tempfile::TempDir;
 
 use crate::failure::Failure;
 use crate::session::Request;
+pub(crate) use inner::for_others;
 pub(crate) use mark::Mark;
 pub(crate) use replace::replace;
 
@@ -156,11 +158,11 @@ impl Folder {
 
     /// An error about such a file, with the name that the user knows.
     pub(crate) fn failure(&self, error: &dyn Display) -> Failure {
-        let (own, shown) = (self.path(), shown_path(&self.shown).to_string());
-        Failure::broken(error.to_string().replace(&*own.to_string_lossy(), &shown))
+        Failure::broken(self.named(&error.to_string()))
     }
 
-    fn path(&self) -> PathBuf {
+    /// Where it is, for this process alone, whatever has its name.
+    pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.open.as_raw_fd()))
     }
 }

@@ -26,7 +26,8 @@ pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec
             let stderr = out::output(&ready.run_folder(*first, i), name, "stderr");
             let told = match ready.plan.out {
                 Some(_) if stderr.exists() => {
-                    format!("its standard error is in {}", shown_path(&stderr))
+                    let file = shown_path(&stderr).to_string();
+                    format!("its standard error is in {}", ready.held.named(&file))
                 }
                 _ => profile::complaint(&stderr),
             };

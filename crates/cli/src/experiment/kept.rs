@@ -24,7 +24,7 @@ use crate::session::say;
 
 /// The complete rounds of a folder, which has room for all others then.
 pub(super) fn take(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, Failure> {
-    let (plan, folder) = (ready.plan, ready.folder);
+    let (plan, folder) = (ready.plan, &ready.held.path());
     // A run in the folder itself would be taken for all that is there.
     out::check_free(folder, &Workload { programs: Vec::new() })?;
     let goes_on = plan.resume && plan.record.is_in(folder)?;
@@ -73,13 +73,14 @@ fn complete(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, 
                     Some(*run).filter(|run| run.interrupted_by.is_none())
                 }
                 Some(Left::Damaged(why)) if round < plan.rounds => {
-                    say(format_args!("{why}; the round is run again"));
+                    say(format_args!("{}; the round is run again", ready.held.named(&why)));
                     None
                 }
                 Some(Left::Damaged(why)) => {
                     say(format_args!(
-                        "{why}; the round does not count, and is run again only with --runs {} or \
+                        "{}; the round does not count, and is run again only with --runs {} or \
                          more",
+                        ready.held.named(&why),
                         round + 1
                     ));
                     None
@@ -133,17 +134,17 @@ fn foreign(folder: &Path, what: &str) -> Failure {
 fn check_known(ready: &Ready<'_>, open: &[u16]) -> Result<(), Failure> {
     let mut folders = ready.runs(open).map(|(round, i)| ready.run_folder(round, i));
     let there = folders.find(|run| out::result(run).exists());
-    there.map_or(Ok(()), |run| Err(Record::missing(ready.folder, &run)))
+    there.map_or(Ok(()), |run| Err(Record::missing(&ready.held.path(), &run)))
 }
 
 /// Checks that the runs can write their files; then removes what an interruption left there, and
 /// says so.
 fn make_room(ready: &Ready<'_>, open: &[u16], goes_on: bool) -> Result<(), Failure> {
-    let mut leftovers: BTreeMap<u16, Vec<PathBuf>> = BTreeMap::new();
+    let mut leftovers: BTreeMap<u16, Vec<(usize, PathBuf)>> = BTreeMap::new();
     for (round, i) in ready.runs(open) {
         let folder = ready.run_folder(round, i);
         let workload = ready.turn(i, &folder).workload;
-        check_no_link(&folder, ready.folder)?;
+        check_no_link(&folder, &ready.held.path())?;
         out::check_writable(&folder)?;
         if !goes_on {
             out::check_free(&folder, workload)?;
@@ -152,7 +153,7 @@ fn make_room(ready: &Ready<'_>, open: &[u16], goes_on: bool) -> Result<(), Failu
         let left = out::left(&folder, workload);
         left.iter().try_for_each(|file| out::check_removable(file))?;
         if !left.is_empty() {
-            leftovers.entry(round).or_default().extend(left);
+            leftovers.entry(round).or_default().extend(left.into_iter().map(|file| (i, file)));
         }
     }
     for (round, left) in &leftovers {
@@ -161,11 +162,15 @@ fn make_room(ready: &Ready<'_>, open: &[u16], goes_on: bool) -> Result<(), Failu
             round + 1,
             left.len()
         ));
-        left.iter().try_for_each(|file| out::remove(file))?;
+        for (i, file) in left {
+            let held = ready.hold(*round, *i)?;
+            out::remove(&held.place(file)).map_err(|failure| held.tell(failure))?;
+        }
     }
     ready.runs(open).next().map_or(Ok(()), |(round, i)| {
-        let folder = ready.run_folder(round, i);
-        out::prepare(&folder, ready.turn(i, &folder).workload)
+        let held = ready.hold(round, i)?;
+        let folder = held.path();
+        out::prepare(&folder, ready.turn(i, &folder).workload).map_err(|failure| held.tell(failure))
     })
 }
 

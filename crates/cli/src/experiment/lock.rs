@@ -12,38 +12,31 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::failure::Failure;
-use crate::out;
+use crate::out::{self, Folder};
 use crate::session::say;
 
-/// Held as long as this is.
-pub(super) struct Lock {
-    _folder: Option<File>,
-}
-
-impl Lock {
-    /// Takes the folder, and makes it if it is not there. Does not wait if another process has it.
-    pub(super) fn take(folder: &Path) -> Result<Lock, Failure> {
-        out::make(folder)?;
-        let shown = shown_path(folder);
-        let opened = File::open(folder);
-        let taken =
-            opened.map(|file| (flock(&file, FlockOperation::NonBlockingLockExclusive), file));
-        match taken {
-            Ok((Ok(()), file)) => Ok(Lock { _folder: Some(file) }),
-            Ok((Err(Errno::WOULDBLOCK), _)) => Err(Failure::Input(format!(
+/// Takes the folder, and makes it if it is not there. It is locked as long as it is held. Does not
+/// wait if another process has it.
+pub(super) fn take(folder: &Path) -> Result<Folder, Failure> {
+    out::make(folder)?;
+    let shown = shown_path(folder);
+    let file = File::open(folder).map_err(|error| {
+        Failure::Input(format!(
+            "--out {shown}: the folder cannot be read: {error}; choose another folder"
+        ))
+    })?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            return Err(Failure::Input(format!(
                 "--out {shown}: another cosched is running a comparison there; wait for its end, or choose another \
                  folder"
-            ))),
-            // Some file systems over a network lock no folders.
-            Ok((Err(errno), _)) => {
-                say(format_args!(
-                    "--out {shown}: cannot be locked ({errno}); start no second comparison there"
-                ));
-                Ok(Lock { _folder: None })
-            }
-            Err(error) => Err(Failure::Input(format!(
-                "--out {shown}: the folder cannot be read: {error}; choose another folder"
-            ))),
+            )));
         }
+        // Some file systems over a network lock no folders.
+        Err(errno) => say(format_args!(
+            "--out {shown}: cannot be locked ({errno}); start no second comparison there"
+        )),
     }
+    Ok(Folder::of(file, folder))
 }

@@ -16,13 +16,12 @@ use cosched_core::engine::outcome::Ended;
 use cosched_core::result::RunResult;
 use cosched_core::workload::Workload;
 
-use super::lock::Lock;
 use super::pace::Pace;
-use super::{Record, Site, Turn, Way, failures, kept};
+use super::{Record, Site, Turn, Way, failures, kept, lock};
 use crate::args::HowArgs;
 use crate::failure::Failure;
-use crate::out;
-use crate::session::{Talk, say};
+use crate::out::{self, Folder};
+use crate::session::{Ran, Talk, say};
 
 /// The most rounds of a comparison.
 pub(crate) const MOST_ROUNDS: u16 = 1000;
@@ -84,14 +83,17 @@ impl Experiment {
     pub(crate) fn run(site: &mut dyn Site, plan: &Plan<'_>) -> Result<Experiment, Failure> {
         // Many outputs of the same programs would bury the table.
         let hidden = out::hidden()?;
-        let ready = Ready::new(plan, site, plan.out.unwrap_or(hidden.path()))?;
+        let held = Folder::hold(hidden.path()).map_err(Failure::broken)?;
+        let mut ready = Ready::new(plan, site, held)?;
         // What is wrong with the last one is said before the first one runs.
         for i in 0..plan.ways.len() {
-            let Turn { workload, kind, how, .. } = ready.turn(i, ready.folder);
+            let Turn { workload, kind, how, .. } = ready.turn(i, hidden.path());
             site.check(workload, kind, how)?;
         }
-        let _lock = plan.out.map(Lock::take).transpose()?;
-        let mut rounds = kept::take(&ready, site)?;
+        if let Some(out) = plan.out {
+            ready.held = lock::take(out)?;
+        }
+        let mut rounds = kept::take(&ready, site).map_err(|failure| ready.held.tell(failure))?;
         let open: Vec<u16> = (0..plan.rounds).filter(|round| !rounds.contains_key(round)).collect();
 
         let parts = plan.ways.len() + usize::from(site.finds_times_alone());
@@ -137,18 +139,18 @@ impl Experiment {
 /// A plan, and how each of its ways is run.
 pub(super) struct Ready<'a> {
     pub(super) plan: &'a Plan<'a>,
-    /// Where the runs go.
-    pub(super) folder: &'a Path,
+    /// Where the runs go: the folder itself, whatever takes its name meanwhile.
+    pub(super) held: Folder,
     workloads: Vec<Workload>,
     hows: Vec<HowArgs>,
 }
 
 impl<'a> Ready<'a> {
-    fn new(plan: &'a Plan<'a>, site: &dyn Site, folder: &'a Path) -> Result<Ready<'a>, Failure> {
+    fn new(plan: &'a Plan<'a>, site: &dyn Site, held: Folder) -> Result<Ready<'a>, Failure> {
         let workload = |way: &Way| way.prepare(plan.workload, site.session());
         Ok(Ready {
             plan,
-            folder,
+            held,
             workloads: plan.ways.iter().map(workload).collect::<Result<_, _>>()?,
             hows: plan.ways.iter().map(|way| way.how(plan.how)).collect(),
         })
@@ -169,10 +171,19 @@ impl<'a> Ready<'a> {
     /// Where a run's outputs go: a folder for each way, in a folder for each round where there are
     /// several.
     pub(super) fn run_folder(&self, round: u16, i: usize) -> PathBuf {
-        let name = self.plan.ways[i].to_string();
+        self.held.path().join(self.inner(round, i))
+    }
+
+    /// The same, held open; made if it is not there.
+    pub(super) fn hold(&self, round: u16, i: usize) -> Result<Folder, Failure> {
+        self.held.below(&self.inner(round, i))
+    }
+
+    fn inner(&self, round: u16, i: usize) -> PathBuf {
+        let name = PathBuf::from(self.plan.ways[i].to_string());
         match self.plan.rounds {
-            1 => self.folder.join(name),
-            _ => self.folder.join(format!("round-{:03}", round + 1)).join(name),
+            1 => name,
+            _ => Path::new(&format!("round-{:03}", round + 1)).join(name),
         }
     }
 
@@ -185,7 +196,7 @@ impl<'a> Ready<'a> {
         let mut results: Vec<Option<RunResult>> = self.plan.ways.iter().map(|_| None).collect();
         for i in order(self.plan.ways.len(), round) {
             pace.begin(round, &self.plan.ways[i].to_string());
-            let ran = site.run(&self.turn(i, &self.run_folder(round, i)))?;
+            let ran = self.run(site, round, i)?;
             let untroubled = ran.report_troubles();
             go_on(ran.ended)?;
             if !untroubled {
@@ -196,6 +207,13 @@ impl<'a> Ready<'a> {
             results[i] = Some(ran.result);
         }
         Ok(results.into_iter().flatten().collect())
+    }
+
+    fn run(&self, site: &mut dyn Site, round: u16, i: usize) -> Result<Ran, Failure> {
+        let held = self.hold(round, i)?;
+        let ran = site.run(&self.turn(i, &held.path())).map_err(|failure| held.tell(failure))?;
+        let troubles = ran.troubles.into_iter().map(|trouble| held.tell(trouble)).collect();
+        Ok(Ran { troubles, ..ran })
     }
 }
 

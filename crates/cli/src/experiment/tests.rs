@@ -129,7 +129,8 @@ impl Site for MadeUp {
         };
         self.patience = self.patience.saturating_sub(1);
         let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
-        self.made.push(format!("{}/{}", name(turn.out.parent().unwrap()), name(turn.out)));
+        let out = turn.out.canonicalize().unwrap();
+        self.made.push(format!("{}/{}", name(out.parent().unwrap()), name(&out)));
         self.quanta.push(turn.how.policy.quantum);
         let result = self.make(turn, ended);
         out::prepare(turn.out, turn.workload)?;

@@ -60,7 +60,7 @@ impl Request<'_> {
         }
         let made = self.output(writer, stream).unwrap_or(file.path.clone());
         // The program may start in another folder.
-        Ok(Some(std::path::absolute(&made).unwrap_or(made)))
+        Ok(Some(out::for_others(std::path::absolute(&made).unwrap_or(made))))
     }
 }
 

@@ -1,10 +1,12 @@
 //! What cosched prints and writes: JSON for scripts, a table for people, the programs' own outputs.
 
+use std::path::Path;
+
 use cosched_core::CpuSet;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::support::{Place, eventually, program, skip};
+use super::support::{Ended, Place, eventually, program, skip};
 
 fn talkative() -> [String; 2] {
     ["a", "b"]
@@ -274,6 +276,41 @@ fn nothing_is_written_to_a_replaced_output_folder() {
     assert_eq!(place.read("moved/b.stdout"), "b\n", "{}", ended.stderr);
     assert!(place.read("moved/run.json").contains("cosched-run"));
     assert_eq!(std::fs::read_dir(place.path("elsewhere")).unwrap().count(), 0);
+}
+
+/// A comparison of two programs, of which the second reads what the first writes. `swap` happens
+/// in the first round, after the run that warms up.
+fn compared_meanwhile(place: &Place, swap: &str) -> Ended {
+    let first = format!("echo a; echo >> runs; [ $(wc -l < runs) != 2 ] || {{ {swap}; }}");
+    let jobs = [
+        program("a", "stdout = 'a.out'", &first),
+        program("b", "after = ['a']\nstdin = 'a.out'", "cat"),
+    ];
+    place.write("jobs.toml", jobs.concat());
+    std::fs::create_dir(place.path("foreign")).unwrap();
+    let compare = ["compare", "jobs.toml", "--policies", "linux,fcfs", "--runs", "2"];
+    place.cosched(&[&compare[..], &["--out", "all"]].concat()).ended()
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().count() == 0
+}
+
+#[test]
+fn nothing_is_written_to_a_replaced_folder_of_a_comparison() {
+    let place = Place::new();
+    let ended = compared_meanwhile(&place, "mv all moved; ln -s foreign all").with(0);
+    assert!(is_empty(&place.path("foreign")), "{}", ended.stderr);
+    for run in ["round-001/linux", "round-001/fcfs", "round-002/fcfs", "round-002/linux"] {
+        assert_eq!(place.read(&format!("moved/{run}/b.stdout")), "a\n", "{}", ended.stderr);
+        assert!(place.path(&format!("moved/{run}/run.json")).exists(), "{run}");
+    }
+
+    let place = Place::new();
+    let ended = compared_meanwhile(&place, "ln -s ../foreign all/round-002").with(1);
+    assert!(is_empty(&place.path("foreign")), "{}", ended.stderr);
+    let ended = ended.saying(&["all/round-002/fcfs: cannot be written", "round 2 is not complete"]);
+    assert!(!ended.stderr.contains("/proc/"), "{}", ended.stderr);
 }
 
 #[test]
