@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_linux::procfs::Proc;
-use cosched_linux::undo::{self, Book, Log, Restored};
+use cosched_linux::undo::{self, Book, Log, LostGroups, Restored};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -78,6 +78,14 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
         if report.undo(&kept.book(&proc).map_err(Failure::broken)?, &kept.path, &proc) {
             kept.forget().map_err(Failure::broken)?;
         }
+    }
+    for lost in lost_groups(&undo::possible_log_folders(), &proc) {
+        report.undo(&lost.book, &lost.log, &proc);
+        say(format_args!(
+            "{} was removed, so only cgroups could be restored: threads that were bound, stopped or re-prioritised one \
+             by one are not known",
+            lost.log.display()
+        ));
     }
     match args.json {
         true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
@@ -154,6 +162,15 @@ impl Report {
     }
 }
 
+/// The cgroups that nothing leads to. A sentinel at work has to find the programs there first.
+fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
+    let lost = undo::lost_groups(folders, proc);
+    match lost.is_empty() || undo::are_at_work(folders, proc) {
+        true => Vec::new(),
+        false => undo::lost_groups(folders, proc),
+    }
+}
+
 /// Tells the user of every other command that there is something to undo.
 pub(crate) fn offer() {
     // What is wrong with the folder is told by the commands that need it.
@@ -165,6 +182,7 @@ pub(crate) fn offer() {
     if own.any(|folder| left(&folder))
         || !undo::kept_by_shims(&folders, &proc).is_empty()
         || !undo::stopped_sentinels(&folders, &proc).is_empty()
+        || !lost_groups(&folders, &proc).is_empty()
     {
         say(format_args!(
             "a killed cosched may have left changed settings behind; `cosched recover` restores them"

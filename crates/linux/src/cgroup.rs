@@ -20,18 +20,23 @@ mod cpuset;
 mod dir;
 mod find;
 mod freeze;
+mod mark;
 mod real_time;
 mod weight;
 
 use cosched_core::ProgramId;
 
-pub use controllers::{EnableError, Enabled, enable_controllers, leaf_below};
+pub use controllers::{EnableError, Enabled, LEAF, enable_controllers, leaf_below};
 pub use cpuset::bind_to;
 pub use dir::{Dir, Version};
 pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
+pub use mark::Mark;
 pub use real_time::grant_real_time;
 pub use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
+
+/// The start of the name of a run's cgroup; the number of its cosched follows.
+pub const RUN: &str = "cosched-";
 
 /// The name of a program's cgroup in that of its run.
 pub fn name_of(program: ProgramId) -> String {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use cosched_core::{CpuSet, ProgramId};
 
 use crate::autogroup;
-use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy, Version};
+use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy, Mark, RUN, Version};
 use crate::files::FileError;
 use crate::procfs::Proc;
 use crate::undo::{CgroupKind, Log, LogError, Record};
@@ -135,6 +135,8 @@ pub struct Ground {
     /// Whether programs take turns by weight; `Err`: why not, where it was requested.
     by_weight: Result<bool, String>,
     bases: Vec<Base>,
+    /// The mark of the leaf into which cosched has stepped down.
+    leaf: Option<Mark>,
 }
 
 /// The cgroup of a run in one tree.
@@ -142,6 +144,7 @@ pub struct Ground {
 struct Base {
     roles: Vec<Role>,
     dir: Dir,
+    _mark: Option<Mark>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,6 +204,7 @@ impl Ground {
             share: None,
             by_weight: Ok(false),
             bases: Vec::new(),
+            leaf: None,
         };
         if wishes.by_weight != ByWeight::No {
             ground.by_weight = match ground.claim_weights(&trees, all, log) {
@@ -304,7 +308,7 @@ impl Ground {
                 remedy: DELEGATE,
             });
         };
-        let dir = tree.own.child(&format!("cosched-{}", std::process::id()));
+        let dir = base_in(tree);
         if let Some(base) = self.bases.iter_mut().find(|base| base.dir == dir) {
             base.roles.push(role);
             return Ok(());
@@ -313,7 +317,8 @@ impl Ground {
         log.note(Record::CgroupDir { kind, dir: dir.path().to_owned(), origin })?;
         std::fs::create_dir(dir.path())
             .map_err(|source| FileError::io("make cgroup", dir.path(), source))?;
-        self.bases.push(Base { roles: vec![role], dir });
+        let mark = Mark::set(&dir, log.path());
+        self.bases.push(Base { roles: vec![role], dir, _mark: mark });
         Ok(())
     }
 
@@ -328,9 +333,10 @@ impl Ground {
     ) -> Result<(), GroundError> {
         let v2 = trees.v2().filter(|tree| tree.controllers.iter().any(|c| c == controller));
         if let Some(tree) = v2 {
-            pass_on(&tree.own, controller, log)?;
+            let leaf = pass_on(&tree.own, controller, log)?;
+            self.leaf = self.leaf.take().or(leaf);
             self.claim(Some(tree), CgroupKind::V2, role, log)?;
-            let base = tree.own.child(&format!("cosched-{}", std::process::id()));
+            let base = base_in(tree);
             let added = vec![controller.to_owned()];
             log.note(Record::Controllers { dir: base.path().to_owned(), added })?;
             return Ok(base.write("cgroup.subtree_control", &format!("+{controller}"))?);
@@ -395,6 +401,11 @@ impl Ground {
     }
 }
 
+/// The run's cgroup in a tree.
+fn base_in(tree: &Hierarchy) -> Dir {
+    tree.own.child(&format!("{RUN}{}", std::process::id()))
+}
+
 fn choose_freezer(
     trees: &Hierarchies,
     wish: Option<FreezerRung>,
@@ -441,10 +452,12 @@ fn try_out(
 }
 
 /// Enables a controller for the children of the caller's v2 cgroup, and announces all changes.
-fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<(), GroundError> {
+/// Returns the mark of the leaf into which this process had to step down.
+fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<Option<Mark>, GroundError> {
     let passed = own.read("cgroup.subtree_control")?;
+    let leaf = cgroup::leaf_below(own);
     if !passed.split_whitespace().any(|c| c == controller) {
-        let (leaf, origin) = (cgroup::leaf_below(own), own.path().to_owned());
+        let origin = own.path().to_owned();
         log.note(Record::CgroupDir {
             kind: CgroupKind::V2,
             dir: leaf.path().to_owned(),
@@ -454,7 +467,7 @@ fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<(), GroundError
         log.note(Record::Controllers { dir: origin, added })?;
     }
     cgroup::enable_controllers(own, &[controller])?;
-    Ok(())
+    Ok(Mark::set(&leaf, log.path()))
 }
 
 #[cfg(test)]

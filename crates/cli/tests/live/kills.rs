@@ -36,10 +36,15 @@ fn busy() -> [String; 3] {
 }
 
 pub(super) fn start(place: &Place, rung: Rung) -> Cosched {
+    start_with(place, rung, "")
+}
+
+pub(super) fn start_with(place: &Place, rung: Rung, options: &str) -> Cosched {
     // With one CPU, there is no third program.
     let cpus = affinity::get(0).unwrap().len();
     let programs = &busy()[..if cpus < 2 { 2 } else { 3 }];
-    place.run(programs, &format!("--policy greedy --quantum 5ms --freezer {}", rung.0))
+    let freezer = rung.0;
+    place.run(programs, &format!("--policy greedy --quantum 5ms --freezer {freezer} {options}"))
 }
 
 /// The latest moment on this machine: by then all programs have started, also where it is emulated.

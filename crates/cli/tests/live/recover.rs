@@ -1,12 +1,13 @@
 //! `cosched recover`: what is left if cosched and its sentinel are killed, and how it is undone.
 
 use std::fs;
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::kills::{all_started, firsts, start, wrongs};
-use super::support::{Place, Rung, eventually};
+use super::kills::{all_started, firsts, start, start_with, wrongs};
+use super::support::{Place, Rung, cgroups_named, eventually, skip};
 
 #[test]
 fn recover_restores_after_cosched_and_sentinel_are_killed() {
@@ -19,6 +20,44 @@ fn recover_restores_after_cosched_and_sentinel_are_killed() {
 fn programs_are_recovered_when_the_log_was_removed() {
     for rung in Rung::here() {
         recovered(rung, true);
+    }
+}
+
+#[test]
+fn groups_are_recovered_without_log_and_shims() {
+    for rung in Rung::here().into_iter().filter(|rung| *rung != Rung("signals")) {
+        let place = Place::new();
+        // A thread that is bound by its mask would be known from the log alone.
+        let cosched = start_with(&place, rung, "--pinning cpuset");
+        all_started(&place);
+        let (marked, pid) = (place.marked(), cosched.pid());
+        let own = [marked.named("csentinel"), marked.named("shim")].concat();
+        let own: Vec<_> = [cosched.process()].into_iter().chain(own).collect();
+        assert_eq!(own.len(), 2 + firsts(&place).len(), "{own:?}");
+        // Stopped first, so that none of them acts when another one is killed.
+        for process in &own {
+            marked.signal(*process, Signal::STOP);
+            eventually("its stop", || marked.is_stopped(*process));
+        }
+        own.iter().for_each(|process| marked.signal(*process, Signal::KILL));
+        cosched.kill();
+        eventually("the end", || own.iter().all(|process| !marked.lives(*process)));
+        fs::remove_dir_all(place.path("run/cosched")).unwrap();
+        assert!(!wrongs(&place, pid).is_empty());
+        let other = place.cosched(&["top", "--once"]).ended().with(2);
+        other.saying(&["`cosched recover` restores them"]);
+
+        let ended = place.cosched(&["recover", "--json"]).ended().with(0);
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let undone = &report["undone"][0];
+        assert!(undone["log"].as_str().unwrap().contains(&format!("/{pid}-")), "{report}");
+        assert!(undone["processes_moved"].as_u64().unwrap() > 0, "{report}");
+        assert!(undone["cgroups_removed"].as_u64().unwrap() > 0, "{report}");
+        assert_eq!(wrongs(&place, pid), Vec::<String>::new(), "{report}");
+        firsts(&place);
+        place.no_trace_is_left_of(pid);
+        let again = place.cosched(&["recover"]).ended().with(0);
+        assert_eq!(again.stdout, "Nothing was left behind.\n");
     }
 }
 
@@ -82,6 +121,30 @@ fn a_stopped_sentinel_of_a_killed_cosched_is_continued() {
         assert_eq!(wrongs(&place, pid), Vec::<String>::new());
         firsts(&place);
         place.no_trace_is_left_of(pid);
+    }
+}
+
+/// A container that shares the cgroup trees knows neither the process nor its number.
+#[test]
+fn groups_of_a_live_cosched_are_left_alone_in_a_container() {
+    for rung in Rung::here().into_iter().filter(|rung| *rung != Rung("signals")) {
+        let place = Place::new();
+        let cosched = start(&place, rung);
+        all_started(&place);
+        fs::remove_dir_all(place.path("run/cosched")).unwrap();
+        let before = cgroups_named(&format!("cosched-{}", cosched.pid()));
+        assert!(!before.is_empty());
+        let mut container = Command::new("unshare");
+        container.args(["--pid", "--fork", "--mount-proc"]).arg(&place.executable).arg("recover");
+        let ended = container.env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        if said.contains("unshare") {
+            return skip("this user may not make PID namespaces");
+        }
+        assert_eq!(String::from_utf8_lossy(&ended.stdout), "Nothing was left behind.\n", "{said}");
+        assert_eq!(cgroups_named(&format!("cosched-{}", cosched.pid())), before);
+        cosched.signal(Signal::TERM);
+        place.nothing_is_left_of(&cosched.ended().with(143));
     }
 }
 

@@ -18,9 +18,12 @@ pub fn leaf_below(dir: &Dir) -> Dir {
     dir.child(&leaf_name())
 }
 
+/// The start of such a leaf's name; the caller's number follows.
+pub const LEAF: &str = "cosched-self-";
+
 /// The name contains the caller's number, so that two callers never share a leaf.
 fn leaf_name() -> String {
-    format!("cosched-self-{}", own_pid())
+    format!("{LEAF}{}", own_pid())
 }
 
 /// Why controllers could not be enabled.

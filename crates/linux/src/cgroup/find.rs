@@ -86,6 +86,11 @@ impl Hierarchies {
         self.left_out.as_deref().unwrap_or("no such cgroup tree is mounted")
     }
 
+    /// All trees.
+    pub fn all(&self) -> &[Hierarchy] {
+        &self.trees
+    }
+
     /// The version 2 tree.
     pub fn v2(&self) -> Option<&Hierarchy> {
         self.trees.iter().find(|tree| tree.own.version() == Version::V2)

@@ -24,6 +24,12 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The stopped sentinels of this user after the end of their cosched, as far as their logs are, or
 /// were, in one of these folders.
 pub fn stopped_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
+    let mut found = of_gone_cosched(folders, proc);
+    found.retain(|sentinel| is_stopped(*sentinel, proc));
+    found
+}
+
+fn of_gone_cosched(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
     let user = rustix::process::geteuid().as_raw();
     let name = Helper::Sentinel.name().to_string_lossy();
     let is_sentinel = |pid: &i32| {
@@ -31,10 +37,19 @@ pub fn stopped_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
     };
     let sentinels = proc.processes().unwrap_or_default().into_iter().filter(is_sentinel);
     let found = sentinels.filter_map(|pid| Process::find(proc, pid).ok());
-    found
-        .filter(|sentinel| is_stopped(*sentinel, proc))
-        .filter(|sentinel| holds_log_of_a_gone_cosched(*sentinel, folders, proc))
-        .collect()
+    found.filter(|sentinel| holds_log_of_a_gone_cosched(*sentinel, folders, proc)).collect()
+}
+
+/// Whether sentinels of this user, after the end of their cosched, are still at work after a while.
+pub fn are_at_work(folders: &[PathBuf], proc: &Proc) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while !of_gone_cosched(folders, proc).is_empty() {
+        if Instant::now() > until {
+            return true;
+        }
+        sleep(PAUSE);
+    }
+    false
 }
 
 /// Lets stopped sentinels continue, and waits until they have undone everything. Returns those that
