@@ -28,6 +28,7 @@
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make fuzz    every parser gets damaged input, for HOURS hours (1)
+#   make faults  system calls of cosched, shims and sentinel fail, each at FAULTS moments (20): an hour
 #   make soak    a run of HOURS hours (1); fails where memory, descriptors or the undo log grow
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make experiments  reruns the papers' experiments, and writes experiments/results.md
@@ -52,7 +53,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz soak test-aa test-report test-guest package deb tarball wheel test-wheel test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz faults soak test-aa test-report test-guest package deb tarball wheel test-wheel test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -180,6 +181,9 @@ fuzz: setup
 	    PROPTEST_CASES=$(or $(CASES),20000) cargo test --release --locked -q -p cosched --bin cosched damaged_
 	    echo "fuzz: round $$round, $$(( (end - $$(date +%s)) / 60 )) min left"
 	done
+
+faults: setup
+	@COSCHED_FAULTS=$(or $(FAULTS),20) cargo test --locked -p cosched --test live -- --test-threads 1 whichever_call
 
 soak: build
 	@PYTHONDONTWRITEBYTECODE=1 bench/soak.py --cosched $(TARGET)/release/cosched $(if $(HOURS),--hours $(HOURS))

@@ -5,6 +5,7 @@
 //! the hook where `unsafe` is allowed.
 
 pub mod affinity;
+mod again;
 pub mod asks;
 pub mod attachable;
 pub mod autogroup;

@@ -34,6 +34,7 @@ use cosched_core::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::again::again;
 use crate::clock::monotonic;
 use crate::heartbeat::Heartbeat;
 use crate::helper::{self, Helper, HelperError};
@@ -243,6 +244,10 @@ fn wait_for_the_end(
             Ok(0) => return false,
             Ok(_) => return last_word[0] == GOODBYE,
             Err(error) if is_for_now(&error) => {}
+            // An error is not the end: a cosched that lives undoes its changes itself.
+            Err(_) if proc.stat(cosched).is_ok_and(|stat| !stat.state.has_ended()) => {
+                std::thread::sleep(BETWEEN_GLANCES);
+            }
             Err(_) => return false,
         }
     }
@@ -268,7 +273,7 @@ fn undo_all(log: &Kept) -> io::Result<()> {
     }
     // Shims may hold it open, and its name may be removed.
     let _ = log.file.set_len(0);
-    Log::delete_at(&log.path).map_err(io::Error::other)
+    again(|| Log::delete_at(&log.path)).map_err(io::Error::other)
 }
 
 /// The undo log, by its name, as an open file, and its part in memory. The file of that name is
@@ -287,9 +292,14 @@ impl Kept {
     }
 
     fn book(&self, proc: &Proc) -> io::Result<Book> {
-        let named =
-            undo::open(&self.path).and_then(|file| Log::read_both(&file, &self.memory, proc));
-        named.or_else(|_| Log::read_both(&self.file, &self.memory, proc))
+        let named = again(|| match undo::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            file => Log::read_both(&file?, &self.memory, proc).map(Some),
+        });
+        match named {
+            Ok(Some(book)) => Ok(book),
+            _ => again(|| Log::read_both(&self.file, &self.memory, proc)),
+        }
     }
 }
 

@@ -27,6 +27,7 @@ use std::thread::JoinHandle;
 use cosched_core::Nanos;
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use crate::again::again;
 use crate::children;
 use crate::clock::{Clock, monotonic};
 use crate::fork::{self, Forked};
@@ -89,12 +90,12 @@ struct Shim {
 impl Shim {
     /// Reaps until no process is left, or until the command has ended and cosched is gone.
     fn watch(&mut self, main: Pid) -> io::Result<()> {
-        let process = Process::find(&Proc::default(), main.as_raw_nonzero().get())
-            .map_err(io::Error::other)?;
+        let pid = main.as_raw_nonzero().get();
+        let process = again(|| Process::find(&Proc::default(), pid)).map_err(io::Error::other)?;
         self.report(&Report::Started { at: Nanos(monotonic()), process });
         // The shim must not hold open what the program closes, nor its working directory.
-        helper::drop_outputs()?;
-        std::env::set_current_dir("/")?;
+        again(helper::drop_outputs)?;
+        again(|| std::env::set_current_dir("/"))?;
 
         let mut main_runs = true;
         while main_runs || self.cosched_is_there {
@@ -102,13 +103,14 @@ impl Shim {
                 Ok(Some((pid, status))) if pid == main => {
                     main_runs = false;
                     let (at, exit) = (Nanos(monotonic()), children::exit_of(status.as_raw()));
-                    self.report(&Report::Exited { at, exit, usage: children::usage_of_all()? });
+                    let usage = again(children::usage_of_all)?;
+                    self.report(&Report::Exited { at, exit, usage });
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => self.sleep()?,
                 Err(rustix::io::Errno::CHILD) => {
                     let at = Nanos(monotonic());
-                    self.report(&Report::Gone { at, usage: children::usage_of_all()? });
+                    self.report(&Report::Gone { at, usage: again(children::usage_of_all)? });
                     break;
                 }
                 Err(error) => return Err(error.into()),
@@ -120,11 +122,11 @@ impl Shim {
     /// Waits until a child has ended or cosched is gone.
     fn sleep(&mut self) -> io::Result<()> {
         let mut ready = Vec::new();
-        self.poll.wait(Clock::start().absolute(Nanos::NEVER), &mut ready)?;
+        again(|| self.poll.wait(Clock::start().absolute(Nanos::NEVER), &mut ready))?;
         if ready.contains(&Ready::Source(CHANNEL))
-            && !matches!(self.channel.read(&mut [0; 64]), Ok(1..))
+            && !matches!(again(|| self.channel.read(&mut [0; 64])), Ok(1..))
         {
-            self.poll.remove(self.channel.as_fd())?;
+            again(|| self.poll.remove(self.channel.as_fd()))?;
             self.cosched_is_there = false;
         }
         Ok(())
@@ -139,20 +141,24 @@ impl Shim {
 fn tell(mut channel: &UnixStream, report: &Report) {
     let mut line = serde_json::to_vec(report).unwrap_or_default();
     line.push(b'\n');
-    let _ = channel.write_all(&line);
+    let mut left = &line[..];
+    // Without memory, the kernel takes nothing for a moment.
+    let _ = again(|| {
+        while !left.is_empty() {
+            left = &left[channel.write(left)?..];
+        }
+        io::Result::Ok(())
+    });
 }
 
 /// In the child: reports its number to cosched, and waits until that is in the undo log. So nothing
 /// runs that the log does not know, even if cosched, its sentinel and this shim are killed
 /// together. If cosched is gone, nothing starts.
-fn wait_until_known(mut channel: &UnixStream) {
-    let own = Process::find(&Proc::default(), std::process::id() as i32);
-    if let Ok(process) = own {
-        tell(channel, &Report::Forked { process });
-    }
-    if own.is_err() || channel.read_exact(&mut [0]).is_err() {
-        fork::end();
-    }
+fn wait_until_known(mut channel: &UnixStream) -> io::Result<()> {
+    let pid = std::process::id() as i32;
+    let process = again(|| Process::find(&Proc::default(), pid)).map_err(io::Error::other)?;
+    tell(channel, &Report::Forked { process });
+    again(|| channel.read_exact(&mut [0]))
 }
 
 /// What passes labelled outputs on.
@@ -167,8 +173,11 @@ fn start(order: &Order, channel: &UnixStream) -> Result<(Pid, Outputs), (StartSt
     // SAFETY: the shim has a single thread.
     match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
         Forked::Child { born_in } => {
-            wait_until_known(channel);
-            let (step, error) = become_the_command(order, born_in, &pipes);
+            let known = wait_until_known(channel);
+            let (step, error) = match known {
+                Ok(()) => become_the_command(order, born_in, &pipes),
+                Err(error) => (StartStep::Command, error),
+            };
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             let _ = tells.write_all(&[&[step.to_byte()][..], &errno.to_ne_bytes()].concat());
             fork::end()

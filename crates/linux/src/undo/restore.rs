@@ -35,6 +35,8 @@ use crate::tree::{Process, Tree};
 /// How long to wait for programs in the middle of their start.
 const STARTING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(2);
+/// How often to go over everything again.
+const TRIES: usize = 4;
 /// More rounds than any program needs, unless it starts threads faster than they can be restored.
 const MOST_ROUNDS: usize = 2000;
 
@@ -53,6 +55,25 @@ pub struct Restored {
     pub cgroups: usize,
     /// What could not be undone. A thing that was gone already is no failure.
     pub failed: Vec<NotRestored>,
+}
+
+impl Restored {
+    /// Whether there was nothing to do.
+    fn is_nothing(&self) -> bool {
+        let Restored { continued, masks, attrs, moved, cgroups, failed } = self;
+        [continued, masks, attrs, moved, cgroups].iter().all(|count| **count == 0)
+            && failed.is_empty()
+    }
+
+    /// Adds what was undone by another try, which has tried all that had failed.
+    fn add(&mut self, more: Restored) {
+        self.continued += more.continued;
+        self.masks += more.masks;
+        self.attrs += more.attrs;
+        self.moved += more.moved;
+        self.cgroups += more.cgroups;
+        self.failed = more.failed;
+    }
 }
 
 /// Something that could not be undone.
@@ -95,7 +116,24 @@ pub fn thaw(book: &Book, proc: &Proc) -> Restored {
 }
 
 /// Undoes everything in the journal that is not undone already.
+///
+/// A call that fails, if only for a moment, may hide a process or a thread. Everything is therefore
+/// gone over again until there was nothing to do.
 pub fn restore(book: &Book, proc: &Proc) -> Restored {
+    let mut done = restore_once(book, proc);
+    for _ in 0..TRIES {
+        let more = restore_once(book, proc);
+        let is_all = more.is_nothing();
+        done.add(more);
+        if is_all {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    done
+}
+
+fn restore_once(book: &Book, proc: &Proc) -> Restored {
     let mut owed = Owed::of(book);
     let mut work = Work::begin(proc);
     work.thaw(&owed);
