@@ -28,7 +28,7 @@
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make fuzz    every parser gets damaged input, for HOURS hours (1)
-#   make faults  system calls of cosched, shims and sentinel fail, each at FAULTS moments (20): an hour
+#   make faults  system calls of cosched, shims and sentinel fail, each at FAULTS moments (20): half an hour
 #   make soak    a run of HOURS hours (1); fails where memory, descriptors or the undo log grow
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make experiments  reruns the papers' experiments, and writes experiments/results.md

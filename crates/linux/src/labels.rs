@@ -2,22 +2,32 @@
 //!
 //! The program writes into pipes, and its [shim](crate::shim) passes on what comes out of them. The
 //! shim outlives cosched and is never frozen. So a program whose outputs are labelled can write on,
-//! whatever happens to cosched.
+//! whatever happens to cosched. cosched makes the pipes and keeps their reading ends. If the shim is
+//! killed, cosched passes on what comes.
 //!
 //! A thread for each output does it, since a terminal that is paused lets no writer go on, and the
 //! shim has to tell of the program's end all the same.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::again::again;
 use crate::background;
 use crate::launch::LineLabels;
 
+/// The most ends of pipes of a program.
+const ENDS: usize = 4;
 /// A longer line is passed on in parts.
 const LONGEST: usize = 64 << 10;
 /// How long to wait where the reader has no room, and asked not to be waited for.
@@ -38,7 +48,7 @@ struct Pipe {
 }
 
 impl Pipes {
-    /// Opens those that are needed.
+    /// In cosched: opens those that are needed.
     pub(crate) fn open(labels: &LineLabels) -> io::Result<Pipes> {
         let pipe = |label: &String| -> io::Result<Pipe> {
             let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -46,6 +56,46 @@ impl Pipes {
         };
         let open = |label: &Option<String>| label.as_ref().map(pipe).transpose();
         Ok(Pipes { stdout: open(&labels.stdout)?, stderr: open(&labels.stderr)? })
+    }
+
+    /// Passes them to the shim, with one byte.
+    pub(crate) fn send(&self, channel: &UnixStream) -> io::Result<()> {
+        let pipes = [&self.stdout, &self.stderr].into_iter().flatten();
+        let ends: Vec<_> =
+            pipes.flat_map(|pipe| [pipe.reads.as_fd(), pipe.writes.as_fd()]).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !ends.is_empty() {
+            control.push(SendAncillaryMessage::ScmRights(&ends));
+        }
+        sendmsg(channel, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// In the shim: takes their ends. `None`: cosched is gone.
+    pub(crate) fn receive(channel: &UnixStream) -> io::Result<Option<Vec<OwnedFd>>> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ENDS))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let (mut byte, flags) = ([0], RecvFlags::CMSG_CLOEXEC);
+        let got =
+            again(|| recvmsg(channel, &mut [IoSliceMut::new(&mut byte)], &mut control, flags))?;
+        let messages = control.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(ends) => Some(ends),
+            _ => None,
+        });
+        let ends = messages.flatten().collect();
+        Ok((got.bytes > 0).then_some(ends))
+    }
+
+    /// In the shim: the pipes with these ends.
+    pub(crate) fn of(labels: &LineLabels, ends: Vec<OwnedFd>) -> io::Result<Pipes> {
+        let mut ends = ends.into_iter();
+        let mut pipe = |label: &String| match (ends.next(), ends.next()) {
+            (Some(reads), Some(writes)) => Ok(Pipe { reads, writes, label: label.clone() }),
+            _ => Err(io::Error::from(ErrorKind::BrokenPipe)),
+        };
+        let stdout = labels.stdout.as_ref().map(&mut pipe).transpose()?;
+        Ok(Pipes { stdout, stderr: labels.stderr.as_ref().map(pipe).transpose()? })
     }
 
     /// In the program's first process, before it executes the command: writes into them from now
@@ -74,6 +124,37 @@ impl Pipes {
             threads.push(background::spawn("labels", move || pass_on(from, to, label))?);
         }
         Ok(threads)
+    }
+}
+
+/// The reading ends that cosched keeps, and where it would pass on what comes.
+#[derive(Debug, Default)]
+pub(crate) struct Spare {
+    outputs: Vec<(OwnedFd, OwnedFd, String)>,
+}
+
+impl Spare {
+    /// Of these pipes, where the outputs go into these files, or where cosched's go.
+    pub(crate) fn of(pipes: &Pipes, files: &[Option<File>; 2]) -> io::Result<Spare> {
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let own = [(&pipes.stdout, stdout.as_fd()), (&pipes.stderr, stderr.as_fd())];
+        let mut outputs = Vec::new();
+        for ((pipe, own), file) in own.into_iter().zip(files) {
+            let Some(Pipe { reads, label, .. }) = pipe else { continue };
+            let to = file.as_ref().map_or(own, File::as_fd).try_clone_to_owned()?;
+            outputs.push((reads.try_clone()?, to, label.clone()));
+        }
+        Ok(Spare { outputs })
+    }
+
+    /// Passes everything on, instead of a killed shim. What cannot be passed on is not read, and the
+    /// program's next write fails.
+    pub(crate) fn pass_on(self) -> Vec<JoinHandle<()>> {
+        let start = |(from, to, label)| {
+            let (from, to) = (File::from(from), File::from(to));
+            background::spawn("labels", move || pass_on(from, to, label)).ok()
+        };
+        self.outputs.into_iter().filter_map(start).collect()
     }
 }
 

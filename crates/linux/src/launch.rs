@@ -21,6 +21,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 pub use reports::{Report, ReportError, Reports, StartStep};
 
 use crate::helper::{self, Helper, HelperError};
+use crate::labels::{Pipes, Spare};
 use crate::open_files::FileLimit;
 use crate::procfs::Proc;
 use crate::tree::Process;
@@ -93,6 +95,13 @@ pub struct LineLabels {
     pub stderr: Option<String>,
 }
 
+impl LineLabels {
+    /// How many files cosched holds open to pass the outputs on if the shim is killed.
+    pub(crate) fn open_files(&self) -> usize {
+        2 * [&self.stdout, &self.stderr].into_iter().flatten().count()
+    }
+}
+
 /// Where an output of a program goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Output {
@@ -153,13 +162,16 @@ impl Launcher {
     pub fn prepare(&self, spec: &Spec) -> Result<Prepared, LaunchError> {
         let mut line = serde_json::to_vec(&spec.order).map_err(LaunchError::NotUtf8)?;
         line.push(b'\n');
-        let outputs = open_outputs(&spec.stdout, &spec.stderr)?;
+        let files = open_outputs(&spec.stdout, &spec.stderr)?;
+        let pipes = Pipes::open(&spec.order.labels).map_err(LaunchError::Lost)?;
+        let spare = Spare::of(&pipes, &files).map_err(LaunchError::Lost)?;
+        let outputs = files.map(|file| file.map_or_else(Stdio::inherit, Stdio::from));
         let (child, channel) = helper::spawn(&self.executable, Helper::Shim, outputs, &[])?;
         // The child is not reaped before `Launched::reap`, so its entry is there even if it has
         // ended.
         let process = Process::find(&self.proc, child.id() as i32)
             .map_err(|error| LaunchError::Lost(io::Error::other(error)))?;
-        Ok(Prepared { shim: Shim { child, process }, channel, line })
+        Ok(Prepared { shim: Shim { child, process }, channel, line, pipes, spare })
     }
 }
 
@@ -169,6 +181,8 @@ pub struct Prepared {
     shim: Shim,
     channel: UnixStream,
     line: Vec<u8>,
+    pipes: Pipes,
+    spare: Spare,
 }
 
 impl Prepared {
@@ -182,9 +196,10 @@ impl Prepared {
     /// # Errors
     /// When the shim has ended.
     pub fn start(mut self) -> Result<Launched, LaunchError> {
+        self.pipes.send(&self.channel).map_err(LaunchError::Lost)?;
         self.channel.write_all(&self.line).map_err(LaunchError::Lost)?;
         let reports = Reports::new(self.channel).map_err(LaunchError::Lost)?;
-        Ok(Launched { shim: self.shim, reports })
+        Ok(Launched { shim: self.shim, reports, spare: self.spare })
     }
 }
 
@@ -195,6 +210,7 @@ pub struct Launched {
     shim: Shim,
     /// What the shim tells.
     pub reports: Reports,
+    spare: Spare,
 }
 
 impl Launched {
@@ -207,6 +223,11 @@ impl Launched {
     /// ([`Report::Forked`]) and waits.
     pub fn is_known(&mut self) {
         self.reports.answer();
+    }
+
+    /// Passes labelled outputs on from now on, since the shim was killed.
+    pub(crate) fn pass_outputs_on(&mut self) -> Vec<JoinHandle<()>> {
+        std::mem::take(&mut self.spare).pass_on()
     }
 
     /// Takes note of the shim's end, if it has ended; says whether it has. To be called once its
@@ -234,7 +255,8 @@ struct Shim {
     process: Process,
 }
 
-fn open_outputs(stdout: &Output, stderr: &Output) -> Result<[Stdio; 2], LaunchError> {
+/// Those that do not go where cosched's own go.
+fn open_outputs(stdout: &Output, stderr: &Output) -> Result<[Option<File>; 2], LaunchError> {
     let (first, second) = (open(stdout)?, if stderr == stdout { None } else { open(stderr)? });
     let second = match (&first, stderr) {
         (Some((path, file)), stderr) if stderr == stdout => Some(
@@ -243,8 +265,7 @@ fn open_outputs(stdout: &Output, stderr: &Output) -> Result<[Stdio; 2], LaunchEr
         ),
         _ => second.map(|(_, file)| file),
     };
-    let stdio = |file: Option<File>| file.map_or_else(Stdio::inherit, Stdio::from);
-    Ok([stdio(first.map(|(_, file)| file)), stdio(second)])
+    Ok([first.map(|(_, file)| file), second])
 }
 
 fn open(output: &Output) -> Result<Option<(PathBuf, File)>, LaunchError> {

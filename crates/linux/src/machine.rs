@@ -42,6 +42,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
 
 use cosched_core::{
     Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Step, Topology,
@@ -153,6 +154,8 @@ pub struct Linux {
     leftovers: Vec<Live>,
     /// Shims whose sockets are closed and that have yet to become zombies.
     unreaped: Vec<Launched>,
+    /// What passes labelled outputs on instead of killed shims.
+    passing_on: Vec<JoinHandle<()>>,
     inspector: Inspector,
     observer: Observer,
     states: Option<States>,
@@ -182,7 +185,8 @@ impl Linux {
         let open = proc.fds(std::process::id() as i32)?.len();
         let hooked = config.jobs.iter().filter(|job| job.hook.is_some()).count();
         let counted = config.count.is_some();
-        let open_files = Raised::for_programs(config.jobs.len(), hooked, counted, open)?;
+        let labelled = config.jobs.iter().map(|job| job.order.labels.open_files()).sum::<usize>();
+        let open_files = Raised::for_programs(config.jobs.len(), hooked, counted, open + labelled)?;
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
         let by_session = config.sessions && autogroup::shares_by_session(&proc)?;
@@ -257,6 +261,7 @@ impl Linux {
             freezing: Vec::new(),
             leftovers: Vec::new(),
             unreaped: Vec::new(),
+            passing_on: Vec::new(),
             queue: Vec::new(),
             asks: config.asks,
             detaching: BTreeSet::new(),
@@ -303,6 +308,7 @@ impl Linux {
         self.tell_meetings();
         let restored = undo::restore(self.log.book(), &self.proc);
         self.dismiss_shims();
+        self.finish_outputs();
         // Without a goodbye the sentinel tries in its turn: it may have what cosched lacks (open
         // files, say).
         if restored.failed.is_empty() {

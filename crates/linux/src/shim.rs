@@ -16,7 +16,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -57,6 +57,7 @@ fn run() -> io::Result<()> {
     let poll = Poll::new(&[libc::SIGCHLD])?;
     poll.add(channel.as_fd(), CHANNEL)?;
 
+    let Some(ends) = Pipes::receive(&channel)? else { return Ok(()) };
     let mut line = String::new();
     BufReader::new(&channel).read_line(&mut line)?;
     if !line.ends_with('\n') {
@@ -64,7 +65,7 @@ fn run() -> io::Result<()> {
     }
     let order: Order = serde_json::from_str(&line)?;
     let _log = order.log.as_ref().map(File::open);
-    let started = start(&order, &channel);
+    let started = start(&order, ends, &channel);
     let mut shim = Shim { channel, poll, cosched_is_there: true };
     match started {
         Ok((main, outputs)) => {
@@ -165,11 +166,15 @@ fn wait_until_known(mut channel: &UnixStream) -> io::Result<()> {
 type Outputs = Vec<JoinHandle<()>>;
 
 /// Starts the command; returns when it executes its own first instruction.
-fn start(order: &Order, channel: &UnixStream) -> Result<(Pid, Outputs), (StartStep, io::Error)> {
+fn start(
+    order: &Order,
+    ends: Vec<OwnedFd>,
+    channel: &UnixStream,
+) -> Result<(Pid, Outputs), (StartStep, io::Error)> {
     std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
     let failed = |error| (StartStep::Command, error);
     let (told, mut tells) = UnixStream::pair().map_err(failed)?;
-    let pipes = Pipes::open(&order.labels).map_err(failed)?;
+    let pipes = Pipes::of(&order.labels, ends).map_err(failed)?;
     // SAFETY: the shim has a single thread.
     match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
         Forked::Child { born_in } => {

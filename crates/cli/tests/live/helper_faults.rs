@@ -56,7 +56,7 @@ const OF_SHIM: [Call; 22] = [
     ("recvfrom", &["EIO", "EINTR"], 3),
     ("sendto", &["EPIPE", "EINTR"], 3),
     ("socketpair", &["EMFILE"], 1),
-    ("pipe2", &["EMFILE"], 2),
+    ("recvmsg", &["EIO", "EINTR"], 1),
     ("chdir", &["EIO"], 2),
     ("clone3,fork,clone", &["EAGAIN"], 3),
     ("wait4", &["EINTR"], 3),

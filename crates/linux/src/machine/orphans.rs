@@ -65,8 +65,13 @@ impl Drop for Orphanage {
 
 impl Linux {
     /// A shim was killed: its socket is closed, and its program has not ended.
-    pub(super) fn mourn(&mut self, live: &mut Live, shim: Launched) -> Result<(), MachineError> {
+    pub(super) fn mourn(
+        &mut self,
+        live: &mut Live,
+        mut shim: Launched,
+    ) -> Result<(), MachineError> {
         self.orphanage.killed += 1;
+        self.passing_on.extend(shim.pass_outputs_on());
         live.parent = Parent::Killed(shim);
         self.take_over(live)
     }

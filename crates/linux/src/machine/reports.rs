@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use cosched_core::{Event, Exit, Happening, ProgramId, Turn, Usage};
 
@@ -14,6 +15,10 @@ use super::{Linux, MachineError};
 use crate::counters::Counters;
 use crate::launch::{Launched, Report, Reports, StartStep};
 use crate::undo::Record;
+
+/// How long to wait for the last lines of outputs.
+const LAST_LINES: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(1);
 
 impl Linux {
     /// Reads the reports of a program's shim.
@@ -159,6 +164,17 @@ impl Linux {
             Parent::Nobody | Parent::Cosched | Parent::Other(_) => None,
         });
         self.unreaped.drain(..).chain(shims).for_each(Launched::dismiss);
+    }
+
+    /// Waits, at the end of a run, for what has passed outputs on instead of killed shims. It does
+    /// not wait for long: processes may be left that can still write.
+    pub(super) fn finish_outputs(&mut self) {
+        let until = Instant::now() + LAST_LINES;
+        for thread in self.passing_on.drain(..) {
+            while !thread.is_finished() && Instant::now() < until {
+                std::thread::sleep(PAUSE);
+            }
+        }
     }
 
     /// Continues to read from programs that count as ended, until their shims end too.
