@@ -23,6 +23,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use cosched_core::Nanos;
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -41,6 +42,9 @@ use crate::tree::Process;
 
 /// The key of the socket to cosched.
 const CHANNEL: u64 = 0;
+
+/// How long to wait where waiting for children fails.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Runs the shim until its program and cosched need it no more.
 ///
@@ -123,7 +127,10 @@ impl Shim {
     /// Waits until a child has ended or cosched is gone.
     fn sleep(&mut self) -> io::Result<()> {
         let mut ready = Vec::new();
-        again(|| self.poll.wait(Clock::start().absolute(Nanos::NEVER), &mut ready))?;
+        if self.poll.wait(Clock::start().absolute(Nanos::NEVER), &mut ready).is_err() {
+            // The signal may be taken already, so its cause is looked for.
+            std::thread::sleep(PAUSE);
+        }
         if ready.contains(&Ready::Source(CHANNEL))
             && !matches!(again(|| self.channel.read(&mut [0; 64])), Ok(1..))
         {
