@@ -1,5 +1,5 @@
-//! Another try at what fails for a moment: for lack of memory or of descriptors, or by an error of a
-//! device. A helper that gave up at the first error would leave its program or its run alone.
+//! Another try at what fails for a moment: for lack of memory or of descriptors, or by an error of
+//! a device. A helper that gave up at the first error would leave its program or its run alone.
 
 use std::thread::sleep;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 //!
 //! The program writes into pipes, and its [shim](crate::shim) passes on what comes out of them. The
 //! shim outlives cosched and is never frozen. So a program whose outputs are labelled can write on,
-//! whatever happens to cosched. cosched makes the pipes and keeps their reading ends. If the shim is
-//! killed, cosched passes on what comes.
+//! whatever happens to cosched. cosched makes the pipes and keeps their reading ends. If the shim
+//! is killed, cosched passes on what comes.
 //!
 //! A thread for each output does it, since a terminal that is paused lets no writer go on, and the
 //! shim has to tell of the program's end all the same.
@@ -147,8 +147,8 @@ impl Spare {
         Ok(Spare { outputs })
     }
 
-    /// Passes everything on, instead of a killed shim. What cannot be passed on is not read, and the
-    /// program's next write fails.
+    /// Passes everything on, instead of a killed shim. What cannot be passed on is not read, and
+    /// the program's next write fails.
     pub(crate) fn pass_on(self) -> Vec<JoinHandle<()>> {
         let start = |(from, to, label)| {
             let (from, to) = (File::from(from), File::from(to));

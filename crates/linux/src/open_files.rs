@@ -11,7 +11,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 /// Files that cosched opens once: the undo log, the sentinel's socket, what it waits with (three),
-/// the marks of the run's cgroups (four), and those that are open for a moment while a program is started, inspected or frozen.
+/// the marks of the run's cgroups (four), and those that are open for a moment while a program is
+/// started, inspected or frozen.
 const ONCE: usize = 28;
 /// Connections of clients, at each socket.
 pub const VISITORS: usize = 16;

@@ -25,8 +25,8 @@ pub struct LostGroups {
     pub book: Book,
 }
 
-/// The cgroups of this user's runs whose cosched is gone, and whose logs were removed from one of
-/// these folders.
+/// The cgroups of this user's runs of which the cosched is gone, and the log was removed from one
+/// of these folders.
 pub fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
     let user = rustix::process::geteuid().as_raw();
     let mut lost: Vec<LostGroups> = Vec::new();
