@@ -99,8 +99,9 @@ def compare(options, file, ways, report):
         sys.exit(f"bench: cosched compare failed on {file}:\n{done.stderr}")
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
-    way = document["ways"][1]
-    return way["against"] | {"way": way["way"], "against": way["against"]["way"]}
+    way = document["variants"][1]
+    against = dict(way["against"])
+    return {"way": way["variant"], "against": against.pop("variant")} | against
 
 
 def shown(against):

@@ -155,9 +155,9 @@ def measured(options, cell, amounts, cpus, report):
         sys.exit(f"bench: cosched compare failed on {file}")
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
-    ways = {way["way"]: {key: way[key] for key in ["unfairness", "total_seconds", "mean_turnaround_seconds",
+    ways = {way["variant"]: {key: way[key] for key in ["unfairness", "total_seconds", "mean_turnaround_seconds",
                                                    "own_cpu_percent", "failed", "deviations", "against", "samples"]}
-            for way in document["ways"]}
+            for way in document["variants"]}
     for name, way in ways.items():
         way["slowdowns"] = of_programs(out, name, document["rounds"],
                                        lambda program: program["turnaround_seconds"] / program["solo_seconds"])

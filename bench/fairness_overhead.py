@@ -56,7 +56,7 @@ def measured(options, cell, file, cpus, report):
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
     keys = ["total_seconds", "own_cpu_percent", "failed", "deviations", "against"]
-    ways = {way["way"].replace("-", " "): {key: way[key] for key in keys} for way in document["ways"]}
+    ways = {way["variant"].replace("-", " "): {key: way[key] for key in keys} for way in document["variants"]}
     return judged({"cell": cell.name, "programs": len(cell.programs(cpus)), "ways": ways})
 
 

@@ -235,7 +235,7 @@ def compare(options, file, ways, report):
         sys.exit(f"bench: cosched compare failed on {file}")
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
-    return {way["way"]: {ours: way[theirs] for ours, theirs in FIGURES.items()} for way in document["ways"]}
+    return {way["variant"]: {ours: way[theirs] for ours, theirs in FIGURES.items()} for way in document["variants"]}
 
 
 def knows_misses(file):
@@ -247,13 +247,13 @@ def gaps(options):
     done = options.cosched("doctor", "--measure", "--json", stdout=subprocess.PIPE)
     if done.returncode != 0:
         sys.exit("bench: cosched doctor --measure failed")
-    rungs = {}
+    backends = {}
     for row in json.loads(done.stdout)["gaps"]:
         figures = {}
         for what in ["gap", "freeze", "thaw"]:
             figures[what] = {"p50": row[f"{what}_ms_p50"], "p99": row[f"{what}_ms_p99"]}
-        rungs.setdefault(row["rung"], {})[str(row["threads"])] = figures
-    return rungs
+        backends.setdefault(row["backend"], {})[str(row["threads"])] = figures
+    return backends
 
 
 def own_cpu(options):
@@ -298,11 +298,11 @@ def markdown(report):
         yield "\n### From the old gang stopped to the new gang running\n"
         yield "| freezing by | threads | gap p50 ms | p99 | freeze p50 ms | p99 | thaw p50 ms | p99 |"
         yield "|---|---|---|---|---|---|---|---|"
-        for rung, rows in report["gap_ms"].items():
+        for backend, rows in report["gap_ms"].items():
             for threads, row in rows.items():
                 cells = [f"{row[what][share]:.3f}" for what in ["gap", "freeze", "thaw"]
                          for share in ["p50", "p99"]]
-                yield f"| {rung} | {threads} | " + " | ".join(cells) + " |"
+                yield f"| {backend} | {threads} | " + " | ".join(cells) + " |"
     if "own_cpu_percent" in report:
         own = report["own_cpu_percent"]
         yield (f"\ncosched itself with {own['programs']} programs: {own['percent']:.3f} % of one CPU "

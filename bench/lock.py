@@ -114,8 +114,8 @@ def measured(options, cell, report):
     found = {"cell": cell.name, "kind": cell.kind, "threads": cell.threads, "amount": amount, "failed": True, "ways": {}}
     if document:
         report["machine"] = document["machine"]
-        found["failed"] = any(way["failed"] for way in document["ways"])
-        found["ways"] = {way["way"]: figures(cell, folder / "runs", way) for way in document["ways"]}
+        found["failed"] = any(way["failed"] for way in document["variants"])
+        found["ways"] = {way["variant"]: figures(cell, folder / "runs", way) for way in document["variants"]}
     report["cells"].append(found)
     verdicts.judge(report, ACTUATORS)
 
@@ -161,10 +161,10 @@ def figures(cell, runs, way):
              "own_cpu_percent": way["own_cpu_percent"]["value"]}
     if not way["failed"]:
         rounds = sorted(runs.glob("round-[0-9]*")) or [runs]
-        seconds, starts = zip(*[cell.times(one / way["way"]) for one in rounds])
+        seconds, starts = zip(*[cell.times(one / way["variant"]) for one in rounds])
         found |= {"seconds": seconds, "start_seconds": statistics.median(starts)}
-        if way["way"] in ("faithful", "afresh"):
-            runs = [json.loads((one / way["way"] / "run.json").read_text()) for one in rounds]
+        if way["variant"] in ("faithful", "afresh"):
+            runs = [json.loads((one / way["variant"] / "run.json").read_text()) for one in rounds]
             found["guard"] = [guarded.told(run) for run in runs]
     return found
 

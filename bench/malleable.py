@@ -70,7 +70,7 @@ def arguments():
     if unknown := set(options.parts) - {"region", "loss"}:
         parser.error(f"--parts: there is no {', '.join(sorted(unknown))}; choose from region, loss")
     options.cosched, options.out = options.cosched.resolve(), options.out.resolve()
-    options.granted = options.cosched.parent / "examples" / "granted"
+    options.granted = options.cosched.parent / "examples" / "limited"
     if "region" in options.parts and not options.granted.exists():
         parser.error(f"{options.granted} is missing: cargo build --release -p cosched-hook --examples")
     options.out.mkdir(parents=True, exist_ok=True)

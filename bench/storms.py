@@ -29,8 +29,8 @@ OPENMP = ["passive", "llvm"]
 # What each way adds to the programs of a workload file; the first one changes nothing.
 WAYS = {"default": {}, "passive": {"env": {"OMP_WAIT_POLICY": "passive"}}, "llvm": None,
         **{barrier: {"barrier": barrier} for barrier in ["spin", "block", "spin-then-block", "yield", "donate"]}}
-# Ideas about donating, which only `--ways` asks for: the hook knows them by these names (crates/hook/src/barrier/way.rs).
-IDEAS = {name: {"barrier": "donate", "env": {"COSCHED_BARRIER_WAY": name}} for name in ["donate-spread"]}
+# Ideas about donating, which only `--ways` asks for: the hook knows them by these names (crates/hook/src/barrier/wait_mode.rs).
+IDEAS = {name: {"barrier": "donate", "env": {"COSCHED_BARRIER_MODE": name}} for name in ["donate-spread"]}
 
 
 @dataclasses.dataclass

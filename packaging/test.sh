@@ -21,9 +21,9 @@ rm "$root/cosched.deb"
 say "ok: installed"
 expect "cosched $VERSION" cosched --version
 expect "ok" cosched run -- true ::: true
-expect '"schema":"cosched-run/1"' cosched run --json -- true ::: true
+expect '"schema":"cosched-run/2"' cosched run --json -- true ::: true
 expect "ok" setpriv --reuid 65534 --regid 65534 --clear-groups cosched run -- true ::: true
-expect "rung" cosched doctor --json
+expect "level" cosched doctor --json
 status=0
 inside cosched run -- true ::: false >/dev/null 2>&1 || status=$?
 ((status == 1)) || fail "a program failed, and the exit status is $status"

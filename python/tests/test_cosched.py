@@ -32,7 +32,7 @@ def test_a_run_returns_exits_times_and_outputs() -> None:
     assert (failing.exit_status, failing.stdout, failing.stderr) == (3, "a  b\n", "c\n")
     assert sleeper.turnaround_seconds is not None
     assert 0.2 <= sleeper.turnaround_seconds <= result.total_seconds < 60
-    assert result.document["schema"] == "cosched-run/1"
+    assert result.document["schema"] == "cosched-run/2"
     with pytest.raises(dataclasses.FrozenInstanceError):
         result.policy = "gang"  # type: ignore[misc]
 
@@ -82,7 +82,7 @@ def test_a_comparison_returns_each_variant() -> None:
     assert fcfs.verdict == "no-difference"
     assert fcfs.total_seconds is not None and fcfs.total_seconds.value >= 0.1
     assert fcfs.total_ratio is not None and fcfs.total_ratio.interval is None
-    assert result.document["schema"] == "cosched-compare/2"
+    assert result.document["schema"] == "cosched-compare/3"
 
 
 def test_ctrl_c_ends_the_programs() -> None:

@@ -3,10 +3,10 @@
 //! Each subcommand has its own options beside it. Here is what several of them share: what to run,
 //! and how.
 
+mod backends;
 mod help;
 mod pid;
 mod remedy;
-mod rungs;
 mod shuffle;
 mod values;
 
@@ -42,9 +42,9 @@ use crate::sim::SimArgs;
 use crate::stat::StatArgs;
 use crate::top::TopArgs;
 use crate::trace::TraceArgs;
+use backends::{FreezerArg, PinningArg};
 pub(crate) use pid::pid;
 pub(crate) use remedy::with_remedy;
-use rungs::{FreezerArg, PinningArg};
 pub(crate) use shuffle::{ShuffleArgs, groups};
 pub(crate) use values::{duration, instant, kernel, max_frozen, named, quantum, seed, whole};
 use values::{interval, quanta, slowdowns};
@@ -180,8 +180,8 @@ pub(crate) struct MeasureArgs {
     /// (faithful, shuffling).
     #[arg(long, conflicts_with = "no_guard")]
     pub(crate) relearn: bool,
-    /// A table (TOML; docs/research/quanta.md) with the slice for each scaling factor on this machine
-    /// (faithful) [default: table I of the paper]
+    /// A table (TOML; docs/research/quanta.md) with the slice for each scaling factor on this
+    /// machine (faithful) [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
     pub(crate) quanta: Option<Quanta>,
     #[command(flatten)]
@@ -222,9 +222,9 @@ impl MeasureArgs {
     /// Refuses what would be tried twice.
     fn check(&self) -> Result<(), Failure> {
         match self.actuators.as_deref().and_then(twice) {
-            Some(way) => {
-                Err(Failure::Input(format!("--actuators: {way} is there twice; name each once")))
-            }
+            Some(actuator) => Err(Failure::Input(format!(
+                "--actuators: {actuator} is there twice; name each once"
+            ))),
             None => Ok(()),
         }
     }
@@ -293,7 +293,7 @@ impl HowArgs {
         Options {
             quantum: self.policy.quantum.map_or(kind.usual_quantum(), Into::into),
             placement: self.placement(),
-            fill: self.policy.fill && kind.fills(),
+            fill: self.policy.fill && kind.backfills(),
             slowdowns: self.policy.slowdowns.clone().filter(|_| kind.takes_slowdowns()),
             faithful: self.faithful(),
             fair: self.policy.fair.options(),
@@ -379,8 +379,8 @@ impl HowArgs {
             _ if self.policy.goal.is_some() && !kinds.iter().any(|kind| kind.chooses()) => {
                 Err(refuse(GOAL, Kind::chooses, "choose by themselves"))
             }
-            _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
-                Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
+            _ if self.policy.fill && !kinds.iter().any(|kind| kind.backfills()) => {
+                Err(refuse(FILL, Kind::backfills, "give idle CPUs away"))
             }
             _ => Ok(()),
         }

@@ -11,7 +11,7 @@ use cosched_policy::{Goal, GroupBy, Kind, Placement, SortBy, Turns};
 use cosched_sim::{Hardware, Kernel};
 
 use crate::args::{self, named};
-use crate::experiment::Way;
+use crate::experiment::Variant;
 use crate::sim::THIS;
 
 /// A policy, each with what it does.
@@ -26,10 +26,10 @@ pub(crate) fn policy_in_place() -> impl TypedValueParser<Value = Kind> {
     Offered { read: named::<Kind>, values: can.collect() }
 }
 
-/// A way of a comparison; there are more than have a name.
-pub(crate) fn way() -> impl TypedValueParser<Value = Way> {
+/// A variant of a comparison; there are more than have a name.
+pub(crate) fn variant() -> impl TypedValueParser<Value = Variant> {
     let policies = Kind::ALL.into_iter().map(Kind::name);
-    Offered { read: named::<Way>, values: policies.chain(Way::rivals()).collect() }
+    Offered { read: named::<Variant>, values: policies.chain(Variant::rivals()).collect() }
 }
 
 /// A simulated machine, which need not be one of those that come along.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn completions_offer_what_a_command_takes_and_nothing_that_it_refuses() {
+    fn completions_offer_only_what_a_command_takes() {
         assert_eq!(offered("exec", "policy"), ["linux", "faithful", "shuffling"]);
         assert_eq!(offered("attach", "policy"), offered("exec", "policy"));
         for known in ["gang", "linux", "split"] {

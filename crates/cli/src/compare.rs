@@ -13,7 +13,7 @@ use cosched_sim::Kernel;
 use crate::args::{HowArgs, PolicyArgs, SourceArgs, seed, useless, whole};
 use crate::choices;
 use crate::experiment::{
-    Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Way, check_names, show,
+    Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Variant, check_names, show,
 };
 use crate::failure::{Failure, exit_code};
 use crate::session::{Talk, enter_scope, print, say};
@@ -32,16 +32,16 @@ pub(crate) struct CompareArgs {
     /// passive: OpenMP threads sleep as soon as they wait. llvm: LLVM's OpenMP runtime instead of
     /// GCC's. one-thread: each program has one thread. split: each program has CPUs of its own, by
     /// taskset. All variants are compared with the first one. NAME-2 is NAME again: linux,linux-2.
-    #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = choices::way(),
+    #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = choices::variant(),
           hide_possible_values = true,
           default_value_if("asked", ArgPredicate::IsPresent, None))]
-    policies: Vec<Way>,
+    policies: Vec<Variant>,
     /// One more variant: a policy with its own options. May be repeated.
     ///
     /// The name is free, as in --variant unguarded="faithful --no-guard". Options that it does not
     /// give are those of the command line.
-    #[arg(long = "variant", value_name = "NAME=POLICY OPTIONS", value_parser = Way::asked)]
-    asked: Vec<Way>,
+    #[arg(long = "variant", value_name = "NAME=POLICY OPTIONS", value_parser = Variant::asked)]
+    asked: Vec<Variant>,
     #[command(flatten)]
     how: HowArgs,
     /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like).
@@ -97,23 +97,24 @@ pub(crate) struct CompareArgs {
 
 /// Runs the workload in each variant, as often as requested.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    let ways = &[&args.policies[..], &args.asked[..]].concat();
-    check_names(ways)?;
+    let variants = &[&args.policies[..], &args.asked[..]].concat();
+    check_names(variants)?;
     let talk = Talk::of(args.quiet, args.verbose);
-    ways.iter().try_for_each(Way::check_use)?;
-    let kinds: Vec<Kind> = ways.iter().map(|way| way.kind()).collect();
+    variants.iter().try_for_each(Variant::check_use)?;
+    let kinds: Vec<Kind> = variants.iter().map(|variant| variant.kind()).collect();
     match &args.machine {
         None => {
             args.how.check_use(&kinds)?;
             let workload = source::with_threads(&args.source, args.threads)?;
-            let hows: Vec<_> = ways.iter().map(|way| (way.kind(), way.how(&args.how))).collect();
+            let hows: Vec<_> =
+                variants.iter().map(|variant| (variant.kind(), variant.how(&args.how))).collect();
             enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), talk);
             let mut here = Here::new(&workload, &args.how, args.solo, talk)?;
             here.tell_if_busy();
-            run(args, ways, &workload, &mut here, |record| record.with("--solo", args.solo))
+            run(args, variants, &workload, &mut here, |record| record.with("--solo", args.solo))
         }
         Some(machine) => {
-            check_ways(&args.policies)?;
+            check_variants(&args.policies)?;
             let used = ["--quantum", "--max-frozen", "--placement", "--fill", "--goal"];
             args.how.check_use_by("compare --machine", &used)?;
             check_grace(&args.how)?;
@@ -124,7 +125,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             check_seed(seed, args.runs)?;
             let mut simulated = Simulated::new(&workload, machine, kernel, seed, &args.how)?;
             let description = simulated.description();
-            run(args, ways, &workload, &mut simulated, |record| {
+            run(args, variants, &workload, &mut simulated, |record| {
                 let record = record.with("--kernel", kernel.name()).with("--seed", seed);
                 record.with("the machine's description (its hash)", description)
             })
@@ -141,9 +142,12 @@ fn check_grace(how: &HowArgs) -> Result<(), Failure> {
 }
 
 /// Refuses variants that no simulator can show.
-fn check_ways(ways: &[Way]) -> Result<(), Failure> {
+fn check_variants(variants: &[Variant]) -> Result<(), Failure> {
     let names = |can: bool| -> String {
-        let names = ways.iter().filter(|way| way.can_be_simulated() == can).map(Way::to_string);
+        let names = variants
+            .iter()
+            .filter(|variant| variant.can_be_simulated() == can)
+            .map(Variant::to_string);
         names.collect::<Vec<_>>().join(",")
     };
     let (refused, left) = match (names(false), names(true)) {
@@ -171,15 +175,15 @@ fn check_seed(first: u64, rounds: u16) -> Result<(), Failure> {
 
 fn run(
     args: &CompareArgs,
-    ways: &[Way],
+    variants: &[Variant],
     workload: &Workload,
     site: &mut dyn Site,
     settings: impl FnOnce(Record) -> Record,
 ) -> Result<ExitCode, Failure> {
-    let record = Record::new(workload, ways, site.session()).with_how(&args.how, ways);
+    let record = Record::new(workload, variants, site.session()).with_how(&args.how, variants);
     let plan = Plan {
         workload,
-        ways,
+        variants,
         how: &args.how,
         rounds: args.runs,
         out: args.out.as_deref(),
@@ -188,7 +192,7 @@ fn run(
         talk: Talk::of(args.quiet, args.verbose),
     };
     let experiment = Experiment::run(site, &plan)?;
-    match Comparison::of(&experiment.ways) {
+    match Comparison::of(&experiment.variants) {
         Err(Incomparable::NoRun) => {
             say(format_args!(
                 "nothing to compare: the comparison ended before every variant had run once"
@@ -200,8 +204,8 @@ fn run(
         }
         Ok(comparison) => {
             let mut comparison = Comparison { interrupted: !experiment.whole, ..comparison };
-            for (compared, way) in comparison.ways.iter_mut().zip(ways) {
-                compared.asked = way.words().map(str::to_owned);
+            for (compared, variant) in comparison.variants.iter_mut().zip(variants) {
+                compared.asked = variant.words().map(str::to_owned);
             }
             if args.json {
                 print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?;

@@ -57,7 +57,7 @@ pub(crate) struct SpinArgs {
 }
 
 /// The version of the JSON that is written.
-const SCHEMA: &str = "cosched-doctor/1";
+const SCHEMA: &str = "cosched-doctor/2";
 
 /// Everything that was found.
 #[derive(Debug, Serialize)]

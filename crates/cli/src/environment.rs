@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_how_programs_run_is_told_and_nothing_else_of_the_shell() {
+    fn only_deciding_variables_of_the_shell_are_recorded() {
         let shell =
             [("OMP_PROC_BIND", "close"), ("PATH", "/bin"), ("TOKEN", "secret"), ("TERM", "xterm")];
         let found = told("[[program]]\ncommand = 'a'", &shell);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_workload_sets_for_every_program_is_not_the_shells_to_say() {
+    fn variables_set_by_the_workload_hide_the_shells() {
         let shell = [("OMP_NUM_THREADS", "8")];
         let both =
             "[[program]]\ncommand = 'a'\nthreads = 2\n[[program]]\ncommand = 'b'\nthreads = 2\n";

@@ -78,7 +78,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
         Some(exit) => exit,
         // A signal came before there was a program to pass it on to.
         None if ran.ended != Ended::Complete => return Ok(exit_code(ran.ended, untroubled)),
-        // It was let go, and still has cosched's place.
+        // It was released, and still has cosched's place.
         None => outlast()?,
     };
     Ok(match exit {

@@ -1,10 +1,10 @@
-//! An experiment: the same programs run in several [ways](way), several times, in turn.
+//! An experiment: the same programs run in several [variants](variant), several times, in turn.
 //!
-//! On a machine that others share, a minute later is another machine. So the ways take turns (A B C
-//! A B C), each round gives one sample of every way, and ways are compared pair by pair within
-//! rounds. The times alone, where they are asked for, are measured in every round too. One run that
-//! does not count comes first: it fills the page cache. All that is the same [on this machine and
-//! on a simulated one](site).
+//! On a machine that others share, a minute later is another machine. So the variants take turns (A
+//! B C A B C), each round gives one sample of every variant, and variants are compared pair by pair
+//! within rounds. The times alone, where they are asked for, are measured in every round too. One
+//! run that does not count comes first: it fills the page cache. All that is the same [on this
+//! machine and on a simulated one](site).
 
 mod asked;
 mod failures;
@@ -20,7 +20,7 @@ mod split;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod way;
+mod variant;
 
 pub(crate) use here::Here;
 pub(crate) use pace::Pace;
@@ -28,4 +28,4 @@ pub(crate) use record::Record;
 pub(crate) use rounds::{Experiment, MOST_ROUNDS, Plan, order};
 pub(crate) use site::{Site, Turn};
 pub(crate) use summary::show;
-pub(crate) use way::{Way, check_names};
+pub(crate) use variant::{Variant, check_names};

@@ -37,15 +37,15 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let result = out::load(&args.run)?;
     let slot =
         args.program.as_ref().or(args.name.as_ref()).map(|name| slot(&result, name)).transpose()?;
-    let way = Record::way_of(&args.run);
+    let variant = Record::variant_of(&args.run);
     let (json, lines) = match args.at {
         Some(at) => {
             check_time(&result, at)?;
-            let moment = Moment::of(&result, at, slot).of_way(way);
+            let moment = Moment::of(&result, at, slot).of_variant(variant);
             (serde_json::to_string(&moment), moment.lines())
         }
         None => {
-            let story = Story::of(&result, slot).of_way(way);
+            let story = Story::of(&result, slot).of_variant(variant);
             let lines = match slot {
                 Some(_) => story.programs.iter().flat_map(|p| p.sentences.clone()).collect(),
                 None => story.lines(),

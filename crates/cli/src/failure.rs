@@ -110,7 +110,7 @@ fn with_remedy(text: String) -> String {
     }
 }
 
-/// The exit code of a run whose programs all succeeded, or not.
+/// The exit code of a run, by whether all programs succeeded.
 pub(crate) fn exit_code(ended: Ended, all_succeeded: bool) -> ExitCode {
     match (ended, all_succeeded) {
         (Ended::Interrupted(Interruption::Interrupt), _) => ExitCode::from(130),

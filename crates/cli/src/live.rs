@@ -5,7 +5,7 @@
 //! whether a client wants to know. If so, it puts a [`Snapshot`](cosched_core::live::Snapshot) into
 //! a place for one ([`handover`]). A thread of the background does the rest: it reads what programs
 //! have used ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). What a visitor
-//! asks for ([`request`]) goes the other way. docs/results.md tells users of it.
+//! requests ([`request`]) goes the other way. docs/results.md tells users of it.
 
 mod cpu;
 mod handover;
@@ -20,11 +20,11 @@ use std::time::SystemTime;
 use cosched_core::engine::{Beat, Watch};
 use cosched_core::live::{About, Board};
 use cosched_core::{Plan, World};
-use cosched_linux::asks::Asks;
+use cosched_linux::barrier_stats::StatsOfRun;
 use cosched_linux::cpu_time::{Meter, Roots};
-use cosched_linux::met::Met;
 use cosched_linux::procfs::Proc;
 use cosched_linux::undo;
+use cosched_linux::user_requests::UserRequests;
 
 use crate::failure::Failure;
 use crate::session::{Molded, Request, Session, own_cpu_seconds};
@@ -32,23 +32,23 @@ pub(crate) use cosched_linux::onlookers::live_socket as socket_of;
 use cpu::CpuTimes;
 use handover::Handover;
 pub(crate) use request::Request as AskedFor;
-use server::{Door, Server, Serves};
+use server::{Endpoint, Server, Serves};
 use sockets::OwnSocket;
 pub(crate) use sockets::{MetricsAt, remove_left, running};
 
 /// A run that is shown.
 pub(crate) struct Live {
     board: Board,
-    asks: Arc<Asks>,
+    user_requests: Arc<UserRequests>,
     roots: Roots,
-    met: Met,
+    stats: StatsOfRun,
     handover: Arc<Handover>,
     /// Its thread ends with this.
     _server: Server,
 }
 
 impl Live {
-    /// Opens the doors. It must be done before there is a machine: see
+    /// Opens the endpoints. It must be done before there is a machine: see
     /// [`cosched_linux::background`].
     ///
     /// # Errors
@@ -59,25 +59,26 @@ impl Live {
         request: &Request<'_>,
         metrics: Option<&MetricsAt>,
     ) -> Result<Live, Failure> {
-        let (mut doors, talk) = (Vec::new(), request.wanted.talk);
+        let (mut endpoints, talk) = (Vec::new(), request.wanted.talk);
         if let Some(at) = metrics {
-            let (door, address) = at.open().map_err(Failure::input)?;
+            let (endpoint, address) = at.open().map_err(Failure::input)?;
             if let Some(address) = address {
                 talk.tell(format_args!("metrics at http://{address}/metrics"));
             }
-            doors.push(door);
+            endpoints.push(endpoint);
         }
-        match own_door() {
-            Ok(door) => doors.push(door),
+        match own_endpoint() {
+            Ok(endpoint) => endpoints.push(endpoint),
             Err(error) => talk.tell(format_args!("`cosched top` will not find this run: {error}")),
         }
         let handover = Arc::new(Handover::new().map_err(Failure::broken)?);
         let proc = Proc::own().map_err(Failure::input)?;
         let roots = Roots::new(request.workload.programs.len());
-        let met = Met::new(request.workload.programs.len());
+        let stats = StatsOfRun::new(request.workload.programs.len());
         let cpu = CpuTimes::new(Meter::new(proc, roots.clone()));
-        let asks = Arc::new(Asks::new().map_err(Failure::broken)?);
-        let server = Server::start(doors, &handover, &asks, cpu).map_err(Failure::broken)?;
+        let user_requests = Arc::new(UserRequests::new().map_err(Failure::broken)?);
+        let server =
+            Server::start(endpoints, &handover, &user_requests, cpu).map_err(Failure::broken)?;
         let molded = session.molded(request);
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
@@ -93,12 +94,12 @@ impl Live {
             names: programs.iter().map(|spec| spec.name.clone()).collect(),
         };
         let board = Board::new(about, session.setup(request, &threads).programs);
-        Ok(Live { board, asks, roots, met, handover, _server: server })
+        Ok(Live { board, user_requests, roots, stats, handover, _server: server })
     }
 
     /// What visitors ask for.
-    pub(crate) fn asks(&self) -> Arc<Asks> {
-        Arc::clone(&self.asks)
+    pub(crate) fn user_requests(&self) -> Arc<UserRequests> {
+        Arc::clone(&self.user_requests)
     }
 
     /// Where the programs' shims are told, so that visitors see what programs have used.
@@ -107,18 +108,18 @@ impl Live {
     }
 
     /// Where it is told what programs' threads do at barriers.
-    pub(crate) fn met(&self) -> Met {
-        self.met.clone()
+    pub(crate) fn stats(&self) -> StatsOfRun {
+        self.stats.clone()
     }
 }
 
 /// The run's own socket.
-fn own_door() -> Result<Door, String> {
+fn own_endpoint() -> Result<Endpoint, String> {
     let folder = undo::log_folder().map_err(|error| error.to_string())?;
     // Sockets of killed instances block no process, but would confuse a user who lists the folder.
     running(&folder);
     let (listener, socket) = OwnSocket::bind(&socket_of(&folder, std::process::id()))?;
-    Ok(Door::new(listener, Serves::Lines, vec![socket]))
+    Ok(Endpoint::new(listener, Serves::Lines, vec![socket]))
 }
 
 impl Watch for Live {
@@ -130,7 +131,7 @@ impl Watch for Live {
         if self.handover.is_wanted() {
             let mut snapshot = self.board.snapshot(beat, own_cpu_seconds());
             for (slot, program) in snapshot.programs.iter_mut().enumerate() {
-                program.meetings = self.met.of(slot);
+                program.barrier_stats = self.stats.of(slot);
             }
             self.handover.offer(snapshot);
         }

@@ -125,7 +125,8 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     }
     rest.control("SH", ["SEE ALSO"]);
     rest.text([roman(
-        "The formats of jobs files and results, the policies and the promises: in the folder docs of the sources, \
+        "The formats of jobs files and results, the policies and the promises: in the folder docs \
+         of the sources, \
          and in /usr/share/doc/cosched/docs where a package was installed.",
     )]);
     page.extend(rest.to_roff().into_bytes());
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_synopsis_is_the_usage_that_help_tells_and_each_footer_the_version() {
+    fn each_synopsis_is_the_usage_of_help() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path()).unwrap();
         let mut commands = Vec::new();
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_users_see_has_a_page_with_its_options_and_the_exit_codes() {
+    fn every_visible_command_has_a_page() {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path()).unwrap();
         let mut names = Vec::new();
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_prints_a_result_prints_it_as_json_too_and_a_page_describes_it() {
+    fn every_result_has_documented_json() {
         let page = include_str!("../../../docs/json.md");
         let mut commands = Vec::new();
         leaves(&Cli::command(), NAME, &mut commands);

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thread_count_is_asked_of_the_program_and_none_leaves_it_as_it_is() {
+    fn each_thread_count_is_set_for_the_program() {
         let commands = vec![vec!["cg".to_owned()]];
         let workload = Workload::from_commands(commands, "/tmp".as_ref()).unwrap();
         let threads = |counts| -> Vec<Option<u16>> {

@@ -11,7 +11,9 @@ use cosched_core::engine::outcome::NotStarted;
 use cosched_core::engine::{Beat, Watch};
 use cosched_core::result::NotStartedResult;
 use cosched_core::workload::ProgramSpec;
-use cosched_core::{Aspect, Event, Ground, Happening, Plan, ProgramId, ProgramState, Why, World};
+use cosched_core::{
+    Aspect, Event, Happening, Plan, ProgramId, ProgramState, ReasonCode, Why, World,
+};
 use cosched_linux::machine::Note;
 use cosched_report::{after, words};
 
@@ -108,7 +110,7 @@ impl Watch for Progress {
     fn decided(&mut self, _: &World<'_>, plan: &Plan) {
         for reason in plan.reasons.iter().filter(|_| self.talk == Talk::Verbose) {
             match reason.why {
-                Why::Chosen { ground: Ground::Begins, .. } => {}
+                Why::Chosen { reason_code: ReasonCode::Begins, .. } => {}
                 why @ Why::Chosen { .. } => self.teller.line(words::reason(&why)),
                 _ => {}
             }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_linux::procfs::Proc;
-use cosched_linux::undo::{self, Book, Log, LostGroups, Restored};
+use cosched_linux::undo::{self, Journal, Log, LostGroups, Restored};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -47,7 +47,7 @@ struct Undone {
     failed: usize,
 }
 
-/// Undoes every log whose cosched is gone.
+/// Undoes every log of a cosched that is gone.
 pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     let proc = Proc::own().map_err(Failure::input)?;
     let folders = undo::own_log_folders().map_err(Failure::input)?;
@@ -55,7 +55,8 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     let still = undo::continue_sentinels(&stopped, &proc);
     for sentinel in &still {
         say(format_args!(
-            "the sentinel of a killed run, process {}, is stopped and does not continue; kill it, and type \
+            "the sentinel of a killed run, process {}, is stopped and does not continue; kill it, \
+             and type \
              `cosched recover` again",
             sentinel.pid
         ));
@@ -75,12 +76,12 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
         }
     }
     for kept in undo::kept_by_shims(&undo::possible_log_folders(), &proc) {
-        if report.undo(&kept.book(&proc).map_err(Failure::broken)?, &kept.path, &proc) {
+        if report.undo(&kept.journal(&proc).map_err(Failure::broken)?, &kept.path, &proc) {
             kept.forget().map_err(Failure::broken)?;
         }
     }
     for lost in lost_groups(&undo::possible_log_folders(), &proc) {
-        report.undo(&lost.book, &lost.log, &proc);
+        report.undo(&lost.journal, &lost.log, &proc);
         say(format_args!(
             "{} was removed, so only cgroups could be restored: threads that were bound, stopped or re-prioritised one \
              by one are not known",
@@ -111,8 +112,8 @@ impl Undone {
 
 impl Report {
     /// Undoes what a log holds; whether all of it could be.
-    fn undo(&mut self, book: &Book, log: &Path, proc: &Proc) -> bool {
-        let restored = undo::restore(book, proc);
+    fn undo(&mut self, journal: &Journal, log: &Path, proc: &Proc) -> bool {
+        let restored = undo::restore(journal, proc);
         for failed in &restored.failed {
             say(format_args!("{}: {failed}", log.display()));
         }
@@ -175,7 +176,7 @@ fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
 pub(crate) fn offer() {
     // What is wrong with the folder is told by the commands that need it.
     let (Ok(proc), folders) = (Proc::own(), undo::possible_log_folders()) else { return };
-    let owes = |log: &PathBuf| Log::load(log, &proc).is_ok_and(|book| !book.owes_nothing());
+    let owes = |log: &PathBuf| Log::load(log, &proc).is_ok_and(|journal| !journal.owes_nothing());
     let left =
         |folder: &&PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| logs.iter().any(owes));
     let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));
@@ -185,7 +186,8 @@ pub(crate) fn offer() {
         || !lost_groups(&folders, &proc).is_empty()
     {
         say(format_args!(
-            "a killed cosched may have left changed settings behind; `cosched recover` restores them"
+            "a killed cosched may have left changed settings behind; `cosched recover` restores \
+             them"
         ));
     }
 }
@@ -220,7 +222,8 @@ mod tests {
         let one = || Restored { continued: 2, cgroups: 1, ..Restored::default() };
         assert_eq!(
             told(&[one(), Restored { masks: 1, ..Restored::default() }]),
-            "After 2 cosched that are gone: continued 2 processes, restored the CPUs of 1 thread, removed 1 cgroup."
+            "After 2 cosched that are gone: continued 2 processes, restored the CPUs of 1 thread, \
+             removed 1 cgroup."
         );
     }
 }

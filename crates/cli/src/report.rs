@@ -11,7 +11,7 @@ use cosched_core::Nanos;
 use cosched_core::workload::shown_path;
 use cosched_report::html::GENERATOR;
 use cosched_report::svg::MARK;
-use cosched_report::{Report, Way};
+use cosched_report::{Report, Variant};
 use serde::Serialize;
 
 use crate::args::instant;
@@ -60,8 +60,8 @@ const PLOT: Kind = Kind { made_by: "cosched report", option: "--svg", is_one: is
 struct Written {
     schema: &'static str,
     files: Vec<WrittenFile>,
-    ways: Vec<WrittenWay>,
-    /// Whether the ways are held against each other.
+    variants: Vec<WrittenVariant>,
+    /// Whether the variants are held against each other.
     compared: bool,
     notes: Vec<String>,
 }
@@ -74,7 +74,7 @@ struct WrittenFile {
 }
 
 #[derive(Debug, Serialize)]
-struct WrittenWay {
+struct WrittenVariant {
     name: String,
     runs: Vec<String>,
     sections: Vec<&'static str>,
@@ -90,14 +90,14 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     }
     let window = window(args.begin, args.end)?;
     let found = gather::gather(&args.from, args.against.as_deref())?;
-    check_window(window, args.begin, &found.ways)?;
+    check_window(window, args.begin, &found.variants)?;
     let mut notes = found.notes;
-    notes.extend(found.ways.iter().filter_map(|way| too_short(way, window)));
+    notes.extend(found.variants.iter().filter_map(|variant| too_short(variant, window)));
     let report = Report {
         title: title(&args.from),
         notes,
         comparison: found.comparison,
-        ways: found.ways,
+        variants: found.variants,
         window,
     };
     let mut files = Vec::new();
@@ -135,26 +135,26 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
 }
 
 fn written(report: &Report, runs: Vec<Vec<PathBuf>>, files: Vec<WrittenFile>) -> Written {
-    let way = |(way, runs): (&Way, Vec<PathBuf>)| WrittenWay {
-        name: way.name.clone(),
+    let variant = |(variant, runs): (&Variant, Vec<PathBuf>)| WrittenVariant {
+        name: variant.name.clone(),
         // A folder's name need not be text.
         runs: runs.iter().map(|run| run.to_string_lossy().into_owned()).collect(),
-        sections: report.sections(way),
+        sections: report.sections(variant),
     };
-    let shown: Vec<WrittenWay> = report.ways.iter().zip(runs).map(way).collect();
+    let shown: Vec<WrittenVariant> = report.variants.iter().zip(runs).map(variant).collect();
     // Of a comparison in one file there is no run.
-    let printed = report.comparison.iter().flat_map(|comparison| &comparison.ways);
-    let printed = printed.filter(|way| shown.iter().all(|shown| shown.name != way.way));
-    let printed = printed.map(|way| WrittenWay {
-        name: way.way.clone(),
+    let printed = report.comparison.iter().flat_map(|comparison| &comparison.variants);
+    let printed = printed.filter(|variant| shown.iter().all(|shown| shown.name != variant.name));
+    let printed = printed.map(|variant| WrittenVariant {
+        name: variant.name.clone(),
         runs: Vec::new(),
         sections: Vec::new(),
     });
-    let ways = printed.collect::<Vec<_>>().into_iter().chain(shown).collect();
+    let variants = printed.collect::<Vec<_>>().into_iter().chain(shown).collect();
     Written {
-        schema: "cosched-report/1",
+        schema: "cosched-report/2",
         files,
-        ways,
+        variants,
         compared: report.comparison.is_some(),
         notes: report.notes.clone(),
     }
@@ -176,10 +176,11 @@ fn window(begin: Option<Nanos>, end: Option<Nanos>) -> Result<Option<(f64, f64)>
 fn check_window(
     window: Option<(f64, f64)>,
     begin: Option<Nanos>,
-    ways: &[Way],
+    variants: &[Variant],
 ) -> Result<(), Failure> {
     let Some((from, _)) = window else { return Ok(()) };
-    let totals = ways.iter().filter_map(|way| way.typical()).map(|run| run.total_seconds);
+    let totals =
+        variants.iter().filter_map(|variant| variant.typical()).map(|run| run.total_seconds);
     let Some(longest) = totals.reduce(f64::max) else {
         let option = begin.map_or("--end", |_| "--begin");
         return Err(Failure::Input(format!(
@@ -195,12 +196,12 @@ fn check_window(
 }
 
 /// A note about a variant: its run ended before the window.
-fn too_short(way: &Way, window: Option<(f64, f64)>) -> Option<String> {
-    let ((from, _), run) = window.zip(way.typical())?;
+fn too_short(variant: &Variant, window: Option<(f64, f64)>) -> Option<String> {
+    let ((from, _), run) = window.zip(variant.typical())?;
     (from >= run.total_seconds).then(|| {
         format!(
             "{} ended after {} s, before --begin: all of it is shown.",
-            way.name, run.total_seconds
+            variant.name, run.total_seconds
         )
     })
 }

@@ -6,7 +6,7 @@
 
 mod barriers;
 mod between;
-mod lessons;
+mod learned;
 mod load;
 mod making;
 mod molding;
@@ -32,7 +32,7 @@ use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::store::{Key, Store};
 pub(crate) use load::used_by_others;
-pub(crate) use making::{by_weight, own_cpu_seconds, rungs_by_weight};
+pub(crate) use making::{backends_by_weight, by_weight, own_cpu_seconds};
 pub(crate) use molding::{Molded, is_moldable};
 pub(crate) use request::{Labels, Origins, Ran, Request, Talk, Wanted};
 pub(crate) use scope::enter_scope;
@@ -157,7 +157,7 @@ impl Session {
             let stored = store.and_then(|store| store.look_up(&keys[slot]));
             let misses = stored.as_ref().and_then(|entry| entry.misses_per_kilo_instruction);
             let ratio = stored.as_ref().and_then(|entry| entry.miss_ratio);
-            let experience = |store: &Store| store.experience(&in_hand, slot, division.as_ref());
+            let learned = |store: &Store| store.learned(&in_hand, slot, division.as_ref());
             Profile {
                 solo: stored.as_ref().map(|entry| entry.solo),
                 solo_cpu: stored.and_then(|entry| entry.cpu),
@@ -166,7 +166,7 @@ impl Session {
                 memory_gigabytes_per_second: spec.memory_gigabytes_per_second,
                 speedup: store.and_then(|store| self.speedup(spec, how, store)),
                 molded: None,
-                experience: store.map(experience).unwrap_or_default(),
+                learned: store.map(learned).unwrap_or_default(),
             }
         };
         workload.programs.iter().enumerate().map(profile).collect()

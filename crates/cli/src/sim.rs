@@ -23,18 +23,19 @@ use std::sync::Arc;
 use cosched_core::engine::Engine;
 use cosched_core::engine::outcome::{Completion, Ended, Outcome};
 use cosched_core::result::{
-    Context, MachineDescription, NONE, RunResult, Rungs, SIMULATED, Simulation,
+    Backends, Context, MachineDescription, NONE, RunResult, SIMULATED, Simulation,
 };
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Class, Nanos, Profile, Speedup, Usage};
-use cosched_linux::ground::ByWeight;
+use cosched_linux::run_cgroups::ByWeight;
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Sim};
 
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::{self, Failure, exit_code};
 use crate::session::{
-    Molded, Origins, Request, Session, Wanted, by_weight, is_moldable, print, rungs_by_weight, say,
+    Molded, Origins, Request, Session, Wanted, backends_by_weight, by_weight, is_moldable, print,
+    say,
 };
 use crate::table::After;
 use crate::{out, source, table};
@@ -259,7 +260,7 @@ impl Simulator {
         Ok(Prepared { jobs, profiles })
     }
 
-    /// Finds how moldable programs scale, under a policy that asks for it.
+    /// Finds how moldable programs scale, under a policy that requests it.
     fn scale(
         &self,
         workload: &Workload,
@@ -277,7 +278,7 @@ impl Simulator {
         Ok(())
     }
 
-    /// How a program scales: how long it takes alone with fewer threads than it asks for, with each
+    /// How a program scales: how long it takes alone with fewer threads than it requests, with each
     /// number that it can have.
     fn speedup(&self, spec: &ProgramSpec) -> Result<Option<Speedup>, Failure> {
         let asked = self.session.threads(spec);
@@ -393,16 +394,16 @@ impl Simulator {
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "no signal can interrupt a simulation");
         let how = |does: bool| if does { SIMULATED.to_owned() } else { NONE.to_owned() };
-        let rungs = match can_weigh && by_weight(kind, &self.scene.how) != ByWeight::No {
-            true => rungs_by_weight(&self.session, SIMULATED),
-            false => Rungs { freezing: how(kind.makes_gangs()), pinning: how(kind.binds()) },
+        let backends = match can_weigh && by_weight(kind, &self.scene.how) != ByWeight::No {
+            true => backends_by_weight(&self.session, SIMULATED),
+            false => Backends { freezing: how(kind.makes_gangs()), pinning: how(kind.binds()) },
         };
         let context = self.session.context(
             &request,
             &planned.threads,
             &Session::barriers(&request),
             EPOCH.to_owned(),
-            rungs,
+            backends,
             0.0,
         );
         let context = Context { simulation: Some(self.scene.simulation()), ..context };

@@ -207,7 +207,7 @@ fn counts_transfers(monitor: &mut Monitor, groups: &[CpuSet]) -> bool {
 /// What cannot be seen, as far as the user has been told.
 #[derive(Default)]
 struct Unseen {
-    /// Programs of whose threads it is not known what they sleep for.
+    /// Programs with threads that sleep for an unknown reason.
     waits: BTreeSet<u32>,
     /// Whether there are more threads than room.
     threads: bool,
@@ -220,7 +220,8 @@ impl Unseen {
             if self.waits.insert(thread.program) {
                 let name = names.get(thread.program as usize).map_or("", String::as_str);
                 say(format_args!(
-                    "{name}: lock times are not known, because this user may not read the system calls of its \
+                    "{name}: lock times are not known, because this user may not read the system \
+                     calls of its \
                      threads (remedy: root; or cosched stat -- COMMAND, where kernel.yama.ptrace_scope is 1)"
                 ));
             }

@@ -3,7 +3,7 @@
 //! How much a program loses to the others can only be told if its time alone is known. Measuring
 //! that takes a run of its own, so it is measured once and kept: one entry per program, thread
 //! count, placement and machine (see [`Key`]), in one file below the user's data folder. Beside it
-//! stands what policies have [tried out](lesson), and how much memory [carries](peak).
+//! stands what policies have [tried out](learned), and how much memory [carries](peak).
 //!
 //! The file is a `redb` database, so a crash in the middle of a change leaves the old state. It can
 //! be open in one process at a time. It is therefore opened for the moment of one transaction only,
@@ -14,7 +14,7 @@
 //! A file that is damaged is told and left as it is: it may be the only copy of hours of measuring.
 
 mod entry;
-mod lesson;
+mod learned;
 mod peak;
 mod place;
 #[cfg(test)]
@@ -33,15 +33,15 @@ use crate::failure::Failure;
 use crate::session::say;
 
 pub(crate) use entry::{Entry, Key};
-pub(crate) use lesson::Division;
+pub(crate) use learned::Division;
 pub(crate) use peak::Peak;
 
 /// A table of keys and what is known under them, both as JSON.
 type Table = TableDefinition<'static, &'static str, &'static str>;
 /// Its values are [`Entry`]s.
 const PROFILES: Table = TableDefinition::new("profiles");
-/// Its values are [lessons](lesson::Lesson).
-const LESSONS: Table = TableDefinition::new("lessons");
+/// Its values are [learned settings](learned::LearnedSetting).
+const LEARNED: Table = TableDefinition::new("lessons");
 /// Its values are [`Peak`]s.
 const MACHINES: Table = TableDefinition::new("machines");
 /// How long to wait for another process that has the file open: many times what a transaction
@@ -56,7 +56,7 @@ pub(crate) struct Store {
     patience: Duration,
     /// Everything that was in the file when it was opened, and what was put since.
     known: BTreeMap<String, String>,
-    lessons: BTreeMap<String, String>,
+    learned: BTreeMap<String, String>,
     machines: BTreeMap<String, String>,
 }
 
@@ -65,16 +65,18 @@ pub(crate) struct Store {
 pub(crate) enum StoreError {
     /// Nothing says where the user's files are.
     #[error(
-        "there is no folder for profiles, since neither XDG_DATA_HOME nor HOME is set to an absolute path; \
+        "there is no folder for profiles, since neither XDG_DATA_HOME nor HOME is set to an \
+         absolute path; \
          set one of them to a folder that you may write to, for example XDG_DATA_HOME=\"$PWD\""
     )]
     NoHome,
     /// The folder cannot be made.
     #[error("{}: cannot be made: {source}; set XDG_DATA_HOME to a folder that you may write to", folder.display())]
     Folder { folder: PathBuf, source: io::Error },
-    /// Another process does not let go of the file.
+    /// Another process keeps the file locked.
     #[error(
-        "{}: is in use by another cosched; wait for its end, or set XDG_DATA_HOME to another folder",
+        "{}: is in use by another cosched; wait for its end, or set XDG_DATA_HOME to another \
+         folder",
         file.display()
     )]
     Busy { file: PathBuf },
@@ -181,11 +183,11 @@ impl Store {
     fn read(file: PathBuf, patience: Duration) -> Result<Store, StoreError> {
         let nothing = BTreeMap::new;
         let mut store =
-            Store { file, patience, known: nothing(), lessons: nothing(), machines: nothing() };
-        (store.known, store.lessons, store.machines) = store.transaction(|database| {
+            Store { file, patience, known: nothing(), learned: nothing(), machines: nothing() };
+        (store.known, store.learned, store.machines) = store.transaction(|database| {
             let transaction = database.begin_read()?;
             let of = |table| all(&transaction, table);
-            Ok((of(PROFILES)?, of(LESSONS)?, of(MACHINES)?))
+            Ok((of(PROFILES)?, of(LEARNED)?, of(MACHINES)?))
         })?;
         Ok(store)
     }

@@ -16,7 +16,7 @@ pub(crate) fn table(header: &[&str]) -> Table {
     table
 }
 
-/// A table whose columns are figures, but for the first.
+/// A table: the first column is text, and the others are figures.
 pub(crate) fn figures(header: &[&str]) -> Table {
     let mut table = table(header);
     for column in table.column_iter_mut().skip(1) {

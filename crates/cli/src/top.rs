@@ -137,7 +137,8 @@ fn one(mut stream: UnixStream, pid: u32, patience: Duration) -> Result<Snapshot,
         }
         let silent = || {
             Failure::Broken(format!(
-                "process {pid} has sent nothing for {} s; it may be stopped, or {VISITORS} viewers may be connected \
+                "process {pid} has sent nothing for {} s; it may be stopped, or {VISITORS} \
+                 viewers may be connected \
                  already",
                 patience.as_secs()
             ))
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_only_run_needs_no_name_and_of_several_one_has_to_be_named() {
+    fn one_of_several_runs_must_be_named() {
         assert!(said(None, &[], &[]).ends_with("start one with `cosched run`"));
         assert!(said(Some(7), &[], &[]).ends_with("start one with `cosched run`"));
         assert_eq!(chosen(None, runs(&[12]), vec![]).unwrap().pid, 12);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Three programs whose threads wait for each other; two of them fit on 8 CPUs together.
+/// Three programs with threads that wait for each other; two of them fit on 8 CPUs together.
 fn workload() -> String {
     let program = |i: usize| {
         format!(
@@ -38,50 +38,53 @@ fn compare_with(folder: &Path, options: &[&str]) -> Output {
     command.current_dir(folder).args(fixed).args(options).output().unwrap()
 }
 
-fn told(output: &Output) -> String {
+fn messages(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn document(output: &Output) -> Value {
-    assert_eq!(output.status.code(), Some(0), "{}", told(output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
 fn all_variants_are_simulated_in_each_round() {
     let place = place();
-    let ways = "--policies linux,gang,passive --runs 6";
-    let found = document(&compare(place.path(), &format!("{ways} --json --out all")));
+    let variants = "--policies linux,gang,passive --runs 6";
+    let found = document(&compare(place.path(), &format!("{variants} --json --out all")));
     assert_eq!(
         (&found["simulated"], &found["machine"]["kernel"]),
         (&true.into(), &"simulated".into())
     );
     assert_eq!((&found["rounds"], &found["interrupted"]), (&6.into(), &false.into()));
-    let totals = |i: usize| found["ways"][i]["samples"]["total_seconds"].as_array().unwrap();
+    let totals = |i: usize| found["variants"][i]["samples"]["total_seconds"].as_array().unwrap();
     assert_eq!(totals(0).len(), 6);
     assert!(totals(0).iter().any(|total| *total != totals(0)[0]), "seeds differ: {:?}", totals(0));
-    for way in found["ways"].as_array().unwrap() {
-        assert!(way["ratio_to_solo_sum"]["value"].is_number(), "times alone are simulated: {way}");
+    for variant in found["variants"].as_array().unwrap() {
+        assert!(
+            variant["ratio_to_solo_sum"]["value"].is_number(),
+            "times alone are simulated: {variant}"
+        );
     }
     assert!(place.path().join("all/round-006/passive/run.json").exists());
 
-    let shown = compare(place.path(), ways);
+    let shown = compare(place.path(), variants);
     let table = String::from_utf8_lossy(&shown.stdout);
     assert!(table.contains("Simulated on ") && table.contains("no program was run"), "{table}");
-    assert!(!told(&shown).contains("warm up"), "{}", told(&shown));
+    assert!(!messages(&shown).contains("warm up"), "{}", messages(&shown));
 }
 
 #[test]
 fn by_default_turns_is_compared_with_linux_and_fcfs() {
     let place = place();
-    let ways = |options: &str| {
+    let variants = |options: &str| {
         let found = document(&compare(place.path(), &format!("{options} --runs 1 --json")));
-        let ways = found["ways"].as_array().unwrap().iter();
-        ways.map(|way| way["way"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let variants = found["variants"].as_array().unwrap().iter();
+        variants.map(|variant| variant["variant"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(ways(""), ["linux", "fcfs", "turns"]);
-    assert_eq!(ways("--variant plain=linux"), ["plain"]);
-    assert_eq!(ways("--policies gang --variant plain=linux"), ["gang", "plain"]);
+    assert_eq!(variants(""), ["linux", "fcfs", "turns"]);
+    assert_eq!(variants("--variant plain=linux"), ["plain"]);
+    assert_eq!(variants("--policies gang --variant plain=linux"), ["gang", "plain"]);
 }
 
 #[test]
@@ -92,7 +95,7 @@ fn a_round_has_the_seed_that_sim_would_use() {
     let second =
         ["sim", "jobs.toml", "--machine", "e5410-8", "-p", "linux", "--seed", "6", "--json"];
     let second = document(&sim.current_dir(place.path()).args(second).output().unwrap());
-    let samples = &found["ways"][0]["samples"];
+    let samples = &found["variants"][0]["samples"];
     assert_eq!(samples["total_seconds"][1], second["total_seconds"]);
     let alone = second["programs"].as_array().unwrap().iter();
     let alone: f64 = alone.map(|program| program["solo_seconds"].as_f64().unwrap()).sum();
@@ -120,14 +123,14 @@ fn variants_that_cannot_be_simulated_are_refused_with_the_rest() {
     ] {
         let refused = compare(place.path(), options);
         assert_eq!(refused.status.code(), Some(2), "{options}");
-        assert!(told(&refused).contains(said), "{options}: {}", told(&refused));
+        assert!(messages(&refused).contains(said), "{options}: {}", messages(&refused));
     }
     let mut here = Command::new(env!("CARGO_BIN_EXE_cosched"));
     let output =
         here.args(["compare", "--policies", "linux", "--seed", "3", "--", "true"]).output();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(told(&output).contains("--machine"), "{}", told(&output));
+    assert!(messages(&output).contains("--machine"), "{}", messages(&output));
 }
 
 #[test]
@@ -138,30 +141,32 @@ fn a_policy_is_compared_with_itself_under_other_options() {
     let policies = ["--policies", "gang"];
     let output = compare_with(place.path(), &[&policies[..], &long, &shared].concat());
     let found = document(&output);
-    let ways = found["ways"].as_array().unwrap();
-    let told = ways.iter().map(|way| (way["way"].as_str().unwrap(), way["asked"].as_str()));
+    let variants = found["variants"].as_array().unwrap();
+    let told = variants
+        .iter()
+        .map(|variant| (variant["variant"].as_str().unwrap(), variant["asked"].as_str()));
     let wanted = [("gang", None), ("long", Some("gang --quantum 200ms")), ("plain", Some("gang"))];
     assert_eq!(told.collect::<Vec<_>>(), wanted);
-    let longest = |i: usize| ways[i]["responsiveness_longest_gap_seconds"]["value"].as_f64();
+    let longest = |i: usize| variants[i]["responsiveness_longest_gap_seconds"]["value"].as_f64();
     assert!(longest(1) > longest(0), "{found}");
     assert_eq!(longest(2), longest(0), "the options beside it hold for it, too");
 
     let alone = document(&compare_with(place.path(), &[&long[..], &shared].concat()));
-    assert_eq!(alone["ways"][1]["against"]["way"], "long");
+    assert_eq!(alone["variants"][1]["against"]["variant"], "long");
 }
 
 #[test]
 fn variants_with_senseless_options_are_refused() {
     let place = place();
-    for (ways, said) in [
+    for (variants, said) in [
         (&["--variant", "a=gang", "--variant", "a=greedy"][..], "--variant: 'a' is there twice"),
         (&["--variant", "gang=greedy"], "'gang' is already the name of a variant"),
         (&["--variant", "a=linux --quantum 5ms"], "--variant a: --quantum is for policies"),
         (&["--variant", "a=gang --json"], "unexpected argument '--json'"),
     ] {
-        let refused = compare_with(place.path(), ways);
-        assert_eq!(refused.status.code(), Some(2), "{ways:?}");
-        assert!(told(&refused).contains(said), "{ways:?}: {}", told(&refused));
+        let refused = compare_with(place.path(), variants);
+        assert_eq!(refused.status.code(), Some(2), "{variants:?}");
+        assert!(messages(&refused).contains(said), "{variants:?}: {}", messages(&refused));
     }
 }
 
@@ -190,13 +195,15 @@ fn a_folder_in_use_by_a_comparison_is_refused_until_it_ends() {
     for more in ["--resume", ""] {
         let options = format!("--policies linux,gang --runs 2 --out d {more}");
         let second = compare(place.path(), &options);
-        assert_eq!(second.status.code(), Some(2), "{}", told(&second));
-        assert!(told(&second).contains("--out d: another cosched is running a comparison there"));
+        assert_eq!(second.status.code(), Some(2), "{}", messages(&second));
+        assert!(
+            messages(&second).contains("--out d: another cosched is running a comparison there")
+        );
     }
     first.kill().unwrap();
     first.wait().unwrap();
     let second = compare(place.path(), "--policies linux,gang --runs 2 --out d --resume");
-    assert_eq!(second.status.code(), Some(0), "{}", told(&second));
+    assert_eq!(second.status.code(), Some(0), "{}", messages(&second));
 }
 
 #[test]
@@ -205,7 +212,11 @@ fn seeds_that_end_before_the_rounds_do_are_refused() {
     let last = u64::MAX;
     let refused = compare(place.path(), &format!("--policies linux --runs 3 --seed {last}"));
     assert_eq!(refused.status.code(), Some(2));
-    assert!(told(&refused).contains("give at most 18446744073709551613"), "{}", told(&refused));
+    assert!(
+        messages(&refused).contains("give at most 18446744073709551613"),
+        "{}",
+        messages(&refused)
+    );
     for (seed, runs) in [(last, 1), (last - 2, 3)] {
         document(&compare(
             place.path(),
@@ -219,7 +230,7 @@ fn an_error_about_an_option_names_the_variant_once() {
     let place = place();
     let refused = compare(place.path(), "--policies linux,linux-2 --quantum 20ms");
     assert_eq!(refused.status.code(), Some(2));
-    assert!(told(&refused).contains("not for 'linux': leave it out"), "{}", told(&refused));
+    assert!(messages(&refused).contains("not for 'linux': leave it out"), "{}", messages(&refused));
 }
 
 #[test]
@@ -256,7 +267,7 @@ fn other_programs_are_reported_by_name_only() {
     fs::write(place.path().join("jobs.toml"), workload().replace("'p", "'q")).unwrap();
     let other = compare(place.path(), &format!("{options} --resume"));
     assert_eq!(other.status.code(), Some(2));
-    let told = told(&other);
+    let told = messages(&other);
     let names =
         "there, the programs, in their order: \"p0, p1, p2\"; now: \"q0, q1, q2\". Such rounds";
     assert!(told.contains(names) && !told.contains(" of the program "), "{told}");
@@ -275,7 +286,7 @@ fn a_run_copied_from_another_round_is_found_by_its_seed() {
     let refused = || {
         let output = compare(place.path(), &format!("{options} --resume"));
         assert_eq!(output.status.code(), Some(2));
-        told(&output)
+        messages(&output)
     };
     assert!(refused().contains("there, the seed: 1; now: 2"), "{}", refused());
     fs::write(run(2), other).unwrap();
@@ -285,28 +296,32 @@ fn a_run_copied_from_another_round_is_found_by_its_seed() {
 #[test]
 fn a_resumed_simulated_comparison_equals_an_uninterrupted_one() {
     let place = place();
-    let ways = "--policies linux,gang --json";
-    document(&compare(place.path(), &format!("{ways} --runs 3 --out d")));
+    let variants = "--policies linux,gang --json";
+    document(&compare(place.path(), &format!("{variants} --runs 3 --out d")));
     let left = place.path().join("d/round-003/gang/run.json");
     fs::remove_file(&left).unwrap();
-    let output = compare(place.path(), &format!("{ways} --runs 7 --out d --resume"));
+    let output = compare(place.path(), &format!("{variants} --runs 7 --out d --resume"));
     assert!(
-        told(&output).contains("round 3 is not complete; it is run again, and 1 file(s)"),
+        messages(&output).contains("round 3 is not complete; it is run again, and 1 file(s)"),
         "{}",
-        told(&output)
+        messages(&output)
     );
-    assert!(told(&output).contains("2 complete round(s) found, 5 to run"), "{}", told(&output));
+    assert!(
+        messages(&output).contains("2 complete round(s) found, 5 to run"),
+        "{}",
+        messages(&output)
+    );
     assert!(left.exists());
-    let at_once = compare(place.path(), &format!("{ways} --runs 7"));
+    let at_once = compare(place.path(), &format!("{variants} --runs 7"));
     assert_eq!(document(&output), document(&at_once));
 
-    let other = compare(place.path(), &format!("{ways} --runs 7 --out d --resume --seed 2"));
+    let other = compare(place.path(), &format!("{variants} --runs 7 --out d --resume --seed 2"));
     assert_eq!(other.status.code(), Some(2));
-    assert!(told(&other).contains("there, --seed: 1; now: 2"), "{}", told(&other));
+    assert!(messages(&other).contains("there, --seed: 1; now: 2"), "{}", messages(&other));
     let text = workload().replace("2e9", "3e9");
     fs::write(place.path().join("jobs.toml"), text).unwrap();
-    let other = compare(place.path(), &format!("{ways} --runs 7 --out d --resume"));
-    assert!(told(&other).contains("model of the program 'p0'"), "{}", told(&other));
+    let other = compare(place.path(), &format!("{variants} --runs 7 --out d --resume"));
+    assert!(messages(&other).contains("model of the program 'p0'"), "{}", messages(&other));
 }
 
 #[test]
@@ -314,13 +329,17 @@ fn quiet_leaves_the_verdict_and_errors() {
     let place = place();
     let options = "--policies linux,gang --runs 2 --out all";
     let ended = compare(place.path(), &format!("{options} --quiet"));
-    assert_eq!((ended.status.code(), &*told(&ended)), (Some(0), ""));
+    assert_eq!((ended.status.code(), &*messages(&ended)), (Some(0), ""));
     let shown = String::from_utf8(ended.stdout).unwrap();
     assert!(shown.starts_with("Verdict: cosched ") && shown.lines().count() == 1, "{shown}");
     let ended = compare(place.path(), &format!("{options} --quiet"));
     assert_eq!((ended.status.code(), ended.stdout.len()), (Some(2), 0));
-    assert!(told(&ended).contains("--resume"), "{}", told(&ended));
+    assert!(messages(&ended).contains("--resume"), "{}", messages(&ended));
     let ended = compare(place.path(), &format!("{options} --quiet --resume --json"));
-    assert!(document(&ended)["ways"].is_array() && told(&ended).is_empty(), "{}", told(&ended));
+    assert!(
+        document(&ended)["variants"].is_array() && messages(&ended).is_empty(),
+        "{}",
+        messages(&ended)
+    );
     assert!(!compare(place.path(), "--quiet --verbose").status.success());
 }

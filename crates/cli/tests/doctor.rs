@@ -18,8 +18,8 @@ fn json_has_level_machine_all_abilities_and_all_policies() {
     let output = doctor(&["--json"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["schema"], "cosched-doctor/1");
-    assert!(report["rung"].is_string() && report["kernel"].is_string());
+    assert_eq!(report["schema"], "cosched-doctor/2");
+    assert!(report["level"].is_string() && report["kernel"].is_string());
     assert!(report["machine"]["usable"].as_u64().unwrap() >= 1);
     let there = |ability: &str| {
         let rights = report["rights"].as_array().unwrap();
@@ -44,7 +44,7 @@ fn each_missing_ability_has_a_remedy() {
     let report: Value =
         serde_json::from_slice(&doctor(&["--json"]).output().unwrap().stdout).unwrap();
     let text = String::from_utf8(doctor(&["--all"]).output().unwrap().stdout).unwrap();
-    assert!(text.contains(&format!("rung: {}", report["rung"].as_str().unwrap())), "{text}");
+    assert!(text.contains(&format!("level: {}", report["level"].as_str().unwrap())), "{text}");
     for right in report["rights"].as_array().unwrap() {
         assert!(text.contains(right["name"].as_str().unwrap()), "{text}");
         if let Some(remedy) = right["remedy"].as_str() {

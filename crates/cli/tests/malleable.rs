@@ -23,7 +23,8 @@ fn workload(key: &str, model_key: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let program = |i: usize| {
         format!(
-            "[[program]]\nname = 'p{i}'\ncommand = 'p'\nthreads = 2\n{key}\n[program.model]\n{model_key}\n\
+            "[[program]]\nname = 'p{i}'\ncommand = 'p'\nthreads = \
+             2\n{key}\n[program.model]\n{model_key}\n\
              [[program.model.phase]]\nrepeat = 50\ninstructions = 13.75e6\nserial = 0.274\n"
         )
     };
@@ -40,11 +41,11 @@ fn simulated(folder: &TempDir, policy: &str) -> Value {
 }
 
 /// The thread limits of programs, in order.
-fn granted(run: &Value) -> Vec<u64> {
+fn allowed(run: &Value) -> Vec<u64> {
     let decisions = run["decisions"].as_array().unwrap().iter();
     let reasons = decisions.flat_map(|decision| decision["reasons"].as_array().unwrap());
-    let granted = reasons.filter(|reason| reason["why"] == "granted");
-    granted.map(|reason| reason["threads"].as_u64().unwrap()).collect()
+    let allowed = reasons.filter(|reason| reason["why"] == "limits-threads");
+    allowed.map(|reason| reason["threads"].as_u64().unwrap()).collect()
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn only_malleable_programs_have_their_threads_chosen() {
         let folder = workload(key, model_key);
         for policy in ["adaptive-greedy", "adaptive-minwait"] {
             let run = simulated(&folder, policy);
-            assert_eq!(granted(&run)[..4], [1; 4], "{policy}");
+            assert_eq!(allowed(&run)[..4], [1; 4], "{policy}");
             let total = |run: &Value| run["total_seconds"].as_f64().unwrap();
             assert!(
                 total(&run) < 0.8 * total(&rigid),
@@ -66,7 +67,7 @@ fn only_malleable_programs_have_their_threads_chosen() {
     }
     for policy in ["adaptive-greedy", "adaptive-minwait"] {
         let run = simulated(&workload("", ""), policy);
-        assert!(granted(&run).is_empty());
+        assert!(allowed(&run).is_empty());
         assert_eq!(run["total_seconds"], rigid["total_seconds"], "{policy}");
     }
 }
@@ -79,7 +80,7 @@ fn thread_limits_are_explained_and_shown() {
     assert!(told.contains(": 1 of 2 requested threads."), "{told}");
     let story = printed(folder.path(), &["explain", "adaptive-greedy", "--json"]);
     let story: Value = serde_json::from_str(&story).unwrap();
-    assert_eq!(story["programs"][0]["grants"][0]["threads"], 1);
+    assert_eq!(story["programs"][0]["thread_limits"][0]["threads"], 1);
     printed(folder.path(), &["report", "adaptive-greedy", "--svg", "plots"]);
-    assert!(folder.path().join("plots/adaptive-greedy-grants.svg").exists());
+    assert!(folder.path().join("plots/adaptive-greedy-thread-limits.svg").exists());
 }

@@ -21,7 +21,7 @@ fn recording(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings").join(name)
 }
 
-fn told(output: &Output) -> String {
+fn messages(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -30,7 +30,7 @@ fn replay(run: &Path, options: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let all = [&["sim", "--json", "--from", run.to_str().unwrap()], options].concat();
     let output = cosched(&all, folder.path());
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -45,9 +45,9 @@ fn changed(name: &str, change: impl Fn(&mut Value), options: &[&str]) -> Output 
 }
 
 fn refused(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(2), "{}", told(output));
+    assert_eq!(output.status.code(), Some(2), "{}", messages(output));
     assert!(output.stdout.is_empty());
-    told(output)
+    messages(output)
 }
 
 const JOBS: &str = "[[program]]\ncommand = 'solver'\nthreads = 4\nweight = 2\n[program.model]\n\
@@ -63,20 +63,20 @@ fn simulated(folder: &Path, policy: &str, more: &[&str]) {
     std::fs::write(folder.join("jobs.toml"), JOBS).unwrap();
     let options = ["sim", "jobs.toml", "--machine", "e5410-8", "--policy", policy, "--out", "run"];
     let output = cosched(&[&options, more].concat(), folder);
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
 }
 
 #[test]
-fn the_model_of_a_recording_is_a_jobs_file_that_gives_the_same_answer() {
+fn a_recordings_model_file_replays_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let run = recording("barriers-fcfs.json");
     let from = ["sim", "--from", run.to_str().unwrap(), "--machine", TWO_CPUS];
     let file = cosched(&[&from[..], &["--jobs-file"]].concat(), folder.path());
-    assert_eq!(file.status.code(), Some(0), "{}", told(&file));
+    assert_eq!(file.status.code(), Some(0), "{}", messages(&file));
     std::fs::write(folder.path().join("jobs.toml"), &file.stdout).unwrap();
     let again = ["sim", "jobs.toml", "--machine", TWO_CPUS, "--policy", "fcfs", "--json"];
     let output = cosched(&again, folder.path());
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let model = replay(&run, &["--machine", TWO_CPUS]);
     assert_eq!(result["total_seconds"], model["model"]["total_seconds"]);
@@ -89,7 +89,7 @@ fn the_printed_command_simulates_the_recorded_machine() {
     let file = cosched(&["sim", "--from", "run", "--jobs-file"], folder.path());
     std::fs::write(folder.path().join("model.toml"), &file.stdout).unwrap();
     let command = "cosched sim FILE --machine e5410-8 --kernel cfs";
-    assert!(told(&file).contains(command), "{}", told(&file));
+    assert!(messages(&file).contains(command), "{}", messages(&file));
     assert!(String::from_utf8_lossy(&file.stdout).contains(command));
     let words = command.replace("FILE", "model.toml");
     let words: Vec<&str> = words.split(' ').skip(1).chain(["--json"]).collect();
@@ -99,7 +99,7 @@ fn the_printed_command_simulates_the_recorded_machine() {
     // Of a recording only the number of CPUs is known.
     let run = recording("barriers-fcfs.json");
     let file = cosched(&["sim", "--from", run.to_str().unwrap(), "--jobs-file"], folder.path());
-    assert!(told(&file).contains("--machine 'package:1 core:2'`"), "{}", told(&file));
+    assert!(messages(&file).contains("--machine 'package:1 core:2'`"), "{}", messages(&file));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_disturbed_recording_is_called_so() {
             &[],
         );
         let said = String::from_utf8_lossy(&output.stdout).contains("other processes used");
-        assert_eq!(said, is_told, "{}", told(&output));
+        assert_eq!(said, is_told, "{}", messages(&output));
     }
 }
 
@@ -264,7 +264,7 @@ fn reduced_thread_counts_are_replayed() {
     std::fs::write(folder.path().join("jobs.toml"), half.repeat(2)).unwrap();
     let options = ["sim", "jobs.toml", "--machine", TWO_CPUS, "--out", "run"];
     let output = cosched(&options, folder.path());
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("half with 1 of 2 and half-2 with"));
     let run = folder.path().join("run");
     let made = RunResult::load(&run.join("run.json")).unwrap();
@@ -370,11 +370,11 @@ fn a_rivals_run_is_named_by_its_variant() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("jobs.toml"), JOBS).unwrap();
     let compare = ["compare", "jobs.toml", "--machine", "e5410-8", "--runs", "1", "--out", "c"];
-    let ways = ["--policies", "linux,one-thread"];
-    assert!(cosched(&[&compare[..], &ways].concat(), folder.path()).status.success());
+    let variants = ["--policies", "linux,one-thread"];
+    assert!(cosched(&[&compare[..], &variants].concat(), folder.path()).status.success());
     let assumed = |run| {
         let output = cosched(&["sim", "--from", run, "--policy", "gang"], folder.path());
-        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
         String::from_utf8(output.stdout).unwrap()
     };
     let way = "Assumed: the run is one of variant 'one-thread' of a comparison; the replay is of \
@@ -393,14 +393,14 @@ fn unknown_machines_are_refused_and_damaged_ones_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let ran =
         cosched(&["run", "--policy", "linux", "--out", "r", "--", "sleep", "0.1"], folder.path());
-    assert_eq!(ran.status.code(), Some(0), "{}", told(&ran));
+    assert_eq!(ran.status.code(), Some(0), "{}", messages(&ran));
     let kept = folder.path().join("cosched/machine.toml");
     std::fs::create_dir(folder.path().join("cosched")).unwrap();
     std::fs::write(kept, "rubbish").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     command.args(["sim", "--from", "r", "--policy", "gang"]).current_dir(folder.path());
     let output = command.env("XDG_DATA_HOME", folder.path()).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("machine.toml") && text.contains("sim measure"), "{text}");
 }
@@ -417,7 +417,7 @@ fn failed_programs_are_replayed_as_far_as_they_ran() {
     };
     let options = ["--policy", "gang", "--machine", TWO_CPUS];
     let output = changed("single-gang.json", fail, &options);
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("single-1: failed; it is replayed"), "{text}");
     assert!(text.contains("single-2: could not be started"), "{text}");

@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use cosched_core::result::RunResult;
-use cosched_core::{Ground, Manner, Why};
+use cosched_core::{Mode, ReasonCode, Why};
 
 /// The most that may be lost to solo probes. experiments/policies has many more mixes.
 const MOST: f64 = 1.05;
@@ -63,10 +63,10 @@ fn as_good_as_the_better(programs: &[String]) -> RunResult {
     auto
 }
 
-fn choices(result: &RunResult) -> Vec<(Manner, Ground)> {
+fn choices(result: &RunResult) -> Vec<(Mode, ReasonCode)> {
     let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
     let chosen = reasons.filter_map(|reason| match reason.why {
-        Why::Chosen { manner, ground, .. } => Some((manner, ground)),
+        Why::Chosen { mode, reason_code, .. } => Some((mode, reason_code)),
         _ => None,
     });
     chosen.collect()
@@ -76,21 +76,21 @@ fn choices(result: &RunResult) -> Vec<(Manner, Ground)> {
 fn programs_that_spin_for_their_siblings_take_turns() {
     let four: Vec<String> = (0..4).map(|_| spinning(24, 120.0)).collect();
     let auto = as_good_as_the_better(&four);
-    assert!(choices(&auto).contains(&(Manner::InGangs, Ground::GangsFill)), "{auto:?}");
+    assert!(choices(&auto).contains(&(Mode::Gangs, ReasonCode::GangsFill)), "{auto:?}");
 }
 
 #[test]
 fn sleeping_co_runners_of_a_computing_program_are_left_alone() {
     let mix = [sleeping(), sleeping(), sleeping(), computing(24, 120.0)];
     let auto = as_good_as_the_better(&mix);
-    assert!(choices(&auto).iter().all(|(manner, _)| *manner == Manner::SideBySide));
+    assert!(choices(&auto).iter().all(|(mode, _)| *mode == Mode::Corun));
     assert!(auto.programs.iter().all(|program| program.longest_frozen_seconds == 0.0));
 }
 
 #[test]
 fn a_solo_program_runs_as_without_cosched() {
     let auto = as_good_as_the_better(&[spinning(24, 60.0)]);
-    assert_eq!(choices(&auto), [(Manner::SideBySide, Ground::Alone)]);
+    assert_eq!(choices(&auto), [(Mode::Corun, ReasonCode::Alone)]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn short_programs_and_single_threads_lose_nothing() {
     as_good_as_the_better(&[computing(24, 240.0), short(), short()]);
     let single: Vec<String> = (0..30).map(|_| computing(1, 6.0)).collect();
     let auto = as_good_as_the_better(&single);
-    assert!(choices(&auto).iter().all(|(manner, _)| *manner == Manner::SideBySide));
+    assert!(choices(&auto).iter().all(|(mode, _)| *mode == Mode::Corun));
 }
 
 /// Its threads are spread over the caches, and it gets a larger part of the memory bandwidth.
@@ -115,7 +115,7 @@ fn a_program_known_as_memory_bound_is_spread() {
     let seconds = |stream: String| {
         let mix = [stream, computing(18, 100.0), computing(18, 100.0)];
         let result = run(&mix, "auto");
-        assert!(choices(&result).iter().any(|(manner, _)| *manner == Manner::InGangs));
+        assert!(choices(&result).iter().any(|(mode, _)| *mode == Mode::Gangs));
         result.programs[0].turnaround_seconds.unwrap()
     };
     let (known, unknown) = (seconds(known), seconds(stream));

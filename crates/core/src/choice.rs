@@ -7,37 +7,39 @@ use serde::{Deserialize, Serialize};
 /// The mode: how programs run that are present at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Manner {
+pub enum Mode {
     /// Running together: the kernel shares the CPUs.
-    SideBySide,
+    #[serde(alias = "side-by-side")]
+    Corun,
     /// Taking turns.
-    InGangs,
+    #[serde(alias = "in-gangs")]
+    Gangs,
     /// A mode that only earlier versions of cosched had.
     #[serde(other)]
     Earlier,
 }
 
-impl Manner {
+impl Mode {
     /// The mode's name in results.
     pub const fn name(self) -> &'static str {
         match self {
-            Manner::SideBySide => "side-by-side",
-            Manner::InGangs => "in-gangs",
-            Manner::Earlier => "earlier",
+            Mode::Corun => "corun",
+            Mode::Gangs => "gangs",
+            Mode::Earlier => "earlier",
         }
     }
 }
 
-impl fmt::Display for Manner {
+impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// The reason code of a [`Manner`].
+/// The reason code of a [`Mode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ground {
+pub enum ReasonCode {
     /// Nothing has been measured yet.
     Begins,
     /// There is a CPU for each thread.
@@ -49,7 +51,8 @@ pub enum Ground {
     /// At most one program uses more than a little CPU time.
     OneCompetes,
     /// Each program is single-threaded, so no thread waits for a sibling that has no CPU.
-    NobodyWide,
+    #[serde(alias = "nobody-wide")]
+    AllSingleThreaded,
     /// Too few of the competing programs may be frozen for turns to help.
     FewFreezable,
     /// Taking turns does less work: alone, the programs leave CPUs idle, or spend much time in the
@@ -69,16 +72,16 @@ mod tests {
 
     #[test]
     fn choices_of_earlier_versions_can_be_read() {
-        let manner = |text| serde_json::from_str::<Manner>(text).unwrap();
-        assert_eq!(manner("\"in-gangs\""), Manner::InGangs);
-        assert_eq!(manner("\"fewer-threads\""), Manner::Earlier);
-        let ground = |text| serde_json::from_str::<Ground>(text).unwrap();
-        assert_eq!(ground("\"gangs-idle\""), Ground::GangsIdle);
-        assert_eq!(ground("\"much-waiting\""), Ground::Earlier);
+        let mode = |text| serde_json::from_str::<Mode>(text).unwrap();
+        assert_eq!(mode("\"in-gangs\""), Mode::Gangs);
+        assert_eq!(mode("\"fewer-threads\""), Mode::Earlier);
+        let reason_code = |text| serde_json::from_str::<ReasonCode>(text).unwrap();
+        assert_eq!(reason_code("\"gangs-idle\""), ReasonCode::GangsIdle);
+        assert_eq!(reason_code("\"much-waiting\""), ReasonCode::Earlier);
         let why = |text| serde_json::from_str::<crate::Why>(text).unwrap();
         assert_eq!(why(r#"{"why":"looks-back","moment":5}"#), crate::Why::Earlier);
         let chosen = r#"{"why":"chosen","manner":"in-gangs","ground":"further-in-turns","side_by_side":1.5,
             "in_gangs":null,"speedups":{"side_by_side":0.5,"in_turns":1.0},"others":0.7,"explored":3}"#;
-        assert!(matches!(why(chosen), crate::Why::Chosen { ground: Ground::Earlier, .. }));
+        assert!(matches!(why(chosen), crate::Why::Chosen { reason_code: ReasonCode::Earlier, .. }));
     }
 }

@@ -29,7 +29,7 @@ pub struct Fake {
     /// The process that drives the machine is itself stopped in this span, and gets no event before
     /// its end.
     pub deaf: Option<(Nanos, Nanos)>,
-    /// Programs whose freezes are never confirmed.
+    /// Programs for which freezes are never confirmed.
     pub unfreezable: BTreeSet<ProgramId>,
     /// Programs that end only on [`Signal::Kill`].
     pub stubborn: BTreeSet<ProgramId>,
@@ -160,7 +160,7 @@ impl Machine for Fake {
                 Step::Freeze(id) => {
                     self.script(self.now + self.freeze_latency, Happening::Froze(id))
                 }
-                Step::Thaw(id) | Step::Leave(id) => {
+                Step::Thaw(id) | Step::Release(id) => {
                     self.forget_pending_freeze(id);
                     self.script(self.now + self.thaw_latency, Happening::Thawed(id));
                 }

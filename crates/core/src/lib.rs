@@ -13,16 +13,16 @@
 #![forbid(unsafe_code)]
 
 mod actuator;
+pub mod barrier_stats;
 mod cause;
 mod choice;
 mod cpuset;
 pub mod engine;
-mod experience;
 pub mod fake;
 pub mod input;
+mod learned;
 pub mod live;
 mod machine;
-pub mod meetings;
 pub mod metrics;
 pub mod nearest;
 mod plan;
@@ -40,13 +40,13 @@ pub mod whole_file;
 pub mod workload;
 
 pub use actuator::{Actuator, UnknownActuator};
+pub use barrier_stats::BarrierStats;
 pub use cause::{Aspect, Cause, Command, Refusal, Token};
-pub use choice::{Ground, Manner};
+pub use choice::{Mode, ReasonCode};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
-pub use experience::Experience;
+pub use learned::Learned;
 pub use machine::{Event, Happening, Interruption, Machine, Signal, Step};
-pub use meetings::Meetings;
 pub use plan::{
     AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Turn, Wake, Why,
 };

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 pub use board::{About, Board};
 
 use crate::actuator::Actuator;
+use crate::barrier_stats::BarrierStats;
 use crate::cpuset::CpuSet;
-use crate::meetings::Meetings;
 use crate::plan::Why;
 use crate::program::{Exit, GroupId, ProgramState};
 use crate::result::{seconds, to_microseconds};
@@ -87,7 +87,8 @@ pub struct Standing {
     /// How many threads it is to have on CPUs at once.
     pub threads: u16,
     /// Its thread limit.
-    pub granted: u16,
+    #[serde(rename = "granted")]
+    pub allowed: u16,
     /// The CPUs that cosched has bound it to; `None`: the original ones, or it is not present.
     pub cpus: Option<CpuSet>,
     /// Its weight relative to the others.
@@ -138,8 +139,8 @@ pub struct Standing {
     pub forward: Option<Forward>,
     /// Barrier statistics over all its runs, where its threads use cosched's barriers. A [`Board`]
     /// does not know them: a caller that does adds them.
-    #[serde(default)]
-    pub meetings: Option<Meetings>,
+    #[serde(default, rename = "meetings")]
+    pub barrier_stats: Option<BarrierStats>,
 }
 
 impl Standing {
@@ -325,7 +326,8 @@ impl From<ProgramState> for State {
 pub enum NoSnapshot {
     /// The line has another version, or is something else.
     #[error(
-        "it has the schema '{0}', but only '{SCHEMA}' can be read; use the cosched that makes the run"
+        "it has the schema '{0}', but only '{SCHEMA}' can be read; use the cosched that makes the \
+         run"
     )]
     OtherSchema(String),
     /// The line is not JSON, or a field is missing or wrong.
@@ -336,7 +338,7 @@ pub enum NoSnapshot {
 impl Snapshot {
     /// The snapshot as one line of JSON, without a line end.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a snapshot has no map whose keys are not strings")
+        serde_json::to_string(self).expect("all keys of a snapshot's maps are strings")
     }
 
     /// Reads a snapshot from one line of JSON.

@@ -56,7 +56,7 @@ pub enum Step {
     /// Change one thread's settings. An [`Step::Apply`] of its program follows and confirms both.
     ApplyThread(ThreadId, ThreadRule),
     /// Release the program: restore its original settings, let it run, and change it no more.
-    Leave(ProgramId),
+    Release(ProgramId),
     /// Send a signal to every process of the program.
     Signal(ProgramId, Signal),
 }

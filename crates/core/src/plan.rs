@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actuator::Actuator;
 use crate::cause::{Aspect, Refusal, Token};
-use crate::choice::{Ground, Manner};
+use crate::choice::{Mode, ReasonCode};
 use crate::cpuset::CpuSet;
 use crate::program::{ProgramId, ThreadId};
 use crate::sample::Measure;
@@ -74,7 +74,7 @@ pub enum Directive {
     /// Be frozen; a program that has not started stays unstarted.
     Freeze,
     /// Be released: run with the original settings.
-    Leave,
+    Release,
 }
 
 impl Directive {
@@ -91,7 +91,7 @@ pub struct Settings {
     pub cpus: Option<CpuSet>,
     /// The thread limit of a malleable program: a region gets at most this many of the threads that
     /// it requests.
-    pub grant: Option<u16>,
+    pub thread_limit: Option<u16>,
     /// The kernel's own time slice for each thread.
     pub slice: Option<Nanos>,
     /// The scheduling class.
@@ -127,7 +127,7 @@ impl Settings {
     pub fn over(self, under: Settings) -> Settings {
         Settings {
             cpus: self.cpus.or(under.cpus),
-            grant: self.grant.or(under.grant),
+            thread_limit: self.thread_limit.or(under.thread_limit),
             slice: self.slice.or(under.slice),
             class: self.class.or(under.class),
             nice: self.nice.or(under.nice),
@@ -209,7 +209,7 @@ pub struct Reason {
 impl Why {
     /// Whether it is about the program's threads, and not about whether it runs.
     pub fn is_of_threads(&self) -> bool {
-        matches!(self, Why::Granted { .. } | Why::TriesThreads { .. })
+        matches!(self, Why::LimitsThreads { .. } | Why::TriesThreads { .. })
     }
 }
 
@@ -245,9 +245,11 @@ pub enum Why {
         gang: u16,
     },
     /// It backfills CPUs that the quantum would leave idle.
-    Fills,
+    #[serde(alias = "fills")]
+    Backfills,
     /// It does not fit, and its threads share the CPUs that the quantum would leave idle.
-    Lent {
+    #[serde(alias = "lent")]
+    SharesBackfill {
         /// How many CPUs.
         cpus: u16,
     },
@@ -303,7 +305,8 @@ pub enum Why {
         idle: u16,
     },
     /// It fits together with a program that is to have little interference.
-    BesideTrained,
+    #[serde(alias = "beside-trained")]
+    WithTrained,
     /// Another program is to have little interference, and this one does not fit together with it.
     AwaitsTraining,
     /// Programs take turns by weight, and it has no turn: it gets what the programs in turn leave.
@@ -367,7 +370,8 @@ pub enum Why {
         pause: Nanos,
     },
     /// The thread limit of its parallel regions from now on.
-    Granted {
+    #[serde(alias = "granted")]
+    LimitsThreads {
         /// The limit.
         threads: u16,
         /// How many threads it requests.
@@ -436,13 +440,17 @@ pub enum Why {
     /// The mode in which programs run from now on.
     Chosen {
         /// The mode.
-        manner: Manner,
+        #[serde(alias = "manner")]
+        mode: Mode,
         /// The reason code.
-        ground: Ground,
+        #[serde(alias = "ground")]
+        reason_code: ReasonCode,
         /// How many CPUs they kept busy outside the kernel when running together, as measured last.
-        side_by_side: Option<f64>,
+        #[serde(alias = "side_by_side")]
+        corun: Option<f64>,
         /// How many they keep busy when taking turns, or are expected to by their solo probes.
-        in_gangs: Option<f64>,
+        #[serde(alias = "in_gangs")]
+        gangs: Option<f64>,
         /// The cost of measuring so far: CPU time that was lost to it, as time of the whole
         /// machine.
         explored: Nanos,

@@ -10,7 +10,7 @@ use std::ops::{Add, Range};
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
-use crate::experience::Experience;
+use crate::learned::Learned;
 use crate::plan::Turn;
 use crate::sample::Quality;
 use crate::speedup::Speedup;
@@ -234,7 +234,7 @@ pub struct Profile {
     /// Set if it is started with fewer threads than it requests.
     pub molded: Option<Molding>,
     /// Its learned setting, from earlier runs with the same co-runners.
-    pub experience: Experience,
+    pub learned: Learned,
 }
 
 /// One program of the [`World`](crate::World).
@@ -250,7 +250,7 @@ pub struct Program {
     /// before its first request, and for programs that make none.
     pub requested: u16,
     /// Its thread limit: at most `requested`.
-    pub granted: u16,
+    pub allowed: u16,
     /// The CPUs that cosched has bound it to; `None`: the original ones.
     pub cpus: Option<CpuSet>,
     /// Its part in taking turns by weight, as it was last sent to the machine.

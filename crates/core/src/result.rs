@@ -25,26 +25,25 @@ use serde::{Deserialize, Serialize};
 pub use build::{Context, ProgramContext};
 pub(crate) use build::{seconds, to_microseconds};
 
+use crate::barrier_stats::BarrierStats;
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
 use crate::engine::outcome::Missing;
 use crate::input;
-use crate::meetings::Meetings;
 use crate::metrics::Metrics;
 use crate::plan::Reason;
 use crate::program::{Exit, ProgramId, Usage};
 use crate::whole_file;
 use crate::workload::{Barrier, shown, shown_path};
 
-/// The version of the schema that this crate writes and reads.
-pub const SCHEMA: &str = "cosched-run/1";
-
+/// The version of the schema that is written.
+pub const SCHEMA: &str = "cosched-run/2";
+/// The version before, which called the backends rungs, and is still read.
+const EARLIER_SCHEMA: &str = "cosched-run/1";
 /// How the schema of a result begins, whatever its version.
 const ANY_SCHEMA: &str = "cosched-run/";
-
 /// The largest size of a result that is read, bytes: a hundred days of quanta take less.
 pub const MAX_BYTES: u64 = 1 << 30;
-
 /// What can be read, in words.
 const READABLE: &str = "name a folder that `cosched run --out` made, or the run.json in it";
 
@@ -95,7 +94,8 @@ pub struct RunResult {
     /// files.
     pub simulation: Option<Simulation>,
     /// The backends: how programs were frozen and bound.
-    pub rungs: Rungs,
+    #[serde(alias = "rungs")]
+    pub backends: Backends,
     /// The workload as a whole.
     pub metrics: Metrics,
     /// One per program, in the workload's order.
@@ -148,7 +148,7 @@ pub struct Simulation {
 
 /// The backends that the run used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rungs {
+pub struct Backends {
     /// How programs were frozen; [`NONE`] where the policy freezes none.
     pub freezing: String,
     /// How programs were bound to CPUs, or [`NONE`] where the policy binds none. It also says how
@@ -277,18 +277,18 @@ impl ProgramResult {
     }
 }
 
-/// How a program's threads waited at barriers, if not by its own barrier, or if another was chosen
-/// and could not be used.
+/// The barrier of a program's threads, if it is not its own, or was to be another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BarrierResult {
     /// The kind of barrier.
-    pub way: Barrier,
+    #[serde(alias = "way")]
+    pub mode: Barrier,
     /// Why its waiting threads did not know which threads ran; `None`: they knew.
     pub lacks: Option<String>,
     /// Barrier statistics of the whole run. `None`: its threads never waited there, or no counts of
     /// it arrived, as in older files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub meetings: Option<Meetings>,
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "meetings")]
+    pub statistics: Option<BarrierStats>,
     /// Variables that it got so that threads of gcc's OpenMP do not spin for long between parallel
     /// regions. Empty where the user had set how they wait, and in older files.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -402,8 +402,8 @@ pub enum ResultError {
     },
     /// The file is of another version.
     #[error(
-        "{}: has the schema '{found}', but only '{SCHEMA}' can be read; run the workload again, or use the cosched \
-        that wrote the file",
+        "{}: has the schema '{found}', but only '{EARLIER_SCHEMA}' and '{SCHEMA}' can be read; \
+        run the workload again, or use the cosched that wrote the file",
         shown_path(file)
     )]
     OtherSchema {
@@ -452,8 +452,8 @@ impl RunResult {
     /// Reads the content of a `run.json`. `path` is named in messages.
     ///
     /// # Errors
-    /// When it is something else, is damaged, has a value that no run can have, or has another
-    /// schema than [`SCHEMA`].
+    /// When it is something else, is damaged, has a value that no run can have, or has a schema
+    /// that cannot be read.
     pub fn read(text: &[u8], path: &Path) -> Result<RunResult, ResultError> {
         #[derive(Deserialize)]
         struct Version {
@@ -468,14 +468,15 @@ impl RunResult {
         }
         let version: Version = serde_json::from_slice(text).map_err(damaged)?;
         match version.schema {
-            Some(found) if found == SCHEMA => {}
+            Some(found) if [SCHEMA, EARLIER_SCHEMA].contains(&found.as_str()) => {}
             Some(found) if found.starts_with(ANY_SCHEMA) => {
                 return Err(ResultError::OtherSchema { file: file(), found });
             }
             Some(found) => return no_result(format!("its schema is '{}'", shown(&found))),
             None => return no_result("it names no schema".to_owned()),
         }
-        let run = serde_json::from_slice(text).map_err(damaged)?;
+        let mut run: RunResult = serde_json::from_slice(text).map_err(damaged)?;
+        run.schema = SCHEMA.to_owned();
         match check::check(&run) {
             Ok(()) => Ok(run),
             Err((field, what)) => Err(ResultError::Impossible { file: file(), field, what }),
@@ -494,6 +495,6 @@ impl RunResult {
 
     /// The result as one line of JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a result has no map whose keys are not strings")
+        serde_json::to_string(self).expect("all keys of a result's maps are strings")
     }
 }

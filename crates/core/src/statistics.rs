@@ -16,7 +16,7 @@
 //! logarithms of the pairs' ratios. The estimate is the median of the averages of any two of them.
 //! The interval has those averages that a signed-rank test would not reject. Its only condition is
 //! that a ratio is as likely to be too large as too small by a given amount. Student's interval
-//! needs normal errors: on a machine whose host switches between fast and slow minutes, a single
+//! needs normal errors: if the machine's host switches between fast and slow minutes, a single
 //! pair across such a change made it several times wider. Bootstraps of a ratio with two tails
 //! called 4 to 8 of 100 equal pairs different, and symmetric ones reached from nothing to a
 //! million.

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_split_at_separators_and_run_in_the_given_directory() {
+    fn commands_are_split_and_run_in_the_given_directory() {
         let commands = split_commands(&words(&["./cg", "4", ":::", "lu", ":::", "cg"]), ":::");
         let workload = Workload::from_commands(commands, Path::new("/tmp")).unwrap();
         let names: Vec<_> = workload.programs.iter().map(|p| p.name.as_str()).collect();

@@ -131,9 +131,9 @@ proptest! {
     fn damaged_undo_logs_give_no_extra_records(bytes in damaged(vec![LOG.into()])) {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), &bytes).unwrap();
-        let book = Log::load(file.path(), &Proc::default()).unwrap();
+        let journal = Log::load(file.path(), &Proc::default()).unwrap();
         let lines = bytes.split(|byte| *byte == b'\n').count();
-        prop_assert!(book.records().len() <= lines);
+        prop_assert!(journal.records().len() <= lines);
     }
 
     #[test]
@@ -150,7 +150,7 @@ proptest! {
         // SAFETY: the memory is as large and as aligned as a page, and lives longer. A page has
         // only numbers that other threads may change, as the memory has.
         let page: &Page = unsafe { &*(&raw const memory).cast() };
-        _ = (page.request(), page.progress(), page.meetings(), page.passages(), page.moves());
+        _ = (page.request(), page.progress(), page.barrier_stats(), page.passages(), page.moves());
         for wanted in [1, 8, i32::MAX] {
             prop_assert!((1..=wanted).contains(&page.rule().bound(wanted)));
         }

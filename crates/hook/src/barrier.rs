@@ -5,12 +5,13 @@
 //! Tidon (Wu, Peng, Jin: Time Donating Barrier for efficient task scheduling in competitive
 //! multicore systems, 2015) lets the waiters hand over their time, which takes a modified kernel.
 //! Here the kernel is a stock one. cosched has it write down what each thread does
-//! ([`cosched_page::ThreadTable`]). The program's own barriers are replaced by one whose waiters
+//! ([`cosched_page::ThreadTable`]). The program's own barriers are replaced by one in which waiters
 //! read that table.
 //!
 //! - [`protocol`]: which threads arrive, which are missing, and why no thread sleeps for ever;
 //!   `tests/model.rs` checks it.
-//! - [`way`](mod@way): what a waiter does. It is the one place for ideas about donating.
+//! - [`wait_mode`](mod@wait_mode): what a waiter does. It is the one place for ideas about
+//!   donating.
 //! - [`stack`]: whether to leave a CPU on which threads wait behind each other.
 //! - [`kernel`]: what waiting needs of the machine.
 //! - [`pool`]: a fixed number of barriers, so that nothing is allocated, and no program's memory is
@@ -26,13 +27,13 @@ pub(crate) mod pool;
 mod posix;
 mod protocol;
 mod stack;
-mod way;
+mod wait_mode;
 
 use core::sync::atomic;
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
 
-use self::way::Way;
+use self::wait_mode::WaitMode;
 use crate::{link, sys};
 
 pub(crate) use self::pool::in_child;
@@ -41,9 +42,9 @@ pub(crate) use self::protocol::Passed;
 const NOT_LOOKED: u8 = 0;
 const NONE: u8 = 1;
 /// The value for the first way; each other way has the next one.
-const WAYS: u8 = 2;
+const WAIT_MODES: u8 = 2;
 
-/// The way that the environment names: `COSCHED_BARRIER_WAY`, for comparisons only. With it,
+/// The wait mode that the environment names: `COSCHED_BARRIER_MODE`, for comparisons only. With it,
 /// barriers are replaced even without cosched.
 static CHOSEN: AtomicU8 = AtomicU8::new(NOT_LOOKED);
 
@@ -53,25 +54,25 @@ pub(crate) fn are_ours() -> bool {
 }
 
 /// How a thread waits.
-fn way() -> Way {
-    chosen().unwrap_or(Way::Donate)
+fn wait_mode() -> WaitMode {
+    chosen().unwrap_or(WaitMode::Donate)
 }
 
-fn chosen() -> Option<Way> {
+fn chosen() -> Option<WaitMode> {
     match CHOSEN.load(Relaxed) {
         NOT_LOOKED => look(),
-        found => Way::numbered(found.checked_sub(WAYS)?),
+        found => WaitMode::numbered(found.checked_sub(WAIT_MODES)?),
     }
 }
 
 #[cold]
-fn look() -> Option<Way> {
-    let number = sys::variable(c"COSCHED_BARRIER_WAY").and_then(Way::number);
+fn look() -> Option<WaitMode> {
+    let number = sys::variable(c"COSCHED_BARRIER_MODE").and_then(WaitMode::number);
     if number.is_some() {
         link::watch_forks();
         // Where cosched is there, it counts what threads do under every way.
         link::page();
     }
-    CHOSEN.store(number.map_or(NONE, |number| WAYS.saturating_add(number)), Relaxed);
-    number.and_then(Way::numbered)
+    CHOSEN.store(number.map_or(NONE, |number| WAIT_MODES.saturating_add(number)), Relaxed);
+    number.and_then(WaitMode::numbered)
 }

@@ -115,11 +115,11 @@ impl Build {
                 // program's.
                 let is_ours = found == self.given.load(Relaxed) && found != own;
                 let own = if is_ours { own } else { found };
-                let granted = link::region(own);
+                let allowed = link::region(own);
                 self.own.store(own, Relaxed);
-                self.given.store(granted, Relaxed);
-                if granted != found {
-                    set(granted);
+                self.given.store(allowed, Relaxed);
+                if allowed != found {
+                    set(allowed);
                 }
             }
         }
@@ -144,7 +144,7 @@ struct Call {
 impl Drop for Call {
     fn drop(&mut self) {
         while !self.build.try_change() {
-            sys::give_way();
+            sys::yield_cpu();
         }
         if self.build.at_work.fetch_sub(1, Relaxed) == 1 {
             let (own, given) = (self.build.own.load(Relaxed), self.build.given.load(Relaxed));

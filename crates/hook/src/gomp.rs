@@ -7,7 +7,7 @@
 //!
 //! These are left alone: regions with a clause, which by the standard get exactly that many
 //! threads; regions inside parallel regions; everything after a call of `omp_set_dynamic(0)`, by
-//! which a program says that it relies on the numbers; and regions of a program whose executable
+//! which a program says that it relies on the numbers; and regions of a program if its executable
 //! has thread-local variables (`may_be_thread_private`).
 //!
 //! The runtime gets a body of this library for every region, so each thread knows its region. From
@@ -38,8 +38,8 @@ static IN_PARALLEL: Function = Function::named("omp_in_parallel\0");
 /// Whether the program has said that its thread counts must not be changed.
 static IS_FIXED: AtomicBool = AtomicBool::new(false);
 
-/// How many threads a region without a clause gets, whose library contains `code`; `None`: it is
-/// left alone.
+/// How many threads a region without a clause gets in the library that contains `code`; `None`: it
+/// is left alone.
 pub(crate) fn team(code: *const c_void) -> Option<c_int> {
     if !link::may_bind() || IS_FIXED.load(Relaxed) || may_be_thread_private(code) {
         return None;
@@ -57,14 +57,14 @@ pub(crate) fn team(code: *const c_void) -> Option<c_int> {
         }
         transmute::<usize, Ask>(max_threads)()
     };
-    let granted = link::region(wanted);
-    (granted < wanted).then_some(granted)
+    let allowed = link::region(wanted);
+    (allowed < wanted).then_some(allowed)
 }
 
 /// The number that is passed on in place of the one that the compiler gave.
 fn number(body: Body, given: c_uint) -> c_uint {
     match given {
-        0 => team(body as *const c_void).map_or(0, |granted| granted as c_uint),
+        0 => team(body as *const c_void).map_or(0, |allowed| allowed as c_uint),
         given => given,
     }
 }
@@ -161,7 +161,7 @@ macro_rules! set_dynamic {
         ///
         /// # Safety
         /// Where the argument is an address, as it is for Fortran, a number has to lie there.
-        // SAFETY: the name and the type are those of the OpenMP standard, whose runtimes are passed
+        // SAFETY: the name and the type are those of the OpenMP standard. Its runtimes are passed
         // every call.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($value: $kind) {

@@ -62,7 +62,7 @@ unsafe extern "C" fn __kmpc_push_num_threads(
     }
 }
 
-/// Begins a region whose condition is false, which begins here instead of at the entry below. Its
+/// Begins a region with a false condition, which begins here instead of at the entry below. Its
 /// clause, if it has one, is not that of the region that follows.
 ///
 /// # Safety
@@ -82,11 +82,11 @@ unsafe extern "C" fn __kmpc_serialized_parallel(location: *const c_void, thread:
 }
 
 /// Passes the thread limit of the next region to the runtime, if this library decides it.
-fn grant(location: *const c_void, body: *const c_void) {
+fn set_thread_limit(location: *const c_void, body: *const c_void) {
     if HAS_CLAUSE.try_with(|clause| clause.replace(false)).unwrap_or(true) {
         return;
     }
-    let Some(granted) = team(body) else { return };
+    let Some(allowed) = team(body) else { return };
     let (push, number) = (PUSH.of(location), THREAD_NUMBER.of(location));
     if push == 0 || number == 0 {
         return;
@@ -97,7 +97,7 @@ fn grant(location: *const c_void, body: *const c_void) {
     // own.
     unsafe {
         let thread = transmute::<usize, Number>(number)(location);
-        transmute::<usize, Push>(push)(location, thread, granted);
+        transmute::<usize, Push>(push)(location, thread, allowed);
     }
 }
 
@@ -131,7 +131,7 @@ macro_rules! fork_call {
             if count > MOST {
                 REAL.cannot_be_served(b"its region uses more than 64 variables");
             }
-            grant(location, body);
+            set_thread_limit(location, body);
             let region = Region { body, team: Team::begin(body) };
             // SAFETY: the runtime's own entry, with the arguments that were meant for it, and with
             // some that it does not look at. The region lives until the runtime says that it is

@@ -154,11 +154,11 @@ pub(crate) fn region(wanted: i32) -> i32 {
         REACHED.store(now, Relaxed);
         MOST_SINCE.store(0, Relaxed);
     } else if threads > asked {
-        ask(page, threads, true);
+        send_request(page, threads, true);
     } else {
         let most = MOST_SINCE.fetch_max(threads, Relaxed).max(threads);
         if now.wrapping_sub(REACHED.load(Relaxed)) > FALLS {
-            ask(page, most, false);
+            send_request(page, most, false);
         }
     }
     page.rule().bound(wanted)
@@ -203,7 +203,7 @@ fn enter_gate() -> bool {
         if GATE.compare_exchange(0, own, Acquire, Relaxed).is_ok() {
             return true;
         }
-        sys::give_way();
+        sys::yield_cpu();
     }
     false
 }
@@ -300,7 +300,7 @@ fn look(now: u64) -> bool {
 }
 
 #[cold]
-fn ask(page: &Page, threads: u32, blocked: bool) {
+fn send_request(page: &Page, threads: u32, blocked: bool) {
     let _errno = Errno::keep();
     // Another thread asks just now: the present limit is good enough for this region.
     let Some(socket) = InUse::begin() else { return };
@@ -309,7 +309,7 @@ fn ask(page: &Page, threads: u32, blocked: bool) {
     }
     socket.0.drain();
     let number = NUMBER.fetch_add(1, Relaxed).wrapping_add(1);
-    page.ask(Request { number, threads: threads as u16, blocked });
+    page.set_request(Request { number, threads: threads as u16, blocked });
     ASKED.store(threads, Relaxed);
     MOST_SINCE.store(0, Relaxed);
     REACHED.store(sys::coarse_now(), Relaxed);
@@ -335,7 +335,7 @@ fn ask(page: &Page, threads: u32, blocked: bool) {
 /// In the child of a fork: drops what was the parent's, with only system calls and atomic words.
 ///
 /// # Safety
-/// It has to run in the child of a fork, whose only thread calls it. `pthread_atfork` sees to that.
+/// It has to run in the child of a fork: its only thread calls it. `pthread_atfork` sees to that.
 unsafe extern "C" fn in_child() {
     let _errno = Errno::keep();
     drop_all();

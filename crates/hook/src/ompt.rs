@@ -3,8 +3,8 @@
 //!
 //! Barriers that this library does not replace are not counted otherwise. LLVM's runtime (and
 //! Intel's) calls a *tool* at each, if there is one when it begins: it asks for `ompt_start_tool`
-//! (OpenMP 5.0, section 4.2). This library is that tool for a program whose thread count cosched
-//! decides, since such policies need its progress. It is the tool of no other program, because a
+//! (OpenMP 5.0, section 4.2). This library is that tool for a program if cosched decides its thread
+//! count, since such policies need its progress. It is the tool of no other program, because a
 //! runtime with a tool does a little more at every region. A tool of the user's, in the program or
 //! by `OMP_TOOL_LIBRARIES`, always comes first.
 //!

@@ -1,4 +1,4 @@
-//! Regions of OpenMP whose threads meet at a barrier of this library.
+//! Regions of OpenMP with a barrier of this library.
 //!
 //! The outermost region of a program gets one, if barriers are replaced when it begins. The thread
 //! that begins it hands the runtime a body of this library, which every thread of the team runs.
@@ -47,7 +47,7 @@ type Ask = unsafe extern "C" fn() -> c_int;
 /// What the threads of a region share. It lives as long as the region, on the stack of its first
 /// thread.
 pub(crate) struct Team {
-    /// An address in the library whose region it is.
+    /// An address in the library that the region belongs to.
     code: *const c_void,
     barrier: Option<Own>,
 }
@@ -88,7 +88,7 @@ fn standing() -> Standing {
 }
 
 impl Team {
-    /// For a region that begins now, whose body or caller is `code` (not null).
+    /// For a region that begins now, with `code` (not null) as body or caller.
     pub(crate) fn begin(code: *const c_void) -> Team {
         link::passes();
         Team { code, barrier: Own::begin(code) }
@@ -175,7 +175,7 @@ pub(crate) fn has_met() {
     }
 }
 
-/// An address in the library whose region this thread is in; null: in no known region.
+/// An address in the library of the region that this thread is in; null: in no known region.
 pub(crate) fn code() -> *const c_void {
     // SAFETY: null, or the team of a region that this thread has not left yet.
     unsafe { standing().team.as_ref() }.map_or(null(), |team| team.code)

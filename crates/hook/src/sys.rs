@@ -89,7 +89,7 @@ pub(crate) fn complain(parts: &[&[u8]]) {
 }
 
 /// Yields to another thread, which may hold what is needed.
-pub(crate) fn give_way() {
+pub(crate) fn yield_cpu() {
     // SAFETY: takes no arguments.
     unsafe { libc::syscall(libc::SYS_sched_yield) };
 }

@@ -8,11 +8,11 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use cosched_page::Meetings;
+use cosched_page::BarrierStats;
 use support::{Host, Workshop, command, eventually, good, library};
 
 /// Every way, and how many threads still finish in time with spinning on two CPUs.
-const WAYS: [(&str, &str); 5] =
+const WAIT_MODES: [(&str, &str); 5] =
     [("donate", "4"), ("block", "4"), ("spin-then-block", "4"), ("yield", "4"), ("spin", "2")];
 
 /// A library that counts the barriers of the runtimes.
@@ -21,20 +21,20 @@ fn counter(workshop: &Workshop) -> PathBuf {
 }
 
 /// Runs a program that must not take minutes, with these libraries before its own.
-fn ended(program: &Path, arguments: &[&str], preload: &[&Path], way: Option<&str>) -> Output {
+fn ended(program: &Path, arguments: &[&str], preload: &[&Path], wait_mode: Option<&str>) -> Output {
     let preload: Vec<_> = preload.iter().map(|library| library.to_str().unwrap()).collect();
     let mut command = command(Path::new("timeout"), &["300", "env"], None);
-    command.env_remove("COSCHED_HOOK").env_remove("COSCHED_BARRIER_WAY");
+    command.env_remove("COSCHED_HOOK").env_remove("COSCHED_BARRIER_MODE");
     command.env("OMP_CANCELLATION", "true").arg(format!("LD_PRELOAD={}", preload.join(":")));
-    if let Some(way) = way {
-        command.arg(format!("COSCHED_BARRIER_WAY={way}"));
+    if let Some(wait_mode) = wait_mode {
+        command.arg(format!("COSCHED_BARRIER_MODE={wait_mode}"));
     }
     command.arg(program).args(arguments).output().unwrap()
 }
 
 #[track_caller]
-fn run(program: &Path, arguments: &[&str], between: &Path, way: Option<&str>) {
-    good(ended(program, arguments, &[&library(), between], way));
+fn run(program: &Path, arguments: &[&str], between: &Path, wait_mode: Option<&str>) {
+    good(ended(program, arguments, &[&library(), between], wait_mode));
 }
 
 fn waits(workshop: &Workshop) -> PathBuf {
@@ -45,12 +45,12 @@ fn waits(workshop: &Workshop) -> PathBuf {
 fn no_thread_passes_a_posix_barrier_before_all_have_arrived() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
-    for (way, threads) in WAYS {
+    for (wait_mode, threads) in WAIT_MODES {
         for (kind, rounds) in
             [("plain", "300"), ("signals", "300"), ("exits", "3"), ("twos", "50"), ("forks", "50")]
         {
-            eprintln!("{way} {kind}");
-            run(&program, &[kind, threads, rounds, "0"], &counter, Some(way));
+            eprintln!("{wait_mode} {kind}");
+            run(&program, &[kind, threads, rounds, "0"], &counter, Some(wait_mode));
         }
     }
 }
@@ -59,8 +59,8 @@ fn no_thread_passes_a_posix_barrier_before_all_have_arrived() {
 fn a_barrier_may_be_freed_once_a_thread_has_passed() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
-    for (way, threads) in WAYS {
-        run(&program, &["destroyed", threads, "300", "0"], &counter, Some(way));
+    for (wait_mode, threads) in WAIT_MODES {
+        run(&program, &["destroyed", threads, "300", "0"], &counter, Some(wait_mode));
     }
 }
 
@@ -84,7 +84,7 @@ fn barriers_are_replaced_only_where_cosched_says_so() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     let preload = format!("{}:{}", library().display(), counter.display());
-    let hosts = [(Host::donating(), "0"), (Host::granting(2), "120")];
+    let hosts = [(Host::donating(), "0"), (Host::with_limit(2), "120")];
     for (host, passed) in hosts {
         let mut command = command(&program, &["plain", "3", "20", passed], Some(&host));
         good(command.env("LD_PRELOAD", &preload).output().unwrap());
@@ -93,30 +93,33 @@ fn barriers_are_replaced_only_where_cosched_says_so() {
 
 /// 100 threads: some share a cache line, and some have no seat.
 #[test]
-fn cosched_gets_barrier_statistics_with_every_way_of_waiting() {
+fn cosched_gets_barrier_statistics_with_every_wait_mode() {
     let workshop = Workshop::new();
     let program = waits(&workshop);
-    for (threads, way) in [("3", None), ("100", None), ("3", Some("block")), ("3", Some("yield"))] {
+    for (threads, wait_mode) in
+        [("3", None), ("100", None), ("3", Some("block")), ("3", Some("yield"))]
+    {
         let host = Host::donating();
         let mut command = command(&program, &["plain", threads, "20"], Some(&host));
-        command.env_remove("COSCHED_BARRIER_WAY");
-        if let Some(way) = way {
-            command.env("COSCHED_BARRIER_WAY", way);
+        command.env_remove("COSCHED_BARRIER_MODE");
+        if let Some(wait_mode) = wait_mode {
+            command.env("COSCHED_BARRIER_MODE", wait_mode);
         }
         good(command.output().unwrap());
         let waits = 40 * (threads.parse::<u64>().unwrap() - 1);
-        let counts =
-            |met: Meetings| (met.barriers, met.glanced + met.looked_on + met.gave_way + met.slept);
-        eventually("all is told", || counts(host.met()) == (40, waits));
-        let met = host.met();
-        assert_eq!(met.knew, 0, "there is no table");
-        if way == Some("block") {
-            assert_eq!((met.looked_on, met.gave_way), (0, 0), "{met:?}");
-            assert!(met.slept > 0, "{met:?}");
+        let counts = |stats: BarrierStats| {
+            (stats.barriers, stats.glanced + stats.looked_on + stats.yielded + stats.slept)
+        };
+        eventually("all is told", || counts(host.stats()) == (40, waits));
+        let stats = host.stats();
+        assert_eq!(stats.knew, 0, "there is no table");
+        if wait_mode == Some("block") {
+            assert_eq!((stats.looked_on, stats.yielded), (0, 0), "{stats:?}");
+            assert!(stats.slept > 0, "{stats:?}");
         }
-        if way == Some("yield") {
-            assert_eq!((met.looked_on, met.slept), (0, 0), "{met:?}");
-            assert!(met.nanoseconds > 0, "{met:?}");
+        if wait_mode == Some("yield") {
+            assert_eq!((stats.looked_on, stats.slept), (0, 0), "{stats:?}");
+            assert!(stats.nanoseconds > 0, "{stats:?}");
         }
     }
 }
@@ -139,11 +142,11 @@ fn barriers_go_on_when_cosched_is_gone() {
 fn ten_thousand_rounds_with_random_delays_lose_no_wake_up() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
-    for (way, threads) in WAYS {
+    for (wait_mode, threads) in WAIT_MODES {
         // A thread that spins while another is stopped keeps the other one's CPU.
-        let rounds = if way == "spin" { "500" } else { "10000" };
-        eprintln!("{way}");
-        run(&program, &["stress", threads, rounds, "0"], &counter, Some(way));
+        let rounds = if wait_mode == "spin" { "500" } else { "10000" };
+        eprintln!("{wait_mode}");
+        run(&program, &["stress", threads, rounds, "0"], &counter, Some(wait_mode));
     }
 }
 
@@ -184,7 +187,7 @@ fn the_thread_sanitizer_finds_no_race_at_our_barrier() {
 /// Runs the program with every kind of barrier, and checks whether barriers are replaced to its
 /// end.
 fn openmp(program: &Path, counter: &Path) {
-    for (way, threads) in WAYS {
+    for (wait_mode, threads) in WAIT_MODES {
         for (kind, rounds, ours) in [
             ("barriers", "200", Some("1")),
             ("loops", "30", Some("1")),
@@ -195,9 +198,9 @@ fn openmp(program: &Path, counter: &Path) {
             ("cancels", "20", Some("0")),
             ("forks", "50", Some("1")),
         ] {
-            eprintln!("{way} {kind}");
+            eprintln!("{wait_mode} {kind}");
             let arguments: Vec<&str> = [kind, threads, rounds].into_iter().chain(ours).collect();
-            run(program, &arguments, counter, Some(way));
+            run(program, &arguments, counter, Some(wait_mode));
         }
     }
 }

@@ -25,7 +25,7 @@ fn tidied(text: String) -> String {
 fn the_c_example_gets_its_limit_or_without_cosched_its_request() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("regions.c") else { return };
-    let host = Host::granting(2);
+    let host = Host::with_limit(2);
     assert_eq!(run(&program, &[], Some(&host)), regions(2));
     assert_eq!(host.asked(), [(4, true)]);
     eventually("the ticks", || host.ticks() == 3);
@@ -39,7 +39,7 @@ fn the_fortran_example_gets_its_thread_limit() {
     let Some(program) = workshop.compile("gfortran", "regions.f90", "program", &with) else {
         return;
     };
-    let host = Host::granting(3);
+    let host = Host::with_limit(3);
     assert_eq!(tidied(run(&program, &[], Some(&host))), regions(3));
     assert_eq!(host.asked(), [(4, true)]);
     assert_eq!(tidied(run(&program, &[], None)), regions(4));
@@ -54,19 +54,19 @@ fn the_python_example_gets_its_thread_limit() {
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/regions.py");
     let arguments = [script.to_str().unwrap()];
-    let host = Host::granting(2);
+    let host = Host::with_limit(2);
     assert_eq!(run(python, &arguments, Some(&host)), regions(2));
     eventually("the ticks", || host.ticks() == 3);
     assert_eq!(run(python, &arguments, None), regions(4));
 }
 
 /// The program checks itself, with regions that request four threads.
-fn keeps_its_meaning_under_any_grant(program: &Path) {
-    for granted in 1..=5 {
-        let host = Host::granting(granted);
-        let most = granted.min(4).to_string();
+fn keeps_its_meaning_under_any_thread_limit(program: &Path) {
+    for allowed in 1..=5 {
+        let host = Host::with_limit(allowed);
+        let most = allowed.min(4).to_string();
         run(program, &["4", &most], Some(&host));
-        assert!(host.asked().iter().all(|(wanted, _)| *wanted <= 4), "{granted} granted");
+        assert!(host.asked().iter().all(|(wanted, _)| *wanted <= 4), "{allowed} allowed");
     }
     run(program, &["4", "4"], None);
 }
@@ -75,34 +75,34 @@ fn keeps_its_meaning_under_any_grant(program: &Path) {
 fn regions_of_gccs_openmp_keep_their_meaning_under_any_limit() {
     let workshop = Workshop::new();
     let Some(program) = workshop.openmp("openmp.c", &[]) else { return };
-    keeps_its_meaning_under_any_grant(&program);
+    keeps_its_meaning_under_any_thread_limit(&program);
 }
 
 #[test]
 fn regions_of_llvms_openmp_keep_their_meaning_under_any_limit() {
     let workshop = Workshop::new();
     let Some(program) = workshop.llvm("openmp.c") else { return };
-    keeps_its_meaning_under_any_grant(&program);
+    keeps_its_meaning_under_any_thread_limit(&program);
 }
 
 #[test]
 fn llvms_openmp_reports_barriers_unless_another_tool_is_there() {
     let workshop = Workshop::new();
     let Some(program) = workshop.llvm("rounds.c") else { return };
-    let host = Host::granting(2);
+    let host = Host::with_limit(2);
     run(&program, &["50"], Some(&host));
-    eventually("the barriers", || host.met().seen == 150);
-    assert_eq!(host.met().barriers, 0, "none of them is ours");
+    eventually("the barriers", || host.stats().seen == 150);
+    assert_eq!(host.stats().barriers, 0, "none of them is ours");
     let mut command = command(&program, &["50"], Some(&host));
     good(command.env("OMP_TOOL_LIBRARIES", "/nowhere.so").output().unwrap());
-    assert_eq!(host.met().seen, 150, "another tool comes first");
-    let host = Host::granting(1);
+    assert_eq!(host.stats().seen, 150, "another tool comes first");
+    let host = Host::with_limit(1);
     run(&program, &["50"], Some(&host));
-    assert_eq!(host.met().seen, 0, "a single thread waits for no other");
+    assert_eq!(host.stats().seen, 0, "a single thread waits for no other");
     let host = Host::donating();
     run(&program, &["50"], Some(&host));
-    eventually("the barriers", || host.met().barriers == 150);
-    assert_eq!(host.met().seen, 0, "they are ours");
+    eventually("the barriers", || host.stats().barriers == 150);
+    assert_eq!(host.stats().seen, 0, "they are ours");
 }
 
 /// The linker found the names of the OpenMP runtime in our library, and left out the runtime
@@ -112,7 +112,7 @@ fn a_program_linked_only_to_the_hook_library_has_its_runtime() {
     let workshop = Workshop::new();
     let with = ["-fopenmp", "-Wl,--as-needed", "-lcosched_hook"];
     let Some(program) = workshop.compile("gcc", "bare.c", "program", &with) else { return };
-    run(&program, &["2"], Some(&Host::granting(2)));
+    run(&program, &["2"], Some(&Host::with_limit(2)));
     run(&program, &["4"], None);
 }
 
@@ -120,7 +120,7 @@ fn a_program_linked_only_to_the_hook_library_has_its_runtime() {
 fn thread_private_data_stays_from_region_to_region() {
     let workshop = Workshop::new();
     let Some(program) = workshop.openmp("threadprivate.c", &[]) else { return };
-    let host = Host::granting(2);
+    let host = Host::with_limit(2);
     run(&program, &["4"], Some(&host));
     assert!(host.is_idle());
 }
@@ -131,7 +131,7 @@ fn a_plugin_with_its_own_runtime_is_served_by_that_runtime() {
     let Some(opens) = workshop.compile("gcc", "opens.c", "opens", &[]) else { return };
     let shared = ["-fopenmp", "-shared", "-fPIC"];
     let plugin = workshop.compile("gcc", "plugin.c", "plugin.so", &shared).unwrap();
-    let host = Host::granting(2);
+    let host = Host::with_limit(2);
     let plugin = plugin.to_str().unwrap();
     run(&opens, &[plugin, "team", "2"], Some(&host));
     assert_eq!(host.asked(), [(4, true)]);
@@ -146,7 +146,7 @@ fn the_runtime_of_a_library_is_looked_up_once() {
     };
     let shared = ["-fopenmp", "-shared", "-fPIC"];
     let wide = workshop.compile("gcc", "wide.c", "wide.so", &shared).unwrap();
-    run(&counts, &[wide.to_str().unwrap(), "2"], Some(&Host::granting(2)));
+    run(&counts, &[wide.to_str().unwrap(), "2"], Some(&Host::with_limit(2)));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn openblas_uses_the_thread_limit_and_keeps_the_programs_count() {
     let run_path = format!("-Wl,-rpath,{}", workshop.path("").display());
     let with = [&shared[..], &["-lopenblas", &run_path]].concat();
     let above = workshop.compile("gcc", "multiplies.c", "multiplies.so", &with).unwrap();
-    let host = Host::granting(2);
+    let host = Host::with_limit(2);
     let above = above.to_str().unwrap();
     run(&opens, &[above, "multiply", "2"], Some(&host));
     assert!(host.asked().contains(&(4, true)));
@@ -171,7 +171,7 @@ fn openblas_uses_the_thread_limit_and_keeps_the_programs_count() {
 fn a_child_of_a_fork_asks_for_itself() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("lives.c") else { return };
-    let host = Host::granting(2);
+    let host = Host::with_limit(2);
     run(&program, &["fork", "2"], Some(&host));
     eventually("both processes' ticks", || host.ticks() == 5);
     assert!(host.asked().iter().all(|(wanted, blocked)| [4, 5].contains(wanted) && *blocked));
@@ -189,14 +189,14 @@ fn signals_do_not_interrupt_the_connection_to_cosched() {
 fn a_program_that_closes_all_files_keeps_those_it_opens_later() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("lives.c") else { return };
-    run(&program, &["files", "2"], Some(&Host::granting(2)));
+    run(&program, &["files", "2"], Some(&Host::with_limit(2)));
 }
 
 #[test]
 fn every_region_gets_its_request_when_cosched_is_gone() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("lives.c") else { return };
-    let host = Host::granting(2);
+    let host = Host::with_limit(2);
     let mut command = command(&program, &["waits", "2"], Some(&host));
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -215,7 +215,7 @@ fn a_library_loaded_and_unloaded_leaves_nothing_open() {
     };
     let copy = workshop.path("copy.so");
     std::fs::copy(library(), &copy).unwrap();
-    let host = Host::granting(2);
+    let host = Host::with_limit(2);
     let mut command = command(&program, &["unloads", "2", copy.to_str().unwrap()], Some(&host));
     good(command.env_remove("LD_PRELOAD").output().unwrap());
 }
@@ -224,9 +224,9 @@ fn a_library_loaded_and_unloaded_leaves_nothing_open() {
 fn a_missing_hook_server_does_not_affect_a_program() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("regions.c") else { return };
-    for door in ["", "cosched-nobody", &"x".repeat(500)] {
+    for server in ["", "cosched-nobody", &"x".repeat(500)] {
         let mut command = command(&program, &[], None);
-        command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", door);
+        command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", server);
         assert_eq!(good(command.output().unwrap()), regions(4));
     }
 }

@@ -13,8 +13,8 @@
 mod protocol;
 #[path = "../src/barrier/stack.rs"]
 mod stack;
-#[path = "../src/barrier/way.rs"]
-mod way;
+#[path = "../src/barrier/wait_mode.rs"]
+mod wait_mode;
 
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -30,10 +30,16 @@ use shuttle::sync::mpsc::channel;
 use shuttle::sync::{Condvar, Mutex, atomic};
 use shuttle::thread::{JoinHandle, spawn, yield_now};
 use shuttle::{Config, Runner};
-use way::{Laggards, Way};
+use wait_mode::{Laggards, WaitMode};
 
-const WAYS: [Way; 6] =
-    [Way::Spin, Way::Block, Way::SpinThenBlock, Way::Yield, Way::Donate, Way::Spread];
+const WAIT_MODES: [WaitMode; 6] = [
+    WaitMode::Spin,
+    WaitMode::Block,
+    WaitMode::SpinThenBlock,
+    WaitMode::Yield,
+    WaitMode::Donate,
+    WaitMode::Spread,
+];
 const LAGGARDS: [Laggards; 7] = [
     Laggards::Run,
     Laggards::Unknown,
@@ -76,7 +82,7 @@ impl Waiting for World {
         yield_now();
     }
 
-    fn give_way(&self) {
+    fn yield_cpu(&self) {
         yield_now();
     }
 
@@ -127,17 +133,17 @@ fn count(threads: usize) -> NonZeroU64 {
 struct Case {
     barrier: Arc<Barrier>,
     world: Arc<World>,
-    way: Way,
+    wait_mode: WaitMode,
 }
 
 impl Case {
-    fn new(way: Way, compares: bool, is_wild: bool) -> Case {
-        Case { barrier: Arc::new(Barrier::new()), world: World::new(compares, is_wild), way }
+    fn new(wait_mode: WaitMode, compares: bool, is_wild: bool) -> Case {
+        Case { barrier: Arc::new(Barrier::new()), world: World::new(compares, is_wild), wait_mode }
     }
 
     fn pass(&self, threads: usize, tid: usize, seat: &Cell<usize>) -> Passed {
         let thread = Thread { tid: tid as u32, seat };
-        self.barrier.pass(count(threads), thread, self.way, &*self.world)
+        self.barrier.pass(count(threads), thread, self.wait_mode, &*self.world)
     }
 
     /// Starts as many threads, which are numbered from 1.
@@ -194,36 +200,36 @@ fn run(orders: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static
 }
 
 /// Tries schedules for every way.
-fn check(test: impl Fn(Way) + Clone + Send + Sync + 'static) {
-    for way in WAYS {
+fn check(test: impl Fn(WaitMode) + Clone + Send + Sync + 'static) {
+    for wait_mode in WAIT_MODES {
         let (at_random, with_few) = (test.clone(), test.clone());
-        run(RandomScheduler::new(400), move || at_random(way));
-        run(PctScheduler::new(3, 400), move || with_few(way));
+        run(RandomScheduler::new(400), move || at_random(wait_mode));
+        run(PctScheduler::new(3, 400), move || with_few(wait_mode));
     }
 }
 
 #[test]
 fn threads_pass_after_all_have_arrived_and_none_sleeps_for_ever() {
-    check(|way| meet(&Case::new(way, true, true), 3, 3));
+    check(|wait_mode| meet(&Case::new(wait_mode, true, true), 3, 3));
 }
 
 #[test]
 fn two_sleeping_threads_meet_in_the_first_20000_schedules() {
     let orders = DfsScheduler::new(Some(20_000), false);
-    run(orders, || meet(&Case::new(Way::Block, true, false), 2, 1));
+    run(orders, || meet(&Case::new(WaitMode::Block, true, false), 2, 1));
 }
 
 /// The checker finds the error that it exists for.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_futex_without_its_check_loses_a_wake_up() {
-    run(RandomScheduler::new(10_000), || meet(&Case::new(Way::Block, false, true), 2, 2));
+    run(RandomScheduler::new(10_000), || meet(&Case::new(WaitMode::Block, false, true), 2, 2));
 }
 
 #[test]
 fn surplus_threads_pass_in_groups_whichever_round_ends_first() {
-    check(|way| {
-        let case = Case::new(way, true, true);
+    check(|wait_mode| {
+        let case = Case::new(wait_mode, true, true);
         let passed = results(case.start(6, |case, tid| case.pass(2, tid, &Cell::new(0))));
         assert_eq!(passed.iter().filter(|passed| **passed == Passed::Last).count(), 3);
         assert!(passed.iter().all(|passed| *passed != Passed::Shut));
@@ -232,8 +238,8 @@ fn surplus_threads_pass_in_groups_whichever_round_ends_first() {
 
 #[test]
 fn the_last_thread_may_reinitialise_while_others_leave() {
-    check(|way| {
-        let case = Case::new(way, true, true);
+    check(|wait_mode| {
+        let case = Case::new(wait_mode, true, true);
         let (tell, told) = channel();
         let first = case.start(2, move |case, tid| {
             let seat = Cell::new(0);
@@ -259,8 +265,8 @@ fn the_last_thread_may_reinitialise_while_others_leave() {
 #[test]
 fn all_threads_of_a_round_meet_or_none_when_it_is_shut() {
     const ROUNDS: usize = 3;
-    check(|way| {
-        let case = Case::new(way, true, true);
+    check(|wait_mode| {
+        let case = Case::new(wait_mode, true, true);
         let threads = case.start(3, |case, tid| {
             let seat = Cell::new(0);
             (0..ROUNDS).map(|_| case.pass(3, tid, &seat) == Passed::Shut).collect::<Vec<_>>()

@@ -18,10 +18,10 @@
 //!
 //! *What "last level" means* is the processor's and the kernel's choice. On x86 it is the kernel's
 //! generic cache event: the last level on Intel's processors, the second level on AMD's since Zen,
-//! whose last level counts for all its cores together. Elsewhere the generic event often means the
-//! first level, so the events of the last level are requested by name. On processors with two kinds
-//! of cores the kernel counts on one kind, and the count is scaled up like that of multiplexed
-//! events.
+//! with a last level that counts for all its cores together. Elsewhere the generic event often
+//! means the first level, so the events of the last level are requested by name. On processors with
+//! two kinds of cores the kernel counts on one kind, and the count is scaled up like that of
+//! multiplexed events.
 //!
 //! *A missing figure* is left out, never zero: without counters (most virtual machines), without
 //! permission, for events that this processor does not have. [`check`] says which.

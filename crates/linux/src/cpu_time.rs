@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn cpu_time_includes_descendants_that_have_ended() {
-        // A child that has ended, one that lives, and the parent in the shim's place, whose own
+        // A child that has ended, one that lives, and the parent in the shim's place; its own
         // time is left out.
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let script = format!("sh -c '{spin}'; sh -c '{spin}; exec sleep 1000' & wait");

@@ -161,7 +161,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), FileError> {
         .map_err(|source| FileError::io("write", path, source))
 }
 
-/// The entries of a folder whose name is `prefix` followed by a number, ascending.
+/// The entries of a folder that are named `prefix` and a number, ascending.
 ///
 /// # Errors
 /// When the system refuses.

@@ -1,6 +1,6 @@
 //! The helper processes: cosched's own executable, started again with a hidden first argument.
 //!
-//! Two things must outlive cosched in every case: the [shim], in whose subtree a program lives, and
+//! Two things must outlive cosched in every case: the [shim], with a program in its subtree, and
 //! the [sentinel], which undoes everything. Only a process of its own can do that. The executable
 //! that runs is the only one that is surely there and of the same version.
 //!

@@ -194,7 +194,7 @@ fn write(to: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
 /// Whole lines from pieces of text, each with the label before it.
 struct Lines {
     label: String,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line that has no end yet.
     begun: Vec<u8>,
     /// The last line ended with a carriage return: a line feed that follows belongs to it.
     returned: bool,

@@ -13,16 +13,15 @@
 //! The parts: `program` is one live program with its freezer and its pinning, `steps` carries out
 //! the engine's steps, `freezes` waits until a freeze is complete, and `reports` reads from the
 //! shims. `orphans` takes the place of a killed shim, and `inspect` checks now and then what
-//! programs hold and which process stopped them. `grants` answers malleable programs, `barriers`
-//! gives programs the states of their threads, and `phases` samples their instruction pointers.
-//! `attached` has programs that have no shim as a parent: they ran before cosched, or have its
-//! place at the terminal.
+//! programs hold and which process stopped them. `thread_limits` answers malleable programs,
+//! `barriers` gives programs the states of their threads, and `phases` samples their instruction
+//! pointers. `attached` has programs that have no shim as a parent: they ran before cosched, or
+//! have its place at the terminal.
 
 mod attached;
 mod barriers;
 mod config;
 mod freezes;
-mod grants;
 mod guard;
 mod inspect;
 mod names;
@@ -34,6 +33,7 @@ mod punctual;
 mod reports;
 mod samples;
 mod steps;
+mod thread_limits;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,26 +49,26 @@ use cosched_core::{
 };
 
 use crate::affinity::{self, AffinityError};
-use crate::asks::Asks;
 use crate::attachable::Unattachable;
 use crate::autogroup;
-use crate::bonds::HandedOut;
+use crate::barrier_stats::StatsOfRun;
 use crate::clock::Clock;
 use crate::counters::Events;
 use crate::cpu_time::Roots;
+use crate::dependencies::HandedOut;
 use crate::files::FileError;
-use crate::ground::{Ground, GroundError};
 use crate::helper::HelperError;
 use crate::hotplug::Hotplug;
 use crate::launch::{Launched, Launcher};
-use crate::met::Met;
 use crate::open_files::{Raised, TooFewFiles};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
+use crate::run_cgroups::{RunCgroups, RunCgroupsError};
 use crate::sentinel::Sentinel;
 use crate::signals::{INTERRUPTIONS, interruption};
 use crate::spread::Spread;
 use crate::undo::{self, Log, LogError, Restored};
+use crate::user_requests::UserRequests;
 use barriers::States;
 pub use config::{Config, Job, Note, Origin};
 use inspect::Inspector;
@@ -79,8 +79,8 @@ use punctual::Punctual;
 
 const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
-const ASKS: u64 = u64::MAX - 4;
-const DOOR: u64 = 1 << 48;
+const USER_REQUESTS: u64 = u64::MAX - 4;
+const HOOK_SERVER: u64 = 1 << 48;
 /// The signals with a handler besides [`INTERRUPTIONS`], which end the programs first: Ctrl-Z, and
 /// the end of a child.
 const SIGNALS: [i32; 2] = [libc::SIGTSTP, libc::SIGCHLD];
@@ -99,7 +99,7 @@ pub enum MachineError {
     Helper(#[from] HelperError),
     /// The cgroups are unavailable.
     #[error(transparent)]
-    Ground(#[from] GroundError),
+    RunCgroups(#[from] RunCgroupsError),
     /// A file of the kernel cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
@@ -133,11 +133,11 @@ pub struct Linux {
     cpus: CpuSet,
     hotplug: Option<Hotplug>,
     own_mask: CpuSet,
-    /// The session that every program inherits unless it opens one; 0 in a container whose session
-    /// leader is outside.
+    /// The session that every program inherits unless it opens one; 0 in a container with the
+    /// session leader outside.
     own_session: i32,
     punctual: Punctual,
-    ground: Ground,
+    run_cgroups: RunCgroups,
     log: Log,
     sentinel: Sentinel,
     own_sessions: bool,
@@ -152,7 +152,7 @@ pub struct Linux {
     freezing: Vec<ProgramId>,
     /// Programs that count as ended and have processes left.
     leftovers: Vec<Live>,
-    /// Shims whose sockets are closed and that have yet to become zombies.
+    /// Shims that have closed their sockets and have yet to become zombies.
     unreaped: Vec<Launched>,
     /// What passes labelled outputs on instead of killed shims.
     passing_on: Vec<JoinHandle<()>>,
@@ -161,7 +161,7 @@ pub struct Linux {
     states: Option<States>,
     orphanage: Orphanage,
     queue: Vec<Event>,
-    asks: Option<Arc<Asks>>,
+    user_requests: Option<Arc<UserRequests>>,
     /// Programs that the user wants to detach.
     detaching: BTreeSet<ProgramId>,
     /// The first process of a detached program that still has cosched's place: signals are passed
@@ -169,7 +169,7 @@ pub struct Linux {
     detached: Option<OwnedFd>,
     notes: Sender<Note>,
     roots: Roots,
-    met: Met,
+    stats: StatsOfRun,
     /// When malleable programs last got a heartbeat.
     last_beat: Nanos,
 }
@@ -195,23 +195,23 @@ impl Linux {
         let mut log = Log::create(&config.log_folder, &proc)?;
         let prepared =
             Sentinel::spawn(&config.executable, &log).map_err(MachineError::from).and_then(
-                |sentinel| match Ground::prepare(
+                |sentinel| match RunCgroups::prepare(
                     &proc,
                     config.wishes,
                     config.jobs.len(),
                     &config.cpus,
                     &mut log,
                 ) {
-                    Ok(ground) => Ok((sentinel, ground)),
+                    Ok(run_cgroups) => Ok((sentinel, run_cgroups)),
                     Err(error) => {
-                        undo::restore(log.book(), &proc);
+                        undo::restore(log.journal(), &proc);
                         // Whether it receives this or not: there is nothing left to undo.
                         let _ = sentinel.goodbye();
                         Err(error.into())
                     }
                 },
             );
-        let (sentinel, ground) = match prepared {
+        let (sentinel, run_cgroups) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
                 log.delete()?;
@@ -219,7 +219,7 @@ impl Linux {
             }
         };
         // CPU groups share the CPUs independently of the sessions of threads.
-        let own_sessions = by_session && !ground.is_by_weight();
+        let own_sessions = by_session && !run_cgroups.is_by_weight();
         let ends = INTERRUPTIONS.map(|(signal, _)| signal);
         let poll = Poll::new(&[&ends[..], &SIGNALS].concat())?;
         poll.add(sentinel.as_fd(), SENTINEL)?;
@@ -228,8 +228,8 @@ impl Linux {
         if let Some(hotplug) = &hotplug {
             poll.add(hotplug.as_fd(), HOTPLUG)?;
         }
-        if let Some(asks) = &config.asks {
-            poll.add(asks.as_fd(), ASKS)?;
+        if let Some(user_requests) = &config.user_requests {
+            poll.add(user_requests.as_fd(), USER_REQUESTS)?;
         }
         let mut linux = Linux {
             clock: Clock::start(),
@@ -248,7 +248,7 @@ impl Linux {
             hotplug,
             own_mask,
             own_session,
-            ground,
+            run_cgroups,
             log,
             sentinel,
             own_sessions,
@@ -263,12 +263,12 @@ impl Linux {
             unreaped: Vec::new(),
             passing_on: Vec::new(),
             queue: Vec::new(),
-            asks: config.asks,
+            user_requests: config.user_requests,
             detaching: BTreeSet::new(),
             detached: None,
             notes: config.notes,
             roots: config.roots,
-            met: config.met,
+            stats: config.stats,
             last_beat: Nanos::ZERO,
         };
         linux.tell_of_lacking_states();
@@ -281,8 +281,8 @@ impl Linux {
     }
 
     /// The cgroups and backends that the run uses.
-    pub fn ground(&self) -> &Ground {
-        &self.ground
+    pub fn run_cgroups(&self) -> &RunCgroups {
+        &self.run_cgroups
     }
 
     /// Programs that count as ended, or were given up, and still have processes, with their number.
@@ -305,8 +305,8 @@ impl Linux {
     /// # Errors
     /// When the log cannot be removed.
     pub fn close(mut self) -> Result<Restored, MachineError> {
-        self.tell_meetings();
-        let restored = undo::restore(self.log.book(), &self.proc);
+        self.tell_barrier_stats();
+        let restored = undo::restore(self.log.journal(), &self.proc);
         self.dismiss_shims();
         self.finish_outputs();
         // Without a goodbye the sentinel tries in its turn: it may have what cosched lacks (open
@@ -365,8 +365,8 @@ impl Linux {
                     self.look_at_cpus();
                 }
             }
-            Ready::Source(ASKS) => self.hear_asks(),
-            Ready::Source(key) if key & DOOR != 0 => self.hear_door(program_of(key)),
+            Ready::Source(USER_REQUESTS) => self.hear_user_requests(),
+            Ready::Source(key) if key & HOOK_SERVER != 0 => self.hear_hook_server(program_of(key)),
             Ready::Source(key) => {
                 let id = program_of(key);
                 match self.live.contains_key(&id) {
@@ -447,8 +447,8 @@ impl Machine for Linux {
                     self.with(id, |linux, live| linux.apply(live, settings, epoch))
                         .unwrap_or(Ok(()))?;
                 }
-                Step::Leave(id) => {
-                    self.with(id, Linux::leave).unwrap_or(Ok(()))?;
+                Step::Release(id) => {
+                    self.with(id, Linux::release).unwrap_or(Ok(()))?;
                     self.detach_if_asked(id)?;
                 }
                 Step::Signal(id, signal) => {
@@ -470,8 +470,8 @@ fn handed_out(proc: &Proc) -> Result<HandedOut, FileError> {
     Ok(handed_out)
 }
 
-/// The key under which a program's reports are waited for; with [`DOOR`], the key of its hook
-/// server.
+/// The key under which a program's reports are waited for; with [`HOOK_SERVER`], the key of its
+/// hook server.
 fn key(id: ProgramId) -> u64 {
     u64::from(id.slot) << 32 | u64::from(id.generation)
 }

@@ -3,9 +3,9 @@
 //!
 //! The run's own socket lies in the user's private folder, named after its process. A socket for
 //! metrics lies where the user wants it. A link beside the first one points to it, so that the
-//! process that cleans up finds it. A socket whose listener is gone refuses connections, so a
-//! leftover is distinguishable from a socket in use. Nothing here ever waits. A listener whose
-//! queue is full, because it is stopped, say, still counts as listening.
+//! process that cleans up finds it. A socket without its listener refuses connections, so a
+//! leftover is distinguishable from a socket in use. Nothing here ever waits. A listener
+//! with a full queue, because it is stopped, say, still counts as listening.
 //!
 //! Root may observe every run, and folders can be anywhere. But the kernel lists the sockets on
 //! which a process listens (`/proc/net/unix`), by the names that they were bound to, with the
@@ -125,7 +125,7 @@ pub fn everybodys(proc: &Proc) -> io::Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// The run whose process listens there, if it is the process in the name.
+/// The run with the process that listens there, if it is the process in the name.
 fn listening(pid: u32, socket: PathBuf) -> Option<Run> {
     let peer = socket_peercred(knock(&socket).ok()?).ok()?;
     let is_it = peer.pid.as_raw_nonzero().get() as u32 == pid;

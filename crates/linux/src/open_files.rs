@@ -17,11 +17,11 @@ const ONCE: usize = 28;
 /// Connections of clients, at each socket.
 pub const VISITORS: usize = 16;
 /// The run's own socket, and the one for metrics.
-const DOORS: usize = 2;
+const SOCKETS: usize = 2;
 /// Files for one program: its shim's socket and the two of its freezer.
 const EACH: usize = 3;
 /// The hook server of a program, and sockets of its first processes.
-const DOOR: usize = 6;
+const HOOK_SERVER: usize = 6;
 /// Counters of one program, if they are requested.
 const COUNTERS: usize = 4;
 
@@ -53,7 +53,8 @@ impl FileLimit {
 /// Why a run cannot have the files that it needs.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{programs} program(s) need up to {needed} open files, and this process may have {limit}; raise the hard \
+    "{programs} program(s) need up to {needed} open files, and this process may have {limit}; \
+     raise the hard \
      limit (`ulimit -Hn {needed}` as root, LimitNOFILE= in a systemd unit), or run fewer programs at once"
 )]
 pub struct TooFewFiles {
@@ -85,7 +86,7 @@ impl Raised {
     ) -> Result<Raised, TooFewFiles> {
         let found = FileLimit::own();
         let each = EACH + if counted { COUNTERS } else { 0 };
-        let needed = open + ONCE + DOORS * VISITORS + programs * each + hooked * DOOR;
+        let needed = open + ONCE + SOCKETS * VISITORS + programs * each + hooked * HOOK_SERVER;
         if let Some(limit) = found.hard.filter(|limit| *limit < needed as u64) {
             return Err(TooFewFiles { programs, needed, limit });
         }

@@ -1,7 +1,7 @@
 //! Binding one program to CPUs and giving back what was found.
 //!
 //! Masks have many owners. cosched starts a program with the mask that it has itself. A thread
-//! whose mask is neither that nor the one that we gave last was bound by other software (taskset,
+//! with another mask than that and the one that we gave last was bound by other software (taskset,
 //! `OMP_PROC_BIND`, hwloc). Such a thread is only ever *narrowed* to what its own mask and ours
 //! have in common. If that is nothing, it is left where it is and reported. Threads are born with
 //! their creator's mask, so the list of threads is walked until a walk finds no new thread. A
@@ -87,7 +87,7 @@ pub struct Masks {
     last: CpuSet,
     /// Threads that were bound by other software: their own mask, and what we made of it.
     users: HashMap<Process, (CpuSet, CpuSet)>,
-    /// Threads whose CPUs are not simply their program's.
+    /// Threads with other CPUs than their program's.
     apart: Apart,
 }
 
@@ -118,14 +118,14 @@ impl Masks {
         if target != self.last {
             log.note(Record::Pinned { program: self.program, found: self.found, set: target })?;
         }
-        let (mut met, mut refused) = (HashSet::new(), None);
+        let (mut visited, mut refused) = (HashSet::new(), None);
         for walk in 0..MOST_WALKS {
             let mut news = Vec::new();
             for process in tree.members(proc) {
                 for tid in proc.threads(process.pid).unwrap_or_default() {
                     let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
                     let thread = Process::from(stat);
-                    if met.insert(thread) {
+                    if visited.insert(thread) {
                         news.push((thread, place.seen(thread.pid).ok()));
                     }
                 }
@@ -143,7 +143,7 @@ impl Masks {
                         let is_known = ours.iter().any(|mask| seen.shows(mask))
                             || self.apart.gave(thread.pid, &seen, &self.last);
                         let is_as_before = before.is_some_and(|before| seen.is_as(&before));
-                        // Who has what was found was never bound, or was let go: the kernel does
+                        // Who has what was found was never bound, or was released: the kernel does
                         // that, too.
                         let is_free = seen.shows(&self.found);
                         let is_ours = is_free || is_as_before && is_known;
@@ -186,7 +186,7 @@ impl Masks {
             self.meet(thread, seen.mask, log)?;
             return Err(PinError::Refused(Refusal::ChangedByOther));
         }
-        self.let_go(thread, log)?;
+        self.forget_user_mask(thread, log)?;
         self.apart.rule(thread, cpus);
         let wanted = self.apart.target(thread.pid, &self.last);
         if wanted == seen.mask {
@@ -207,8 +207,8 @@ impl Masks {
 
     /// Takes back that other software has bound a thread, where that was remembered. The thread may
     /// get that very mask from us.
-    fn let_go(&mut self, thread: Process, log: &mut Log) -> Result<(), LogError> {
-        match self.apart.is_let_go(thread) {
+    fn forget_user_mask(&mut self, thread: Process, log: &mut Log) -> Result<(), LogError> {
+        match self.apart.forgets(thread) {
             true => log.note(Record::UserMask { program: self.program, thread, mask: self.found }),
             false => Ok(()),
         }
@@ -278,7 +278,7 @@ impl Masks {
                 self.meet(thread, own, log)?;
                 self.users.insert(thread, (own, wanted));
             }
-            None => self.let_go(thread, log)?,
+            None => self.forget_user_mask(thread, log)?,
         }
         if wanted != seen.mask {
             if own.is_none() && wanted != target {
@@ -342,8 +342,8 @@ impl Pinning {
     /// anywhere.
     ///
     /// # Errors
-    /// When a change could not be announced. Whose CPUs are offline stays as the kernel has left
-    /// him.
+    /// When a change could not be announced. A thread with only offline CPUs keeps the mask that
+    /// the kernel has given it.
     pub fn renew(&mut self, place: Place<'_>, log: &mut Log) -> Result<(), LogError> {
         let Pinning::Masks(masks) = self else { return Ok(()) };
         match masks.renew(place, log) {

@@ -214,7 +214,7 @@ impl Proc {
         both.map(|(own, forced)| own + forced).ok_or_else(wrong)
     }
 
-    /// The user whose permissions a process has; `None`: it is gone.
+    /// The user with the permissions that a process has; `None`: it is gone.
     pub fn user(&self, pid: i32) -> Option<u32> {
         let status = files::read(&self.folder(pid).join("status")).ok()?;
         status_field(&status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
@@ -383,7 +383,7 @@ pub(crate) fn words(list: &str) -> Vec<String> {
     parts.map(str::to_owned).collect()
 }
 
-/// A folder whose entries are process, thread or descriptor numbers.
+/// A folder with process, thread or descriptor numbers as entries.
 fn ids(folder: &Path) -> Result<Vec<i32>, FileError> {
     let numbers = files::numbered(folder, "")?;
     Ok(numbers.into_iter().filter_map(|n| i32::try_from(n).ok()).collect())

@@ -65,14 +65,16 @@ impl Ability {
     pub fn gives(self) -> &'static str {
         match self {
             Ability::Signals => {
-                "every policy: programs stop and continue by SIGSTOP and SIGCONT, which they may notice"
+                "every policy: programs stop and continue by SIGSTOP and SIGCONT, which they may \
+                 notice"
             }
             Ability::Affinity => "placement: packed or spread over packages, caches and cores",
             Ability::Slices => {
                 "fewer preemptions among the threads of a program, without priorities"
             }
             Ability::FreezeV2 | Ability::FreezerV1 => {
-                "every policy: programs freeze as a whole, unseen by shells and job control, in a tenth of a millisecond"
+                "every policy: programs freeze as a whole, unseen by shells and job control, in a \
+                 tenth of a millisecond"
             }
             Ability::CpusetV2 | Ability::CpusetV1 => {
                 "placement that no thread escapes, and memory from the near node"
@@ -81,16 +83,19 @@ impl Ability {
                 "CPU shared by program instead of by thread (policy linux-groups)"
             }
             Ability::IdleGroups => {
-                "turns by weight (policy turns, the default): no program is stopped, and idle CPUs are used"
+                "turns by weight (policy turns, the default): no program is stopped, and idle \
+                 CPUs are used"
             }
             Ability::NegativeNice => "quanta that begin on time under load",
             Ability::RealTime => "no preemption among siblings, as in a fixed-priority class",
             Ability::Bpf => "exact lock wait times, and barriers that know which threads run",
             Ability::Pmu => {
-                "cache misses, instructions and memory bandwidth: cgreedy and fair progress without figures given by hand"
+                "cache misses, instructions and memory bandwidth: cgreedy and fair progress \
+                 without figures given by hand"
             }
             Ability::Autogroup => {
-                "one share of CPU per session: programs of a gang get a session each, so that cosched's own share does not shrink"
+                "one share of CPU per session: programs of a gang get a session each, so that \
+                 cosched's own share does not shrink"
             }
             Ability::SchedExt => "scheduling decisions inside the kernel",
             Ability::Psi => "the machine's own account of CPU pressure, in reports",
@@ -116,7 +121,7 @@ pub struct Right {
 /// The highest capability level of this user on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rung {
+pub enum CapabilityLevel {
     /// Signals and affinity.
     Unprivileged,
     /// A cgroup to freeze.
@@ -129,17 +134,17 @@ pub enum Rung {
     Pmu,
 }
 
-impl Rung {
+impl CapabilityLevel {
     /// What the level means for the user.
     pub fn means(self) -> &'static str {
         match self {
-            Rung::Unprivileged => "signals and affinity masks, which need no right",
-            Rung::Cgroup => "programs freeze as cgroups; no right to raise priorities",
-            Rung::Priorities => {
+            CapabilityLevel::Unprivileged => "signals and affinity masks, which need no right",
+            CapabilityLevel::Cgroup => "programs freeze as cgroups; no right to raise priorities",
+            CapabilityLevel::Priorities => {
                 "programs freeze as cgroups, and cosched may raise its own priority; no BPF"
             }
-            Rung::Bpf => "cgroups, priorities and BPF; no hardware counters",
-            Rung::Pmu => "everything: cgroups, priorities, BPF and hardware counters",
+            CapabilityLevel::Bpf => "cgroups, priorities and BPF; no hardware counters",
+            CapabilityLevel::Pmu => "everything: cgroups, priorities, BPF and hardware counters",
         }
     }
 }
@@ -150,7 +155,7 @@ pub struct Rights {
     /// The kernel's release.
     pub kernel: String,
     /// The highest level with none missing below.
-    pub rung: Rung,
+    pub level: CapabilityLevel,
     /// Every ability, those with the fewest requirements first.
     pub rights: Vec<Right>,
 }
@@ -184,7 +189,7 @@ impl Rights {
             scheduling::sched_ext(sys, release),
             observing::psi(proc),
         ];
-        Ok(Rights { kernel: release.to_owned(), rung: rung(&rights), rights })
+        Ok(Rights { kernel: release.to_owned(), level: level(&rights), rights })
     }
 
     /// Whether an ability is available.
@@ -197,16 +202,16 @@ fn has(rights: &[Right], ability: Ability) -> bool {
     rights.iter().any(|right| right.name == ability && right.available)
 }
 
-fn rung(rights: &[Right]) -> Rung {
-    let ladder: [(Rung, &[Ability]); 4] = [
-        (Rung::Cgroup, &[Ability::FreezeV2, Ability::FreezerV1]),
-        (Rung::Priorities, &[Ability::NegativeNice]),
-        (Rung::Bpf, &[Ability::Bpf]),
-        (Rung::Pmu, &[Ability::Pmu]),
+fn level(rights: &[Right]) -> CapabilityLevel {
+    let levels: [(CapabilityLevel, &[Ability]); 4] = [
+        (CapabilityLevel::Cgroup, &[Ability::FreezeV2, Ability::FreezerV1]),
+        (CapabilityLevel::Priorities, &[Ability::NegativeNice]),
+        (CapabilityLevel::Bpf, &[Ability::Bpf]),
+        (CapabilityLevel::Pmu, &[Ability::Pmu]),
     ];
     let reached = |any: &[Ability]| any.iter().any(|ability| has(rights, *ability));
-    let reached = ladder.into_iter().take_while(|(_, any)| reached(any));
-    reached.last().map_or(Rung::Unprivileged, |(rung, _)| rung)
+    let reached = levels.into_iter().take_while(|(_, any)| reached(any));
+    reached.last().map_or(CapabilityLevel::Unprivileged, |(level, _)| level)
 }
 
 fn available(name: Ability, detail: impl Into<String>) -> Right {
@@ -234,10 +239,13 @@ mod tests {
 
     #[test]
     fn a_level_counts_only_if_no_lower_one_is_missing() {
-        assert_eq!(rung(&rights(&[Ability::Signals])), Rung::Unprivileged);
-        assert_eq!(rung(&rights(&[Ability::FreezerV1, Ability::NegativeNice])), Rung::Priorities);
-        assert_eq!(rung(&rights(&[Ability::FreezeV2, Ability::Pmu])), Rung::Cgroup);
-        assert_eq!(rung(&rights(&[Ability::Bpf, Ability::Pmu])), Rung::Unprivileged);
+        assert_eq!(level(&rights(&[Ability::Signals])), CapabilityLevel::Unprivileged);
+        assert_eq!(
+            level(&rights(&[Ability::FreezerV1, Ability::NegativeNice])),
+            CapabilityLevel::Priorities
+        );
+        assert_eq!(level(&rights(&[Ability::FreezeV2, Ability::Pmu])), CapabilityLevel::Cgroup);
+        assert_eq!(level(&rights(&[Ability::Bpf, Ability::Pmu])), CapabilityLevel::Unprivileged);
     }
 
     #[test]
@@ -269,11 +277,11 @@ mod tests {
     fn the_report_is_written_with_the_names_that_scripts_rely_on() {
         let report = Rights {
             kernel: "6.12.0".into(),
-            rung: Rung::Cgroup,
+            level: CapabilityLevel::Cgroup,
             rights: vec![missing(Ability::FreezeV2, "no", Some("do"))],
         };
         let json = serde_json::to_value(&report).unwrap();
-        assert_eq!(json["rung"], "cgroup");
+        assert_eq!(json["level"], "cgroup");
         assert_eq!(json["rights"][0]["name"], "freeze-v2");
         assert_eq!(json["rights"][0]["available"], false);
         assert_eq!(json["rights"][0]["remedy"], "do");

@@ -96,8 +96,8 @@ impl RunStates {
 
 /// Whether a process numbers threads as this one does, so that it finds its own in the table.
 pub fn numbers_alike(proc: &Proc, process: i32) -> bool {
-    let namespace = |whose: &str| {
-        let file = fs::metadata(proc.root().join(whose).join("ns/pid")).ok()?;
+    let namespace = |process: &str| {
+        let file = fs::metadata(proc.root().join(process).join("ns/pid")).ok()?;
         Some((file.dev(), file.ino()))
     };
     namespace("self").is_some_and(|own| namespace(&process.to_string()) == Some(own))

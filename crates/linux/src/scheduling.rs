@@ -78,19 +78,19 @@ impl Scheduling {
         log: &mut Log,
     ) -> Result<Vec<(Aspect, Refusal)>, LogError> {
         let (wanted, mut refused) = self.possible(settings);
-        if wanted.asks() && self.is_untouched() {
+        if wanted.changes_anything() && self.is_untouched() {
             self.take_stock(tree, proc);
         }
-        let mut met = HashSet::new();
+        let mut visited = HashSet::new();
         tree.threads_until_stable(proc, |thread| {
-            met.insert(thread);
+            visited.insert(thread);
             self.apply_to(thread, wanted, log, &mut refused)
         })?;
-        // No tree leads to threads of a program whose first process has ended, nor to what they
+        // No tree leads to threads of a program after its first process has ended, nor to what they
         // have started since.
         let known: Vec<Process> = self.threads.keys().copied().collect();
         for thread in known {
-            if met.contains(&thread) {
+            if visited.contains(&thread) {
                 continue;
             }
             if thread.look(proc).is_none() {
@@ -98,7 +98,7 @@ impl Scheduling {
                 continue;
             }
             for sibling in siblings(thread, proc) {
-                if met.insert(sibling) {
+                if visited.insert(sibling) {
                     self.apply_to(sibling, wanted, log, &mut refused)?;
                 }
             }
@@ -128,7 +128,7 @@ impl Scheduling {
         let Ok(present) = sched_attr::get(thread.pid) else { return Ok(()) };
         let present = self.as_chosen(present);
         let found = self.found(thread, present);
-        if wanted.asks() && !found.policy.has_slices() {
+        if wanted.changes_anything() && !found.policy.has_slices() {
             note(refused, wanted.aspect(), Refusal::RealTime);
         }
         let nicer = wanted.steps > 0;
@@ -140,7 +140,7 @@ impl Scheduling {
         let changes = shown != present;
         // A thread that has already what the others are given keeps it, and that has to be known
         // afterwards.
-        if changes || (wanted.asks() && found == present) {
+        if changes || (wanted.changes_anything() && found == present) {
             let set = self.as_read(shown);
             log.note(Record::Attr { program: self.program, thread, found, set })?;
         }
@@ -254,7 +254,7 @@ impl Wanted {
     }
 
     /// Whether anything is to be replaced at all.
-    fn asks(self) -> bool {
+    fn changes_anything(self) -> bool {
         self.class.is_some() || self.slice.is_some() || self.steps != 0
     }
 

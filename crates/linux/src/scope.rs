@@ -103,7 +103,8 @@ impl Lack {
             Lack::NotNeeded => None,
             Lack::Root => Some("type `systemd-run --scope -p Delegate=yes cosched ...`"),
             Lack::NoTree => Some(
-                "run cosched as root, or boot with systemd.unified_cgroup_hierarchy=1 and log in anew",
+                "run cosched as root, or boot with systemd.unified_cgroup_hierarchy=1 and log in \
+                 anew",
             ),
             Lack::NoManager => Some(
                 "log in through systemd (console, ssh, `machinectl shell`) instead of su or sudo",
@@ -221,7 +222,7 @@ pub fn enter(proc: &Proc) -> Result<(), ScopeError> {
     let pid = std::process::id().to_string();
     // A scope with the same number may still exist with programs of a killed cosched.
     let name = format!("cosched-{pid}-{}.scope", monotonic());
-    ask(&name, &pid)?;
+    send_request(&name, &pid)?;
     let until = Instant::now() + MOVING;
     while !is_in(proc, &name)? {
         if Instant::now() > until {
@@ -233,7 +234,7 @@ pub fn enter(proc: &Proc) -> Result<(), ScopeError> {
 }
 
 /// Asks for the scope, and waits for the answer.
-fn ask(name: &str, pid: &str) -> Result<(), ScopeError> {
+fn send_request(name: &str, pid: &str) -> Result<(), ScopeError> {
     let manager = [
         "org.freedesktop.systemd1",
         "/org/freedesktop/systemd1",

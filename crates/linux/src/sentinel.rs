@@ -14,7 +14,7 @@
 //! a sentinel that is stopped or frozen.
 //!
 //! A cosched that another process *stops* (SIGSTOP, a debugger) is alive and thaws no program. A
-//! cosched that is *stuck*, whose `heartbeat` is missed, thaws no program either. The sentinel
+//! cosched that is *stuck*, and misses a `heartbeat`, thaws no program either. The sentinel
 //! therefore checks now and then, and thaws every program, with the same weight, while cosched is
 //! stopped or stuck. Nothing else is undone then. The sentinel reports when it did so, and cosched
 //! resumes from there when it continues.
@@ -40,7 +40,7 @@ use crate::heartbeat::Heartbeat;
 use crate::helper::{self, Helper, HelperError};
 use crate::onlookers;
 use crate::procfs::{Proc, Stat, State};
-use crate::undo::{self, Book, Log};
+use crate::undo::{self, Journal, Log};
 use refuge::Refuge;
 
 /// What cosched sends when everything is undone.
@@ -226,10 +226,10 @@ fn wait_for_the_end(
             Ok(0) => {
                 if is_held_up(cosched, heartbeat, &proc) {
                     // A log that cannot be read now is tried again at the next check.
-                    if let Ok(book) = log.book(&proc) {
+                    if let Ok(journal) = log.journal(&proc) {
                         // A program with little left to do may have ended before all of them run.
                         let since = monotonic();
-                        undo::thaw(&book, &proc);
+                        undo::thaw(&journal, &proc);
                         let _ = channel.write(&since.to_le_bytes());
                     }
                 }
@@ -266,7 +266,7 @@ fn is_for_now(error: &io::Error) -> bool {
 
 fn undo_all(log: &Kept) -> io::Result<()> {
     let proc = Proc::default();
-    let restored = undo::restore(&log.book(&proc)?, &proc);
+    let restored = undo::restore(&log.journal(&proc)?, &proc);
     // Changes that could not be undone stay in the log, for another attempt later.
     if !restored.failed.is_empty() {
         return log.keep_memory();
@@ -291,13 +291,13 @@ impl Kept {
         (&self.file).write_all(&Log::lines_in(&self.memory)?)
     }
 
-    fn book(&self, proc: &Proc) -> io::Result<Book> {
+    fn journal(&self, proc: &Proc) -> io::Result<Journal> {
         let named = again(|| match undo::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             file => Log::read_both(&file?, &self.memory, proc).map(Some),
         });
         match named {
-            Ok(Some(book)) => Ok(book),
+            Ok(Some(journal)) => Ok(journal),
             _ => again(|| Log::read_both(&self.file, &self.memory, proc)),
         }
     }

@@ -1,4 +1,4 @@
-//! The shim: the process in whose subtree one program lives.
+//! The shim: the process with one program in its subtree.
 //!
 //! A program is one command with *all* its descendants. Without a cgroup, Linux forgets the
 //! ancestors of a process as soon as a parent in between ends: the orphan becomes a child of init.

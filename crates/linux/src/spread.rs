@@ -10,15 +10,15 @@
 //! another CPU has fewer is therefore bound to that one, and gets its own mask back at once. A mask
 //! is never widened: a thread moves only to CPUs of its own mask.
 //!
-//! *Algorithm.* The runnable threads of the programs whose turn comes are counted by CPU. One after
-//! another, a thread moves to the CPU with the fewest, if that has at least two fewer than its own.
-//! Mostly there is no such CPU.
+//! *Algorithm.* The runnable threads of the programs that get the turn are counted by CPU. One
+//! after another, a thread moves to the CPU with the fewest, if that has at least two fewer than
+//! its own. Mostly there is no such CPU.
 //!
 //! *Between two weights.* The moves are made when the programs already have their weight in turn,
-//! and those whose turn ends have it still. Earlier, reading a thread's data may wait for a lock
-//! that the thread holds, and the thread gets no CPU to release it. Later, Linux 6.18 may keep
-//! everything else from a CPU for seconds: a thread of great weight comes to a CPU that has only
-//! backfill (`docs/research/turns.md`).
+//! and those at the end of their turn have it still. Earlier, reading a thread's data may wait for
+//! a lock that the thread holds, and the thread gets no CPU to release it. Later, Linux 6.18 may
+//! keep everything else from a CPU for seconds: a thread of great weight comes to a CPU that has
+//! only backfill (`docs/research/turns.md`).
 //!
 //! *A thread that is started in that moment* inherits its mask. Mostly there can be none: a thread
 //! that the kernel has not run meanwhile has started none. If it has run, the threads that were
@@ -47,7 +47,7 @@ const BIRTH: Duration = Duration::from_millis(1);
 /// The most generations of threads that are followed from a thread to those that it starts.
 const MOST_GENERATIONS: usize = 8;
 
-/// A program whose threads are moved apart.
+/// A program with threads that are moved apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'a> {
     pub(crate) program: ProgramId,
@@ -61,7 +61,7 @@ pub(crate) struct Candidate<'a> {
 struct Runnable {
     program: ProgramId,
     thread: Process,
-    /// The CPU whose queue it is in.
+    /// The CPU with the queue that it is in.
     cpu: usize,
     /// The CPUs that its program has from now on.
     cpus: CpuSet,
@@ -89,7 +89,7 @@ struct Unsettled {
 }
 
 impl Spread {
-    /// Separates the threads of programs whose turn comes now, or goes on, on a machine with so
+    /// Separates the threads of programs that get or keep the turn now, on a machine with so
     /// many CPUs.
     ///
     /// # Errors

@@ -88,7 +88,7 @@ pub struct Tree {
     pub shim: Option<Process>,
     /// The first process of the program, from which its tree is found if the shim is gone.
     pub main: Option<Process>,
-    /// Further processes from which the tree is found then: orphans, whose parents have ended.
+    /// Further processes from which the tree is found then: orphans, without their parents.
     pub orphans: Vec<Process>,
 }
 
@@ -144,7 +144,7 @@ impl Tree {
         proc: &Proc,
         mut act: impl FnMut(Process) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut met = HashSet::new();
+        let mut visited = HashSet::new();
         for _ in 0..MOST_WALKS {
             let mut busy = false;
             for process in self.members(proc) {
@@ -152,7 +152,7 @@ impl Tree {
                 for tid in proc.threads(process.pid).unwrap_or_default() {
                     let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
                     let thread = Process::from(stat);
-                    if met.insert(thread) {
+                    if visited.insert(thread) {
                         busy = true;
                         act(thread)?;
                     }
@@ -172,9 +172,9 @@ impl Tree {
     /// # Errors
     /// The first refusal; the other processes got the signal nevertheless.
     pub fn signal(&self, proc: &Proc, signal: Signal, except: &[Process]) -> Result<usize, Errno> {
-        let (mut met, mut reached, mut refused) = (HashSet::new(), 0, None);
+        let (mut visited, mut reached, mut refused) = (HashSet::new(), 0, None);
         self.until_stable(proc, |process| {
-            let new = !except.contains(&process) && met.insert(process);
+            let new = !except.contains(&process) && visited.insert(process);
             if new {
                 match process.signal(proc, signal) {
                     Ok(got_it) => reached += usize::from(got_it),

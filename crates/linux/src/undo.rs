@@ -12,15 +12,15 @@
 //! - a log says which cosched it belongs to by number and start time ([`Log::leftovers`]), and in
 //!   which boot of the machine it was written: nothing outlives a reboot, but numbers are reused.
 //!
-//! The parts: [`Record`] is one announcement, [`Book`] holds what is still to be undone,
+//! The parts: [`Record`] is one announcement, [`Journal`] holds what is still to be undone,
 //! [`Log`] keeps it in a file, [`restore`] does it.
 
 mod attr;
-mod book;
 mod cgroups;
 mod changes;
 mod guards;
 mod held;
+mod journal;
 mod kept;
 mod log;
 mod lost;
@@ -29,9 +29,9 @@ mod place;
 mod record;
 mod restore;
 
-pub use book::Book;
 pub use guards::{are_at_work, continue_sentinels, stopped_sentinels};
 pub use held::{AttachLock, Held};
+pub use journal::Journal;
 pub use kept::{KeptLog, kept_by_shims};
 pub(crate) use log::open;
 pub use log::{Log, LogError};

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cosched_linux::hook::{Door, Heard, Told, Uses};
+use cosched_linux::hook::{Heard, HookServer, Reported, Uses};
 use cosched_page::{Hello, Page, Request, Rule, SIZE};
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
@@ -31,9 +31,9 @@ struct Process {
 
 impl Process {
     /// Connects and receives its page; `None`: it was rejected.
-    fn enter(door: &mut Door, now: u64) -> Option<Process> {
-        let socket = knock(door).ok()?;
-        door.hear(now, |_| true);
+    fn enter(server: &mut HookServer, now: u64) -> Option<Process> {
+        let socket = knock(server).ok()?;
+        server.hear(now, |_| true);
         let mut bytes = [0; Hello::SIZE];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -69,8 +69,8 @@ impl Process {
         let _ = send(&self.socket, &vec![7; length], flags);
     }
 
-    fn ask(&self, number: u32, threads: u16) {
-        self.page().ask(Request { number, threads, blocked: true });
+    fn request(&self, number: u32, threads: u16) {
+        self.page().set_request(Request { number, threads, blocked: true });
         self.ring(1);
     }
 
@@ -92,10 +92,10 @@ impl Drop for Process {
     }
 }
 
-fn knock(door: &Door) -> rustix::io::Result<OwnedFd> {
+fn knock(server: &HookServer) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    connect(&socket, &SocketAddrUnix::new_abstract_name(door.name().as_bytes())?)?;
+    connect(&socket, &SocketAddrUnix::new_abstract_name(server.name().as_bytes())?)?;
     Ok(socket)
 }
 
@@ -106,10 +106,10 @@ enum Act {
     Leave(usize),
     Ring(usize, usize),
     Scribble(usize, usize, u64),
-    Ask(usize, u32, u16),
+    Request(usize, u32, u16),
     Shorten(usize, u64),
     Hear(u64),
-    Grant(Option<u16>),
+    ThreadLimit(Option<u16>),
     Release,
     Ticks,
 }
@@ -123,10 +123,10 @@ fn act() -> impl Strategy<Value = Act> {
         (who.clone(), 0..64usize).prop_map(|(who, length)| Act::Ring(who, length)),
         (who.clone(), 0..16usize, any::<u64>())
             .prop_map(|(who, word, to)| Act::Scribble(who, word, to)),
-        (who.clone(), any::<u32>(), any::<u16>()).prop_map(|(who, n, t)| Act::Ask(who, n, t)),
+        (who.clone(), any::<u32>(), any::<u16>()).prop_map(|(who, n, t)| Act::Request(who, n, t)),
         (who, 0..2 * SIZE as u64).prop_map(|(who, to)| Act::Shorten(who, to)),
         any::<u64>().prop_map(Act::Hear),
-        any::<Option<u16>>().prop_map(Act::Grant),
+        any::<Option<u16>>().prop_map(Act::ThreadLimit),
         Just(Act::Release),
         Just(Act::Ticks),
     ]
@@ -136,207 +136,207 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn hostile_clients_do_not_affect_honest_ones(acts in prop::collection::vec(act(), 0..60), wanted in 2u16.., grant in 1u16..) {
-        let mut door = Door::open(Uses::THREADS).unwrap();
-        let honest = Process::enter(&mut door, 0).unwrap();
+    fn hostile_clients_do_not_affect_honest_ones(acts in prop::collection::vec(act(), 0..60), wanted in 2u16.., thread_limit in 1u16..) {
+        let mut server = HookServer::open(Uses::THREADS).unwrap();
+        let honest = Process::enter(&mut server, 0).unwrap();
         let (mut liars, mut sockets) = (Vec::new(), Vec::new());
         for act in acts {
             let is_one = |who: &usize| *who < liars.len();
             match act {
-                Act::Enter => liars.extend(Process::enter(&mut door, 0)),
-                Act::Knock => sockets.extend(knock(&door)),
+                Act::Enter => liars.extend(Process::enter(&mut server, 0)),
+                Act::Knock => sockets.extend(knock(&server)),
                 Act::Leave(who) if is_one(&who) => drop(liars.remove(who)),
                 Act::Ring(who, length) if is_one(&who) => liars[who].ring(length),
                 Act::Scribble(who, word, to) if is_one(&who) => liars[who].scribble(word, to),
-                Act::Ask(who, number, threads) if is_one(&who) => liars[who].ask(number, threads),
+                Act::Request(who, number, threads) if is_one(&who) => liars[who].request(number, threads),
                 Act::Shorten(who, to) if is_one(&who) => {
                     let same = to == SIZE as u64;
                     prop_assert_eq!(ftruncate(&liars[who].memory, to).is_ok(), same);
                 }
                 Act::Hear(now) => {
-                    let heard = door.hear(now, |_| true);
+                    let heard = server.hear(now, |_| true);
                     prop_assert!(heard.wanted != Some(0));
                 }
-                Act::Grant(grant) => door.grant(grant, 1),
-                Act::Release => door.release(),
-                Act::Ticks => _ = door.told(),
+                Act::ThreadLimit(thread_limit) => server.limit_threads(thread_limit, 1),
+                Act::Release => server.release(),
+                Act::Ticks => _ = server.reported(),
                 _ => {}
             }
         }
         // All remaining messages are read; then the honest one asks.
-        (0..20).for_each(|_| _ = door.hear(0, |_| true));
-        honest.ask(1, wanted);
+        (0..20).for_each(|_| _ = server.hear(0, |_| true));
+        honest.request(1, wanted);
         let mut heard = Heard::default();
         for _ in 0..20 {
-            let more = door.hear(0, |_| true);
+            let more = server.hear(0, |_| true);
             heard.wanted = heard.wanted.max(more.wanted);
             heard.blocked |= more.blocked;
         }
         prop_assert!(heard.wanted >= Some(wanted) && heard.blocked);
-        door.grant(Some(grant), 2);
+        server.limit_threads(Some(thread_limit), 2);
         prop_assert_eq!(honest.page().answered(), 1);
         let rule = honest.page().rule();
-        prop_assert_eq!(rule, Rule { managed: true, grant: Some(grant), cpus: 2, ..Rule::default() });
-        prop_assert_eq!(rule.bound(wanted.into()), i32::from(wanted.min(grant)));
+        prop_assert_eq!(rule, Rule { managed: true, thread_limit: Some(thread_limit), cpus: 2, ..Rule::default() });
+        prop_assert_eq!(rule.bound(wanted.into()), i32::from(wanted.min(thread_limit)));
     }
 }
 
 #[test]
 fn a_program_requests_the_most_that_a_process_requests() {
-    let mut door = Door::open(Uses::THREADS).unwrap();
-    let [a, b] = [(); 2].map(|()| Process::enter(&mut door, 0).unwrap());
-    a.ask(1, 4);
-    assert_eq!(door.hear(0, |_| true).wanted, Some(4));
-    b.ask(1, 2);
-    assert_eq!(door.hear(0, |_| true).wanted, Some(4));
+    let mut server = HookServer::open(Uses::THREADS).unwrap();
+    let [a, b] = [(); 2].map(|()| Process::enter(&mut server, 0).unwrap());
+    a.request(1, 4);
+    assert_eq!(server.hear(0, |_| true).wanted, Some(4));
+    b.request(1, 2);
+    assert_eq!(server.hear(0, |_| true).wanted, Some(4));
     drop(a);
-    door.hear(0, |_| true);
-    b.ask(2, 3);
-    assert_eq!(door.hear(0, |_| true).wanted, Some(3));
+    server.hear(0, |_| true);
+    b.request(2, 3);
+    assert_eq!(server.hear(0, |_| true).wanted, Some(3));
 }
 
 #[test]
 fn processes_of_other_programs_are_rejected() {
-    let mut door = Door::open(Uses::THREADS).unwrap();
-    let stranger = knock(&door).unwrap();
-    door.hear(0, |pid| pid != std::process::id() as i32);
-    assert!(!door.is_used());
+    let mut server = HookServer::open(Uses::THREADS).unwrap();
+    let stranger = knock(&server).unwrap();
+    server.hear(0, |pid| pid != std::process::id() as i32);
+    assert!(!server.is_used());
     assert_eq!(recv(&stranger, &mut [0u8; 8][..], RecvFlags::DONTWAIT).unwrap().1, 0);
 }
 
 /// The client keeps its shared page.
 #[test]
 fn a_flooding_client_is_ignored_until_the_next_heartbeat() {
-    let mut door = Door::open(Uses::THREADS).unwrap();
-    let noisy = Process::enter(&mut door, 0).unwrap();
-    let told = (0..10_000).any(|_| {
+    let mut server = HookServer::open(Uses::THREADS).unwrap();
+    let noisy = Process::enter(&mut server, 0).unwrap();
+    let reported = (0..10_000).any(|_| {
         (0..8).for_each(|_| noisy.ring(1));
-        door.hear(0, |_| true).too_much
+        server.hear(0, |_| true).too_much
     });
-    assert!(told && door.is_tired());
-    noisy.ask(1, 4);
-    assert_eq!(door.hear(0, |_| true), Heard::default());
-    door.beat(1000);
-    assert_eq!(door.hear(1000, |_| true).wanted, Some(4));
-    door.grant(Some(2), 2);
+    assert!(reported && server.is_tired());
+    noisy.request(1, 4);
+    assert_eq!(server.hear(0, |_| true), Heard::default());
+    server.beat(1000);
+    assert_eq!(server.hear(1000, |_| true).wanted, Some(4));
+    server.limit_threads(Some(2), 2);
     assert_eq!((noisy.page().answered(), noisy.page().rule().bound(4)), (1, 2));
-    assert!(!noisy.is_hung_up() && !door.is_tired());
+    assert!(!noisy.is_hung_up() && !server.is_tired());
 }
 
 /// A process that connects without end does not keep messages of clients from being read.
 #[test]
 fn endless_connections_delay_others_by_one_heartbeat_at_most() {
-    let mut door = Door::open(Uses::THREADS).unwrap();
-    let own = Process::enter(&mut door, 0).unwrap();
-    let (me, mut told) = (std::process::id() as i32, 0);
+    let mut server = HookServer::open(Uses::THREADS).unwrap();
+    let own = Process::enter(&mut server, 0).unwrap();
+    let (me, mut reported) = (std::process::id() as i32, 0);
     for _ in 0..100 {
         // Connections that are closed again still stand in the queue.
-        (0..32).for_each(|_| _ = knock(&door));
-        told += u32::from(door.hear(0, |pid| pid != me).too_much);
+        (0..32).for_each(|_| _ = knock(&server));
+        reported += u32::from(server.hear(0, |pid| pid != me).too_much);
     }
-    assert!(told == 1 && door.is_tired());
-    assert!(knock(&door).is_err(), "no client was accepted, so there is no room");
-    own.ask(1, 4);
-    assert_eq!(door.hear(0, |pid| pid != me).wanted, Some(4));
-    door.beat(1000);
-    door.hear(1000, |pid| pid != me);
-    assert!(!door.is_tired());
-    assert!(Process::enter(&mut door, 1001).is_some());
+    assert!(reported == 1 && server.is_tired());
+    assert!(knock(&server).is_err(), "no client was accepted, so there is no room");
+    own.request(1, 4);
+    assert_eq!(server.hear(0, |pid| pid != me).wanted, Some(4));
+    server.beat(1000);
+    server.hear(1000, |pid| pid != me);
+    assert!(!server.is_tired());
+    assert!(Process::enter(&mut server, 1001).is_some());
 }
 
 #[test]
 fn a_client_with_a_usual_rate_is_always_heard() {
-    let mut door = Door::open(Uses::THREADS).unwrap();
-    let busy = Process::enter(&mut door, 0).unwrap();
+    let mut server = HookServer::open(Uses::THREADS).unwrap();
+    let busy = Process::enter(&mut server, 0).unwrap();
     for number in 1..50_000 {
-        busy.ask(number, 3);
+        busy.request(number, 3);
         // One request per millisecond.
-        let heard = door.hear(number.into(), |_| true);
+        let heard = server.hear(number.into(), |_| true);
         assert_eq!(heard.wanted, Some(3));
-        door.grant(Some(2), 1);
+        server.limit_threads(Some(2), 1);
         assert!(!busy.is_hung_up());
     }
 }
 
 #[test]
 fn ticks_of_ended_processes_count_and_never_overflow() {
-    let mut door = Door::open(Uses::THREADS).unwrap();
-    assert_eq!(door.told().ticks, 0);
-    let [a, b] = [(); 2].map(|()| Process::enter(&mut door, 0).unwrap());
+    let mut server = HookServer::open(Uses::THREADS).unwrap();
+    assert_eq!(server.reported().ticks, 0);
+    let [a, b] = [(); 2].map(|()| Process::enter(&mut server, 0).unwrap());
     a.page().tick(5);
     b.page().tick(7);
     drop(a);
-    door.hear(0, |_| true);
-    assert_eq!(door.told().ticks, 12);
+    server.hear(0, |_| true);
+    assert_eq!(server.reported().ticks, 12);
     b.page().tick(u64::MAX - 7);
     drop(b);
-    door.hear(0, |_| true);
-    assert_eq!(door.told().ticks, u64::MAX);
+    server.hear(0, |_| true);
+    assert_eq!(server.reported().ticks, u64::MAX);
 }
 
 #[test]
 fn passages_are_counted_on_request_and_ticks_precede_them() {
-    let mut door = Door::open(Uses { progress: true, ..NOTHING }).unwrap();
-    let process = Process::enter(&mut door, 0).unwrap();
+    let mut server = HookServer::open(Uses { progress: true, ..NOTHING }).unwrap();
+    let process = Process::enter(&mut server, 0).unwrap();
     assert!(process.page().rule().counts && !process.page().rule().managed);
-    let nothing = Told::default();
-    assert_eq!(door.told().since(nothing), None, "nothing is known of it");
+    let nothing = Reported::default();
+    assert_eq!(server.reported().since(nothing), None, "nothing is known of it");
     process.page().pass();
-    let before = door.told();
+    let before = server.reported();
     assert_eq!(before.since(nothing), Some(1));
     process.page().pass();
     process.page().pass();
-    assert_eq!(door.told().since(before), Some(2));
+    assert_eq!(server.reported().since(before), Some(2));
     process.page().tick(50);
-    let both = door.told();
+    let both = server.reported();
     assert_eq!(both.since(before), None, "ticks are no passages");
     process.page().tick(5);
     process.page().pass();
-    assert_eq!(door.told().since(both), Some(5));
-    assert_eq!(both.since(door.told()), Some(0), "a count that goes back is a lie");
-    door.release();
+    assert_eq!(server.reported().since(both), Some(5));
+    assert_eq!(both.since(server.reported()), Some(0), "a count that goes back is a lie");
+    server.release();
     assert!(!process.page().rule().counts);
 }
 
 #[test]
 fn a_detached_program_needs_no_more_requests() {
-    let mut door = Door::open(Uses::THREADS).unwrap();
-    let process = Process::enter(&mut door, 0).unwrap();
+    let mut server = HookServer::open(Uses::THREADS).unwrap();
+    let process = Process::enter(&mut server, 0).unwrap();
     assert!(process.page().rule().managed);
-    process.ask(1, 4);
-    door.hear(0, |_| true);
-    door.release();
+    process.request(1, 4);
+    server.hear(0, |_| true);
+    server.release();
     assert_eq!((process.page().answered(), process.page().rule()), (1, Rule::default()));
 }
 
 #[test]
 fn a_program_with_our_barriers_is_informed_and_not_limited() {
-    let mut door = Door::open(Uses { barriers: true, ..NOTHING }).unwrap();
-    let process = Process::enter(&mut door, 0).unwrap();
+    let mut server = HookServer::open(Uses { barriers: true, ..NOTHING }).unwrap();
+    let process = Process::enter(&mut server, 0).unwrap();
     let rule = process.page().rule();
     assert!(rule.donate && !rule.managed && process.table.is_none());
-    door.grant(Some(1), 2);
+    server.limit_threads(Some(1), 2);
     let rule = process.page().rule();
     assert!(rule.donate && rule.cpus == 2 && !rule.grouped);
-    door.group();
-    door.grant(Some(1), 2);
+    server.group();
+    server.limit_threads(Some(1), 2);
     assert!(process.page().rule().grouped);
     assert_eq!(rule.bound(4), 4, "what is granted is not for it");
-    door.release();
+    server.release();
     assert!(!process.page().rule().donate);
 }
 
 #[test]
 fn a_table_comes_with_the_page_until_the_program_is_detached() {
     let table = || memfd_create("table", MemfdFlags::CLOEXEC).unwrap();
-    let mut door = Door::open(Uses { barriers: true, ..Uses::THREADS }).unwrap();
-    assert!(Process::enter(&mut door, 0).unwrap().table.is_none());
+    let mut server = HookServer::open(Uses { barriers: true, ..Uses::THREADS }).unwrap();
+    assert!(Process::enter(&mut server, 0).unwrap().table.is_none());
     let inode = |file: &OwnedFd| fstat(file).unwrap().st_ino;
     let offered = table();
     let same = inode(&offered);
-    door.offer(offered);
-    let process = Process::enter(&mut door, 0).unwrap();
+    server.offer(offered);
+    let process = Process::enter(&mut server, 0).unwrap();
     assert_eq!(process.table.as_ref().map(inode), Some(same));
-    door.release();
-    assert!(!door.offers() && Process::enter(&mut door, 0).unwrap().table.is_none());
+    server.release();
+    assert!(!server.offers() && Process::enter(&mut server, 0).unwrap().table.is_none());
 }

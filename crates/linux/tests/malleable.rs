@@ -56,9 +56,9 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
 }
 
 /// A machine with the program, which has a hook server or not; its output goes to `out`.
-fn machine(folder: &Path, program: PathBuf, asks: &[&str], malleable: bool) -> Linux {
+fn machine(folder: &Path, program: PathBuf, counts: &[&str], malleable: bool) -> Linux {
     let library = std::env::current_exe().unwrap().with_file_name(LIBRARY);
-    let argv = ["asks"].iter().chain(asks).map(|word| (*word).to_owned()).collect();
+    let argv = ["asks"].iter().chain(counts).map(|word| (*word).to_owned()).collect();
     let order = Order { executable: program, argv, cwd: "/".into(), ..Order::default() };
     let stdout = Output::File { path: folder.join("out"), append: false };
     let hook = malleable.then_some(Hook { library, uses: Uses::THREADS });
@@ -77,7 +77,7 @@ fn obey(machine: &mut Linux, answer: impl Fn(u16) -> Directive) -> Vec<(u16, boo
                     machine
                         .submit(&[match answer(threads) {
                             Directive::Run(settings) => Step::Apply(PROGRAM, settings, 1),
-                            _ => Step::Leave(PROGRAM),
+                            _ => Step::Release(PROGRAM),
                         }])
                         .unwrap();
                 }
@@ -88,8 +88,8 @@ fn obey(machine: &mut Linux, answer: impl Fn(u16) -> Directive) -> Vec<(u16, boo
     }
 }
 
-fn granting(grant: Option<u16>) -> Settings {
-    Settings { grant, ..Settings::default() }
+fn with_limit(thread_limit: Option<u16>) -> Settings {
+    Settings { thread_limit, ..Settings::default() }
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn a_program_gets_its_thread_limit_at_start_and_per_request() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
     let mut machine = machine(folder.path(), program, &["4", "4", "8", "1", "3"], true);
-    machine.submit(&[Step::Start(PROGRAM, granting(Some(2)))]).unwrap();
-    let asked = obey(&mut machine, |_| Directive::Run(granting(Some(2))));
+    machine.submit(&[Step::Start(PROGRAM, with_limit(Some(2)))]).unwrap();
+    let asked = obey(&mut machine, |_| Directive::Run(with_limit(Some(2))));
     machine.close().unwrap();
     let cpus = Usable::find(&Sys::default().topology().unwrap(), &Proc::default()).unwrap().cpus;
     let expected = format!("2 2 2 1 2 on {}\n", cpus.len());
@@ -108,7 +108,7 @@ fn a_program_gets_its_thread_limit_at_start_and_per_request() {
 
 #[test]
 fn without_a_limit_a_program_gets_what_it_requests() {
-    for answer in [Directive::Run(Settings::default()), Directive::Leave] {
+    for answer in [Directive::Run(Settings::default()), Directive::Release] {
         let folder = tempfile::tempdir().unwrap();
         let Some(program) = compiled(folder.path()) else { return };
         let mut machine = machine(folder.path(), program, &["4", "8", "8"], true);
@@ -118,7 +118,7 @@ fn without_a_limit_a_program_gets_what_it_requests() {
         let written = std::fs::read_to_string(folder.path().join("out")).unwrap();
         assert!(written.starts_with("4 8 8 on "), "{written}");
         // A detached program sends no more requests.
-        let most = if answer == Directive::Leave { 1 } else { 2 };
+        let most = if answer == Directive::Release { 1 } else { 2 };
         assert!((1..=most).contains(&asked.len()), "{asked:?}");
     }
 }
@@ -128,7 +128,7 @@ fn a_rigid_program_has_no_library_and_refuses_a_limit() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
     let mut machine = machine(folder.path(), program, &["4"], false);
-    machine.submit(&[Step::Start(PROGRAM, granting(Some(2)))]).unwrap();
+    machine.submit(&[Step::Start(PROGRAM, with_limit(Some(2)))]).unwrap();
     let (mut told, mut refused) = (Vec::new(), false);
     'run: loop {
         machine.wait(Nanos::NEVER, &mut told).unwrap();

@@ -178,7 +178,7 @@ fn a_shim_without_an_order_ends_with_cosched() {
 }
 
 #[test]
-fn a_program_whose_number_is_not_noted_when_cosched_is_gone_never_starts() {
+fn a_program_not_noted_before_cosched_dies_never_starts() {
     let folder = tempfile::tempdir().unwrap();
     let order = Order { cwd: folder.path().to_owned(), ..script("touch begun") };
     let spec = Spec { order, stdout: null(), stderr: null() };

@@ -18,7 +18,7 @@ use cosched_linux::procfs::{Proc, State};
 use cosched_linux::sched_attr::{self, SchedPolicy};
 use cosched_linux::sentinel::{Heard, Sentinel};
 use cosched_linux::tree::{Process, Tree};
-use cosched_linux::undo::{Book, Log, Record, restore};
+use cosched_linux::undo::{Journal, Log, Record, restore};
 use cosched_linux::{affinity, launch};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
@@ -50,14 +50,14 @@ impl Drop for Done {
 struct Host(Child);
 
 impl Host {
-    fn command(executable: &Path, way: &str, folder: &Path) -> Command {
+    fn command(executable: &Path, backend: &str, folder: &Path) -> Command {
         let mut command = Command::new(executable);
-        command.args(["host", way]).arg(folder).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(["host", backend]).arg(folder).stdin(Stdio::null()).stdout(Stdio::piped());
         command
     }
 
-    fn start(way: &str, folder: &Path) -> Host {
-        Host(Host::command(Path::new(HIDDEN), way, folder).spawn().unwrap())
+    fn start(backend: &str, folder: &Path) -> Host {
+        Host(Host::command(Path::new(HIDDEN), backend, folder).spawn().unwrap())
     }
 
     /// Waits for the changes; `None`, with a message, where it may not make them.
@@ -95,7 +95,7 @@ fn is_frozen(done: &Done) -> bool {
 }
 
 /// Kills the host and checks that all original settings are restored.
-fn everything_is_restored(mut host: Host, way: &str) {
+fn everything_is_restored(mut host: Host, backend: &str) {
     let Some(done) = host.changes() else { return };
     let proc = Proc::default();
     // SIGSTOP is sent by now, but may not have taken effect.
@@ -103,7 +103,7 @@ fn everything_is_restored(mut host: Host, way: &str) {
     assert!(done.log.exists());
     assert_eq!(affinity::get(done.main.pid).unwrap().len(), 1);
     assert_eq!(sched_attr::get(done.main.pid).unwrap().policy, SchedPolicy::Batch);
-    let book = Log::load(&done.log, &proc).unwrap();
+    let journal = Log::load(&done.log, &proc).unwrap();
 
     drop(host);
     eventually("the log's end", || !done.log.exists());
@@ -113,20 +113,20 @@ fn everything_is_restored(mut host: Host, way: &str) {
         assert_eq!(affinity::get(process.pid).unwrap(), done.cpus);
         assert_eq!(sched_attr::get(process.pid).unwrap().policy, SchedPolicy::Other);
     }
-    if way == "signal" {
+    if backend == "signal" {
         eventually("the stop by another process", || state(done.bystander) == Some(State::Stopped));
     }
     assert!(done.cgroup.as_ref().is_none_or(|dir| !dir.exists()));
 
-    nothing_is_owed(&book, &proc);
+    nothing_is_owed(&journal, &proc);
 }
 
 /// Carries out a log and finds nothing to do.
-fn nothing_is_owed(book: &Book, proc: &Proc) {
-    let done = restore(book, proc);
+fn nothing_is_owed(journal: &Journal, proc: &Proc) {
+    let done = restore(journal, proc);
     let counts =
         [done.continued, done.masks, done.attrs, done.moved, done.cgroups, done.failed.len()];
-    assert_eq!(counts, [0; 6], "{done:?} for {book:?}");
+    assert_eq!(counts, [0; 6], "{done:?} for {journal:?}");
 }
 
 #[test]
@@ -197,9 +197,9 @@ fn programs_are_restored_whenever_cosched_is_killed() {
     let proc = Proc::default();
     for moment in 0..24 {
         let folder = tempfile::tempdir().unwrap();
-        let way = ["signal", "v2", "v1"][moment % 3];
+        let backend = ["signal", "v2", "v1"][moment % 3];
         let marked = Marked(format!("COSCHED_TEST_MARK={}", folder.path().display()));
-        let mut command = Host::command(Path::new(HIDDEN), way, folder.path());
+        let mut command = Host::command(Path::new(HIDDEN), backend, folder.path());
         let host = Host(command.env("COSCHED_TEST_MARK", folder.path()).spawn().unwrap());
         let cgroup_name = format!("cosched-life-{}", host.0.id());
         std::thread::sleep(Duration::from_micros(moment as u64 * 700));
@@ -216,8 +216,8 @@ fn programs_are_restored_whenever_cosched_is_killed() {
             nothing_is_owed(&Log::load(&log, &proc).unwrap(), &proc);
         }
         for shell in marked.named("sh") {
-            assert_ne!(state(shell), Some(State::Stopped), "{way} at moment {moment}");
-            assert_eq!(affinity::get(shell.pid), affinity::get(0), "{way} at moment {moment}");
+            assert_ne!(state(shell), Some(State::Stopped), "{backend} at moment {moment}");
+            assert_eq!(affinity::get(shell.pid), affinity::get(0), "{backend} at moment {moment}");
             assert_eq!(sched_attr::get(shell.pid).unwrap().policy, SchedPolicy::Other);
         }
         let cgroups = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/freezer"];
@@ -279,7 +279,7 @@ fn after_a_goodbye_nothing_is_undone() {
     sentinel.goodbye().unwrap();
     assert_eq!(state(main), Some(State::Stopped));
     assert!(log.path().exists());
-    assert_eq!(restore(log.book(), &proc).continued, 1);
+    assert_eq!(restore(log.journal(), &proc).continued, 1);
     log.delete().unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -11,7 +11,7 @@
 //!   version and size                        progress: ticks so far
 //!   heartbeat: when cosched was alive
 //!   rule: managed, barriers, counting,      passages: regions and barriers so far
-//!     grant, CPUs                           moves: of threads between CPUs, begun and under way
+//!     limit, CPUs                           moves: of threads between CPUs, begun and under way
 //!   answer: number of the last request that is answered
 //!
 //! then 32 lines of 64 bytes, which the program's threads write: what they did at barriers of ours
@@ -29,10 +29,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-mod meetings;
+mod barrier_stats;
 mod threads;
 
-pub use meetings::{LINES, Meetings, Passage, Tally};
+pub use barrier_stats::{BarrierStats, LINES, Passage, Tally};
 pub use threads::{ENTRIES, Entry, RunState, ThreadTable};
 
 use core::ops::Add;
@@ -41,7 +41,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// The variable that names cosched's socket: an abstract UNIX socket that keeps messages apart.
 pub const SOCKET: &str = "COSCHED_HOOK";
 /// The variable that names how to wait at barriers, for comparisons.
-pub const BARRIER_WAY: &str = "COSCHED_BARRIER_WAY";
+pub const BARRIER_MODE: &str = "COSCHED_BARRIER_MODE";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 4096;
 /// The version of everything here; different versions do not work together.
@@ -116,8 +116,8 @@ impl Page {
     }
 
     /// What the program's threads have done at barriers of cosched's library.
-    pub fn meetings(&self) -> Meetings {
-        self.threads.iter().map(Tally::read).fold(Meetings::default(), Meetings::add)
+    pub fn barrier_stats(&self) -> BarrierStats {
+        self.threads.iter().map(Tally::read).fold(BarrierStats::default(), BarrierStats::add)
     }
 
     /// How many moves of threads to other CPUs have begun; `None`: one is under way, and a thread
@@ -166,7 +166,7 @@ impl Page {
     }
 
     /// Makes a request; a message on the socket has to follow.
-    pub fn ask(&self, request: Request) {
+    pub fn set_request(&self, request: Request) {
         self.program.request.store(request.packed(), Ordering::Release);
     }
 
@@ -214,7 +214,7 @@ pub struct Rule {
     /// thread that yields in it gives its CPU to another thread of the program first.
     pub grouped: bool,
     /// The most threads that a region may have; `None`: no limit.
-    pub grant: Option<u16>,
+    pub thread_limit: Option<u16>,
     /// How many CPUs the program has; 0: not known.
     pub cpus: u16,
 }
@@ -224,25 +224,26 @@ impl Rule {
     /// one.
     #[inline]
     pub fn bound(self, wanted: i32) -> i32 {
-        match self.grant {
-            Some(grant) if self.managed => wanted.min(i32::from(grant)),
+        match self.thread_limit {
+            Some(thread_limit) if self.managed => wanted.min(i32::from(thread_limit)),
             _ => wanted,
         }
     }
 
     fn packed(self) -> u64 {
-        let grant = u64::from(self.grant.map_or(0, |grant| grant.max(1)));
+        let thread_limit =
+            u64::from(self.thread_limit.map_or(0, |thread_limit| thread_limit.max(1)));
         let Rule { managed, donate, counts, grouped, .. } = self;
         let set = [managed, donate, counts, grouped].into_iter().zip(0..);
         let flags = set.fold(0, |flags, (is_set, bit)| flags | u64::from(is_set) << bit);
-        flags << 32 | u64::from(self.cpus) << 16 | grant
+        flags << 32 | u64::from(self.cpus) << 16 | thread_limit
     }
 
     fn unpacked(word: u64) -> Rule {
-        let grant = Some(word as u16).filter(|grant| *grant > 0);
+        let thread_limit = Some(word as u16).filter(|thread_limit| *thread_limit > 0);
         let is_set = |bit: u32| word >> bit & 1 == 1;
         let [managed, donate, counts, grouped] = [32, 33, 34, 35].map(is_set);
-        Rule { managed, donate, counts, grouped, grant, cpus: (word >> 16) as u16 }
+        Rule { managed, donate, counts, grouped, thread_limit, cpus: (word >> 16) as u16 }
     }
 }
 
@@ -314,9 +315,9 @@ mod tests {
     fn any_written_value_is_read_back() {
         let page = Page::default();
         for rule in [
-            Rule { managed: true, grant: Some(u16::MAX), ..Rule::default() },
+            Rule { managed: true, thread_limit: Some(u16::MAX), ..Rule::default() },
             Rule { managed: true, donate: true, cpus: u16::MAX, ..Rule::default() },
-            Rule { donate: true, counts: true, grant: Some(1), cpus: 3, ..Rule::default() },
+            Rule { donate: true, counts: true, thread_limit: Some(1), cpus: 3, ..Rule::default() },
             Rule { counts: true, ..Rule::default() },
             Rule { donate: true, grouped: true, ..Rule::default() },
         ] {
@@ -324,9 +325,9 @@ mod tests {
             assert_eq!(page.rule(), rule);
         }
         let request = Request { number: u32::MAX, threads: u16::MAX, blocked: true };
-        page.ask(request);
+        page.set_request(request);
         assert_eq!(page.request(), request);
-        page.ask(Request { blocked: false, ..request });
+        page.set_request(Request { blocked: false, ..request });
         assert!(!page.request().blocked);
     }
 
@@ -334,8 +335,8 @@ mod tests {
     fn no_word_gives_a_region_more_than_its_request_or_below_one() {
         for word in (0..64).map(|bit| 1u64 << bit).chain([0, u64::MAX]) {
             for wanted in [1, 2, 3, 70_000, i32::MAX] {
-                let granted = Rule::unpacked(word).bound(wanted);
-                assert!((1..=wanted).contains(&granted), "{word:x} {wanted}: {granted}");
+                let allowed = Rule::unpacked(word).bound(wanted);
+                assert!((1..=wanted).contains(&allowed), "{word:x} {wanted}: {allowed}");
             }
         }
     }
@@ -390,7 +391,7 @@ mod tests {
         for thread in [0, 1, LINES, usize::MAX] {
             page.tally(thread).unwrap().passed(Passage::Slept);
         }
-        assert_eq!(page.meetings(), Meetings { slept: 4, ..Meetings::default() });
+        assert_eq!(page.barrier_stats(), BarrierStats { slept: 4, ..BarrierStats::default() });
     }
 
     #[test]

@@ -14,10 +14,10 @@
 //!   bits 51..64  0
 //! ```
 //!
-//! Threads do not register: membership decides which threads are noted. Two threads whose numbers
-//! differ by a multiple of [`ENTRIES`] overwrite each other. A reader that looks for one and finds
-//! the other has no information, which is always right. The words can be trusted only as long as
-//! the page's rule says so and its heartbeat is fresh
+//! Threads do not register: membership decides which threads are noted. Two threads with numbers
+//! that differ by a multiple of [`ENTRIES`] overwrite each other. A reader that looks for one and
+//! finds the other has no information, which is always right. The words can be trusted only as long
+//! as the page's rule says so and its heartbeat is fresh
 //! ([`Page::believes_threads`](crate::Page::believes_threads)): a table that is no longer written
 //! looks like any other.
 

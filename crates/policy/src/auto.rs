@@ -41,8 +41,8 @@ mod programs;
 use std::collections::BTreeSet;
 
 use cosched_core::{
-    AtExpiry, Cause, Ground, Level, Manner, Measure, Nanos, Observe, Plan, Policy, Program, Token,
-    Wake, Why, World,
+    AtExpiry, Cause, Level, Measure, Mode, Nanos, Observe, Plan, Policy, Program, ReasonCode,
+    Token, Wake, Why, World,
 };
 
 use crate::kind::Options;
@@ -116,7 +116,7 @@ pub(crate) struct Auto {
     /// The time of the whole machine that measuring has cost.
     explored: Nanos,
     /// The mode and reason that were reported last.
-    told: Option<(Manner, Ground)>,
+    last_reason: Option<(Mode, ReasonCode)>,
 }
 
 impl Auto {
@@ -135,7 +135,7 @@ impl Auto {
             pause_ends: Nanos::ZERO,
             pause: PAUSES.0,
             explored: Nanos::ZERO,
-            told: None,
+            last_reason: None,
         }
     }
 
@@ -144,7 +144,7 @@ impl Auto {
         let freezable: BTreeSet<_> =
             present(world).filter(|program| program.freezable).map(|program| program.id).collect();
         let own = did.of_those(|id| freezable.contains(&id));
-        let own = own.without_queues_of(&self.inner.take_lent());
+        let own = own.without_queues_of(&self.inner.take_backfilled());
         let (ran, least) = match self.state {
             State::Together => (Ran::Together, PROBE.1),
             State::SoloProbes { each } => (Ran::Alone, each / 2),
@@ -176,9 +176,9 @@ impl Auto {
     ) {
         self.spoilt = 0;
         self.together = Some(own.busy(world.cpus.len()));
-        let settled = self.settled(world).or((!is_short).then_some(Ground::CpusIdle));
-        if let Some(ground) = settled {
-            self.tell(Manner::SideBySide, ground, None, world, plan);
+        let settled = self.settled(world).or((!is_short).then_some(ReasonCode::CpusIdle));
+        if let Some(reason_code) = settled {
+            self.tell(Mode::Corun, reason_code, None, world, plan);
             self.sample_in(NEXT_SAMPLE, world);
         } else if !self.programs.are_loaded(world) {
             self.sample_in(SAMPLE, world);
@@ -204,8 +204,8 @@ impl Auto {
 
     fn end_probes(&mut self, own: &Interval, world: &World<'_>, plan: &mut Plan) {
         self.pay(own, world);
-        if let Some(ground) = self.settled(world) {
-            return self.leave_turns(ground, world, plan);
+        if let Some(reason_code) = self.settled(world) {
+            return self.leave_turns(reason_code, world, plan);
         }
         let expected = self.expected(world);
         // Where nothing could be measured, nothing changes.
@@ -218,8 +218,8 @@ impl Auto {
 
     fn check_turns(&mut self, own: &Interval, world: &World<'_>, plan: &mut Plan) {
         self.spoilt = 0;
-        if let Some(ground) = self.settled(world) {
-            return self.leave_turns(ground, world, plan);
+        if let Some(reason_code) = self.settled(world) {
+            return self.leave_turns(reason_code, world, plan);
         }
         let (busy, together) = (own.busy(world.cpus.len()), self.together.unwrap_or_default());
         let expected = self.expected(world);
@@ -245,7 +245,7 @@ impl Auto {
         let policy = Minwait::lending(&self.options);
         self.inner.change(Box::new(policy), self.programs.idle(world), false);
         self.state = State::InTurns;
-        self.tell(Manner::InGangs, Ground::GangsFill, Some(expected.in_turns), world, plan);
+        self.tell(Mode::Gangs, ReasonCode::GangsFill, Some(expected.in_turns), world, plan);
         // The end of the round, in which each program has a turn.
         let round = self.options.quantum * self.programs.competing(world).count() as u64;
         self.sample_in(round.clamp(FIRST_CHECK, CHECK), world);
@@ -256,14 +256,14 @@ impl Auto {
         self.leave_to_kernel();
         self.pause_ends = world.now + self.pause;
         self.pause = (self.pause * 2).min(PAUSES.1);
-        self.tell(Manner::SideBySide, Ground::GangsIdle, Some(in_turns), world, plan);
+        self.tell(Mode::Corun, ReasonCode::GangsIdle, Some(in_turns), world, plan);
         self.sample_in(NEXT_SAMPLE, world);
     }
 
     /// Ends taking turns, for this reason.
-    fn leave_turns(&mut self, ground: Ground, world: &World<'_>, plan: &mut Plan) {
+    fn leave_turns(&mut self, reason_code: ReasonCode, world: &World<'_>, plan: &mut Plan) {
         self.leave_to_kernel();
-        self.tell(Manner::SideBySide, ground, None, world, plan);
+        self.tell(Mode::Corun, reason_code, None, world, plan);
         self.sample_in(NEXT_SAMPLE, world);
     }
 
@@ -274,15 +274,15 @@ impl Auto {
 
     /// A program arrived or ended.
     fn mix_changed(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-        if let Some(ground) = self.settled_by_counts(world) {
+        if let Some(reason_code) = self.settled_by_counts(world) {
             if self.state != State::Together {
                 self.leave_to_kernel();
             }
             (self.together, self.spoilt) = (None, 0);
             self.interval.end();
             match world.programs.is_empty() {
-                true => self.told = None,
-                false => self.tell(Manner::SideBySide, ground, None, world, plan),
+                true => self.last_reason = None,
+                false => self.tell(Mode::Corun, reason_code, None, world, plan),
             }
             self.sample_at = Nanos::NEVER;
             return;
@@ -298,8 +298,8 @@ impl Auto {
         }
         self.disturbed |= self.spoilt < MOST_SPOILT;
         if self.state == State::Together {
-            if self.told.is_none() {
-                self.tell(Manner::SideBySide, Ground::Begins, None, world, plan);
+            if self.last_reason.is_none() {
+                self.tell(Mode::Corun, ReasonCode::Begins, None, world, plan);
             }
             let next = if self.disturbed { SETTLE } else { SAMPLE };
             self.sample_at = self.sample_at.min(world.now + next);
@@ -307,12 +307,16 @@ impl Auto {
     }
 
     /// The reason for no decision, if all programs may compete.
-    fn settled_by_counts(&self, world: &World<'_>) -> Option<Ground> {
-        if world.programs.len() == 1 { Some(Ground::Alone) } else { settled(present(world), world) }
+    fn settled_by_counts(&self, world: &World<'_>) -> Option<ReasonCode> {
+        if world.programs.len() == 1 {
+            Some(ReasonCode::Alone)
+        } else {
+            settled(present(world), world)
+        }
     }
 
     /// The reason for no decision, by the programs that compete.
-    fn settled(&self, world: &World<'_>) -> Option<Ground> {
+    fn settled(&self, world: &World<'_>) -> Option<ReasonCode> {
         settled(self.programs.competing(world), world)
     }
 
@@ -331,22 +335,25 @@ impl Auto {
     /// Reports the mode in which programs run from now on, if it or its reason is new.
     fn tell(
         &mut self,
-        manner: Manner,
-        ground: Ground,
-        in_gangs: Option<f64>,
+        mode: Mode,
+        reason_code: ReasonCode,
+        gangs: Option<f64>,
         world: &World<'_>,
         plan: &mut Plan,
     ) {
-        if self.told.replace((manner, ground)) != Some((manner, ground)) {
-            let (side_by_side, explored) = (self.together, self.explored);
-            let in_gangs = in_gangs.map(|busy| busy.min(world.cpus.len() as f64));
-            plan.because(None, Why::Chosen { manner, ground, side_by_side, in_gangs, explored });
+        if self.last_reason.replace((mode, reason_code)) != Some((mode, reason_code)) {
+            let (corun, explored) = (self.together, self.explored);
+            let gangs = gangs.map(|busy| busy.min(world.cpus.len() as f64));
+            plan.because(None, Why::Chosen { mode, reason_code, corun, gangs, explored });
         }
     }
 }
 
 /// The reason for no decision about these programs.
-fn settled<'a>(programs: impl Iterator<Item = &'a Program>, world: &World<'_>) -> Option<Ground> {
+fn settled<'a>(
+    programs: impl Iterator<Item = &'a Program>,
+    world: &World<'_>,
+) -> Option<ReasonCode> {
     let programs: Vec<&Program> = programs.collect();
     let threads = |programs: &[&Program]| -> Vec<usize> {
         programs.iter().map(|program| asked(program, world)).collect()
@@ -355,7 +362,7 @@ fn settled<'a>(programs: impl Iterator<Item = &'a Program>, world: &World<'_>) -
     let freezable: Vec<&Program> =
         programs.iter().filter(|program| program.freezable).copied().collect();
     is_settled(&threads(&programs), cpus)
-        .or_else(|| is_settled(&threads(&freezable), cpus).map(|_| Ground::FewFreezable))
+        .or_else(|| is_settled(&threads(&freezable), cpus).map(|_| ReasonCode::FewFreezable))
 }
 
 /// The gangs of solo probes: multi-threaded programs alone, and single-threaded ones together, one

@@ -13,7 +13,7 @@
 //! cut so that quanta are worth much on average:
 //!
 //! 1. The programs are taken by their thread counts, most first (equal ones in the order of the
-//!    workload), as in `greedy`. Each joins the gang with room whose worth then grows most (or
+//!    workload), as in `greedy`. Each joins the gang with room that gains most by it (or
 //!    falls least). It opens a gang of its own instead if the average would then be higher,
 //!    although all programs then wait for one quantum more.
 //! 2. As long as it raises the average, one program moves to another gang, or two change places.
@@ -45,7 +45,7 @@ const LEAST: f64 = 1e-9;
 pub(crate) fn cut(units: &[Unit], cpus: usize, table: &Slowdowns) -> Vec<Gang> {
     let mut board = Board { units, cpus, table, gangs: Vec::new() };
     for unit in descending(units, |unit| unit.threads as f64) {
-        board.seat(unit);
+        board.assign(unit);
     }
     while units.len() <= UNITS && board.improve() {}
     let board = &board;
@@ -69,7 +69,7 @@ struct Draft {
 
 impl Board<'_> {
     /// Puts a unit into the gang where the least is lost.
-    fn seat(&mut self, unit: usize) {
+    fn assign(&mut self, unit: usize) {
         let with = |gang: &Draft| [&gang.members[..], &[unit]].concat();
         let room = self.gangs.iter().enumerate().filter(|(_, gang)| self.fits(&with(gang)));
         let gains = room
@@ -240,9 +240,9 @@ mod tests {
         ) {
             let units = units(&programs);
             let gangs = gang_slots(&cut(&units, 8, &slowdowns()));
-            let mut seated = gangs.concat();
-            seated.sort_unstable();
-            prop_assert_eq!(seated, (0..units.len()).collect::<Vec<_>>());
+            let mut assigned = gangs.concat();
+            assigned.sort_unstable();
+            prop_assert_eq!(assigned, (0..units.len()).collect::<Vec<_>>());
             let table = slowdowns();
             let board = Board { units: &units, cpus: 8, table: &table, gangs: Vec::new() };
             prop_assert!(gangs.iter().all(|gang| board.fits(gang)));

@@ -40,7 +40,7 @@ pub fn binds_by_weight(topology: &Topology, cpus: &CpuSet) -> bool {
     topology.spanned(cpus, Level::Llc) > 1
 }
 
-/// A policy whose turns are made by weight.
+/// A policy with turns by weight.
 pub(crate) struct ByWeight {
     policy: Box<dyn Policy + Send>,
     parts: BTreeMap<ProgramId, Part>,
@@ -61,7 +61,7 @@ struct Part {
     /// The CPUs that the policy gave it last.
     cpus: Option<CpuSet>,
     /// The thread limit that the policy set last.
-    grant: Option<u16>,
+    thread_limit: Option<u16>,
     /// It is bound to these CPUs.
     bound: bool,
 }
@@ -119,8 +119,8 @@ impl ByWeight {
         }
         for (id, part) in self.parts.iter_mut().filter(|(_, part)| part.bound && !binds) {
             part.bound = false;
-            let (turn, grant) = (Some(part.turn), part.grant);
-            plan.run(*id, Settings { turn, grant, ..Settings::default() });
+            let (turn, thread_limit) = (Some(part.turn), part.thread_limit);
+            plan.run(*id, Settings { turn, thread_limit, ..Settings::default() });
             plan.because(Some(*id), Why::Turn);
         }
     }
@@ -130,15 +130,15 @@ impl ByWeight {
     fn by_weight(&mut self, id: ProgramId, directive: Directive, now: Nanos) -> Directive {
         let before = self.parts.get(&id).copied();
         let (turn, cpus, settings) = match directive {
-            Directive::Leave => {
+            Directive::Release => {
                 self.parts.remove(&id);
-                return Directive::Leave;
+                return Directive::Release;
             }
             Directive::Run(settings) => (Turn::InTurn, settings.cpus, settings),
             Directive::Freeze => {
-                let grant = before.and_then(|part| part.grant);
+                let thread_limit = before.and_then(|part| part.thread_limit);
                 let cpus = before.and_then(|part| part.cpus);
-                (Turn::Filler, cpus, Settings { grant, ..Settings::default() })
+                (Turn::Filler, cpus, Settings { thread_limit, ..Settings::default() })
             }
         };
         let since = before.filter(|part| part.turn == turn).map_or(now, |part| part.since);
@@ -151,7 +151,7 @@ impl ByWeight {
             }),
             began: turn == Turn::InTurn || before.is_some_and(|part| part.began),
             cpus,
-            grant: settings.grant,
+            thread_limit: settings.thread_limit,
             bound: before.is_some_and(|part| part.bound),
         };
         self.parts.insert(id, part);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn one_after_another_every_program_fills_until_its_turn() {
+    fn every_program_is_a_filler_until_its_turn() {
         use Turn::{Filler, InTurn};
         let policy = ByWeight::new(Box::new(Fcfs::default()));
         let mut lab = Lab::new(policy, 2, vec![program(0, 2), program(1, 2), program(2, 2)]);

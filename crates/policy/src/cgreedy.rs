@@ -50,7 +50,7 @@ fn cut(units: &[Unit], cpus: usize, partners: usize) -> Vec<Gang> {
             };
             let partner = left.remove(fits);
             taken += units[partner].threads;
-            let why = if gang.len() == 1 { Why::FewestMissesThatFit } else { Why::Fills };
+            let why = if gang.len() == 1 { Why::FewestMissesThatFit } else { Why::Backfills };
             gang.push((partner, why));
         }
         gangs.push(gang);

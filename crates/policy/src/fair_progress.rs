@@ -15,7 +15,7 @@
 //! contention](contention)? Which [phase](phases) is it of, by its [block vector](vector)? What is
 //! it worth alone ([`tracked`])? Then one of two things follows. Either there is a
 //! [training](training) quantum for the candidate of which least is known, with the co-runners
-//! whose [colour](colour) allows it. This requires that the [overhead] is within its limit, and
+//! that [colours](colour) allow. This requires that the [overhead] is within its limit, and
 //! training is [in sequence](sequence) where [prediction](predictor) does not work. Or the programs
 //! with the smallest progress [run](selection). [Traffic](mapping) decides on their CPUs.
 //!
@@ -32,10 +32,10 @@
 //! - another run of a repeated program goes on with the progress of the one before;
 //! - there is no training while it would keep a program frozen for too long;
 //! - work may be in ticks, where instructions are not counted ([`segment`]). Speeds are kept [by
-//!   co-runners](beside), where traffic is not known.
+//!   co-runners](co_runners), where traffic is not known.
 
 mod account;
-mod beside;
+mod co_runners;
 mod colour;
 mod contention;
 mod knowledge;
@@ -66,9 +66,9 @@ use crate::placement::Placement;
 use crate::quantum::{Quantum, SHORTEST, Weights};
 use crate::unit::{Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings};
 use knowledge::{Knowledge, Target};
-use mapping::{Guest, places};
+use mapping::{Member, places};
 pub use options::FairOptions;
-use present::{Present, Seat, Trained};
+use present::{Assignment, Present, Trained};
 use selection::{Waits, select};
 
 /// The only wake-up of this policy.
@@ -89,7 +89,7 @@ pub(crate) struct FairProgress {
     unfreezable: Unfreezable,
     denied: Denied,
     /// The CPU assignment of the programs that run.
-    seats: Vec<Seat>,
+    assignments: Vec<Assignment>,
     /// The programs that were told to wait, and whether each waits for the training of another one.
     waiting: BTreeMap<ProgramId, bool>,
     /// The CPUs of the CPU assignment.
@@ -109,7 +109,7 @@ impl FairProgress {
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
-            seats: Vec::new(),
+            assignments: Vec::new(),
             waiting: BTreeMap::new(),
             cpus: CpuSet::EMPTY,
             present: Present::NONE,
@@ -151,17 +151,20 @@ impl FairProgress {
 
     /// How many seconds of the present quantum a program has run that has just ended.
     fn unmeasured(&self, id: ProgramId, now: Nanos) -> f64 {
-        let seat = self.seats.iter().find(|seat| seat.members.contains(&id));
+        let assignment =
+            self.assignments.iter().find(|assignment| assignment.members.contains(&id));
         let is_quantum = self.present.ends != Nanos::NEVER && !self.present.opens;
-        seat.filter(|_| is_quantum).map_or(0.0, |seat| now.since(seat.since).as_secs_f64())
+        assignment
+            .filter(|_| is_quantum)
+            .map_or(0.0, |assignment| now.since(assignment.since).as_secs_f64())
     }
 
     /// Frees the CPUs of programs that are gone.
     fn forget_the_gone(&mut self, units: &[Unit], now: Nanos) {
         let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
         let is_there = |id: &ProgramId| present.contains(id);
-        self.present.disturbed |= self.seated().iter().any(|id| !is_there(id));
-        self.seats.retain(|seat| seat.members.iter().any(is_there));
+        self.present.disturbed |= self.assigned().iter().any(|id| !is_there(id));
+        self.assignments.retain(|assignment| assignment.members.iter().any(is_there));
         self.waiting.retain(|id, _| is_there(id));
         let target = self.present.trained.as_ref();
         if target.is_some_and(|trained| !trained.members.iter().all(is_there)) {
@@ -169,8 +172,8 @@ impl FairProgress {
         }
     }
 
-    fn seated(&self) -> BTreeSet<ProgramId> {
-        self.seats.iter().flat_map(|seat| &seat.members).copied().collect()
+    fn assigned(&self) -> BTreeSet<ProgramId> {
+        self.assignments.iter().flat_map(|assignment| &assignment.members).copied().collect()
     }
 
     /// Ends the training that is under way, if any, and returns the programs that were trained.
@@ -187,7 +190,7 @@ impl FairProgress {
             self.quantum.ended_late(world.now - self.present.ends);
         }
         self.end_training(world.now);
-        self.seats.clear();
+        self.assignments.clear();
         self.cpus = *world.cpus;
         let sizes: Vec<usize> = units.iter().map(|unit| unit.threads).collect();
         let turns = greedy::turns(&sizes, world.cpus.len()) as usize;
@@ -227,7 +230,7 @@ impl FairProgress {
                 (0, Some(sequential)) => {
                     (&units[*i], Why::Trained { sequential, idle: idle as u16 })
                 }
-                (_, Some(_)) => (&units[*i], Why::BesideTrained),
+                (_, Some(_)) => (&units[*i], Why::WithTrained),
                 (_, None) => (&units[*i], self.least_progress(&units[*i], world)),
             })
             .collect();
@@ -240,7 +243,7 @@ impl FairProgress {
             disturbed: !clean,
             opens: false,
         };
-        self.seat(&gang, trained.map(|_| 0), world, plan);
+        self.assign(&gang, trained.map(|_| 0), world, plan);
         self.quanta += 1;
         plan.because(None, Why::Quantum { round: self.quanta, gang: 0, gangs: 1, length });
         self.wake(plan);
@@ -260,15 +263,18 @@ impl FairProgress {
     }
 
     /// Assigns free CPUs to units.
-    fn seat(
+    fn assign(
         &mut self,
         gang: &[(&Unit, Why)],
         trained: Option<usize>,
         world: &World<'_>,
         plan: &mut Plan,
     ) {
-        let free = self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus));
-        let guest = |(unit, _): &(&Unit, Why)| Guest {
+        let free = self
+            .assignments
+            .iter()
+            .fold(*world.cpus, |free, assignment| free.difference(&assignment.cpus));
+        let member = |(unit, _): &(&Unit, Why)| Member {
             cpus: unit.threads,
             traffic: self.known.traffic(unit),
             last: unit
@@ -276,30 +282,41 @@ impl FairProgress {
                 .filter_map(|id| world.program(id)?.cpus)
                 .fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus)),
         };
-        let guests: Vec<Guest> = gang.iter().map(guest).collect();
-        let found = places(&guests, free, trained, self.placement, world.topology);
+        let members: Vec<Member> = gang.iter().map(member).collect();
+        let found = places(&members, free, trained, self.placement, world.topology);
         for ((unit, why), cpus) in gang.iter().zip(found) {
             // The topology lacks some of the CPUs: better unplaced than not run.
             let cpus = cpus.unwrap_or(*world.cpus);
             for (member, cpus) in divided(unit, cpus, &mut self.places, world) {
-                plan.run(member.id, Settings { grant: member.grant, ..settings(cpus, world) });
+                plan.run(
+                    member.id,
+                    Settings { thread_limit: member.thread_limit, ..settings(cpus, world) },
+                );
                 plan.because(Some(member.id), *why);
                 self.waiting.remove(&member.id);
             }
             let members = unit.ids().collect();
-            self.seats.push(Seat { members, cpus, wanted: unit.threads, since: world.now });
+            self.assignments.push(Assignment {
+                members,
+                cpus,
+                wanted: unit.threads,
+                since: world.now,
+            });
         }
     }
 
     /// Units without CPUs.
     fn standing<'a>(&self, units: &'a [Unit]) -> Vec<&'a Unit> {
-        let seated = self.seated();
-        units.iter().filter(|unit| !unit.ids().any(|id| seated.contains(&id))).collect()
+        let assigned = self.assigned();
+        units.iter().filter(|unit| !unit.ids().any(|id| assigned.contains(&id))).collect()
     }
 
     /// Gives free CPUs to the programs with the least progress.
     fn fill(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
-        let free = self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus));
+        let free = self
+            .assignments
+            .iter()
+            .fold(*world.cpus, |free, assignment| free.difference(&assignment.cpus));
         if free.is_empty() || self.present.trained.is_some() {
             return;
         }
@@ -312,14 +329,14 @@ impl FairProgress {
             .map(|i| (standing[*i], self.least_progress(standing[*i], world)))
             .collect();
         self.present.disturbed |= !gang.is_empty();
-        self.seat(&gang, None, world, plan);
+        self.assign(&gang, None, world, plan);
     }
 
     /// Tells units without CPUs to wait, and gives the reason again where it has changed.
     fn hold(&mut self, anew: bool, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let denied = if anew { self.denied.take() } else { BTreeSet::new() };
         let for_training = self.present.trained.is_some();
-        let mut ahead = self.seated().len();
+        let mut ahead = self.assigned().len();
         for unit in self.standing(units) {
             let progress = self.known.progress(unit);
             let why = match for_training {
@@ -356,24 +373,24 @@ impl FairProgress {
         let standing = self.standing(units);
         let gang: Vec<(&Unit, Why)> =
             standing.into_iter().map(|unit| (unit, self.least_progress(unit, world))).collect();
-        self.seat(&gang, None, world, plan);
+        self.assign(&gang, None, world, plan);
     }
 
     /// Whether programs of one group are apart.
     fn is_torn(&self, units: &[Unit]) -> bool {
-        let seated = self.seated();
+        let assigned = self.assigned();
         units.iter().any(|unit| {
-            let there = unit.ids().filter(|id| seated.contains(id)).count();
+            let there = unit.ids().filter(|id| assigned.contains(id)).count();
             there != 0 && there != unit.members.len()
         })
     }
 
     /// Whether every program with CPUs requests as many as when it got them.
-    fn seats_hold(&self, units: &[Unit]) -> bool {
+    fn assignments_hold(&self, units: &[Unit]) -> bool {
         let unit_of = |id: &ProgramId| units.iter().find(|unit| unit.ids().any(|own| own == *id));
-        self.seats.iter().all(|seat| {
-            let unit = seat.members.first().and_then(unit_of);
-            unit.is_none_or(|unit| unit.threads == seat.wanted)
+        self.assignments.iter().all(|assignment| {
+            let unit = assignment.members.first().and_then(unit_of);
+            unit.is_none_or(|unit| unit.threads == assignment.wanted)
         })
     }
 }
@@ -401,15 +418,16 @@ impl Policy for FairProgress {
             }
             self.known.begin_quantum();
         }
-        let is_other = self.cpus != *world.cpus || self.is_torn(units) || !self.seats_hold(units);
+        let is_other =
+            self.cpus != *world.cpus || self.is_torn(units) || !self.assignments_hold(units);
         if is_other {
-            self.present.disturbed |= !self.seats.is_empty();
-            self.seats.clear();
+            self.present.disturbed |= !self.assignments.is_empty();
+            self.assignments.clear();
         }
         let wanted: usize = units.iter().map(|unit| unit.threads).sum();
         if wanted <= world.cpus.len() {
             self.let_all_run(units, world, plan);
-        } else if is_over || self.seats.is_empty() {
+        } else if is_over || self.assignments.is_empty() {
             let clean = is_over || !self.present.disturbed;
             self.begin(&sorted, clean, world, plan);
             self.hold(true, units, world, plan);

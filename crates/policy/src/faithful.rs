@@ -15,8 +15,8 @@
 //! interval, and the table gives its slice. A new slice is chosen only when the factor has moved by
 //! more than [`RANGE`]. Only then is the reference factor replaced, so slow drifts add up.
 //!
-//! *Source.* The paper on faithful scheduling, sections III-A to III-D, eq. 1, table I, algorithm 1.
-//! Ours:
+//! *Source.* The paper on faithful scheduling, sections III-A to III-D, eq. 1, table I, algorithm
+//! 1. Ours:
 //!
 //! - *lock contention* is the share of the threads' time that they waited for locks. The paper
 //!   takes the mean over the threads from `prstat`, which is equal where all live through the
@@ -28,7 +28,7 @@
 //! - what is done is not Solaris' fixed-priority class, which Linux lacks, but one of several
 //!   [`Actuator`]s. A [`guard`](crate::guard) finds out which helps, if any (`--no-guard`: the
 //!   first one, always);
-//! - learned settings of a program, from this run or earlier ones ([`Experience`]), are not tried
+//! - learned settings of a program, from this run or earlier ones ([`Learned`]), are not tried
 //!   again at first: they are applied, and compared with nothing only later;
 //! - with the guard, and unless the user has fixed it, the [interval](pace) follows the speed of
 //!   phase changes;
@@ -43,7 +43,7 @@ mod weights;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Class, Command, Counts, Directive, Experience, Measure, Nanos, Observe, Plan,
+    Actuator, Cause, Class, Command, Counts, Directive, Learned, Measure, Nanos, Observe, Plan,
     Policy, ProgramId, ProgramState, Sample, Settings, Why, World,
 };
 
@@ -119,7 +119,7 @@ pub(crate) struct Faithful {
     programs: BTreeMap<ProgramId, Tracked>,
     guard: Option<Guard<Actuator>>,
     /// What is known of programs that have ended, by slot: the next ones there are the same.
-    ended: BTreeMap<u16, Experience>,
+    ended: BTreeMap<u16, Learned>,
     /// What was planned last for each program, without its weight.
     planned: BTreeMap<ProgramId, Settings>,
 }
@@ -130,7 +130,7 @@ struct Tracked {
     stage: Stage,
     pace: Pace,
     /// Its learned setting.
-    known: Experience,
+    known: Learned,
 }
 
 /// A program's stage in algorithm 1.
@@ -165,8 +165,7 @@ impl Faithful {
             None if self.options.guard => Pace::following(),
             None => Pace::fixed(pace::USUAL),
         };
-        self.programs
-            .insert(id, Tracked { stage: Stage::Alone, pace, known: Experience::default() });
+        self.programs.insert(id, Tracked { stage: Stage::Alone, pace, known: Learned::default() });
         observe(id, &[Measure::Threads], pace, plan);
         self.count_threads(id, world, plan);
     }
@@ -208,8 +207,9 @@ impl Faithful {
         let given = match &mut self.guard {
             Some(guard) => {
                 let hope = factor <= NOTHING_TO_WIN;
-                let ways = self.options.actuators.iter().filter(|_| hope).copied();
-                let ways: Vec<_> = ways.filter(|way| *way != Actuator::None).collect();
+                let actuators = self.options.actuators.iter().filter(|_| hope).copied();
+                let actuators: Vec<_> =
+                    actuators.filter(|actuator| *actuator != Actuator::None).collect();
                 let recalled = recalled(&self.ended, &self.options, world, id)
                     .filter(|_| hope && tracked.known.is_empty());
                 if let Some(recalled) = recalled {
@@ -217,16 +217,16 @@ impl Faithful {
                     guard.adopt(id, recalled.in_force());
                     plan.because(Some(id), Why::Recalled { actuator: recalled.in_force() });
                 }
-                let given = guard.chosen(id, ways, world.now);
+                let given = guard.chosen(id, actuators, world.now);
                 if recalled.is_some() {
-                    guard.skip(id, |way| tracked.known.has_tried(*way));
+                    guard.skip(id, |actuator| tracked.known.has_tried(*actuator));
                 }
                 given
             }
             None => {
-                let way = self.options.actuators.first().copied().unwrap_or(Actuator::None);
-                plan.run(id, way.settings(slice, self.options.class));
-                way
+                let actuator = self.options.actuators.first().copied().unwrap_or(Actuator::None);
+                plan.run(id, actuator.settings(slice, self.options.class));
+                actuator
             }
         };
         plan.because(Some(id), Why::Given { actuator: given });
@@ -246,18 +246,18 @@ impl Faithful {
     /// Carries out the guard's acts, and gives the reasons.
     fn obey_guard(&mut self, plan: &mut Plan) {
         for (id, act) in self.guard.as_mut().map(Guard::acts).unwrap_or_default() {
-            if let (Act::Keep(way, _) | Act::PutBack(way, ..), Some(tracked)) =
+            if let (Act::Keep(actuator, _) | Act::PutBack(actuator, ..), Some(tracked)) =
                 (&act, self.programs.get_mut(&id))
             {
                 let in_force = self.guard.as_ref().and_then(|guard| guard.in_force(id).copied());
-                tracked.known = tracked.known.with(*way, in_force.unwrap_or_default());
+                tracked.known = tracked.known.with(*actuator, in_force.unwrap_or_default());
             }
             let stage = self.programs.get(&id).map(|tracked| tracked.stage);
             let why = match act {
-                Act::Give(way) => {
+                Act::Give(actuator) => {
                     if let Some(Stage::Chosen { slice, .. }) = stage {
                         plan.programs.retain(|(planned, _)| *planned != id);
-                        plan.run(id, way.settings(slice, self.options.class));
+                        plan.run(id, actuator.settings(slice, self.options.class));
                     }
                     continue;
                 }
@@ -297,15 +297,16 @@ impl Faithful {
 /// What is known of a program before anything was tried on it. Actuators that are not allowed now
 /// do not count: earlier runs may have been allowed more.
 fn recalled(
-    ended: &BTreeMap<u16, Experience>,
+    ended: &BTreeMap<u16, Learned>,
     options: &FaithfulOptions,
     world: &World<'_>,
     id: ProgramId,
-) -> Option<Experience> {
+) -> Option<Learned> {
     let of_earlier_runs = world.program(id).filter(|_| !options.relearn);
-    let earlier = || of_earlier_runs.map(|program| program.profile.experience.of_actuators());
+    let earlier = || of_earlier_runs.map(|program| program.profile.learned.of_actuators());
     let allowed = [Actuator::None].iter().chain(&options.actuators);
-    let is_allowed = |known: &Experience| allowed.clone().any(|way| *way == known.in_force());
+    let is_allowed =
+        |known: &Learned| allowed.clone().any(|actuator| *actuator == known.in_force());
     let known = ended.get(&id.slot).copied().or_else(earlier);
     known.filter(|known| !known.is_empty() && is_allowed(known))
 }

@@ -24,9 +24,9 @@
 //! # `adaptive-greedy`
 //!
 //! Like `greedy`, with thread counts of malleable programs that are chosen at the beginning of each
-//! round: those with which a round is worth most ([`grants`](crate::grants)). The thesis' adaptive
-//! schedulers decide once per round (section 4.2), when every program has had a turn with the
-//! counts of before. Where all programs fit into one gang, a round is one quantum.
+//! round: those with which a round is worth most ([`thread_limits`](crate::thread_limits)). The
+//! thesis' adaptive schedulers decide once per round (section 4.2), when every program has had a
+//! turn with the counts of before. Where all programs fit into one gang, a round is one quantum.
 
 use cosched_core::Why;
 
@@ -71,7 +71,7 @@ fn first_fits(sizes: impl IntoIterator<Item = usize>, cpus: usize) -> Vec<usize>
 
 /// The units of the others, in their order, that fit into the free CPUs.
 pub(crate) fn fill(others: &[(usize, &Unit)], free: usize) -> Gang {
-    first_fit(others.iter().copied(), free).into_iter().map(|unit| (unit, Why::Fills)).collect()
+    first_fit(others.iter().copied(), free).into_iter().map(|unit| (unit, Why::Backfills)).collect()
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub(crate) struct Guard<W> {
 #[derive(Clone, Debug, PartialEq)]
 struct Guarded<W> {
     /// The settings that may be tried, in this order.
-    ways: Vec<W>,
+    candidates: Vec<W>,
     in_force: W,
     to_try: VecDeque<W>,
     pause: Nanos,
@@ -82,7 +82,7 @@ struct Guarded<W> {
 impl<W: Default> Default for Guarded<W> {
     fn default() -> Guarded<W> {
         Guarded {
-            ways: Vec::new(),
+            candidates: Vec::new(),
             in_force: W::default(),
             to_try: VecDeque::new(),
             pause: PAUSES.0,
@@ -111,7 +111,7 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         self.trial.is_some()
     }
 
-    /// The program whose trial runs.
+    /// The program in a trial.
     pub(crate) fn tries(&self) -> Option<ProgramId> {
         self.trial.as_ref().map(|(trial, _)| trial.program)
     }
@@ -131,46 +131,49 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
     ///
     /// A setting also changes how the program's threads wait. Another phase after trials is
     /// therefore no reason for a trial at once. It only makes the next trials come soon.
-    pub(crate) fn chosen(&mut self, id: ProgramId, ways: Vec<W>, now: Nanos) -> W {
+    pub(crate) fn chosen(&mut self, id: ProgramId, candidates: Vec<W>, now: Nanos) -> W {
         let guarded = self.programs.entry(id).or_default();
-        (guarded.ways, guarded.pause) = (ways, PAUSES.0);
-        let rests = guarded.again != Nanos::NEVER;
-        if rests {
+        (guarded.candidates, guarded.pause) = (candidates, PAUSES.0);
+        let is_paused = guarded.again != Nanos::NEVER;
+        if is_paused {
             guarded.again = guarded.again.min(now + PAUSES.0);
-        } else if !self.queue.contains(&id) && !guarded.ways.is_empty() {
-            guarded.to_try = guarded.ways.iter().cloned().collect();
+        } else if !self.queue.contains(&id) && !guarded.candidates.is_empty() {
+            guarded.to_try = guarded.candidates.iter().cloned().collect();
             self.queue.push_back(id);
         }
-        let way = guarded.in_force.clone();
-        self.give(id, way.clone());
-        way
+        let candidate = guarded.in_force.clone();
+        self.give(id, candidate.clone());
+        candidate
     }
 
     /// Of the settings to be tried next, these are known already.
     pub(crate) fn skip(&mut self, id: ProgramId, is_known: impl Fn(&W) -> bool) {
         if let Some(guarded) = self.programs.get_mut(&id) {
-            guarded.to_try.retain(|way| !is_known(way));
+            guarded.to_try.retain(|candidate| !is_known(candidate));
         }
     }
 
     /// Gives a program this setting, without a trial.
-    pub(crate) fn adopt(&mut self, id: ProgramId, way: W) {
-        self.programs.entry(id).or_default().in_force = way;
+    pub(crate) fn adopt(&mut self, id: ProgramId, candidate: W) {
+        self.programs.entry(id).or_default().in_force = candidate;
     }
 
     /// Other settings may be tried on a program in the present phase: they replace those that have
     /// not been tried yet.
-    pub(crate) fn renew(&mut self, id: ProgramId, ways: Vec<W>) {
+    pub(crate) fn renew(&mut self, id: ProgramId, candidates: Vec<W>) {
         let guarded = self.programs.entry(id).or_default();
         let in_force = guarded.in_force.clone();
-        if guarded.to_try.iter().any(|way| *way != in_force) {
-            guarded.to_try.retain(|way| *way == in_force);
-            guarded.to_try.extend(ways.iter().cloned());
-        } else if guarded.again == Nanos::NEVER && !ways.is_empty() && !self.queue.contains(&id) {
-            guarded.to_try = ways.iter().cloned().collect();
+        if guarded.to_try.iter().any(|candidate| *candidate != in_force) {
+            guarded.to_try.retain(|candidate| *candidate == in_force);
+            guarded.to_try.extend(candidates.iter().cloned());
+        } else if guarded.again == Nanos::NEVER
+            && !candidates.is_empty()
+            && !self.queue.contains(&id)
+        {
+            guarded.to_try = candidates.iter().cloned().collect();
             self.queue.push_back(id);
         }
-        guarded.ways = ways;
+        guarded.candidates = candidates;
     }
 
     /// A program has ended or was released.
@@ -240,7 +243,7 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         let trial = Trial::new(id, self.trials, threads, self.lengths, candidate, against);
         self.trials += 1;
         self.observe(Nanos::NEVER, plan);
-        self.give(id, trial.way().clone());
+        self.give(id, trial.candidate().clone());
         self.trial = Some((trial, Step::Settling));
         read_at(world.now + self.lengths.settle, plan);
     }
@@ -257,7 +260,8 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         let (kept, progress) = match finding {
             Finding::Open => {
                 *step = Step::Settling;
-                let next = (trial.is_candidates_turn() != was_candidates).then(|| trial.way());
+                let next =
+                    (trial.is_candidates_turn() != was_candidates).then(|| trial.candidate());
                 if let Some(next) = next.cloned() {
                     self.give(id, next);
                 }
@@ -275,9 +279,9 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
                 true => Act::Keep(candidate, progress),
                 false => Act::PutBack(candidate, progress, guarded.pause),
             };
-            let way = guarded.in_force.clone();
+            let candidate = guarded.in_force.clone();
             self.acts.push((id, act));
-            self.give(id, way);
+            self.give(id, candidate);
         }
         self.end(plan);
     }
@@ -308,8 +312,8 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
                 // The setting in force comes first, against the original settings. The others have
                 // to be better than the result.
                 let in_force = &guarded.in_force;
-                let first = Some(in_force).filter(|way| **way != W::default());
-                let others = guarded.ways.iter().filter(|way| *way != in_force);
+                let first = Some(in_force).filter(|candidate| **candidate != W::default());
+                let others = guarded.candidates.iter().filter(|candidate| *candidate != in_force);
                 let to_try: VecDeque<W> = first.into_iter().chain(others).cloned().collect();
                 if !to_try.is_empty() {
                     guarded.to_try = to_try;
@@ -330,8 +334,8 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
     }
 
     /// Gives a program this setting.
-    fn give(&mut self, id: ProgramId, way: W) {
-        self.acts.push((id, Act::Give(way)));
+    fn give(&mut self, id: ProgramId, candidate: W) {
+        self.acts.push((id, Act::Give(candidate)));
     }
 }
 

@@ -14,13 +14,13 @@ use crate::fair_progress::{FairOptions, FairProgress};
 use crate::faithful::{Faithful, FaithfulOptions};
 use crate::fcfs::Fcfs;
 use crate::goal::Goal;
-use crate::grants::Grants;
 use crate::minwait::Minwait;
 use crate::molding::Told;
 use crate::placement::Placement;
 use crate::quantum::{LONGEST, SHORTEST};
 use crate::rounds::Rounds;
 use crate::shuffling::{Shuffling, ShufflingOptions};
+use crate::thread_limits::ThreadLimits;
 use crate::turns::Turns;
 use crate::unmanaged::Unmanaged;
 use crate::{bandwidth, cgreedy, gang, greedy};
@@ -195,7 +195,8 @@ impl Kind {
                 "taking turns; the programs that have waited longest run, as many as fit"
             }
             Kind::Faithful => {
-                "everything at once; the threads of a program are treated alike, and slices suit its locks and misses"
+                "everything at once; the threads of a program are treated alike, and slices suit \
+                 its locks and misses"
             }
             Kind::FairProgress => {
                 "taking turns; the programs with the least progress run, compared with a solo run"
@@ -210,7 +211,8 @@ impl Kind {
                 "minwait, and chooses the thread counts of malleable programs in every turn"
             }
             Kind::Turns => {
-                "every program runs, the one in turn with the largest weight; the others use the CPUs that it leaves idle"
+                "every program runs, the one in turn with the largest weight; the others use the \
+                 CPUs that it leaves idle"
             }
             Kind::Auto => {
                 "like linux, or programs take turns and are paused where that loses nothing"
@@ -258,7 +260,7 @@ impl Kind {
     }
 
     /// Whether it can backfill CPUs that a gang leaves idle ([`Options::fill`]).
-    pub const fn fills(self) -> bool {
+    pub const fn backfills(self) -> bool {
         matches!(self, Kind::Greedy | Kind::Cgreedy)
     }
 
@@ -369,7 +371,7 @@ impl Kind {
     /// When an option does not fit: a quantum outside 1 ms to 60 s, `fill` for a policy that cannot
     /// backfill, no table for one that predicts.
     pub fn build(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
-        if options.fill && !self.fills() {
+        if options.fill && !self.backfills() {
             return Err(Unfit::NothingToFill { policy: self });
         }
         if self.makes_gangs() && !(SHORTEST..=LONGEST).contains(&options.quantum) {
@@ -408,8 +410,8 @@ impl Kind {
             Kind::FairProgress => Box::new(FairProgress::new(options)),
             Kind::Shuffling => Box::new(Shuffling::new(options.shuffling.clone())),
             Kind::AdaptiveGreedy => {
-                let grants = Grants::new(greedy::turns, options.quantum);
-                Box::new(Rounds::new(options, greedy::cut, None).granting(grants))
+                let thread_limits = ThreadLimits::new(greedy::turns, options.quantum);
+                Box::new(Rounds::new(options, greedy::cut, None).with_thread_limits(thread_limits))
             }
             Kind::AdaptiveMinwait => Box::new(Minwait::adaptive(options)),
             Kind::Turns | Kind::Auto => {

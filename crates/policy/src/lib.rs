@@ -1,6 +1,6 @@
 //! The scheduling policies: pure decisions on what should run.
 //!
-//! Each policy is one file whose first lines explain the problem, the idea and the algorithm.
+//! Each policy is one file: its first lines explain the problem, the idea and the algorithm.
 //! Policies answer [`Cause`](cosched_core::Cause)s with a [`Plan`](cosched_core::Plan), and use no
 //! clock and no operating system.
 //!
@@ -16,8 +16,8 @@
 //! | `fair-progress` | programs with the least progress, in time alone | `fair_progress.rs` |
 //! | `shuffling` | all, with threads that wait for locks alike on one socket | `shuffling.rs` |
 //! | `minwait` | programs that have waited longest, chosen at every quantum | `minwait.rs` |
-//! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
-//! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `grants.rs` |
+//! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `thread_limits.rs` |
+//! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `thread_limits.rs` |
 //! | `turns` | all; programs that have waited longest have most of the CPU time
 //! ([`by_weight`](mod@by_weight)) | `by_weight.rs` |
 //! | `auto` | as `linux`, or as `minwait` where that loses nothing that can be measured | `auto.rs`
@@ -25,8 +25,8 @@
 //!
 //! Common parts: programs of one group are one [unit](mod@unit). Gangs take turns in [rounds]. A
 //! [quantum] is as long as the limit on frozen time allows. [placement] gives each program its
-//! CPUs, and [grants] gives malleable programs their thread limits. A [guard] tries out whether
-//! what a policy does to a program helps it.
+//! CPUs, and [thread_limits] gives malleable programs their thread limits. A [guard] tries out
+//! whether what a policy does to a program helps it.
 //!
 //! The source of `gang` to `minwait`, with all sections, listings, tables and figures named here,
 //! is the diploma thesis on scheduling multithreaded programs in chip multiprocessors with the
@@ -49,7 +49,6 @@ mod faithful;
 mod fcfs;
 mod gang;
 mod goal;
-mod grants;
 mod greedy;
 mod guard;
 mod kind;
@@ -59,6 +58,7 @@ mod placement;
 pub mod quantum;
 mod rounds;
 mod shuffling;
+mod thread_limits;
 mod turns;
 mod unit;
 mod unmanaged;

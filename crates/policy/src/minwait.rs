@@ -23,20 +23,20 @@
 //!   wait, longest first. Programs that run are not disturbed, and the quantum ends as planned. If
 //!   no program runs, a new quantum begins;
 //! - while every program runs there are no quanta, and no wake-ups;
-//! - optionally (used by [`auto`](crate::auto)), a gang's free CPUs are [backfilled](loan);
+//! - optionally (used by [`auto`](crate::auto)), a gang's free CPUs are [backfilled](backfill);
 //! - optionally (used by the goal `fair`), the programs with the largest [slowdown](slowed) come
 //!   first.
 //!
 //! # `adaptive-minwait`
 //!
 //! Like `minwait`, with thread counts of malleable programs that are chosen at every quantum
-//! ([`grants`](crate::grants)). There are no rounds; serving every program once takes about as many
-//! quanta as all counts together fill the machine, at least one. A program that arrives within a
-//! quantum has an even share until the next one. While every program runs, there are quanta as
-//! well, since requests may change.
+//! ([`thread_limits`](crate::thread_limits)). There are no rounds; serving every program once takes
+//! about as many quanta as all counts together fill the machine, at least one. A program that
+//! arrives within a quantum has an even share until the next one. While every program runs, there
+//! are quanta as well, since requests may change.
 
 mod ahead;
-mod loan;
+mod backfill;
 mod slowed;
 
 use std::cmp::Reverse;
@@ -46,13 +46,15 @@ use cosched_core::{
     AtExpiry, Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Wake, Why, World,
 };
 
-use crate::grants::{Grants, only_learns};
 use crate::kind::Options;
 use crate::quantum::{Quantum, Weights};
 use crate::rounds::first_fit;
-use crate::unit::{Denied, Places, Seat, Sorted, Unfreezable, Unit, only_settled, run_together};
+use crate::thread_limits::{ThreadLimits, only_learns};
+use crate::unit::{
+    Assignment, Denied, Places, Sorted, Unfreezable, Unit, only_settled, run_together,
+};
 pub(crate) use ahead::{Share, shares};
-use loan::Loan;
+use backfill::Backfill;
 use slowed::Slowed;
 
 /// The only wake-up of this policy.
@@ -67,13 +69,13 @@ pub(crate) struct Minwait {
     unfreezable: Unfreezable,
     denied: Denied,
     /// Decides on thread counts, if the policy does.
-    grants: Option<Grants>,
+    thread_limits: Option<ThreadLimits>,
     /// Backfills free CPUs, if the policy does.
-    loan: Option<Loan>,
+    backfill: Option<Backfill>,
     /// The slowdowns of programs, if they decide on the order.
     slowed: Option<Slowed>,
     /// The CPU assignment of this quantum.
-    seats: Vec<Seat>,
+    assignments: Vec<Assignment>,
     /// The programs that were told to wait.
     waiting: BTreeSet<ProgramId>,
     /// The CPUs that the quantum was made for.
@@ -90,10 +92,10 @@ impl Minwait {
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
-            grants: None,
-            loan: None,
+            thread_limits: None,
+            backfill: None,
             slowed: None,
-            seats: Vec::new(),
+            assignments: Vec::new(),
             waiting: BTreeSet::new(),
             cpus: CpuSet::EMPTY,
             ends: Nanos::NEVER,
@@ -103,14 +105,14 @@ impl Minwait {
 
     /// A policy that also decides on thread counts.
     pub(crate) fn adaptive(options: &Options) -> Minwait {
-        let grants = Some(Grants::new(turns, options.quantum));
-        Minwait { grants, ..Minwait::new(options) }
+        let thread_limits = Some(ThreadLimits::new(turns, options.quantum));
+        Minwait { thread_limits, ..Minwait::new(options) }
     }
 
     /// A policy that backfills a gang's free CPUs, and spreads memory-bound programs.
     pub(crate) fn lending(options: &Options) -> Minwait {
         let places = Places::spreading_misses(options.placement);
-        Minwait { places, loan: Some(Loan::default()), ..Minwait::new(options) }
+        Minwait { places, backfill: Some(Backfill::default()), ..Minwait::new(options) }
     }
 
     /// A policy in which the programs with the largest slowdown come first.
@@ -120,53 +122,58 @@ impl Minwait {
 
     /// Whether there are thread counts to decide on.
     fn decides(&self) -> bool {
-        self.grants.as_ref().is_some_and(Grants::any)
+        self.thread_limits.as_ref().is_some_and(ThreadLimits::any)
     }
 
-    fn seated(&self) -> BTreeSet<ProgramId> {
-        self.seats.iter().flat_map(|seat| &seat.members).copied().collect()
+    fn assigned(&self) -> BTreeSet<ProgramId> {
+        self.assignments.iter().flat_map(|assignment| &assignment.members).copied().collect()
     }
 
     /// Frees the CPUs of programs that are gone.
     fn forget_the_gone(&mut self, units: &[Unit]) {
         let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
-        self.seats.retain(|seat| seat.members.iter().any(|id| present.contains(id)));
+        self.assignments
+            .retain(|assignment| assignment.members.iter().any(|id| present.contains(id)));
         self.waiting.retain(|id| present.contains(id));
     }
 
     /// Whether a new gang has to be made.
     fn quantum_is_over(&self, causes: &[Cause], world: &World<'_>, units: &[Unit]) -> bool {
-        let seated = self.seated();
+        let assigned = self.assigned();
         let torn = |unit: &Unit| {
-            let mut seated = unit.ids().map(|id| seated.contains(&id));
-            let first = seated.next();
-            seated.any(|other| first != Some(other))
+            let mut assigned = unit.ids().map(|id| assigned.contains(&id));
+            let first = assigned.next();
+            assigned.any(|other| first != Some(other))
         };
         world.now >= self.ends
             || causes.contains(&Cause::Woke(QUANTUM_ENDS))
-            || self.seats.is_empty()
+            || self.assignments.is_empty()
             || self.cpus != *world.cpus
             || units.iter().any(torn)
     }
 
     /// CPUs that are assigned to no program.
     fn free(&self, world: &World<'_>) -> CpuSet {
-        self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus))
+        self.assignments
+            .iter()
+            .fold(*world.cpus, |free, assignment| free.difference(&assignment.cpus))
     }
 
     /// How long a unit has waited for CPUs.
     fn waited(&self, unit: &Unit, world: &World<'_>) -> Nanos {
-        self.loan.as_ref().map_or_else(|| unit.waiting(world), |loan| loan.waiting(unit, world))
+        self.backfill
+            .as_ref()
+            .map_or_else(|| unit.waiting(world), |backfill| backfill.waiting(unit, world))
     }
 
     /// Assigns the free CPUs to the units that have waited longest.
-    fn seat(&mut self, units: &[Unit], length: Nanos, world: &World<'_>, plan: &mut Plan) {
+    fn assign(&mut self, units: &[Unit], length: Nanos, world: &World<'_>, plan: &mut Plan) {
         let free = self.free(world);
         if free.is_empty() {
             return;
         }
-        let seated = self.seated();
-        let waits = units.iter().filter(|unit| !unit.ids().any(|id| seated.contains(&id)));
+        let assigned = self.assigned();
+        let waits = units.iter().filter(|unit| !unit.ids().any(|id| assigned.contains(&id)));
         let waits =
             waits.map(|unit| Waits { unit, since: self.waited(unit, world), slowdown: None });
         let mut queue: Vec<Waits<'_>> = waits.collect();
@@ -186,32 +193,32 @@ impl Minwait {
             None => Why::WaitedLongest { waited: waits.since },
         };
         let gang = chosen.into_iter().map(|i| (queue[i].unit, because(&queue[i]))).collect();
-        self.seats.extend(run_together(gang, free, &mut self.places, world, plan));
+        self.assignments.extend(run_together(gang, free, &mut self.places, world, plan));
     }
 
     /// Backfills the CPUs that are left, if the policy does.
-    fn lend(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
-        let (seated, free) = (self.seated(), self.free(world));
-        if let Some(loan) = &mut self.loan {
-            loan.update(&seated, units);
-            let others = units.iter().filter(|unit| !unit.ids().any(|id| seated.contains(&id)));
-            loan.lend(&others.collect::<Vec<_>>(), &free, world, plan);
+    fn backfill(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
+        let (assigned, free) = (self.assigned(), self.free(world));
+        if let Some(backfill) = &mut self.backfill {
+            backfill.update(&assigned, units);
+            let others = units.iter().filter(|unit| !unit.ids().any(|id| assigned.contains(&id)));
+            backfill.assign(&others.collect::<Vec<_>>(), &free, world, plan);
         }
     }
 
     /// Whether a program runs on backfilled CPUs.
     fn borrows(&self, id: ProgramId) -> bool {
-        self.loan.as_ref().is_some_and(|loan| loan.has(id))
+        self.backfill.as_ref().is_some_and(|backfill| backfill.has(id))
     }
 
     /// Tells units without CPUs to wait.
     fn hold(&mut self, anew: bool, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
-        let taken: usize = self.seats.iter().map(|seat| seat.cpus.len()).sum();
+        let taken: usize = self.assignments.iter().map(|assignment| assignment.cpus.len()).sum();
         let free = world.cpus.len().saturating_sub(taken) as u16;
-        let seated = self.seated();
+        let assigned = self.assigned();
         let denied = if anew { self.denied.take() } else { BTreeSet::new() };
         for id in units.iter().flat_map(Unit::ids) {
-            if seated.contains(&id) || self.borrows(id) {
+            if assigned.contains(&id) || self.borrows(id) {
                 self.waiting.remove(&id);
             } else if self.waiting.insert(id) || denied.contains(&id) {
                 plan.freeze(id);
@@ -223,21 +230,23 @@ impl Minwait {
     /// Sets the quantum's end. It has one as long as a program waits for it.
     fn time(&mut self, anew: bool, length: Nanos, world: &World<'_>, plan: &mut Plan) {
         let (before, now) = (self.ends, world.now);
-        let nobody_waits = self.waiting.is_empty() && self.loan.as_ref().is_none_or(Loan::is_empty);
-        if nobody_waits && (self.seats.is_empty() || !self.decides()) {
+        let nobody_waits =
+            self.waiting.is_empty() && self.backfill.as_ref().is_none_or(Backfill::is_empty);
+        if nobody_waits && (self.assignments.is_empty() || !self.decides()) {
             self.ends = Nanos::NEVER;
         } else if anew || before == Nanos::NEVER {
             self.ends = now + length;
         }
-        if !self.seats.is_empty() && (anew || (before == Nanos::NEVER && self.ends != before)) {
+        if !self.assignments.is_empty() && (anew || (before == Nanos::NEVER && self.ends != before))
+        {
             self.quanta += 1;
             let is_open = self.ends == Nanos::NEVER;
             let length = if is_open { Nanos::NEVER } else { self.ends.since(now) };
             plan.because(None, Why::Quantum { round: self.quanta, gang: 0, gangs: 1, length });
         }
         if self.ends != before {
-            match &mut self.grants {
-                Some(grants) => grants.wake_at(self.ends, QUANTUM_ENDS, world, plan),
+            match &mut self.thread_limits {
+                Some(thread_limits) => thread_limits.wake_at(self.ends, QUANTUM_ENDS, world, plan),
                 None if self.slowed.is_some() => {
                     plan.wake.push(Wake {
                         token: QUANTUM_ENDS,
@@ -253,10 +262,10 @@ impl Minwait {
 
 impl Policy for Minwait {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-        if let Some(grants) = &mut self.grants {
-            grants.learn(causes, world);
+        if let Some(thread_limits) = &mut self.thread_limits {
+            thread_limits.learn(causes, world);
         }
-        if only_settled(causes) || (self.grants.is_some() && only_learns(causes)) {
+        if only_settled(causes) || (self.thread_limits.is_some() && only_learns(causes)) {
             return;
         }
         if let Some(slowed) = &mut self.slowed {
@@ -274,25 +283,25 @@ impl Policy for Minwait {
             if self.ends <= world.now {
                 self.quantum.ended_late(world.now - self.ends);
             }
-            self.seats.clear();
-            self.loan.iter_mut().for_each(Loan::end);
+            self.assignments.clear();
+            self.backfill.iter_mut().for_each(Backfill::end);
             self.cpus = *world.cpus;
         }
-        if let Some(grants) = &mut self.grants {
+        if let Some(thread_limits) = &mut self.thread_limits {
             match anew {
-                true => _ = grants.decide(&mut sorted.units, world, plan),
-                false => grants.fit(&mut sorted.units, world.cpus.len()),
+                true => _ = thread_limits.decide(&mut sorted.units, world, plan),
+                false => thread_limits.fit(&mut sorted.units, world.cpus.len()),
             }
         }
         let units = &sorted.units;
         let mut weights = Weights::new(vec![1.0; units.len()]);
         let length = self.quantum.length(&mut weights, 0, world.max_frozen, plan);
-        let length = match &self.grants {
-            Some(grants) if length == Nanos::NEVER => grants.quantum(),
+        let length = match &self.thread_limits {
+            Some(thread_limits) if length == Nanos::NEVER => thread_limits.quantum(),
             _ => length,
         };
-        self.seat(units, length, world, plan);
-        self.lend(units, world, plan);
+        self.assign(units, length, world, plan);
+        self.backfill(units, world, plan);
         self.hold(anew, units, world, plan);
         self.time(anew, length, world, plan);
         self.sorted = sorted;

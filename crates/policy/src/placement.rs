@@ -1,8 +1,8 @@
 //! Which CPUs a program gets: close together, or spread.
 //!
-//! CPUs of one package share caches and a path to memory. A program whose threads are close
+//! CPUs of one package share caches and a path to memory. A program with threads close
 //! together shares these with itself and avoids other programs (*packed*: isolation). A program
-//! whose threads are spread gets more cache and more memory bandwidth, and shares all caches with
+//! with spread threads gets more cache and more memory bandwidth, and shares all caches with
 //! the other programs (*spread*: throughput). Section 3.4, figures 3.7 to 3.9.
 //!
 //! Both are one descent through the machine. At each step the free CPUs are

@@ -22,17 +22,17 @@
 //! running gang ends, or the CPUs change, the next turn begins at once with a whole quantum. One
 //! gang alone runs without end and without wake-ups; when something changes its turn is over.
 //!
-//! A policy that sets thread limits ([`grants`](crate::grants)) does so at the beginning of each
-//! round, and whenever gangs are cut again. If it has only one gang, there are quanta, too: each is
-//! a round.
+//! A policy that sets thread limits ([`thread_limits`](crate::thread_limits)) does so at the
+//! beginning of each round, and whenever gangs are cut again. If it has only one gang, there are
+//! quanta, too: each is a round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
-use crate::grants::{Grants, only_learns};
 use crate::kind::Options;
 use crate::quantum::{Quantum, Weights};
+use crate::thread_limits::{ThreadLimits, only_learns};
 use crate::unit::{Denied, Member, Places, Sorted, Unfreezable, Unit, only_settled, run_together};
 
 /// Units that run together: each with its position among the units, and the reason.
@@ -58,7 +58,7 @@ pub(crate) struct Rounds {
     unfreezable: Unfreezable,
     denied: Denied,
     /// Decides on thread counts, if the policy does.
-    grants: Option<Grants>,
+    thread_limits: Option<ThreadLimits>,
     /// The gangs, until the units change.
     cutting: Option<Cutting>,
     /// Each program's number in the queue; lower is further ahead.
@@ -132,7 +132,7 @@ impl Rounds {
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
-            grants: None,
+            thread_limits: None,
             cutting: None,
             queue: BTreeMap::new(),
             number: 0,
@@ -143,8 +143,8 @@ impl Rounds {
     }
 
     /// These rounds, with decisions on thread counts.
-    pub(crate) fn granting(self, grants: Grants) -> Rounds {
-        Rounds { grants: Some(grants), ..self }
+    pub(crate) fn with_thread_limits(self, thread_limits: ThreadLimits) -> Rounds {
+        Rounds { thread_limits: Some(thread_limits), ..self }
     }
 
     /// Adds newcomers to the queue, removes programs that are gone, and returns the newcomers.
@@ -191,8 +191,9 @@ impl Rounds {
             last.turn = (last.turn + 1) % last.order.len().max(1);
         }
         let round_begins = last.as_ref().is_none_or(|last| last.turn == 0);
-        let grants = self.grants.as_mut().filter(|_| round_begins);
-        let resized = grants.is_some_and(|grants| grants.decide(units, world, plan));
+        let thread_limits = self.thread_limits.as_mut().filter(|_| round_begins);
+        let resized =
+            thread_limits.is_some_and(|thread_limits| thread_limits.decide(units, world, plan));
         if let Some(last) = last.filter(|_| !resized) {
             return last;
         }
@@ -244,8 +245,8 @@ impl Rounds {
         }
         self.cutting = Some(cutting);
         if ends != Nanos::NEVER || last.is_some_and(|turn| turn.ends != Nanos::NEVER) {
-            match &mut self.grants {
-                Some(grants) => grants.wake_at(ends, TURN_ENDS, world, plan),
+            match &mut self.thread_limits {
+                Some(thread_limits) => thread_limits.wake_at(ends, TURN_ENDS, world, plan),
                 None => plan.wake_at(ends, TURN_ENDS),
             }
         }
@@ -253,8 +254,12 @@ impl Rounds {
 
     /// Limits a turn without an end, where thread counts are to be decided on.
     fn until_decided(&self, length: Nanos) -> Nanos {
-        match self.grants.as_ref().filter(|grants| length == Nanos::NEVER && grants.any()) {
-            Some(grants) => grants.quantum(),
+        match self
+            .thread_limits
+            .as_ref()
+            .filter(|thread_limits| length == Nanos::NEVER && thread_limits.any())
+        {
+            Some(thread_limits) => thread_limits.quantum(),
             None => length,
         }
     }
@@ -304,10 +309,10 @@ impl Rounds {
 
 impl Policy for Rounds {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-        if let Some(grants) = &mut self.grants {
-            grants.learn(causes, world);
+        if let Some(thread_limits) = &mut self.thread_limits {
+            thread_limits.learn(causes, world);
         }
-        if only_settled(causes) || (self.grants.is_some() && only_learns(causes)) {
+        if only_settled(causes) || (self.thread_limits.is_some() && only_learns(causes)) {
             return;
         }
         self.denied.update(causes);

@@ -11,9 +11,9 @@
 //!
 //! *Algorithm.* In each interval, sample the lock times of a program's N threads. If they exceed a
 //! threshold, sort the threads by lock time and divide them into as many groups as there are
-//! sockets. Move threads until each group has a socket of its own ([`grouping`]). Groups and sockets
-//! are paired so that the fewest threads move ([`matching`]). A thread is bound to all CPUs of its
-//! socket; among these the kernel places it.
+//! sockets. Move threads until each group has a socket of its own ([`grouping`]). Groups and
+//! sockets are paired so that the fewest threads move ([`matching`]). A thread is bound to all CPUs
+//! of its socket; among these the kernel places it.
 //!
 //! *Source.* The slides on thread shuffling: "Thread Shuffling (algorithm)", "Shuffling Interval"
 //! (500 ms). They do not give the threshold, the number of samples and the order of equals. Ours:
@@ -23,7 +23,7 @@
 //! - the *threshold* is on the mean over the sampled threads. Once it has been below half of that
 //!   for [`PATIENCE`] intervals, the threads are no longer bound: without locks, binding them gains
 //!   nothing;
-//! - *hysteresis*: groups are replaced only by groups whose threads are nearer to each other by
+//! - *hysteresis*: groups are replaced only by groups with threads that are nearer to each other by
 //!   more than a given share of their time. Until then, a thread that comes later goes to the
 //!   socket with most room;
 //! - *several programs* are shuffled one by one, since they share no locks;
@@ -35,7 +35,7 @@
 //!   (`--no-guard`: as in the slides, new groups at once);
 //! - a thread that the guard releases goes back [to where it was](tracked), so that groups are
 //!   compared with no groups;
-//! - learned groups from earlier runs ([`cosched_core::Experience`]) are applied at first: groups
+//! - learned groups from earlier runs ([`cosched_core::Learned`]) are applied at first: groups
 //!   at once, or none;
 //! - options set what [counts as a socket](sockets), and what threads are sorted by ([`SortBy`]).
 
@@ -187,7 +187,7 @@ impl Shuffling {
     /// Whether groups have helped the program in earlier runs, as far as that is known.
     fn recalled(&self, id: ProgramId, world: &World<'_>) -> Option<bool> {
         let of_earlier_runs = world.program(id).filter(|_| !self.options.relearn);
-        let earlier = || of_earlier_runs.and_then(|program| program.profile.experience.groups());
+        let earlier = || of_earlier_runs.and_then(|program| program.profile.learned.groups());
         self.ended.get(&id.slot).copied().or_else(earlier)
     }
 
@@ -255,7 +255,7 @@ impl Shuffling {
         for (id, act) in guard.acts() {
             let Some(tracked) = self.programs.get_mut(&id) else { continue };
             match act {
-                Act::Give(homes) if homes.is_empty() => tracked.let_go(),
+                Act::Give(homes) if homes.is_empty() => tracked.release(),
                 Act::Give(homes) => tracked.house((*homes).clone()),
                 Act::Try(homes, _) => {
                     let threads = homes.len() as u16;

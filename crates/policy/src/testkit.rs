@@ -38,7 +38,7 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
         state: ProgramState::New,
         asked: threads,
         requested: threads,
-        granted: threads,
+        allowed: threads,
         cpus: None,
         weight: 1.0,
         group: None,
@@ -59,7 +59,12 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
 /// A unit of one program.
 pub(crate) fn unit(slot: u16, threads: usize, misses: Option<f64>) -> Unit {
     Unit {
-        members: vec![Member { id: ProgramId::first(slot), threads, grant: None, unbound: false }],
+        members: vec![Member {
+            id: ProgramId::first(slot),
+            threads,
+            thread_limit: None,
+            unbound: false,
+        }],
         threads,
         misses,
         traffic: None,
@@ -211,7 +216,7 @@ impl<P: Policy> Lab<P> {
                     let may = program.freezable || program.state == ProgramState::New;
                     assert!(may, "{id} may not be frozen: {plan:?}");
                 }
-                Directive::Leave => {}
+                Directive::Release => {}
             }
         }
         let mut ruled = BTreeSet::new();
@@ -240,7 +245,8 @@ impl<P: Policy> Lab<P> {
                     program.state = ProgramState::Running;
                     program.cpus = settings.cpus;
                     let most = program.requested;
-                    program.granted = settings.grant.map_or(most, |grant| grant.min(most));
+                    program.allowed =
+                        settings.thread_limit.map_or(most, |thread_limit| thread_limit.min(most));
                     program.waiting_since = None;
                 }
                 Directive::Freeze => {
@@ -249,7 +255,7 @@ impl<P: Policy> Lab<P> {
                     }
                     program.waiting_since.get_or_insert(now);
                 }
-                Directive::Leave => panic!("no policy here lets go of programs"),
+                Directive::Release => panic!("no policy here releases programs"),
             }
         }
         for wake in &plan.wake {

@@ -6,10 +6,10 @@
 //! sum is larger, its programs share the CPUs. Its cache misses are the mean over its threads, and
 //! its traffic with memory is the sum. Its waiting time is that of its program that waited longest.
 //!
-//! Not scheduled are programs that another process stopped and programs whose command has ended.
-//! They are left alone, and a stopped program joins the back of the queue when it goes on. Programs
-//! that may not be frozen, and groups with one of these, run at once and always, with their
-//! original settings. They are in no gang, and gangs are made as if they were not there.
+//! Not scheduled are programs that another process stopped and programs after the end of their
+//! command. They are left alone, and a stopped program joins the back of the queue when it goes on.
+//! Programs that may not be frozen, and groups with one of these, run at once and always, with
+//! their original settings. They are in no gang, and gangs are made as if they were not there.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ pub(crate) struct Member {
     pub(crate) threads: usize,
     /// Its thread limit; `None`: the policy sets no thread limits, or the program cannot change its
     /// threads.
-    pub(crate) grant: Option<u16>,
+    pub(crate) thread_limit: Option<u16>,
     /// Not bound to its CPUs yet: it has its thread limit and its room, but still has to see all
     /// CPUs.
     pub(crate) unbound: bool,
@@ -56,7 +56,7 @@ impl Unit {
         let threads = |program: &Program| usize::from(program.asked).clamp(1, cpus.max(1));
         let members: Vec<Member> = programs
             .iter()
-            .map(|p| Member { id: p.id, threads: threads(p), grant: None, unbound: false })
+            .map(|p| Member { id: p.id, threads: threads(p), thread_limit: None, unbound: false })
             .collect();
         let sum: usize = members.iter().map(|member| member.threads).sum();
         let misses = programs
@@ -226,7 +226,7 @@ const MANY_MISSES: f64 = 10.0;
 
 /// A unit's CPU assignment.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Assignment {
     pub(crate) members: Vec<ProgramId>,
     pub(crate) cpus: CpuSet,
 }
@@ -242,7 +242,7 @@ pub(crate) struct Places {
     /// Whether memory-bound programs are spread, wherever the others go.
     spreads_misses: bool,
     /// The programs that were reported as spread for their misses.
-    told: BTreeSet<ProgramId>,
+    explained: BTreeSet<ProgramId>,
     /// The answer for a program and a number of threads: the CPUs that were free, those that it had
     /// had, and those that it got.
     answers: BTreeMap<Question, (CpuSet, CpuSet, Option<CpuSet>)>,
@@ -250,7 +250,12 @@ pub(crate) struct Places {
 
 impl Places {
     pub(crate) fn new(placement: Placement) -> Places {
-        Places { placement, spreads_misses: false, told: BTreeSet::new(), answers: BTreeMap::new() }
+        Places {
+            placement,
+            spreads_misses: false,
+            explained: BTreeSet::new(),
+            answers: BTreeMap::new(),
+        }
     }
 
     /// Places in which memory-bound programs are spread. They then have more paths to memory, and
@@ -273,7 +278,7 @@ impl Places {
     fn tell(&mut self, unit: &Unit, cpus: &CpuSet, world: &World<'_>, plan: &mut Plan) {
         let is_new = self.placement != Placement::Spread && cpus.len() > 1 && cpus != world.cpus;
         let Some(misses) = self.spread_for(unit).filter(|_| is_new) else { return };
-        for id in unit.ids().filter(|id| self.told.insert(*id)) {
+        for id in unit.ids().filter(|id| self.explained.insert(*id)) {
             plan.because(Some(id), Why::Spread { misses });
         }
     }
@@ -302,7 +307,7 @@ impl Places {
     /// Forgets programs that are gone.
     pub(crate) fn retain(&mut self, world: &World<'_>) {
         self.answers.retain(|(id, ..), _| world.program(*id).is_some());
-        self.told.retain(|id| world.program(*id).is_some());
+        self.explained.retain(|id| world.program(*id).is_some());
     }
 }
 
@@ -313,9 +318,9 @@ pub(crate) fn run_together(
     places: &mut Places,
     world: &World<'_>,
     plan: &mut Plan,
-) -> Vec<Seat> {
+) -> Vec<Assignment> {
     units.sort_by_key(|(unit, _)| Reverse(unit.threads));
-    let mut seats = Vec::new();
+    let mut assignments = Vec::new();
     for (unit, why) in units {
         let last = unit.ids().filter_map(|id| world.program(id)?.cpus);
         let last = last.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
@@ -325,14 +330,14 @@ pub(crate) fn run_together(
         let cpus = places.of(whole, world.topology, &free, &last, placement).unwrap_or(*world.cpus);
         free = free.difference(&cpus);
         places.tell(unit, &cpus, world, plan);
-        for (Member { id, grant, unbound, .. }, cpus) in divided(unit, cpus, places, world) {
+        for (Member { id, thread_limit, unbound, .. }, cpus) in divided(unit, cpus, places, world) {
             let cpus = if unbound { *world.cpus } else { cpus };
-            plan.run(id, Settings { grant, ..settings(cpus, world) });
+            plan.run(id, Settings { thread_limit, ..settings(cpus, world) });
             plan.because(Some(id), why);
         }
-        seats.push(Seat { members: unit.ids().collect(), cpus });
+        assignments.push(Assignment { members: unit.ids().collect(), cpus });
     }
-    seats
+    assignments
 }
 
 /// A unit's CPUs by program: CPUs of its own for each, or all of them for each where there are not
@@ -428,8 +433,8 @@ mod tests {
         let (world, mut plan) = (scene.world(), Plan::default());
         let (units, _) = sort_out(&world);
         let gang = vec![(&units[0], Why::InGang)];
-        let seats = run_together(gang, *world.cpus, &mut packed(), &world, &mut plan);
-        assert_eq!(seats[0].cpus, *world.cpus);
+        let assignments = run_together(gang, *world.cpus, &mut packed(), &world, &mut plan);
+        assert_eq!(assignments[0].cpus, *world.cpus);
         let as_found = Directive::Run(Settings::default());
         assert!(plan.programs.iter().all(|(_, directive)| *directive == as_found));
     }

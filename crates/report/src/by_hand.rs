@@ -15,7 +15,7 @@
 use cosched_core::engine::outcome::{
     Completion, Decision, Deviation, Ended, Outcome, ProgramOutcome, Span,
 };
-use cosched_core::result::{Context, MachineDescription, ProgramContext, RunResult, Rungs};
+use cosched_core::result::{Backends, Context, MachineDescription, ProgramContext, RunResult};
 use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Reason, Refusal, Usage, Why};
 
 pub(crate) const A: usize = 0;
@@ -133,7 +133,7 @@ pub(crate) fn context() -> Context {
         started_at: "2026-01-01T00:00:00Z".to_owned(),
         machine: MachineDescription { cpus: 4, model: None, kernel: "6.18".to_owned() },
         simulation: None,
-        rungs: Rungs { freezing: "cgroup-v2".to_owned(), pinning: "affinity".to_owned() },
+        backends: Backends { freezing: "cgroup-v2".to_owned(), pinning: "affinity".to_owned() },
         own_cpu_seconds: 0.003,
         programs: [("a", 2, 140), ("b", 4, 150), ("c", 1, 149)].map(program).to_vec(),
     }

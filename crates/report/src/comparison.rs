@@ -11,21 +11,24 @@ mod tests;
 mod verdict;
 
 use cosched_core::Exit;
-use cosched_core::result::{MachineDescription, RunResult, Rungs};
+use cosched_core::result::{Backends, MachineDescription, RunResult};
 use cosched_core::statistics::{Estimate, Verdict, comparison, median_estimate, ratio_estimate};
 use serde::{Deserialize, Serialize};
 
-use crate::Way;
+use crate::Variant;
 use crate::disturbance::disturbed_rounds;
 use crate::history::History;
 use check::{Fault, alike};
 
 /// The version of the JSON that is written and read.
-pub const SCHEMA: &str = "cosched-compare/2";
-/// Simulated ways that differ by less are called equal.
+pub const SCHEMA: &str = "cosched-compare/3";
+
+/// The version before, in which variants and backends were called otherwise.
+const EARLIER_SCHEMA: &str = "cosched-compare/2";
+/// Simulated variants that differ by less are called equal.
 const NEGLIGIBLE: f64 = 0.005;
 
-/// Several variants, compared. (JSON calls a variant a *way*.)
+/// Several variants, compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// [`SCHEMA`].
@@ -44,19 +47,22 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbed_rounds: Vec<usize>,
     /// One per variant; the others are compared with the first one.
-    pub ways: Vec<Compared>,
+    #[serde(alias = "ways")]
+    pub variants: Vec<Compared>,
 }
 
 /// One variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// Its name.
-    pub way: String,
+    #[serde(rename = "variant", alias = "way")]
+    pub name: String,
     /// The policy and the options that were given for this variant only, where there are any.
     #[serde(default)]
     pub asked: Option<String>,
     /// How programs were frozen and bound to CPUs.
-    pub rungs: Rungs,
+    #[serde(alias = "rungs")]
+    pub backends: Backends,
     /// From the first start to the last end.
     pub total_seconds: Estimate,
     /// Total time / sum of the programs' solo times in the same round; `None` where those are
@@ -89,7 +95,8 @@ pub struct Compared {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Against {
     /// The other one's name.
-    pub way: String,
+    #[serde(alias = "way")]
+    pub variant: String,
     /// Total time / its total time, pair by pair.
     pub total_ratio: Estimate,
     /// The verdict on total time.
@@ -148,10 +155,10 @@ pub enum Incomparable {
         other: (String, String),
     },
     /// The runs of a variant have different settings.
-    #[error("runs of {way} differ in their {setting}")]
+    #[error("runs of {variant} differ in their {setting}")]
     Settings {
         /// The variant.
-        way: String,
+        variant: String,
         /// The setting that differs, by its name in run.json.
         setting: &'static str,
     },
@@ -164,10 +171,10 @@ pub enum Incomparable {
         other: (String, String),
     },
     /// A run was interrupted, so it holds less work than others.
-    #[error("{way} was interrupted ({signal})")]
+    #[error("{variant} was interrupted ({signal})")]
     Interrupted {
         /// The variant.
-        way: String,
+        variant: String,
         /// The signal that ended it.
         signal: String,
     },
@@ -178,7 +185,8 @@ pub enum Incomparable {
 pub enum ComparisonError {
     /// It has another version, or is something else.
     #[error(
-        "is no comparison with the schema '{SCHEMA}'; name a folder of runs, or what `cosched compare --json` printed"
+        "is no comparison with the schema '{SCHEMA}'; name a folder of runs, or what `cosched \
+         compare --json` printed"
     )]
     OtherSchema,
     /// A field is missing or wrong.
@@ -196,7 +204,7 @@ impl Comparison {
     /// Reads what `cosched compare --json` printed.
     ///
     /// # Errors
-    /// When it is not JSON, has another schema than [`SCHEMA`], lacks a field, or has an impossible
+    /// When it is not JSON, has a schema that cannot be read, lacks a field, or has an impossible
     /// value.
     pub fn parse(text: &str) -> Result<Comparison, ComparisonError> {
         Comparison::of_json(serde_json::from_str(text).map_err(ComparisonError::Damaged)?)
@@ -207,10 +215,12 @@ impl Comparison {
     /// # Errors
     /// Those of [`Comparison::parse`].
     pub fn of_json(value: serde_json::Value) -> Result<Comparison, ComparisonError> {
-        if value["schema"] != SCHEMA {
+        if value["schema"] != SCHEMA && value["schema"] != EARLIER_SCHEMA {
             return Err(ComparisonError::OtherSchema);
         }
-        let comparison = serde_json::from_value(value).map_err(ComparisonError::Damaged)?;
+        let mut comparison: Comparison =
+            serde_json::from_value(value).map_err(ComparisonError::Damaged)?;
+        comparison.schema = SCHEMA.to_owned();
         match check::printed(&comparison) {
             Ok(()) => Ok(comparison),
             Err(fault) => Err(ComparisonError::Impossible { fault }),
@@ -222,27 +232,28 @@ impl Comparison {
     /// # Errors
     /// Unless all runs are complete, of one workload and on one machine, and each variant has as
     /// many.
-    pub fn of(ways: &[Way]) -> Result<Comparison, Incomparable> {
-        alike(ways)?;
-        Comparison::of_checked(ways).ok_or(Incomparable::NoRun)
+    pub fn of(variants: &[Variant]) -> Result<Comparison, Incomparable> {
+        alike(variants)?;
+        Comparison::of_checked(variants).ok_or(Incomparable::NoRun)
     }
 
-    fn of_checked(ways: &[Way]) -> Option<Comparison> {
-        let first = ways.first()?;
+    fn of_checked(variants: &[Variant]) -> Option<Comparison> {
+        let first = variants.first()?;
         let rounds = first.runs.len();
         let model = first.runs.first()?;
         let samples = Samples::of(&first.runs);
-        let compared = ways.iter().enumerate();
-        let first = First { way: first, failed: failures(&first.runs), samples };
-        let compared = compared.map(|(i, way)| Compared::of(way, (i > 0).then_some(&first)));
+        let compared = variants.iter().enumerate();
+        let first = First { variant: first, failed: failures(&first.runs), samples };
+        let compared =
+            compared.map(|(i, variant)| Compared::of(variant, (i > 0).then_some(&first)));
         Some(Comparison {
             schema: SCHEMA.to_owned(),
             machine: model.machine.clone(),
             simulated: model.machine.is_simulated(),
             rounds,
             interrupted: false,
-            disturbed_rounds: disturbed_rounds(ways),
-            ways: compared.collect::<Option<_>>()?,
+            disturbed_rounds: disturbed_rounds(variants),
+            variants: compared.collect::<Option<_>>()?,
         })
     }
 }
@@ -254,7 +265,7 @@ fn yes() -> bool {
 
 /// The variant with which the others are compared.
 struct First<'a> {
-    way: &'a Way,
+    variant: &'a Variant,
     /// Programs that failed, over all rounds.
     failed: usize,
     samples: Samples,
@@ -266,19 +277,19 @@ fn failures(runs: &[RunResult]) -> usize {
 }
 
 impl Compared {
-    fn of(way: &Way, first: Option<&First<'_>>) -> Option<Compared> {
-        let samples = Samples::of(&way.runs);
-        let failed = failures(&way.runs);
+    fn of(variant: &Variant, first: Option<&First<'_>>) -> Option<Compared> {
+        let samples = Samples::of(&variant.runs);
+        let failed = failures(&variant.runs);
         let against = match first {
-            Some(first) => Some(Against::of(way, &samples, failed, first)?),
+            Some(first) => Some(Against::of(variant, &samples, failed, first)?),
             None => None,
         };
         let median_of_known =
             |samples: &[Option<f64>]| known(samples).and_then(|known| median_estimate(&known));
         Some(Compared {
-            way: way.name.clone(),
+            name: variant.name.clone(),
             asked: None,
-            rungs: way.runs.first()?.rungs.clone(),
+            backends: variant.runs.first()?.backends.clone(),
             total_seconds: median_estimate(&samples.total_seconds)?,
             ratio_to_solo_sum: known(&samples.solo_sum_seconds)
                 .and_then(|solo| ratio_estimate(&samples.total_seconds, &solo)),
@@ -291,7 +302,7 @@ impl Compared {
             cpu_utilisation: median_estimate(&samples.cpu_utilisation)?,
             own_cpu_percent: median_estimate(&samples.own_cpu_percent)?,
             failed,
-            deviations: way.runs.iter().map(|run| run.deviations.len()).sum(),
+            deviations: variant.runs.iter().map(|run| run.deviations.len()).sum(),
             against,
             samples,
         })
@@ -302,38 +313,39 @@ impl Compared {
     pub fn sentence(&self) -> Option<String> {
         let against = self.against.as_ref()?;
         let (low, high) = against.total_ratio.interval?;
-        let (way, other, value) = (&self.way, &against.way, against.total_ratio.value);
+        let (variant, other, value) = (&self.name, &against.variant, against.total_ratio.value);
         let range = format!("{value:.2} of its total time ({low:.2} to {high:.2})");
         if !against.failed_alike {
             return Some(format!(
-                "{way} and {other} cannot be compared, because different programs failed: {range}."
+                "{variant} and {other} cannot be compared, because different programs failed: \
+                 {range}."
             ));
         }
         Some(match against.verdict {
-            Verdict::Better => format!("{way} is better than {other}: {range}."),
-            Verdict::Worse => format!("{way} is worse than {other}: {range}."),
+            Verdict::Better => format!("{variant} is better than {other}: {range}."),
+            Verdict::Worse => format!("{variant} is worse than {other}: {range}."),
             Verdict::NoDifference => {
-                format!("{way} is not significantly different from {other}: {range}.")
+                format!("{variant} is not significantly different from {other}: {range}.")
             }
         })
     }
 }
 
 impl Against {
-    fn of(way: &Way, own: &Samples, failed: usize, first: &First<'_>) -> Option<Against> {
+    fn of(variant: &Variant, own: &Samples, failed: usize, first: &First<'_>) -> Option<Against> {
         let total_ratio = comparison(&own.total_seconds, &first.samples.total_seconds)?;
         let turnarounds =
             known(&own.mean_turnaround_seconds).zip(known(&first.samples.mean_turnaround_seconds));
         let turnaround_ratio = turnarounds.and_then(|(own, first)| comparison(&own, &first));
         let failed_alike = failed == first.failed;
-        let simulated = way.runs.first().is_some_and(|run| run.machine.is_simulated());
+        let simulated = variant.runs.first().is_some_and(|run| run.machine.is_simulated());
         // Simulated runs have no noise, so an interval may be narrower than anything that matters.
         let says = |ratio: Estimate| match simulated && (ratio.value - 1.0).abs() < NEGLIGIBLE {
             false if failed_alike => ratio.verdict(),
             _ => Verdict::NoDifference,
         };
         Some(Against {
-            way: first.way.name.clone(),
+            variant: first.variant.name.clone(),
             total_ratio,
             verdict: says(total_ratio),
             turnaround_ratio,

@@ -6,7 +6,7 @@
 use cosched_core::result::{ProgramResult, RunResult};
 
 use crate::interference::Interference;
-use crate::{Way, words};
+use crate::{Variant, words};
 
 /// A run is disturbed if other processes used at least this part of its CPUs...
 pub const SHARE: f64 = 0.05;
@@ -59,20 +59,21 @@ pub fn is_busy(used: f64, cpus: usize) -> bool {
 }
 
 /// The rounds of a comparison, counted from 1, in which a run was disturbed.
-pub fn disturbed_rounds(ways: &[Way]) -> Vec<usize> {
-    let rounds = ways.iter().map(|way| way.runs.len()).max().unwrap_or_default();
-    let is_one =
-        |round: &usize| ways.iter().filter_map(|way| way.runs.get(*round)).any(is_disturbed);
+pub fn disturbed_rounds(variants: &[Variant]) -> Vec<usize> {
+    let rounds = variants.iter().map(|variant| variant.runs.len()).max().unwrap_or_default();
+    let is_one = |round: &usize| {
+        variants.iter().filter_map(|variant| variant.runs.get(*round)).any(is_disturbed)
+    };
     (0..rounds).filter(is_one).map(|round| round + 1).collect()
 }
 
 /// Which rounds of a comparison were disturbed, and by how much; `None`: none.
-pub fn disturbed_rounds_in_words(ways: &[Way]) -> Option<String> {
-    let rounds = disturbed_rounds(ways);
-    let runs = || ways.iter().flat_map(|way| &way.runs);
+pub fn disturbed_rounds_in_words(variants: &[Variant]) -> Option<String> {
+    let rounds = disturbed_rounds(variants);
+    let runs = || variants.iter().flat_map(|variant| &variant.runs);
     let cpus = runs().next()?.machine.cpus;
     let most = runs().filter_map(others).fold(0.0, f64::max);
-    let all = ways.iter().map(|way| way.runs.len()).max().unwrap_or_default();
+    let all = variants.iter().map(|variant| variant.runs.len()).max().unwrap_or_default();
     let which = match rounds.len() {
         0 => return None,
         1 if all == 1 => "The round was".to_owned(),
@@ -166,22 +167,22 @@ mod tests {
 
     #[test]
     fn disturbed_rounds_are_named() {
-        let way = |disturbed: &[bool]| {
+        let variant = |disturbed: &[bool]| {
             let run = |taken: &bool| RunResult {
                 others_cpu_seconds: Some(if *taken { 0.9 } else { 0.0 }),
                 ..testkit::gang()
             };
-            Way { name: "linux".into(), runs: disturbed.iter().map(run).collect() }
+            Variant { name: "linux".into(), runs: disturbed.iter().map(run).collect() }
         };
-        let said = |ways: &[Way]| disturbed_rounds_in_words(ways);
-        assert_eq!(said(&[way(&[false, false])]), None);
-        let two = [way(&[true, false, false]), way(&[false, false, true])];
+        let said = |variants: &[Variant]| disturbed_rounds_in_words(variants);
+        assert_eq!(said(&[variant(&[false, false])]), None);
+        let two = [variant(&[true, false, false]), variant(&[false, false, true])];
         assert_eq!(
             said(&two).unwrap(),
             "Rounds 1 and 3 were disturbed: other processes used up to 1.5 of 2 CPUs."
         );
-        assert!(said(&[way(&[true])]).unwrap().starts_with("The round was disturbed"));
-        assert!(said(&[way(&[true, true])]).unwrap().starts_with("All rounds were disturbed"));
+        assert!(said(&[variant(&[true])]).unwrap().starts_with("The round was disturbed"));
+        assert!(said(&[variant(&[true, true])]).unwrap().starts_with("All rounds were disturbed"));
     }
 
     #[test]
@@ -192,7 +193,8 @@ mod tests {
         assert!(has_impossible_solo(&run.programs[0]));
         assert_eq!(
             impossible_solos([&run, &run]).unwrap(),
-            "The solo time of a cannot be true, and is not used: the profile is out of date or was disturbed; \
+            "The solo time of a cannot be true, and is not used: the profile is out of date or \
+             was disturbed; \
              `cosched profile` measures it anew."
         );
         run.programs[0].exit = Some(Exit::Code(1));

@@ -6,21 +6,21 @@
 //! ([`Why`](cosched_core::Why)) were given by the policy during the run, none is guessed
 //! afterwards.
 
+mod barrier_stats;
 mod choices;
-mod grants;
-mod meetings;
 mod moment;
 mod slices;
 mod spread;
 mod story;
 #[cfg(test)]
 mod tests;
+mod thread_limits;
 
 pub use choices::Choice;
-pub use grants::Grant;
 pub use moment::{Moment, ProgramMoment, QuantumMoment};
-pub use slices::{SliceChoice, TriedWay};
-pub use story::{Company, LongestWait, Misfortune, ProgramStory, Story, WaitReason};
+pub use slices::{SliceChoice, TriedActuator};
+pub use story::{CoRunner, LongestWait, Misfortune, ProgramStory, Story, WaitReason};
+pub use thread_limits::ThreadLimit;
 
 /// The version of the JSON.
-pub const SCHEMA: &str = "cosched-explain/2";
+pub const SCHEMA: &str = "cosched-explain/3";

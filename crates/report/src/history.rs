@@ -73,7 +73,7 @@ impl Phase {
 
 /// A decision about a program: what it was last sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Told {
+pub struct Sent {
     /// When.
     pub at: Nanos,
     /// Which of its runs the decision is about, from 0.
@@ -82,7 +82,7 @@ pub struct Told {
     pub why: Why,
 }
 
-impl Told {
+impl Sent {
     /// Whether the program is to run.
     pub fn runs(&self) -> Option<bool> {
         runs(&self.why)
@@ -96,9 +96,9 @@ pub fn runs(why: &Why) -> Option<bool> {
         Why::LeftToKernel
         | Why::Turn
         | Why::InGang
-        | Why::Fills
+        | Why::Backfills
         | Why::Filler
-        | Why::Lent { .. }
+        | Why::SharesBackfill { .. }
         | Why::MostMisses
         | Why::FewestMissesThatFit
         | Why::LeastLost { .. }
@@ -112,7 +112,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::PutBack { .. }
         | Why::LeastProgress { .. }
         | Why::Trained { .. }
-        | Why::BesideTrained
+        | Why::WithTrained
         | Why::Shuffled { .. }
         | Why::GroupsTried { .. }
         | Why::GroupsRecalled { .. }
@@ -128,7 +128,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::AwaitsTraining => Some(false),
         Why::Quantum { .. }
         | Why::QuantumShortened { .. }
-        | Why::Granted { .. }
+        | Why::LimitsThreads { .. }
         | Why::TriesThreads { .. }
         | Why::Chosen { .. }
         | Why::Molded { .. }
@@ -145,7 +145,7 @@ pub struct History<'a> {
     /// The result.
     pub result: &'a RunResult,
     phases: Vec<Vec<Phase>>,
-    told: Vec<Vec<Told>>,
+    sent: Vec<Vec<Sent>>,
     quanta: Vec<Quantum>,
 }
 
@@ -153,21 +153,21 @@ impl<'a> History<'a> {
     /// Sorts a result by program.
     pub fn of(result: &'a RunResult) -> History<'a> {
         let slots = 0..result.programs.len();
-        let mut told: Vec<Vec<Told>> = slots.clone().map(|_| Vec::new()).collect();
+        let mut sent: Vec<Vec<Sent>> = slots.clone().map(|_| Vec::new()).collect();
         for decision in &result.decisions {
             for reason in &decision.reasons {
                 // A damaged file may name programs that it does not have.
                 let Some(id) = reason.program.filter(|_| !reason.why.is_of_threads()) else {
                     continue;
                 };
-                let Some(list) = told.get_mut(usize::from(id.slot)) else { continue };
+                let Some(list) = sent.get_mut(usize::from(id.slot)) else { continue };
                 let at = nanos(decision.at_seconds);
-                list.push(Told { at, generation: id.generation, why: reason.why });
+                list.push(Sent { at, generation: id.generation, why: reason.why });
             }
         }
         let phases: Vec<Vec<Phase>> = slots.map(|slot| phases(result, slot)).collect();
         let quanta = quanta::quanta(result, &phases);
-        History { result, phases, told, quanta }
+        History { result, phases, sent, quanta }
     }
 
     /// What a program did, in order of time and without gaps, from its arrival to its last end.
@@ -183,29 +183,29 @@ impl<'a> History<'a> {
     }
 
     /// The last decision about a program's current run at a time.
-    pub fn told_at(&self, slot: usize, at: Nanos) -> Option<Told> {
+    pub fn sent_at(&self, slot: usize, at: Nanos) -> Option<Sent> {
         let generation = self.generation(slot, at);
-        self.told_until(slot, at).rev().find(|told| told.generation == generation).copied()
+        self.sent_until(slot, at).rev().find(|sent| sent.generation == generation).copied()
     }
 
     /// Why a program waited in a phase: the last decision before its end that made it wait.
-    pub fn waits_because(&self, slot: usize, phase: &Phase) -> Option<Told> {
+    pub fn waits_because(&self, slot: usize, phase: &Phase) -> Option<Sent> {
         let generation = self.generation(slot, phase.from);
-        let meant = |told: &&Told| told.generation == generation && told.runs() == Some(false);
-        self.told_until(slot, phase.to).rev().find(meant).copied()
+        let meant = |sent: &&Sent| sent.generation == generation && sent.runs() == Some(false);
+        self.sent_until(slot, phase.to).rev().find(meant).copied()
     }
 
     /// The decisions about a program's current run within a phase, in order of time.
-    pub fn told_within(&self, slot: usize, phase: &Phase) -> impl Iterator<Item = &Told> {
+    pub fn sent_within(&self, slot: usize, phase: &Phase) -> impl Iterator<Item = &Sent> {
         let (generation, to) = (self.generation(slot, phase.from), phase.to);
-        let told = &self.told[slot];
-        let later = told[told.partition_point(|told| told.at <= phase.from)..].iter();
-        later.take_while(move |told| told.at < to).filter(move |told| told.generation == generation)
+        let sent = &self.sent[slot];
+        let later = sent[sent.partition_point(|sent| sent.at <= phase.from)..].iter();
+        later.take_while(move |sent| sent.at < to).filter(move |sent| sent.generation == generation)
     }
 
-    fn told_until(&self, slot: usize, at: Nanos) -> impl DoubleEndedIterator<Item = &Told> {
-        let told = &self.told[slot];
-        told[..told.partition_point(|told| told.at <= at)].iter()
+    fn sent_until(&self, slot: usize, at: Nanos) -> impl DoubleEndedIterator<Item = &Sent> {
+        let sent = &self.sent[slot];
+        sent[..sent.partition_point(|sent| sent.at <= at)].iter()
     }
 
     /// The number of a program's current or next run at a time, from 0.

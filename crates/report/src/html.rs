@@ -78,10 +78,10 @@ fn style() -> String {
 /// Links to the sections.
 fn contents(compared: bool, shown: &[Shown<'_>]) -> String {
     let comparison = compared.then(|| "<li><a href=\"#comparison\">Comparison</a></li>".to_owned());
-    let ways = shown.iter().enumerate().map(|(i, shown)| {
-        format!("<li><a href=\"#way-{i}\">{}</a></li>", escaped(&shown.way.name))
+    let variants = shown.iter().enumerate().map(|(i, shown)| {
+        format!("<li><a href=\"#variant-{i}\">{}</a></li>", escaped(&shown.variant.name))
     });
-    let links: Vec<String> = comparison.into_iter().chain(ways).collect();
+    let links: Vec<String> = comparison.into_iter().chain(variants).collect();
     match links.len() {
         0 | 1 => String::new(),
         _ => format!("<nav aria-label=\"Contents\"><ul>{}</ul></nav>\n", links.concat()),
@@ -97,7 +97,8 @@ fn compared(comparison: &Comparison) -> String {
             "Medians of {n} rounds. With fewer than {FEWEST_TO_COMPARE} rounds there is no verdict."
         ),
         n => format!(
-            "Medians of {n} rounds, with 95 % intervals. Ratios are from the pairs within each round, with 98 % \
+            "Medians of {n} rounds, with 95 % intervals. Ratios are from the pairs within each \
+             round, with 98 % \
              intervals."
         ),
     };
@@ -105,20 +106,23 @@ fn compared(comparison: &Comparison) -> String {
         true => format!("The comparison was ended before its last round. {rounds}"),
         false => rounds,
     };
-    let ways = comparison.ways.iter();
-    let asked =
-        ways.clone().filter_map(|way| Some(format!("{}: {}.", way.way, way.asked.as_ref()?)));
-    let sentences = asked.chain(ways.filter_map(|way| way.sentence()));
+    let variants = comparison.variants.iter();
+    let asked = variants
+        .clone()
+        .filter_map(|variant| Some(format!("{}: {}.", variant.name, variant.asked.as_ref()?)));
+    let sentences = asked.chain(variants.filter_map(|variant| variant.sentence()));
     let sentences: String = sentences.map(|sentence| paragraph(&sentence)).collect();
     let troubles =
-        comparison.ways.iter().filter(|way| way.failed + way.deviations > 0).map(|way| {
-            paragraph(&format!(
-                "{}: {} failed, and there were {} from the plan.",
-                way.way,
-                words::count(way.failed, "program", "programs"),
-                words::count(way.deviations, "deviation", "deviations"),
-            ))
-        });
+        comparison.variants.iter().filter(|variant| variant.failed + variant.deviations > 0).map(
+            |variant| {
+                paragraph(&format!(
+                    "{}: {} failed, and there were {} from the plan.",
+                    variant.name,
+                    words::count(variant.failed, "program", "programs"),
+                    words::count(variant.deviations, "deviation", "deviations"),
+                ))
+            },
+        );
     let plots: String = panels::compared(comparison)
         .iter()
         .map(|panel| figure("comparison", panel, None))
@@ -152,22 +156,23 @@ fn section(i: usize, shown: &Shown<'_>, data: &mut Vec<Value>) -> String {
             figure(&shown.slug, panel, drawn)
         })
         .collect();
-    let rounds = match shown.way.runs.len() {
+    let rounds = match shown.variant.runs.len() {
         1 => String::new(),
         n => paragraph(&format!("This is the round with the median total time of {n} rounds.")),
     };
     let caution = shown.run.interrupted_by.iter().map(|signal| {
         paragraph(&format!(
-            "This run was interrupted ({signal}) after {:.3} s, so it does not show how long the programs take.",
+            "This run was interrupted ({signal}) after {:.3} s, so it does not show how long the \
+             programs take.",
             shown.run.total_seconds
         ))
     });
     let lacks = words::kept_from(shown.run).map(|lacks| paragraph(&lacks));
     let caution: String = caution.chain(lacks).collect();
     format!(
-        "<section id=\"way-{i}\"><h2>{}</h2>\n{verdict}{caution}{rounds}<div class=\"plots\">{figures}</div>\n{}\
+        "<section id=\"variant-{i}\"><h2>{}</h2>\n{verdict}{caution}{rounds}<div class=\"plots\">{figures}</div>\n{}\
          </section>\n",
-        escaped(&shown.way.name),
+        escaped(&shown.variant.name),
         facts(shown.run)
     )
 }
@@ -181,8 +186,8 @@ fn facts(run: &RunResult) -> String {
         ("total", format!("{:.3} s", run.total_seconds)),
         ("programs", format!("{} ({ended} succeeded)", run.programs.len())),
         ("machine", run.machine.to_string()),
-        ("paused by", by(&run.rungs.freezing)),
-        ("bound to CPUs by", by(&run.rungs.pinning)),
+        ("paused by", by(&run.backends.freezing)),
+        ("bound to CPUs by", by(&run.backends.pinning)),
         ("deviations from the plan", run.deviations.len().to_string()),
         ("cosched itself", format!("{:.2} % of a CPU", run.own.cpu_percent)),
     ];

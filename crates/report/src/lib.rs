@@ -5,7 +5,7 @@
 //! touches no file. Everything is a pure function from results to text or bytes, so the same result
 //! always gives the same picture.
 //!
-//! A [`Report`] compares several [`Way`]s (variants of an experiment) in a [`Comparison`]. It shows
+//! A [`Report`] compares several [`Variant`]s in a [`Comparison`]. It shows
 //! a run of each in [`panels`], which become [SVG](svg) for a paper or one [HTML page](html).
 
 #![forbid(unsafe_code)]
@@ -34,10 +34,10 @@ pub mod svg;
 mod testkit;
 mod trace;
 mod treatment;
-mod way;
+mod variant;
 pub mod words;
 
 pub use comparison::{Comparison, Incomparable};
 pub use report::Report;
 pub use trace::{Trace, is_trace, trace};
-pub use way::Way;
+pub use variant::Variant;

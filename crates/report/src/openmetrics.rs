@@ -57,7 +57,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     each("cosched_program_completions", "counter", None, help, |p| Some(p.completions.to_string()));
     let help = "Thread limit of the program.";
     each("cosched_program_threads", "gauge", None, help, |program| {
-        Some(program.granted.to_string())
+        Some(program.allowed.to_string())
     });
     let help = "Threads that the program requests.";
     each("cosched_program_threads_asked", "gauge", None, help, |p| Some(p.threads.to_string()));
@@ -67,7 +67,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     slices(&mut page, snapshot);
     moves(&mut page, snapshot);
     forward(&mut page, snapshot);
-    meetings(&mut page, snapshot);
+    barrier_stats(&mut page, snapshot);
 
     let name = "cosched_program_state";
     page.family(name, "stateset", None, "State of the program.");
@@ -181,27 +181,27 @@ fn forward(page: &mut Page, snapshot: &Snapshot) {
 
 /// The barrier statistics, where threads wait at barriers of cosched: how many they passed, and how
 /// their waits ended.
-fn meetings(page: &mut Page, snapshot: &Snapshot) {
-    let met = || {
+fn barrier_stats(page: &mut Page, snapshot: &Snapshot) {
+    let stats = || {
         let programs = snapshot.programs.iter();
-        programs.filter_map(|program| Some((program.name.as_str(), program.meetings?)))
+        programs.filter_map(|program| Some((program.name.as_str(), program.barrier_stats?)))
     };
-    if met().next().is_none() {
+    if stats().next().is_none() {
         return;
     }
     let name = "cosched_program_barriers";
     page.family(name, "counter", None, "Barriers of cosched that the program's threads passed.");
-    for (program, met) in met() {
-        page.sample(&sample_name(name, "counter"), &[("program", program)], met.barriers);
+    for (program, stats) in stats() {
+        page.sample(&sample_name(name, "counter"), &[("program", program)], stats.barriers);
     }
     let name = "cosched_program_barrier_waits";
     page.family(name, "counter", None, "How waits at these barriers ended.");
-    for (program, met) in met() {
+    for (program, stats) in stats() {
         for (how, count) in [
-            ("glanced", met.glanced),
-            ("looked-on", met.looked_on),
-            ("gave-way", met.gave_way),
-            ("slept", met.slept),
+            ("glanced", stats.glanced),
+            ("looked-on", stats.looked_on),
+            ("yielded", stats.yielded),
+            ("slept", stats.slept),
         ] {
             let labels = [("program", program), ("how", how)];
             page.sample(&sample_name(name, "counter"), &labels, count);
@@ -211,14 +211,14 @@ fn meetings(page: &mut Page, snapshot: &Snapshot) {
     let help =
         "Waits beyond microseconds at these barriers with a known state of the late threads.";
     page.family(name, "counter", None, help);
-    for (program, met) in met() {
-        page.sample(&sample_name(name, "counter"), &[("program", program)], met.knew);
+    for (program, stats) in stats() {
+        page.sample(&sample_name(name, "counter"), &[("program", program)], stats.knew);
     }
     let name = "cosched_program_barrier_waiting_seconds";
     let help = "Time of the program's threads in waits beyond microseconds at these barriers.";
     page.family(name, "counter", SECONDS, help);
-    for (program, met) in met() {
-        page.sample(&sample_name(name, "counter"), &[("program", program)], met.waited_seconds);
+    for (program, stats) in stats() {
+        page.sample(&sample_name(name, "counter"), &[("program", program)], stats.waited_seconds);
     }
 }
 

@@ -9,18 +9,18 @@
 //! special about a policy, write a function that turns its reasons into a panel, in a file of this
 //! folder, and add it to [`CONTRIBUTIONS`].
 
+mod barrier_stats;
 mod compared;
 mod courses;
 mod equals;
 mod estimates;
 mod gangs;
-mod grants;
 mod machine;
-mod meetings;
 mod over_time;
 mod predicted;
 mod shuffles;
 mod snapshot;
+mod thread_limits;
 mod times;
 
 use cosched_core::result::RunResult;
@@ -213,14 +213,14 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     machine::threads,
     gangs::round,
     gangs::longest_wait,
-    grants::threads,
+    thread_limits::threads,
     predicted::slowdowns,
     equals::treatment,
     shuffles::shuffles,
     estimates::slowdowns,
     estimates::coverage,
     estimates::training,
-    meetings::waits,
+    barrier_stats::waits,
 ];
 
 /// The panels of a run.

@@ -3,7 +3,7 @@
 use cosched_core::result::RunResult;
 
 use crate::panels::{self, Panel, Plot};
-use crate::{Comparison, Way, html, svg};
+use crate::{Comparison, Variant, html, svg};
 
 /// A report as data.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Report {
     /// The comparison of the variants, where they can be compared.
     pub comparison: Option<Comparison>,
     /// The variants one by one.
-    pub ways: Vec<Way>,
+    pub variants: Vec<Variant>,
     /// The time that the snapshots show, seconds; `None`, or beyond the end of a run: the whole
     /// run.
     pub window: Option<(f64, f64)>,
@@ -23,7 +23,7 @@ pub struct Report {
 
 /// The part of a report about a variant.
 pub(crate) struct Shown<'a> {
-    pub(crate) way: &'a Way,
+    pub(crate) variant: &'a Variant,
     /// Its name in addresses and file names, unique.
     pub(crate) slug: String,
     /// The run that is shown.
@@ -51,20 +51,20 @@ impl Report {
     }
 
     /// The names of the pictures of a variant, in the order in which they are shown.
-    pub fn sections(&self, way: &Way) -> Vec<&'static str> {
-        way.typical().map_or(Vec::new(), |run| panels::of(run).iter().map(|p| p.id).collect())
+    pub fn sections(&self, variant: &Variant) -> Vec<&'static str> {
+        variant.typical().map_or(Vec::new(), |run| panels::of(run).iter().map(|p| p.id).collect())
     }
 
     pub(crate) fn shown(&self) -> Vec<Shown<'_>> {
         let mut shown: Vec<Shown<'_>> = Vec::new();
-        for way in &self.ways {
-            let Some(run) = way.typical() else { continue };
-            let slug = slug(&way.name);
+        for variant in &self.variants {
+            let Some(run) = variant.typical() else { continue };
+            let slug = slug(&variant.name);
             let taken = slug == "comparison" || shown.iter().any(|other| other.slug == slug);
             let slug = if taken { format!("{}-{slug}", shown.len() + 1) } else { slug };
             let mut panels = panels::of(run);
             panels.iter_mut().for_each(|panel| self.turn_to_window(panel));
-            shown.push(Shown { way, slug, run, panels });
+            shown.push(Shown { variant, slug, run, panels });
         }
         shown
     }

@@ -211,14 +211,14 @@ fn rates(now: &Snapshot, past: Option<&Snapshot>, i: usize, share: Option<f64>) 
         (time > 0.0).then_some(more as f64 / time)
     };
     let of_waits = || {
-        let (waits, _) = since(|program| Some(program.meetings?.waits()))?;
-        let (slept, _) = since(|program| Some(program.meetings?.slept))?;
+        let (waits, _) = since(|program| Some(program.barrier_stats?.waits()))?;
+        let (slept, _) = since(|program| Some(program.barrier_stats?.slept))?;
         (waits > 0).then_some(slept as f64 / waits as f64)
     };
     Rates {
         share,
         switches: per_second(|program| program.context_switches),
-        meetings: per_second(|program| Some(program.meetings?.barriers)),
+        barrier_stats: per_second(|program| Some(program.barrier_stats?.barriers)),
         asleep: of_waits(),
     }
 }

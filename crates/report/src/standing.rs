@@ -4,7 +4,7 @@
 use cosched_core::live::{
     ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State,
 };
-use cosched_core::{Actuator, CpuSet, Exit, Meetings, Nanos, Why};
+use cosched_core::{Actuator, BarrierStats, CpuSet, Exit, Nanos, Why};
 
 /// Three programs under the policy gang.
 pub(crate) fn snapshot() -> Snapshot {
@@ -104,8 +104,9 @@ pub(crate) fn donating() -> Snapshot {
     (snapshot.quantum, snapshot.quantum_seconds) = (None, None);
     let (glanced, looked_on, slept, knew) = (1200, 300, 500, 600);
     let (barriers, waited_seconds) = (2450, 0.05);
-    let met = Meetings { barriers, glanced, looked_on, gave_way: 0, slept, knew, waited_seconds };
-    snapshot.programs[0].meetings = Some(met);
+    let stats =
+        BarrierStats { barriers, glanced, looked_on, yielded: 0, slept, knew, waited_seconds };
+    snapshot.programs[0].barrier_stats = Some(stats);
     snapshot
 }
 
@@ -115,7 +116,7 @@ fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> 
         state,
         generation: 0,
         threads: 2,
-        granted: 2,
+        allowed: 2,
         cpus: Some(CpuSet::first(2)),
         weight: 1.0,
         group: None,
@@ -135,6 +136,6 @@ fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> 
         tried: None,
         shuffled: None,
         forward: None,
-        meetings: None,
+        barrier_stats: None,
     }
 }

@@ -2,12 +2,12 @@
 
 use cosched_core::metrics::Metrics;
 use cosched_core::result::{
-    BarrierResult, DecisionResult, DeviationResult, MachineDescription, Own, ProgramResult,
-    RunResult, Rungs, SCHEMA, TimelineEntry,
+    Backends, BarrierResult, DecisionResult, DeviationResult, MachineDescription, Own,
+    ProgramResult, RunResult, SCHEMA, TimelineEntry,
 };
 use cosched_core::workload::Barrier;
 use cosched_core::{
-    Actuator, Aspect, CpuSet, Exit, Meetings, Nanos, ProgramId, Reason, Refusal, Usage, Why,
+    Actuator, Aspect, BarrierStats, CpuSet, Exit, Nanos, ProgramId, Reason, Refusal, Usage, Why,
 };
 
 /// Two programs of two threads that take turns on two CPUs. Each has a solo time of 0.3 s and two
@@ -37,7 +37,7 @@ pub(crate) fn gang() -> RunResult {
         stolen_cpu_seconds: None,
         machine: MachineDescription { cpus: 2, model: None, kernel: "6.18.0".into() },
         simulation: None,
-        rungs: Rungs { freezing: "signals".into(), pinning: "affinity".into() },
+        backends: Backends { freezing: "signals".into(), pinning: "affinity".into() },
         metrics: Metrics {
             fairness_stddev: Some(0.083),
             unfairness: Some(4.0 / 3.0),
@@ -122,9 +122,9 @@ pub(crate) fn adaptive() -> RunResult {
     RunResult {
         policy: "adaptive-greedy".into(),
         decisions: vec![
-            decision(0.0, Why::Granted { threads: 1, asked: 4, speed: None }),
+            decision(0.0, Why::LimitsThreads { threads: 1, asked: 4, speed: None }),
             decision(0.1, Why::TriesThreads { threads: 2, asked: 4 }),
-            decision(0.2, Why::Granted { threads: 2, asked: 4, speed: Some(0.8) }),
+            decision(0.2, Why::LimitsThreads { threads: 2, asked: 4, speed: Some(0.8) }),
         ],
         ..linux()
     }
@@ -153,10 +153,11 @@ pub(crate) fn donating() -> RunResult {
     let mut run = linux();
     let (glanced, looked_on, slept, knew) = (1200, 300, 500, 600);
     let (barriers, waited_seconds) = (2000, 0.05);
-    let met = Meetings { barriers, glanced, looked_on, gave_way: 0, slept, knew, waited_seconds };
-    let (way, meetings) = (Barrier::Donate, Some(met));
+    let stats =
+        BarrierStats { barriers, glanced, looked_on, yielded: 0, slept, knew, waited_seconds };
+    let (mode, statistics) = (Barrier::Donate, Some(stats));
     run.programs[0].barrier =
-        Some(BarrierResult { way, lacks: None, meetings, between_regions: [].into() });
+        Some(BarrierResult { mode, lacks: None, statistics, between_regions: [].into() });
     run
 }
 

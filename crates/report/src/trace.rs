@@ -116,16 +116,16 @@ fn treatment(history: &History<'_>, slot: usize, group: Track, writer: &mut Writ
 /// Where a program ran in a phase, and why it ran or waited.
 fn notes(history: &History<'_>, slot: usize, phase: &Phase) -> Vec<Note> {
     let mut notes = Vec::new();
-    let told = match phase.state {
+    let sent = match phase.state {
         State::Running(cpus) => {
             notes.push(note("cpus", cpus.map_or("any".to_owned(), |cpus| cpus.to_string())));
-            history.told_at(slot, phase.from).filter(|told| told.runs() == Some(true))
+            history.sent_at(slot, phase.from).filter(|sent| sent.runs() == Some(true))
         }
         State::Unstarted | State::Frozen => history.waits_because(slot, phase),
         State::Stopped => None,
     };
-    notes.extend(told.map(|told| note("why", words::reason(&told.why))));
-    notes.extend(told.map(|told| note("decided", words::instant(told.at))));
+    notes.extend(sent.map(|sent| note("why", words::reason(&sent.why))));
+    notes.extend(sent.map(|sent| note("decided", words::instant(sent.at))));
     notes
 }
 
@@ -262,8 +262,8 @@ fn whole(result: &RunResult) -> Vec<Note> {
         ("seed", simulation.map(|simulation| simulation.seed.to_string())),
         ("quantum", quantum),
         ("placement", result.placement.clone()),
-        ("freezing", Some(result.rungs.freezing.clone())),
-        ("pinning", Some(result.rungs.pinning.clone())),
+        ("freezing", Some(result.backends.freezing.clone())),
+        ("pinning", Some(result.backends.pinning.clone())),
         ("CPU use", Some(format!("{:.1} %", metrics.cpu_utilisation * 100.0))),
         ("unfairness", metrics.unfairness.map(|ratio| format!("{ratio:.3}"))),
         ("weighted speedup", metrics.weighted_speedup.map(|sum| format!("{sum:.3}"))),

@@ -47,19 +47,19 @@ pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<Change> {
 pub(crate) fn in_words(treatment: &Treatment) -> Option<String> {
     let slice = treatment.chosen?.slice;
     Some(match treatment.tried {
-        Some(tried) => format!("trial: {}", way(Some(tried), slice)),
-        None => way(treatment.in_force, slice),
+        Some(tried) => format!("trial: {}", actuator(Some(tried), slice)),
+        None => actuator(treatment.in_force, slice),
     })
 }
 
 /// A way to schedule threads, with its slice; `None`: only the slice.
-fn way(actuator: Option<Actuator>, slice: Nanos) -> String {
+fn actuator(actuator: Option<Actuator>, slice: Nanos) -> String {
     match actuator {
         None => words::span(slice),
-        Some(way @ (Actuator::Slice | Actuator::BatchSlice)) => {
-            format!("{} {}", name(way), words::span(slice))
+        Some(actuator @ (Actuator::Slice | Actuator::BatchSlice)) => {
+            format!("{} {}", name(actuator), words::span(slice))
         }
-        Some(way) => name(way).to_owned(),
+        Some(actuator) => name(actuator).to_owned(),
     }
 }
 

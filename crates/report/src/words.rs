@@ -9,7 +9,7 @@ mod choices;
 use std::borrow::Cow;
 
 use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::{Aspect, Exit, Manner, Nanos, Refusal, Why};
+use cosched_core::{Aspect, Exit, Mode, Nanos, Refusal, Why};
 
 use crate::treatment::name;
 use choices::chosen;
@@ -44,9 +44,10 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::InGang => "its gang has the quantum",
         Why::Filler => "it gets the CPU time that the programs in turn leave idle",
         Why::OtherGang { .. } => "another gang has the quantum",
-        Why::Fills => "backfill: it fits into CPUs that this quantum leaves idle",
-        Why::Lent { .. } => {
-            "backfill: its threads share the CPUs that this quantum leaves idle, which are too few for it"
+        Why::Backfills => "backfill: it fits into CPUs that this quantum leaves idle",
+        Why::SharesBackfill { .. } => {
+            "backfill: its threads share the CPUs that this quantum leaves idle, which are too \
+             few for it"
         }
         Why::MostMisses => {
             "it has the most cache misses of the programs that are not in a gang yet"
@@ -61,7 +62,7 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::LeastProgress { .. } => "it is furthest behind of the programs that fit",
         Why::MoreProgress { .. } => "it is further ahead than the programs that run",
         Why::Trained { .. } => "its solo speed is being measured, with little interference",
-        Why::BesideTrained => {
+        Why::WithTrained => {
             "the solo speed of another program is being measured, and this one fits with it"
         }
         Why::AwaitsTraining => {
@@ -81,7 +82,7 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::PutBack { .. } => {
             "a trial of another way to schedule its threads failed, and the earlier way is restored"
         }
-        Why::Granted { .. } => "this is the thread limit of its parallel regions",
+        Why::LimitsThreads { .. } => "this is the thread limit of its parallel regions",
         Why::TriesThreads { .. } => "a trial measures its speed with another thread limit",
         Why::Shuffled { .. } => "threads with similar waits at locks share a socket",
         Why::GroupsTried { .. } => {
@@ -91,7 +92,8 @@ pub fn in_general(why: &Why) -> &'static str {
             "learned setting: threads with similar waits at locks share a socket"
         }
         Why::GroupsRecalled { helped: false } => {
-            "learned setting: its threads are not grouped, since that did not help in earlier trials"
+            "learned setting: its threads are not grouped, since that did not help in earlier \
+             trials"
         }
         Why::GroupsKept { .. } => "a trial of other groups of its threads succeeded",
         Why::GroupsPutBack { .. } => {
@@ -100,9 +102,10 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::Unbound { .. } => {
             "its threads hardly wait at locks any more, so the kernel chooses their CPUs"
         }
-        Why::Chosen { manner, ground, .. } => chosen(*manner, *ground),
+        Why::Chosen { mode, reason_code, .. } => chosen(*mode, *reason_code),
         Why::Molded { .. } => {
-            "it was started with fewer threads, because solo times show that the last program then ends sooner"
+            "it was started with fewer threads, because solo times show that the last program \
+             then ends sooner"
         }
         Why::Spread { .. } => "memory-bound: its threads are spread over caches",
         Why::LooksAtEach { .. } => {
@@ -128,8 +131,8 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::InGang => "in gang",
         Why::Filler => "filler",
         Why::OtherGang { .. } => "other gang",
-        Why::Fills => "backfill",
-        Why::Lent { .. } => "shared backfill",
+        Why::Backfills => "backfill",
+        Why::SharesBackfill { .. } => "shared backfill",
         Why::MostMisses => "most misses",
         Why::FewestMissesThatFit => "fewest misses that fit",
         Why::LeastLost { .. } => "costs least",
@@ -142,7 +145,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Tried { actuator, .. } => return format!("tries {}", name(actuator)).into(),
         Why::Kept { actuator, .. } => return format!("keeps {}", name(actuator)).into(),
         Why::PutBack { actuator, .. } => return format!("rejects {}", name(actuator)).into(),
-        Why::Granted { threads, asked, .. } => {
+        Why::LimitsThreads { threads, asked, .. } => {
             return format!("{threads} of {asked} threads").into();
         }
         Why::TriesThreads { threads, .. } => {
@@ -151,7 +154,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::LeastProgress { .. } => "furthest behind",
         Why::MoreProgress { .. } => "further ahead",
         Why::Trained { .. } => "in training",
-        Why::BesideTrained => "fits training",
+        Why::WithTrained => "fits training",
         Why::AwaitsTraining => "awaits training",
         Why::Shuffled { moved, .. } => return format!("{moved} shuffled").into(),
         Why::GroupsTried { groups, .. } => return format!("tries {groups} groups").into(),
@@ -162,9 +165,9 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Unbound { .. } => "unbound",
         Why::NeverFrozen => "never paused",
         Why::QuantumShortened { .. } => "quantum shortened",
-        Why::Chosen { manner: Manner::SideBySide, .. } => "running together",
-        Why::Chosen { manner: Manner::InGangs, .. } => "taking turns",
-        Why::Chosen { manner: Manner::Earlier, .. } => "unknown mode",
+        Why::Chosen { mode: Mode::Corun, .. } => "running together",
+        Why::Chosen { mode: Mode::Gangs, .. } => "taking turns",
+        Why::Chosen { mode: Mode::Earlier, .. } => "unknown mode",
         Why::Molded { threads, asked } => {
             return format!("started with {threads} of {asked} threads").into();
         }
@@ -188,7 +191,7 @@ fn figures(why: &Why) -> Option<String> {
             Some(format!("{}, {}", place(*round, *gang, *gangs), planned(*length)))
         }
         Why::OtherGang { gang } => Some(format!("its own is gang {}", gang + 1)),
-        Why::Lent { cpus } => Some(count((*cpus).into(), "CPU", "CPUs")),
+        Why::SharesBackfill { cpus } => Some(count((*cpus).into(), "CPU", "CPUs")),
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
         Why::WaitedLongest { waited } => Some(span(*waited)),
         Why::SlowedMost { slowdown } => {
@@ -227,7 +230,7 @@ fn figures(why: &Why) -> Option<String> {
             name(*actuator),
             span(*pause)
         )),
-        Why::Granted { threads, asked, speed } => {
+        Why::LimitsThreads { threads, asked, speed } => {
             let speed = speed.filter(|_| threads != asked);
             let speed = speed.map_or(String::new(), |speed| format!("; {speed:.2} times as fast"));
             Some(format!("{threads} of {asked} requested threads{speed}"))
@@ -250,11 +253,11 @@ fn figures(why: &Why) -> Option<String> {
         Why::Unbound { lock_time } => {
             Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }
-        Why::Chosen { side_by_side, in_gangs, explored, .. } => {
+        Why::Chosen { corun, gangs, explored, .. } => {
             let turns =
-                in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} when taking turns"));
-            let busy = side_by_side
-                .map(|cpus| format!("{cpus:.2} CPUs busy when running together{turns}"));
+                gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} when taking turns"));
+            let busy =
+                corun.map(|cpus| format!("{cpus:.2} CPUs busy when running together{turns}"));
             let cost = Some(explored).filter(|cost| **cost > Nanos::ZERO);
             let cost = cost.map(|cost| format!("measuring cost {}", span(*cost)));
             let figures: Vec<String> = busy.into_iter().chain(cost).collect();
@@ -269,11 +272,11 @@ fn figures(why: &Why) -> Option<String> {
         Why::LeftToKernel
         | Why::Turn
         | Why::InGang
-        | Why::Fills
+        | Why::Backfills
         | Why::Filler
         | Why::MostMisses
         | Why::FewestMissesThatFit
-        | Why::BesideTrained
+        | Why::WithTrained
         | Why::AwaitsTraining
         | Why::HardlyRuns
         | Why::GroupsRecalled { .. }
@@ -323,7 +326,8 @@ pub fn cpu_use(result: &RunResult) -> String {
 pub fn kept_from(result: &RunResult) -> Option<String> {
     let from = result.kept_from_seconds?;
     Some(format!(
-        "The run was long: single decisions, turns and complete runs before {from:.0} s are not kept. \
+        "The run was long: single decisions, turns and complete runs before {from:.0} s are not \
+         kept. \
          All sums include them."
     ))
 }
@@ -458,7 +462,8 @@ mod tests {
                 "another gang has the quantum (its own is gang 1)",
                 "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
                 "a quantum begins (round 7, without a planned end)",
-                "it is further ahead than the programs that run (2.00 s of solo time done, slowdown 1.50 since it arrived)",
+                "it is further ahead than the programs that run (2.00 s of solo time done, \
+                 slowdown 1.50 since it arrived)",
             ]
         );
     }

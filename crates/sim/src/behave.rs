@@ -168,7 +168,7 @@ impl World {
         }
         let program = &mut self.programs[program];
         program.sync.barrier(gate).waiters = waiters;
-        program.delays.book_barrier(took);
+        program.delays.count_barrier(took);
         self.go_on(tid)
     }
 

@@ -75,8 +75,8 @@ impl World {
         }
     }
 
-    /// Separates threads of programs whose turn has just begun. This comes after all changes of an
-    /// instant, so that it does not matter whether a turn begins or ends first.
+    /// Separates threads of programs that have just got the turn. This comes after all changes of
+    /// an instant, so that it does not matter whether a turn begins or ends first.
     pub(crate) fn spread_begun(&mut self) {
         for at in 0..self.begun.len() {
             self.spread(self.begun[at]);

@@ -35,7 +35,7 @@ pub(crate) struct Delays {
 
 impl Delays {
     /// A barrier has opened, this long after the arrival of the first thread.
-    pub(crate) fn book_barrier(&mut self, took: u64) {
+    pub(crate) fn count_barrier(&mut self, took: u64) {
         self.barriers += 1;
         self.latency += took;
         self.longest = self.longest.max(took);

@@ -353,7 +353,7 @@ impl World {
         }
     }
 
-    /// Two threads, whose accounts are up to date, exchange their places in the order of turns:
+    /// Two threads with up-to-date accounts exchange their places in the order of turns:
     /// virtual runtimes, and deadlines. Each is relative to its queue, since those of two CPUs
     /// cannot be compared.
     pub(crate) fn trade_places(&mut self, one: Tid, other: Tid) {
@@ -384,7 +384,7 @@ impl World {
         self.refresh_turn(tid);
     }
 
-    /// The next thread, by its position in the queue, on a CPU whose thread yields; or else after
+    /// The next thread, by its position in the queue, on a CPU if its thread yields; or else after
     /// how many nanoseconds another try is useful. As `sched_yield`: CFS passes a thread over only
     /// for one that is not much ahead of it (`skip`, in `pick_next_entity`); under EEVDF its turn
     /// counts as used up (`yield_task_fair`, up to Linux 6.17).

@@ -62,7 +62,8 @@ impl Costs {
 pub enum Halted {
     /// No thread can go on any more.
     #[error(
-        "at {at} no thread can continue: a program deadlocks, or computes for longer than 500 years ({left} threads \
+        "at {at} no thread can continue: a program deadlocks, or computes for longer than 500 \
+         years ({left} threads \
          are left)"
     )]
     Stuck {
@@ -73,7 +74,8 @@ pub enum Halted {
     },
     /// It took more events than allowed.
     #[error(
-        "the simulation has not ended after {events} events, at {at}; a model may repeat something too often; \
+        "the simulation has not ended after {events} events, at {at}; a model may repeat \
+         something too often; \
          `cosched sim --max-events` allows more"
     )]
     TooLong {
@@ -255,9 +257,9 @@ impl Machine for Sim {
                         self.after(self.costs.freeze, Effect::Freeze(run, order));
                     }
                 }
-                Step::Thaw(id) | Step::Leave(id) => {
+                Step::Thaw(id) | Step::Release(id) => {
                     if let Some(run) = self.run_of(id) {
-                        if matches!(step, Step::Leave(_)) {
+                        if matches!(step, Step::Release(_)) {
                             self.world.forget_rules(usize::from(run));
                             self.world.obey(usize::from(run), Settings::default());
                         }

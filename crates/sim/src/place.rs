@@ -1,8 +1,8 @@
 //! The CPU on which a thread is queued.
 //!
 //! This follows Linux in outline. A thread that wakes up goes back to its CPU if that is idle, else
-//! to an idle one behind the same cache, else it waits on its own. A new thread, or one whose CPUs
-//! were taken away, goes to the least loaded part of the machine. Only the latter examines every
+//! to an idle one behind the same cache, else it waits on its own. A new thread, or one that has
+//! lost its CPUs, goes to the least loaded part of the machine. Only the latter examines every
 //! CPU. A CPU that runs only fillers of [turns by weight](crate::by_weight) counts as idle here.
 
 use cosched_core::Level;

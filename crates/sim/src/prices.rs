@@ -14,9 +14,9 @@
 //! step, and from the right in one step to the left. Where misses go through several buses in turn,
 //! rounds over them are made until nothing changes any more.
 //!
-//! CPUs whose threads can slow each other down form a domain (those of one bus of the widest kind).
-//! A domain is priced again only when something in it has changed, and only if the change has an
-//! effect.
+//! CPUs with threads that can slow each other down form a domain (those of one bus of the widest
+//! kind). A domain is priced again only when something in it has changed, and only if the change
+//! has an effect.
 
 mod kind;
 
@@ -44,7 +44,7 @@ pub(crate) struct Prices {
     pub(crate) stirred: Vec<usize>,
 }
 
-/// CPUs whose threads can slow each other down.
+/// CPUs with threads that can slow each other down.
 #[derive(Debug)]
 pub(crate) struct Domain {
     pub(crate) cpus: Vec<u16>,
@@ -69,7 +69,7 @@ struct Bus {
     service: f64,
     /// The wait of a miss here, nanoseconds.
     delay: f64,
-    /// The kinds whose misses go through it, by their positions.
+    /// The kinds with misses that go through it, by their positions.
     kinds: Vec<u16>,
 }
 

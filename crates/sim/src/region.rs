@@ -27,7 +27,7 @@ impl World {
             _ => {
                 team.entry.waiters.push(tid);
                 if team.entry.waiters.len() == all {
-                    if let Some(threads) = self.ask(program, asked) {
+                    if let Some(threads) = self.request_threads(program, asked) {
                         self.open(program, threads, Some(tid));
                         return self.enter(tid, program, next);
                     }
@@ -41,28 +41,29 @@ impl World {
     }
 
     /// Requests threads. Returns how many there are, if that is known at once.
-    fn ask(&mut self, program: usize, asked: u16) -> Option<u16> {
-        let grant = self.programs[program].settings.grant;
+    fn request_threads(&mut self, program: usize, asked: u16) -> Option<u16> {
+        let thread_limit = self.programs[program].settings.thread_limit;
         let team = &mut self.programs[program].sync.team;
         let is_new = std::mem::replace(&mut team.asked, asked) != asked;
         if is_new {
-            team.waits = grant.is_some();
-            let (id, blocked) = (self.programs[program].id, grant.is_some());
+            team.waits = thread_limit.is_some();
+            let (id, blocked) = (self.programs[program].id, thread_limit.is_some());
             self.tell(Happening::Requested { program: id, threads: asked, blocked });
         }
-        match grant {
+        match thread_limit {
             Some(_) if is_new => None,
-            Some(grant) => Some(grant.clamp(1, asked)),
+            Some(thread_limit) => Some(thread_limit.clamp(1, asked)),
             None => Some(asked),
         }
     }
 
     /// Takes new settings as an answer, if one is waited for.
     pub(crate) fn answer(&mut self, program: usize) {
-        let grant = self.programs[program].settings.grant;
+        let thread_limit = self.programs[program].settings.thread_limit;
         let team = &mut self.programs[program].sync.team;
         if std::mem::take(&mut team.waits) {
-            let threads = grant.map_or(team.asked, |grant| grant.clamp(1, team.asked));
+            let threads =
+                thread_limit.map_or(team.asked, |thread_limit| thread_limit.clamp(1, team.asked));
             self.open(program, threads, None);
         }
     }

@@ -5,9 +5,9 @@
 //! Spinning counts as running. References to the last-level cache are the misses that there would
 //! be without it. Each mix of a program is a basic block, in which the instruction pointer is seen
 //! once in 500,000 instructions, without randomness, so that segments of one mix are all equal. A
-//! program whose model has `progress = true` reports how often its threads have passed a barrier or
-//! begun a region, as the library inside real programs does. The simulator also reports what only a
-//! simulator knows: how long work takes [alone](crate::alone).
+//! program with a model that has `progress = true` reports how often its threads have passed a
+//! barrier or begun a region, as the library inside real programs does. The simulator also reports
+//! what only a simulator knows: how long work takes [alone](crate::alone).
 
 use cosched_core::{
     Arena, IpBin, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,

@@ -24,7 +24,7 @@ impl World {
             // A thread without work in a program is not waiting for a sibling.
             Waiting::No | Waiting::Region { .. } => {}
             Waiting::Barrier { .. } | Waiting::Lock | Waiting::Queue => {
-                self.book_wait(tid);
+                self.count_wait(tid);
             }
         }
         let thread = &mut self.threads[tid as usize];
@@ -340,7 +340,7 @@ impl World {
     }
 
     /// Accounts for the time that a sleeper has waited for others.
-    pub(crate) fn book_wait(&mut self, tid: Tid) {
+    pub(crate) fn count_wait(&mut self, tid: Tid) {
         let thread = &mut self.threads[tid as usize];
         let waited = self.now - thread.changed;
         thread.used.waited += waited;
@@ -377,7 +377,7 @@ impl World {
         }
     }
 
-    /// The thread on a CPU, whose account is up to date, yields it to the one at a position of the
+    /// The thread on a CPU, with an up-to-date account, yields it to the one at a position of the
     /// queue.
     pub(crate) fn yield_to(&mut self, cpu: usize, next: usize) {
         self.switch(cpu, next);

@@ -35,7 +35,7 @@ impl World {
             (Aspect::Nice, settings.nice.is_some_and(|nice| !self.has_nice(nice))),
             (Aspect::CpuGroup, settings.cpu_group.is_some() && !self.kernel.is_fair()),
             (Aspect::Turn, settings.turn.is_some() && !self.has_parts()),
-            (Aspect::Threads, settings.grant.is_some_and(|n| self.cannot_have(run, n))),
+            (Aspect::Threads, settings.thread_limit.is_some_and(|n| self.cannot_have(run, n))),
         ];
         for (aspect, _) in refused.into_iter().filter(|(_, refused)| *refused) {
             self.refuse(run, aspect, Refusal::NotSupported);

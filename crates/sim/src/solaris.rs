@@ -8,8 +8,8 @@
 //! Threads of one program therefore get different priorities, and take CPUs from each other.
 //! *Fixed priority* (FX): as the plan says, with one slice; no thread is ever raised or lowered.
 //!
-//! A thread that wakes up goes back to its CPU while its cache is warm, else to the CPU whose
-//! threads have the lowest priority; idle CPUs take from any queue. A thread that loses its CPU to
+//! A thread that wakes up goes back to its CPU while its cache is warm, else to the CPU with
+//! the threads of lowest priority; idle CPUs take from any queue. A thread that loses its CPU to
 //! a higher priority searches for a lower one elsewhere. A thread that has used up a turn goes to
 //! the next CPU's queue if that is shorter.
 //!

@@ -234,7 +234,7 @@ impl Thread {
                 let mix = *mix;
                 let done = ((passed as f64 - owed) * self.pace.rate).min(*left);
                 *left -= done;
-                self.books(done, mix);
+                self.counts(done, mix);
                 if self.pace.uses > 0.0 {
                     return self.lines.fill(done * self.pace.uses, done * self.pace.regains);
                 }
@@ -266,13 +266,13 @@ impl Thread {
     /// Finishes its computation, including what rounding has left.
     pub(crate) fn finishes(&mut self) {
         if let Doing::Compute { left, mix } = self.doing {
-            self.books(left, mix);
+            self.counts(left, mix);
         }
         self.doing = Doing::Nothing;
         self.owes = 0.0;
     }
 
-    fn books(&mut self, instructions: f64, mix: u16) {
+    fn counts(&mut self, instructions: f64, mix: u16) {
         self.by_mix[usize::from(mix)] += instructions;
         self.used.instructions += instructions;
         self.used.references += instructions * self.pace.references;

@@ -1,10 +1,10 @@
 //! The state of the simulated machine, and the loop that advances it.
 //!
 //! An instant has three steps. Everything that is due happens. CPUs on which something has changed
-//! choose the next thread. CPUs whose threads or co-runners have changed are priced again, which
-//! gives each thread the time at which it will have finished. Choosing can cause events in the same
-//! instant (a thread that gets a CPU finds its barrier open), so the first two steps repeat until
-//! nothing is left.
+//! choose the next thread. CPUs with other threads or co-runners than before are priced again,
+//! which gives each thread the time at which it will have finished. Choosing can cause events in
+//! the same instant (a thread that gets a CPU finds its barrier open), so the first two steps
+//! repeat until nothing is left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,11 +62,11 @@ pub(crate) struct World {
     pub(crate) ranked: u32,
     /// Whether any program has ever had a part in taking turns by weight.
     pub(crate) by_weight: bool,
-    /// Programs whose turn by weight has begun in this instant.
+    /// Programs that have got the turn by weight in this instant.
     pub(crate) begun: Vec<usize>,
     /// The number of the last turn, where turns are given in order.
     pub(crate) turns: f64,
-    /// Last-level misses of runs whose threads are no longer in the list.
+    /// Last-level misses of runs without threads in the list.
     pub(crate) past_misses: f64,
     /// The time of the last reading of the machine as a whole, and the number of last-level misses
     /// at that time.
@@ -147,7 +147,7 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    /// Removes a thread from the queue, whose order stays.
+    /// Removes a thread from the queue and keeps its order.
     pub(crate) fn remove(&mut self, tid: Tid) {
         if let Some(position) = self.queue.iter().position(|turn| turn.tid == tid) {
             self.queue.remove(position);

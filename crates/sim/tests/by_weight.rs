@@ -51,7 +51,7 @@ fn linux(shape: &str, programs: Vec<(Model, Settings)>) -> Stage {
     stage(shape, Kernel::EEVDF, programs)
 }
 
-/// A program of two threads in turn, and a filler of two, whose threads a mask has put on one CPU.
+/// A program of two threads in turn, and a filler of two threads, which a mask has put on one CPU.
 fn piled_up() -> Stage {
     let one = Settings { cpus: Some(CpuSet::first(1)), ..filler() };
     let mut stage = linux("core:2", vec![(long(2), in_turn()), (long(2), one)]);
@@ -190,7 +190,7 @@ fn programs_with_barriers_lose_little_by_turns() {
 fn leaving_a_turn_restores_the_earlier_weight() {
     let mut stage = linux("core:1", vec![(long(1), in_turn()), (long(1), filler())]);
     stage.until(Nanos::from_millis(500));
-    stage.submit(&[Step::Leave(FIRST), Step::Leave(SECOND)]);
+    stage.submit(&[Step::Release(FIRST), Step::Release(SECOND)]);
     let shares = stage.shares(2, 600, 2600);
     assert!((shares[0] - 0.5).abs() < 0.01, "{shares:?}");
 }

@@ -53,7 +53,8 @@ fn eevdf_gives_turns_of_a_slice_in_order_of_deadlines() {
     // 18  B has 2 ms left.
     assert_eq!(
         trace(eevdf(), computes(10), computes(10)),
-        "A 0-2000, B 2000-4000, A 4000-7000, B 7000-10000, A 10000-13000, B 13000-16000, A 16000-18000, \
+        "A 0-2000, B 2000-4000, A 4000-7000, B 7000-10000, A 10000-13000, B 13000-16000, A \
+         16000-18000, \
          B 18000-20000"
     );
 }
@@ -77,10 +78,11 @@ fn eevdf_lets_a_sleeper_with_lag_preempt() {
 #[test]
 fn eevdf_keeps_a_sleeper_that_is_ahead_queued() {
     let sleeper = vec![micros(1800), Op::Sleep(Nanos::from_millis(1)), micros(1800)];
-    //  2    B (v 1, d 2.5) runs.
-    //  3.8  B sleeps at v 2.8; A is at 2, V 2.4: B is ahead, and stays in the queue (DELAY_DEQUEUE).
+    //  2    B (v 1, d 2.5) runs. 3.8  B sleeps at v 2.8; A is at 2, V 2.4: B is ahead, and stays in
+    //  the queue (DELAY_DEQUEUE).
     //       A (d 5) runs.
-    //  4.8  B wakes up where it is. A is at v 3, V 2.9: B has been behind, and is put at the V of the
+    //  4.8  B wakes up where it is. A is at v 3, V 2.9: B has been behind, and is put at the V of
+    //  the
     //       others, 3 (DELAY_ZERO), d 6. A is eligible (V 3) and in its slice: it goes on.
     //  7    tick: A at v 5.2 is past 5: d 8.2. V 4.1: B (3, d 6).
     //  8.8  B ends at v 4.8. A has had 2 + 3.2 of its 10 ms.
@@ -107,7 +109,7 @@ fn cfs_divides_its_latency_and_picks_the_least_run() {
     );
 }
 
-/// A sleeper preempts a thread whose lead is more than the wake-up granularity.
+/// A sleeper preempts a thread with a lead above the wake-up granularity.
 #[test]
 fn cfs_lets_sleepers_preempt_threads_that_are_ahead() {
     let sleeper = vec![micros(500), Op::Sleep(Nanos::from_millis(5)), micros(500)];

@@ -22,12 +22,13 @@ fn model(text: &str, threads: u16) -> Model {
 fn regions(count: u32, millis: f64, serial: f64) -> String {
     let instructions = millis * 1e6;
     format!(
-        "malleable = true\n[[phase]]\nrepeat = {count}\ninstructions = {instructions:e}\nserial = {serial}"
+        "malleable = true\n[[phase]]\nrepeat = {count}\ninstructions = {instructions:e}\nserial = \
+         {serial}"
     )
 }
 
-fn granted(threads: u16) -> Settings {
-    Settings { grant: Some(threads), ..Settings::default() }
+fn allowed(threads: u16) -> Settings {
+    Settings { thread_limit: Some(threads), ..Settings::default() }
 }
 
 /// The requests: the time in microseconds, the threads, and whether the answer is waited for.
@@ -55,14 +56,14 @@ fn without_a_limit_a_region_has_what_it_requests_at_once() {
 #[test]
 fn a_request_waits_for_its_answer() {
     let program = model(&regions(4, 8.0, 0.0), 4);
-    let programs = [(0, program, granted(4))];
+    let programs = [(0, program, allowed(4))];
     let mut stage = Stage::with(ideal("core:4"), Kernel::EEVDF, programs, 1);
     stage.until(Nanos::from_millis(5));
     assert_eq!(requests(&stage.events), [(0, 4, true)]);
-    stage.submit(&[Step::Apply(FIRST, granted(2), 1)]);
+    stage.submit(&[Step::Apply(FIRST, allowed(2), 1)]);
     // The second region begins at 9 ms, the third at 13 ms.
     stage.until(Nanos::from_millis(11));
-    stage.submit(&[Step::Apply(FIRST, granted(4), 2)]);
+    stage.submit(&[Step::Apply(FIRST, allowed(4), 2)]);
     stage.until(Nanos::from_millis(30));
     assert_eq!(requests(&stage.events).len(), 1, "it requests the same number again");
     assert_eq!(stage.ends(), [(0, 17_000)]);
@@ -73,10 +74,10 @@ fn a_request_waits_for_its_answer() {
 fn a_limit_above_the_request_gives_no_more() {
     for (threads, end) in [(9, 2000), (0, 8000)] {
         let program = model(&regions(1, 8.0, 0.0), 4);
-        let programs = [(0, program, granted(threads))];
+        let programs = [(0, program, allowed(threads))];
         let mut stage = Stage::with(ideal("core:4"), Kernel::EEVDF, programs, 1);
         stage.until(Nanos(1));
-        stage.submit(&[Step::Apply(FIRST, granted(threads), 1)]);
+        stage.submit(&[Step::Apply(FIRST, allowed(threads), 1)]);
         stage.until(Nanos::from_millis(20));
         assert_eq!(stage.ends(), [(0, end)]);
     }
@@ -85,10 +86,10 @@ fn a_limit_above_the_request_gives_no_more() {
 #[test]
 fn threads_that_a_region_does_not_need_do_not_spin() {
     let text = format!("spin = 'forever'\n{}", regions(1, 8.0, 0.0));
-    let programs = [(0, model(&text, 4), granted(1))];
+    let programs = [(0, model(&text, 4), allowed(1))];
     let mut stage = Stage::with(ideal("core:4"), Kernel::EEVDF, programs, 1);
     stage.until(Nanos(1));
-    stage.submit(&[Step::Apply(FIRST, granted(1), 1)]);
+    stage.submit(&[Step::Apply(FIRST, allowed(1), 1)]);
     stage.until(Nanos::from_millis(20));
     let used = stage.events.iter().find_map(|event| match event.what {
         Happening::Exited(_, _, usage) => Some(usage.user_seconds),
@@ -102,7 +103,7 @@ proptest! {
 
     #[test]
     fn every_instruction_is_done_once_under_any_limits(
-        grants in prop::collection::vec((0u64..30, 1u16..7), 0..10),
+        thread_limits in prop::collection::vec((0u64..30, 1u16..7), 0..10),
         threads in 1u16..6,
         asked in 1u16..6,
         barriers in 0u32..4,
@@ -114,24 +115,25 @@ proptest! {
     ) {
         let asked = asked.min(threads);
         let text = format!(
-            "malleable = true\nspin = '{spin}'\nrepeat = 3\n[[phase]]\nrepeat = 2\ninstructions = 4e6\n\
+            "malleable = true\nspin = '{spin}'\nrepeat = 3\n[[phase]]\nrepeat = 2\ninstructions = \
+             4e6\n\
              serial = {serial}\nbarriers = {barriers}\nthreads = {asked}\n\
              critical = {{ sections = {}, instructions = 1000 }}\n[[phase]]\ninstructions = 2e6",
             if serial < 1.0 { sections } else { 0 },
         );
-        let programs = [(0, model(&text, threads), granted(1))];
+        let programs = [(0, model(&text, threads), allowed(1))];
         let hardware = Hardware::words(&format!("core:{cpus} switch_nanos=0")).unwrap();
         let mut stage = Stage::with(hardware, Kernel::EEVDF, programs, seed);
         let mut at = Nanos::ZERO;
-        for (epoch, (after, grant)) in grants.into_iter().enumerate() {
+        for (epoch, (after, thread_limit)) in thread_limits.into_iter().enumerate() {
             at += Nanos::from_millis(after);
             stage.until(at);
-            stage.submit(&[Step::Apply(FIRST, granted(grant), epoch as u64)]);
+            stage.submit(&[Step::Apply(FIRST, allowed(thread_limit), epoch as u64)]);
         }
         // Every request is answered.
         while stage.ends().is_empty() {
             prop_assert!(at < Nanos::from_secs(10), "it does not end: {:?}", requests(&stage.events));
-            stage.submit(&[Step::Apply(FIRST, granted(2), 99)]);
+            stage.submit(&[Step::Apply(FIRST, allowed(2), 99)]);
             at += Nanos::from_millis(1);
             stage.until(at);
         }
@@ -150,7 +152,7 @@ fn seconds(kind: Kind, cpus: usize, models: &[Model], alone: &[Option<Speedup>])
     seconds_asking(kind, cpus, models, alone, None)
 }
 
-/// Like [`seconds`], for programs whose workload says how many threads they request.
+/// Like [`seconds`], for programs with a workload that says how many threads they request.
 fn seconds_asking(
     kind: Kind,
     cpus: usize,

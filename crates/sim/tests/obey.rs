@@ -180,8 +180,8 @@ fn changed_settings_take_effect_at_once() {
     stage.submit(&[Step::Apply(FIRST, nice, 8), Step::Apply(SECOND, one, 9)]);
     let shares = stage.shares(2, 1300, 3300);
     assert!(shares[0] < 0.05 && (shares[0] + shares[1] - 1.0).abs() < 0.001, "{shares:?}");
-    stage.submit(&[Step::Leave(SECOND)]);
-    stage.submit(&[Step::Leave(FIRST)]);
+    stage.submit(&[Step::Release(SECOND)]);
+    stage.submit(&[Step::Release(FIRST)]);
     let shares = stage.shares(2, 3400, 5400);
     assert!((shares[0] - 2.0).abs() < 0.2, "{shares:?}");
 }

@@ -117,7 +117,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Variant:
-    """The figures of one variant of a comparison, from `ways` of the document of `cosched compare --json`."""
+    """The figures of one variant of a comparison, from `variants` of the document of `cosched compare --json`."""
 
     name: str
     """The policy, or the name that `--variant` gave it."""
@@ -214,7 +214,7 @@ def compare(
         document = json.loads(finished.stdout)
     except ValueError:
         raise CoschedError(finished.returncode, finished.stderr) from None
-    variants = tuple(map(_variant, document["ways"]))
+    variants = tuple(map(_variant, document["variants"]))
     return CompareResult(document["rounds"], variants, finished.stderr, document)
 
 
@@ -326,13 +326,13 @@ def _text(folder: Optional[Path], name: str) -> Optional[str]:
     return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
 
-def _variant(way: dict[str, Any]) -> Variant:
-    against = way["against"] or {}
+def _variant(variant: dict[str, Any]) -> Variant:
+    against = variant["against"] or {}
     return Variant(
-        name=way["way"],
-        total_seconds=_estimate(way["total_seconds"]),
-        mean_turnaround_seconds=_estimate(way["mean_turnaround_seconds"]),
-        failed=way["failed"],
+        name=variant["variant"],
+        total_seconds=_estimate(variant["total_seconds"]),
+        mean_turnaround_seconds=_estimate(variant["mean_turnaround_seconds"]),
+        failed=variant["failed"],
         total_ratio=_estimate(against.get("total_ratio")),
         verdict=against.get("verdict"),
     )

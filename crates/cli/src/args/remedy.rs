@@ -115,7 +115,8 @@ fn tip(arguments: &[String]) -> Option<String> {
     let names = command.get_value_names().unwrap_or_default();
     Some(match names.iter().any(|name| name.contains(SEPARATOR)) {
         true => format!(
-            "commands come after '--', and '{SEPARATOR}' stands between them: cosched {name} -- ./a 1 {SEPARATOR} ./b"
+            "commands come after '--', and '{SEPARATOR}' stands between them: cosched {name} -- \
+             ./a 1 {SEPARATOR} ./b"
         ),
         false => format!("the command comes after '--': cosched {name} -- ./a 1"),
     })
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_below_zero_is_an_option_with_a_wrong_value_and_not_another_option() {
+    fn a_negative_time_is_a_wrong_value_and_no_option() {
         for option in ["--quantum", "--max-frozen", "--grace"] {
             let printed = printed(&format!("cosched run {option} -5ms -- ./a"));
             assert!(printed.contains(&format!("invalid value '-5ms' for '{option}")), "{printed}");

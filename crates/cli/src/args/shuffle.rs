@@ -16,7 +16,7 @@ pub(crate) struct ShuffleArgs {
     /// (shuffling) [default: the largest of these of which the machine has several]
     #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
     pub(crate) group_by: Option<GroupBy>,
-    /// Shuffle a program whose threads spend more than this share of their time at locks: 0 to 1
+    /// Shuffle a program if its threads spend more than this share of their time at locks: 0 to 1
     /// (shuffling) [default: 0.1]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     pub(crate) threshold: Option<f64>,
@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_one_way_replace_those_of_all_in_whatever_form() {
+    fn a_variants_groups_replace_those_of_all() {
         let all = read(&["--groups", "0,1", "--sort-by", "misses"]).unwrap();
-        let way = read(&["--group-by", "numa"]).unwrap().or(&all).options();
-        assert_eq!((way.sockets, way.sort), (Sockets::By(GroupBy::Numa), SortBy::Misses));
-        let way = read(&[]).unwrap().or(&all).options();
-        assert_eq!(way.sockets, Sockets::named("0,1").unwrap());
+        let options = read(&["--group-by", "numa"]).unwrap().or(&all).options();
+        assert_eq!((options.sockets, options.sort), (Sockets::By(GroupBy::Numa), SortBy::Misses));
+        let options = read(&[]).unwrap().or(&all).options();
+        assert_eq!(options.sockets, Sockets::named("0,1").unwrap());
     }
 
     #[test]

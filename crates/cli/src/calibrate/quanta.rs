@@ -48,7 +48,7 @@ pub(crate) struct QuantaArgs {
     /// is for.
     #[arg(value_name = "TRAINING.toml", default_value = "workloads/training.toml")]
     training: PathBuf,
-    /// Only programs whose names contain one of these, separated by commas.
+    /// Only programs with one of these in their names, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
     /// Threads per CPU, for programs without a thread count in the file. Each value makes a
@@ -86,13 +86,15 @@ pub(super) fn quanta(args: &QuantaArgs) -> Result<ExitCode, Failure> {
     check_once("--loads", &args.loads)?;
     let kernel = default_slice().map_err(Failure::broken)?.ok_or_else(|| {
         Failure::Input(
-            "nothing to calibrate: this kernel gives no slices to single threads; Linux 6.12 and later do"
+            "nothing to calibrate: this kernel gives no slices to single threads; Linux 6.12 and \
+             later do"
                 .to_owned(),
         )
     })?;
     let workload = Workload::load(&args.training).map_err(|error| {
         Failure::Input(format!(
-            "{error}. Training programs are not part of an installed package: in cosched's source tree \
+            "{error}. Training programs are not part of an installed package: in cosched's source \
+             tree \
              workloads/training.toml lists some, which `make kernels` builds; or name a jobs file of your own \
              programs, but not of those that the table is for"
         ))

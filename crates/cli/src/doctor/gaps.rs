@@ -1,4 +1,4 @@
-//! How long a switch between gangs takes on each rung, measured by the code that runs use.
+//! How long a switch between gangs takes on each backend, measured by the code that runs use.
 //!
 //! Two small programs of ours spin on every CPU (the hard case: nothing yields),
 //! and take turns a few hundred times. *Freezing* counts from the request until
@@ -14,13 +14,13 @@ use std::sync::mpsc::channel;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::metrics::quantile;
 use cosched_core::{Event, Happening, Machine, Nanos, ProgramId, Settings, Signal, Step};
+use cosched_linux::barrier_stats::StatsOfRun;
 use cosched_linux::cpu_time::Roots;
-use cosched_linux::ground::{FreezerRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, Origin};
-use cosched_linux::met::Met;
 use cosched_linux::rights::{Ability, Rights};
+use cosched_linux::run_cgroups::{FreezerBackend, Wishes};
 use cosched_linux::undo;
 use serde::Serialize;
 
@@ -45,10 +45,10 @@ const FORGET: Nanos = Nanos::from_millis(60);
 const PATIENCE: Nanos = Nanos::from_secs(10);
 const PROGRAMS: [ProgramId; 2] = [ProgramId::first(0), ProgramId::first(1)];
 
-/// What was measured on one rung with one number of threads.
+/// What was measured on one backend with one number of threads.
 #[derive(Debug, Serialize)]
 pub(crate) struct Latency {
-    pub(crate) rung: &'static str,
+    pub(crate) backend: &'static str,
     pub(crate) threads: u16,
     pub(crate) repetitions: usize,
     pub(crate) freeze_ms_p50: f64,
@@ -79,67 +79,77 @@ pub(crate) enum Stop {
     Interrupted(Ended),
 }
 
-/// Measures every rung that is open to the user.
+/// Measures every backend that the user may use.
 pub(super) fn measure(session: &Session, rights: &Rights) -> Result<Vec<Latency>, Stop> {
     let mut latencies = Vec::new();
-    for rung in rungs(rights) {
+    for backend in backends(rights) {
         for threads in THREADS {
             eprintln!(
                 "cosched: two programs of {threads} spinning threads take turns, frozen by {}",
-                rung.name()
+                backend.name()
             );
-            latencies.push(latency(session, rung, threads)?);
+            latencies.push(latency(session, backend, threads)?);
         }
     }
     Ok(latencies)
 }
 
-/// Measures the best rung that is open to the user, with one number of threads.
+/// Measures the best backend that the user may use, with one number of threads.
 pub(crate) fn measure_best(
     session: &Session,
     rights: &Rights,
     threads: u16,
 ) -> Result<Latency, Stop> {
-    let best = rungs(rights).into_iter().next().ok_or_else(|| broken("no way to freeze works"))?;
+    let best =
+        backends(rights).into_iter().next().ok_or_else(|| broken("no way to freeze works"))?;
     latency(session, best, threads)
 }
 
 /// How long it takes from the order to start a program that does nothing until its end is known, so
-/// often: in no cgroup, and as the best rung that is open to the user wants it.
+/// often: in no cgroup, and as the best backend that the user may use requires it.
 pub(crate) fn starts(
     session: &Session,
     rights: &Rights,
     repetitions: usize,
 ) -> Result<[Vec<Nanos>; 2], Stop> {
-    let best = rungs(rights).into_iter().next().ok_or_else(|| broken("no way to freeze works"))?;
+    let best =
+        backends(rights).into_iter().next().ok_or_else(|| broken("no way to freeze works"))?;
     Ok([
-        starts_on(session, FreezerRung::Signals, repetitions)?,
+        starts_on(session, FreezerBackend::Signals, repetitions)?,
         starts_on(session, best, repetitions)?,
     ])
 }
 
-fn starts_on(session: &Session, rung: FreezerRung, repetitions: usize) -> Result<Vec<Nanos>, Stop> {
+fn starts_on(
+    session: &Session,
+    backend: FreezerBackend,
+    repetitions: usize,
+) -> Result<Vec<Nanos>, Stop> {
     let nowhere = vec![PathBuf::from("/dev/null"); repetitions];
     let mut bench =
-        Bench { machine: Linux::new(config(session, rung, 0, &nowhere)?).map_err(broken)? };
+        Bench { machine: Linux::new(config(session, backend, 0, &nowhere)?).map_err(broken)? };
     let ended = (0..repetitions).map(|slot| bench.start_to_end(slot as u16)).collect();
     bench.machine.close().map_err(broken)?;
     ended
 }
 
-fn rungs(rights: &Rights) -> Vec<FreezerRung> {
-    let rungs = [
-        (Ability::FreezeV2, FreezerRung::CgroupV2),
-        (Ability::FreezerV1, FreezerRung::CgroupV1),
-        (Ability::Signals, FreezerRung::Signals),
+fn backends(rights: &Rights) -> Vec<FreezerBackend> {
+    let backends = [
+        (Ability::FreezeV2, FreezerBackend::CgroupV2),
+        (Ability::FreezerV1, FreezerBackend::CgroupV1),
+        (Ability::Signals, FreezerBackend::Signals),
     ];
-    rungs.into_iter().filter(|(ability, _)| rights.has(*ability)).map(|(_, rung)| rung).collect()
+    backends
+        .into_iter()
+        .filter(|(ability, _)| rights.has(*ability))
+        .map(|(_, backend)| backend)
+        .collect()
 }
 
-fn latency(session: &Session, rung: FreezerRung, threads: u16) -> Result<Latency, Stop> {
+fn latency(session: &Session, backend: FreezerBackend, threads: u16) -> Result<Latency, Stop> {
     let folder = tempfile::tempdir().map_err(broken)?;
     let outputs = PROGRAMS.map(|id| folder.path().join(format!("gaps-{}", id.slot)));
-    let config = config(session, rung, threads, &outputs)?;
+    let config = config(session, backend, threads, &outputs)?;
     let mut bench = Bench { machine: Linux::new(config).map_err(broken)? };
     let measured = bench.repeat();
     // The programs are ended and everything put back, however the measurement went.
@@ -161,7 +171,7 @@ fn latency(session: &Session, rung: FreezerRung, threads: u16) -> Result<Latency
         time.map(|time| (time.0 / 1_000) as f64 / 1e3)
     };
     Ok(Latency {
-        rung: rung.name(),
+        backend: backend.name(),
         threads,
         repetitions: freezes.len(),
         freeze_ms_p50: milliseconds(&freezes, 0.5)?,
@@ -189,7 +199,7 @@ fn turns(switches: &[Switch], noted: &[Vec<Gap>; 2]) -> (Vec<Nanos>, Vec<Nanos>)
 
 fn config(
     session: &Session,
-    rung: FreezerRung,
+    backend: FreezerBackend,
     threads: u16,
     outputs: &[PathBuf],
 ) -> Result<Config, Stop> {
@@ -218,15 +228,15 @@ fn config(
         log_folder: undo::log_folder().map_err(|error| Stop::Failed(Failure::input(error)))?,
         topology: session.topology.clone(),
         cpus: session.usable.cpus,
-        wishes: Wishes { freezer: Some(rung), pinning: None, ..Wishes::default() },
+        wishes: Wishes { freezer: Some(backend), pinning: None, ..Wishes::default() },
         turns: true,
         sessions: true,
         count: None,
         jobs: outputs.iter().map(job).collect(),
-        asks: None,
+        user_requests: None,
         notes: channel().0,
         roots: Roots::default(),
-        met: Met::default(),
+        stats: StatsOfRun::default(),
     })
 }
 

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_counts_what_the_usable_cpus_span_and_names_what_limits_them() {
+    fn the_line_names_usable_cpus_and_their_limits() {
         let report = MachineReport {
             model: Some("Fast".into()),
             online: 8,

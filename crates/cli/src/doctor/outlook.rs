@@ -147,7 +147,7 @@ fn without(rights: &Rights, any: &[Ability], gain: &'static str) -> Option<&'sta
 
 #[cfg(test)]
 mod tests {
-    use cosched_linux::rights::{Right, Rung};
+    use cosched_linux::rights::{CapabilityLevel, Right};
 
     use super::*;
 
@@ -161,7 +161,7 @@ mod tests {
         };
         Rights {
             kernel: String::new(),
-            rung: Rung::Unprivileged,
+            level: CapabilityLevel::Unprivileged,
             rights: abilities.iter().map(right).collect(),
         }
     }
@@ -185,8 +185,9 @@ mod tests {
         assert!(of("gang", &[Ability::FreezerV1, Ability::FreezeV2]).uses.contains("cgroup-v2"));
     }
 
+    /// With signals alone, gangs would gain from a freezer; with every ability, from nothing.
     #[test]
-    fn with_signals_alone_gangs_would_gain_from_a_freezer_and_with_everything_from_nothing() {
+    fn policies_name_the_abilities_that_would_help() {
         assert!(of("minwait", &[Ability::Signals]).gains[0].starts_with("cgroup freezer"));
         let everything = [Ability::FreezeV2, Ability::CpusetV1, Ability::Slices];
         assert_eq!(of("minwait", &everything).gains, Vec::<&str>::new());
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn fair_progress_counts_where_it_can_and_listens_to_programs_where_it_cannot() {
+    fn fair_progress_counts_or_uses_reported_progress() {
         let blind = of("fair-progress", &[Ability::Signals]);
         assert!(blind.uses.contains("`progress = true`"), "{}", blind.uses);
         assert!(blind.gains.iter().any(|gain| gain.starts_with("hardware counters")));

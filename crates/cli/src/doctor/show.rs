@@ -48,7 +48,12 @@ fn gains(rights: &Rights) -> impl Iterator<Item = &Right> {
 pub(super) fn everything(report: &Report) -> String {
     let rights = &report.rights;
     let mut parts = vec![
-        format!("Linux {}, rung: {} ({})", rights.kernel, name(rights.rung), rights.rung.means()),
+        format!(
+            "Linux {}, capability level: {} ({})",
+            rights.kernel,
+            name(rights.level),
+            rights.level.means()
+        ),
         report.turns_by_weight.text(),
         format!("Machine: {}", report.machine.text()),
     ];
@@ -108,11 +113,12 @@ fn latencies(gaps: &[Latency]) -> String {
             gap.gap_ms_p99,
         ];
         let times = times.map(|time| format!("{time:.3}"));
-        let what = [gap.rung.to_owned(), gap.threads.to_string(), gap.repetitions.to_string()];
+        let what = [gap.backend.to_owned(), gap.threads.to_string(), gap.repetitions.to_string()];
         table.add_row(what.into_iter().chain(times));
     }
     format!(
-        "{table}\nfreeze: until every thread is known to have stopped; thaw: until one of them runs again;\n\
+        "{table}\nfreeze: until every thread is known to have stopped; thaw: until one of them \
+         runs again;\n\
          gap: from the last thread of one program running to the first one of the other."
     )
 }
@@ -121,18 +127,21 @@ fn latencies(gaps: &[Latency]) -> String {
 fn name(named: impl Serialize) -> String {
     match serde_json::to_value(named) {
         Ok(serde_json::Value::String(name)) => name,
-        other => unreachable!("rungs and abilities are written as names, not as {other:?}"),
+        other => {
+            unreachable!("capability levels and abilities are written as names, not as {other:?}")
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use cosched_linux::rights::Rung;
+    use cosched_linux::rights::CapabilityLevel;
 
     use super::*;
 
+    /// Two remedies may give the same ability.
     #[test]
-    fn of_two_ways_to_the_same_only_the_first_that_can_be_had_is_offered() {
+    fn only_the_first_possible_remedy_is_offered() {
         let right = |name: Ability, available, remedy: Option<&str>| Right {
             name,
             available,
@@ -141,8 +150,8 @@ mod tests {
             remedy: remedy.map(str::to_owned),
         };
         let offered = |rights: &[Right]| {
-            let (kernel, rung) = (String::new(), Rung::Unprivileged);
-            let rights = Rights { kernel, rung, rights: rights.to_vec() };
+            let (kernel, level) = (String::new(), CapabilityLevel::Unprivileged);
+            let rights = Rights { kernel, level, rights: rights.to_vec() };
             gains(&rights).map(|right| right.name).collect::<Vec<_>>()
         };
         let by = Some("do");

@@ -1,8 +1,8 @@
-//! Ways with options of their own: `--variant unguarded="faithful --no-guard"`.
+//! Variants with options of their own: `--variant unguarded="faithful --no-guard"`.
 //!
 //! So one policy can be there several times, each time told something else. The words behind the
 //! name are read by the definitions that `cosched run` has: what is an option of policies there is
-//! one here. What is not said for a way holds as it was said for all ways.
+//! one here. What is not said for a variant holds as it was said for all variants.
 
 use clap::Parser;
 use cosched_policy::Kind;
@@ -11,7 +11,7 @@ use crate::args::{BarrierArgs, HowArgs, MeasureArgs, PolicyArgs};
 use crate::choices;
 use crate::failure::Failure;
 
-/// How a way is asked for.
+/// How a variant is asked for.
 const FORM: &str = "write NAME=\"POLICY OPTIONS\", such as unguarded=\"faithful --no-guard\"";
 /// A name is the name of a folder, too, and a column's in tables.
 const LONGEST_NAME: usize = 40;
@@ -34,14 +34,15 @@ pub(super) struct Asked {
     pub(super) words: String,
 }
 
-/// The name of a way, and what is asked for it.
+/// The name of a variant, and what is asked for it.
 pub(super) fn read(text: &str) -> Result<(&str, Asked), String> {
     let (name, line) = text.split_once('=').ok_or(FORM)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     if !begins || !name.chars().all(fits) || name.len() > LONGEST_NAME {
         return Err(format!(
-            "'{name}' cannot be a name; a name has up to {LONGEST_NAME} letters, digits, '-' and '_'; {FORM}"
+            "'{name}' cannot be a name; a name has up to {LONGEST_NAME} letters, digits, '-' and \
+             '_'; {FORM}"
         ));
     }
     let words = shell_words::split(line)
@@ -103,7 +104,7 @@ mod tests {
     use cosched_core::workload::Barrier;
 
     use super::*;
-    use crate::experiment::Way;
+    use crate::experiment::Variant;
 
     fn all() -> HowArgs {
         let quantum = Some(Duration::from_millis(20));
@@ -113,27 +114,28 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_a_policy_with_options_which_come_before_those_of_all() {
-        let way = Way::asked("finer=gang --quantum 5ms --fill").unwrap();
-        assert_eq!((way.to_string().as_str(), way.kind()), ("finer", Kind::Gang));
-        let how = way.how(&all());
+    fn a_variants_options_override_those_of_all_variants() {
+        let variant = Variant::asked("finer=gang --quantum 5ms --fill").unwrap();
+        assert_eq!((variant.to_string().as_str(), variant.kind()), ("finer", Kind::Gang));
+        let how = variant.how(&all());
         assert_eq!(how.policy.quantum, Some(Duration::from_millis(5)));
         assert!(how.policy.fill);
         assert_eq!(how.measure.interval, Some(Duration::from_millis(100)), "as for all");
-        let how = Way::asked("fixed=faithful --no-guard --actuators batch").unwrap().how(&all());
+        let how =
+            Variant::asked("fixed=faithful --no-guard --actuators batch").unwrap().how(&all());
         assert_eq!(how.measure.actuators, Some(vec![Actuator::Batch]));
         assert!(how.measure.no_guard && !all().measure.no_guard);
-        let how = Way::asked("donating=linux --barrier donate").unwrap().how(&all());
+        let how = Variant::asked("donating=linux --barrier donate").unwrap().how(&all());
         assert_eq!((how.waiting.barrier, all().waiting.barrier), (Some(Barrier::Donate), None));
-        let plain = "gang".parse::<Way>().unwrap();
+        let plain = "gang".parse::<Variant>().unwrap();
         assert_eq!(plain.how(&all()).policy.quantum, Some(Duration::from_millis(20)));
     }
 
     #[test]
     fn its_words_are_told_as_a_shell_would_have_them() {
-        let way = Way::asked("a=  gang   --placement   'spread'").unwrap();
-        assert_eq!(way.words(), Some("gang --placement spread"));
-        assert_eq!("gang".parse::<Way>().unwrap().words(), None);
+        let variant = Variant::asked("a=  gang   --placement   'spread'").unwrap();
+        assert_eq!(variant.words(), Some("gang --placement spread"));
+        assert_eq!("gang".parse::<Variant>().unwrap().words(), None);
     }
 
     #[test]
@@ -148,7 +150,7 @@ mod tests {
             ("-a=gang", "'-a' cannot be a name"),
             ("a b=gang", "'a b' cannot be a name"),
         ] {
-            let error = Way::asked(text).unwrap_err();
+            let error = Variant::asked(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");
         }
     }
@@ -164,16 +166,16 @@ mod tests {
             ("a=gang --help", "unexpected argument '--help'"),
             ("a=gang 'x", "unclosed quote"),
         ] {
-            let error = Way::asked(text).unwrap_err();
+            let error = Variant::asked(text).unwrap_err();
             assert!(error.contains(said) && !error.contains('\n'), "{text}: {error}");
         }
     }
 
     #[test]
-    fn an_option_that_its_policy_has_no_use_for_names_the_way() {
-        let way = Way::asked("slow=linux --quantum 5ms").unwrap();
-        let Err(Failure::Input(error)) = way.check_use() else { panic!("not refused") };
+    fn an_option_that_its_policy_has_no_use_for_names_the_variant() {
+        let variant = Variant::asked("slow=linux --quantum 5ms").unwrap();
+        let Err(Failure::Input(error)) = variant.check_use() else { panic!("not refused") };
         assert!(error.starts_with("--variant slow: --quantum is for policies"), "{error}");
-        assert!(Way::asked("slow=gang --quantum 5ms").unwrap().check_use().is_ok());
+        assert!(Variant::asked("slow=gang --quantum 5ms").unwrap().check_use().is_ok());
     }
 }

@@ -10,11 +10,11 @@ use cosched_report::after;
 use super::rounds::{Ready, Round};
 use crate::{out, profile};
 
-/// A sentence for each way and program that failed, with the standard error of its first failure:
-/// where it is, or, where no folder keeps it, how it ends.
+/// A sentence for each variant and program that failed, with the standard error of its first
+/// failure: where it is, or, where no folder keeps it, how it ends.
 pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec<String> {
     let mut sentences = Vec::new();
-    for (i, way) in ready.plan.ways.iter().enumerate() {
+    for (i, variant) in ready.plan.variants.iter().enumerate() {
         for slot in 0..ready.plan.workload.programs.len() {
             let of_round = |(round, results): (&u16, &Round)| {
                 let program = &results[i].programs[slot];
@@ -34,7 +34,7 @@ pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec
             let mut ends: Vec<&str> = failed.iter().map(|(_, how)| how.as_str()).collect();
             ends.dedup();
             let sentence = format!(
-                "{way}: {name} failed in {} of {} rounds ({}); {told}",
+                "{variant}: {name} failed in {} of {} rounds ({}); {told}",
                 failed.len(),
                 rounds.len(),
                 ends.join(", ")

@@ -61,7 +61,7 @@ fn complete(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, 
     let most = if plan.rounds == 1 { 1 } else { MOST_ROUNDS };
     for round in 0..most {
         let mut results: Vec<Option<RunResult>> = Vec::new();
-        for i in 0..plan.ways.len() {
+        for i in 0..plan.variants.len() {
             let folder = ready.run_folder(round, i);
             let result = match look(&folder)? {
                 None => None,

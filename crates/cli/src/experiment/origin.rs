@@ -100,7 +100,7 @@ pub(super) struct Seen(HashMap<(String, u64), Vec<(RunResult, PathBuf)>>);
 impl Seen {
     /// Checks that a run is no copy of one before it; in words.
     pub(super) fn check(&mut self, run: &RunResult, folder: &Path) -> Result<(), String> {
-        // Without noise, ways can be the same in every figure.
+        // Without noise, variants can be the same in every figure.
         if run.machine.is_simulated() {
             return Ok(());
         }

@@ -1,10 +1,10 @@
 //! What a comparison in a folder is of, so that it can be gone on with later: `compare-plan.json`.
 //!
-//! Rounds are samples of one thing only if programs, ways, settings and machine stayed the same.
-//! All these are therefore written beside the rounds. A command that resumes the comparison must
-//! have the same ones; each difference is named. The number of rounds may change, and so may the
-//! programs' executables, which are not looked into. Of the shell's environment
-//! [what decides how programs run](crate::environment) counts.
+//! Rounds are samples of one thing only if programs, variants, settings and machine stayed the
+//! same. All these are therefore written beside the rounds. A command that resumes the comparison
+//! must have the same ones; each difference is named. The number of rounds may change, and so may
+//! the programs' executables, which are not looked into. Of the shell's environment [what decides
+//! how programs run](crate::environment) counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::workload::{ProgramSpec, Repeat, Streams, Workload, shown_path};
 use cosched_core::{input, whole_file};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-use super::Way;
+use super::Variant;
 use crate::args::HowArgs;
 use crate::environment;
 use crate::failure::Failure;
@@ -26,26 +26,36 @@ const SCHEMA: &str = "cosched-compare-plan/2";
 const FILE: &str = "compare-plan.json";
 /// More than any such file has.
 const MOST_BYTES: u64 = 64 << 20;
-const WAYS: &str = "--policies";
+const VARIANTS: &str = "--policies";
 const PROGRAMS: &str = "the programs, in their order";
 /// What stands between a key of the workload file and a program's name.
 const OF_PROGRAM: &str = " of the program '";
+/// What stands between a setting and the variant's name, now and in older files.
+const OF_VARIANT: &str = " of the variant '";
+const OF_WAY: &str = " of the way '";
 
 /// All that decides about a comparison, by the name that people know it by.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     schema: String,
+    #[serde(deserialize_with = "named")]
     settings: BTreeMap<String, Value>,
+}
+
+/// Settings by the names of today: a variant was called a way.
+fn named<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Value>, D::Error> {
+    let settings = BTreeMap::<String, Value>::deserialize(from)?.into_iter();
+    Ok(settings.map(|(name, value)| (name.replace(OF_WAY, OF_VARIANT), value)).collect())
 }
 
 impl Record {
     /// Of a comparison on this machine or on a simulated one.
-    pub(crate) fn new(workload: &Workload, ways: &[Way], session: &Session) -> Record {
+    pub(crate) fn new(workload: &Workload, variants: &[Variant], session: &Session) -> Record {
         let machine = &session.description;
-        let ways: Vec<String> = ways.iter().map(Way::to_string).collect();
+        let variants: Vec<String> = variants.iter().map(Variant::to_string).collect();
         let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
         let mut settings = BTreeMap::from([
-            (WAYS.to_owned(), json!(ways.join(","))),
+            (VARIANTS.to_owned(), json!(variants.join(","))),
             ("the machine's CPUs".to_owned(), json!(session.usable.cpus.to_string())),
             ("the machine's model".to_owned(), json!(machine.model)),
             ("the kernel".to_owned(), json!(machine.kernel)),
@@ -71,14 +81,14 @@ impl Record {
         self
     }
 
-    /// With how policies and the machine do their work, in all ways and in those that have options
-    /// of their own.
-    pub(crate) fn with_how(mut self, how: &HowArgs, ways: &[Way]) -> Record {
+    /// With how policies and the machine do their work, in all variants and in those that have
+    /// options of their own.
+    pub(crate) fn with_how(mut self, how: &HowArgs, variants: &[Variant]) -> Record {
         self.settings.extend(settings(how).map(|(option, value)| (option.to_owned(), value)));
-        for way in ways.iter().filter(|way| way.words().is_some()) {
-            let of_way = |(option, value)| (format!("{option} of the way '{way}'"), value);
-            self.settings.extend(settings(&way.how(how)).map(of_way));
-            self.settings.insert(policy_of(&way.to_string()), json!(way.kind().name()));
+        for variant in variants.iter().filter(|variant| variant.words().is_some()) {
+            let of_variant = |(option, value)| (format!("{option}{OF_VARIANT}{variant}'"), value);
+            self.settings.extend(settings(&variant.how(how)).map(of_variant));
+            self.settings.insert(policy_of(&variant.to_string()), json!(variant.kind().name()));
         }
         self
     }
@@ -88,7 +98,8 @@ impl Record {
         match file(folder).symlink_metadata() {
             Err(_) => Ok(()),
             Ok(_) => Err(Failure::Input(format!(
-                "--out {}: it already holds a comparison; continue it with --resume, or choose another folder",
+                "--out {}: it already holds a comparison; continue it with --resume, or choose \
+                 another folder",
                 shown_path(folder)
             ))),
         }
@@ -114,7 +125,8 @@ impl Record {
             .map_err(|error| refuse(format!("is damaged: {error}; take an undamaged copy")))?;
         if found.schema != SCHEMA {
             return Err(refuse(format!(
-                "was written by another version of cosched (its schema is '{}', not '{SCHEMA}'); use that version",
+                "was written by another version of cosched (its schema is '{}', not '{SCHEMA}'); \
+                 use that version",
                 found.schema
             )));
         }
@@ -138,34 +150,35 @@ impl Record {
         }
     }
 
-    /// The ways of the comparison in a folder, in their order, each with the policy that runs it,
-    /// where that is known; `None` where nothing tells.
-    pub(crate) fn ways(folder: &Path) -> Option<Vec<(String, Option<String>)>> {
+    /// The variants of the comparison in a folder, in their order, each with the policy that runs
+    /// it, where that is known; `None` where nothing tells.
+    pub(crate) fn variants(folder: &Path) -> Option<Vec<(String, Option<String>)>> {
         let text = input::read(&file(folder), MOST_BYTES).ok()?;
         let found: Record = serde_json::from_slice(&text).ok()?;
-        let ways = found.settings.get(WAYS)?.as_str()?;
-        let policy = |way: &str| match found.settings.get(&policy_of(way)) {
+        let variants = found.settings.get(VARIANTS)?.as_str()?;
+        let policy = |variant: &str| match found.settings.get(&policy_of(variant)) {
             Some(told) => told.as_str().map(str::to_owned),
-            None => way.parse::<Way>().ok().map(|way| way.kind().name().to_owned()),
+            None => variant.parse::<Variant>().ok().map(|variant| variant.kind().name().to_owned()),
         };
-        Some(ways.split(',').map(|way| (way.to_owned(), policy(way))).collect())
+        Some(variants.split(',').map(|variant| (variant.to_owned(), policy(variant))).collect())
     }
 
-    /// The way that a run in the folder of a comparison is of; `run` is the run's folder or its
+    /// The variant that a run in the folder of a comparison is of; `run` is the run's folder or its
     /// file.
-    pub(crate) fn way_of(run: &Path) -> Option<String> {
+    pub(crate) fn variant_of(run: &Path) -> Option<String> {
         let whole = run.canonicalize().ok()?;
         let folder = if whole.is_dir() { &whole } else { whole.parent()? };
         let name = folder.file_name()?.to_str()?;
         // Where there are several rounds, a folder for each stands between.
-        let ways = folder.ancestors().skip(1).take(2).find_map(Record::ways)?;
-        ways.into_iter().map(|(way, _)| way).find(|way| way == name)
+        let variants = folder.ancestors().skip(1).take(2).find_map(Record::variants)?;
+        variants.into_iter().map(|(variant, _)| variant).find(|variant| variant == name)
     }
 
     /// The failure where a run has no record: it is unknown what the run is of.
     pub(super) fn missing(folder: &Path, run: &Path) -> Failure {
         Failure::Input(format!(
-            "--resume: {} does not exist, so nothing says what {} is a run of; put it back, or choose another folder \
+            "--resume: {} does not exist, so nothing says what {} is a run of; put it back, or \
+             choose another folder \
              with --out",
             shown_path(&file(folder)),
             shown_path(run)
@@ -225,9 +238,9 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 29] {
     ]
 }
 
-/// The setting that tells the policy of a way that `--variant` asked for.
-fn policy_of(way: &str) -> String {
-    format!("the policy of the way '{way}'")
+/// The setting that tells the policy of a variant that `--variant` asked for.
+fn policy_of(variant: &str) -> String {
+    format!("the policy{OF_VARIANT}{variant}'")
 }
 
 fn file(folder: &Path) -> PathBuf {

@@ -1,6 +1,6 @@
-//! The rounds: every way once, again and again.
+//! The rounds: every variant once, again and again.
 //!
-//! Each round begins with the next way and goes round from there: a machine that gets slower or
+//! Each round begins with the next variant and goes round from there: a machine that gets slower or
 //! warmer during a round then does it to all of them alike.
 //!
 //! What was complete before an interruption, or before something went wrong, is kept. With a
@@ -17,7 +17,7 @@ use cosched_core::result::RunResult;
 use cosched_core::workload::Workload;
 
 use super::pace::Pace;
-use super::{Record, Site, Turn, Way, failures, kept, lock};
+use super::{Record, Site, Turn, Variant, failures, kept, lock};
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::out::{self, Folder};
@@ -30,8 +30,8 @@ pub(crate) const MOST_ROUNDS: u16 = 1000;
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) workload: &'a Workload,
-    pub(crate) ways: &'a [Way],
-    /// How policies and the machine do their work, where a way says nothing else.
+    pub(crate) variants: &'a [Variant],
+    /// How policies and the machine do their work, where a variant says nothing else.
     pub(crate) how: &'a HowArgs,
     pub(crate) rounds: u16,
     /// A folder with a folder for every run.
@@ -40,15 +40,15 @@ pub(crate) struct Plan<'a> {
     pub(crate) resume: bool,
     /// What has to be the same for that.
     pub(crate) record: Record,
-    /// How much is told on the way.
+    /// How much is said while it goes on.
     pub(crate) talk: Talk,
 }
 
 /// What has come of it.
 #[derive(Debug)]
 pub(crate) struct Experiment {
-    /// The ways, each with its run in each complete round.
-    pub(crate) ways: Vec<cosched_report::Way>,
+    /// The variants, each with its run in each complete round.
+    pub(crate) variants: Vec<cosched_report::Variant>,
     /// Whether every round is there that was asked for.
     pub(crate) whole: bool,
     /// How it ended.
@@ -59,7 +59,7 @@ pub(crate) struct Experiment {
     pub(crate) failures: Vec<String>,
 }
 
-/// A result for each way.
+/// A result for each variant.
 pub(super) type Round = Vec<RunResult>;
 
 /// Why a round did not come to its end.
@@ -86,7 +86,7 @@ impl Experiment {
         let held = Folder::hold(hidden.path()).map_err(Failure::broken)?;
         let mut ready = Ready::new(plan, site, held)?;
         // What is wrong with the last one is said before the first one runs.
-        for i in 0..plan.ways.len() {
+        for i in 0..plan.variants.len() {
             let Turn { workload, kind, how, .. } = ready.turn(i, hidden.path());
             site.check(workload, kind, how)?;
         }
@@ -96,11 +96,11 @@ impl Experiment {
         let mut rounds = kept::take(&ready, site).map_err(|failure| ready.held.tell(failure))?;
         let open: Vec<u16> = (0..plan.rounds).filter(|round| !rounds.contains_key(round)).collect();
 
-        let parts = plan.ways.len() + usize::from(site.finds_times_alone());
+        let parts = plan.variants.len() + usize::from(site.finds_times_alone());
         let mut pace = Pace::new(parts, plan.rounds, open.len()).told(plan.talk);
         let (mut ended, mut unbroken) = (Ended::Complete, true);
         if plan.rounds > 1 && !open.is_empty() && site.warms_up() {
-            plan.talk.tell(format_args!("{} once, to warm up", plan.ways[0]));
+            plan.talk.tell(format_args!("{} once, to warm up", plan.variants[0]));
             let warm_up = out::hidden()?;
             let ran = site.run(&ready.turn(0, warm_up.path()))?;
             (ended, unbroken) = (ran.ended, ran.report_troubles());
@@ -132,11 +132,17 @@ impl Experiment {
         let all_succeeded = unbroken && rounds.values().flatten().all(succeeded);
         let failures = failures::sentences(&ready, &rounds);
         let whole = (0..plan.rounds).all(|round| rounds.contains_key(&round));
-        Ok(Experiment { ways: by_way(plan.ways, rounds), whole, ended, all_succeeded, failures })
+        Ok(Experiment {
+            variants: by_variant(plan.variants, rounds),
+            whole,
+            ended,
+            all_succeeded,
+            failures,
+        })
     }
 }
 
-/// A plan, and how each of its ways is run.
+/// A plan, and how each of its variants is run.
 pub(super) struct Ready<'a> {
     pub(super) plan: &'a Plan<'a>,
     /// Where the runs go: the folder itself, whatever takes its name meanwhile.
@@ -147,29 +153,29 @@ pub(super) struct Ready<'a> {
 
 impl<'a> Ready<'a> {
     fn new(plan: &'a Plan<'a>, site: &dyn Site, held: Folder) -> Result<Ready<'a>, Failure> {
-        let workload = |way: &Way| way.prepare(plan.workload, site.session());
+        let workload = |variant: &Variant| variant.prepare(plan.workload, site.session());
         Ok(Ready {
             plan,
             held,
-            workloads: plan.ways.iter().map(workload).collect::<Result<_, _>>()?,
-            hows: plan.ways.iter().map(|way| way.how(plan.how)).collect(),
+            workloads: plan.variants.iter().map(workload).collect::<Result<_, _>>()?,
+            hows: plan.variants.iter().map(|variant| variant.how(plan.how)).collect(),
         })
     }
 
-    /// A run of a way, into a folder.
+    /// A run of a variant, into a folder.
     pub(super) fn turn<'t>(&'t self, i: usize, out: &'t Path) -> Turn<'t> {
-        let kind = self.plan.ways[i].kind();
+        let kind = self.plan.variants[i].kind();
         Turn { workload: &self.workloads[i], kind, how: &self.hows[i], out }
     }
 
-    /// The runs of these rounds: round and way.
+    /// The runs of these rounds: round and variant.
     pub(super) fn runs(&self, rounds: &[u16]) -> impl Iterator<Item = (u16, usize)> {
-        let ways = self.plan.ways.len();
-        rounds.iter().flat_map(move |round| (0..ways).map(move |i| (*round, i)))
+        let variants = self.plan.variants.len();
+        rounds.iter().flat_map(move |round| (0..variants).map(move |i| (*round, i)))
     }
 
-    /// Where a run's outputs go: a folder for each way, in a folder for each round where there are
-    /// several.
+    /// Where a run's outputs go: a folder for each variant, in a folder for each round where there
+    /// are several.
     pub(super) fn run_folder(&self, round: u16, i: usize) -> PathBuf {
         self.held.path().join(self.inner(round, i))
     }
@@ -180,7 +186,7 @@ impl<'a> Ready<'a> {
     }
 
     fn inner(&self, round: u16, i: usize) -> PathBuf {
-        let name = PathBuf::from(self.plan.ways[i].to_string());
+        let name = PathBuf::from(self.plan.variants[i].to_string());
         match self.plan.rounds {
             1 => name,
             _ => Path::new(&format!("round-{:03}", round + 1)).join(name),
@@ -193,9 +199,9 @@ impl<'a> Ready<'a> {
             pace.begin(round, "each program alone");
             go_on(site.alone(round)?)?;
         }
-        let mut results: Vec<Option<RunResult>> = self.plan.ways.iter().map(|_| None).collect();
-        for i in order(self.plan.ways.len(), round) {
-            pace.begin(round, &self.plan.ways[i].to_string());
+        let mut results: Vec<Option<RunResult>> = self.plan.variants.iter().map(|_| None).collect();
+        for i in order(self.plan.variants.len(), round) {
+            pace.begin(round, &self.plan.variants[i].to_string());
             let ran = self.run(site, round, i)?;
             let untroubled = ran.report_troubles();
             go_on(ran.ended)?;
@@ -228,19 +234,20 @@ fn succeeded(result: &RunResult) -> bool {
     result.programs.iter().all(|program| program.exit == Some(Exit::Code(0)))
 }
 
-/// Each way's results, in the order of the rounds.
-fn by_way(ways: &[Way], rounds: BTreeMap<u16, Round>) -> Vec<cosched_report::Way> {
-    let named = |way: &Way| cosched_report::Way { name: way.to_string(), runs: Vec::new() };
-    let mut ways: Vec<cosched_report::Way> = ways.iter().map(named).collect();
+/// Each variant's results, in the order of the rounds.
+fn by_variant(variants: &[Variant], rounds: BTreeMap<u16, Round>) -> Vec<cosched_report::Variant> {
+    let named =
+        |variant: &Variant| cosched_report::Variant { name: variant.to_string(), runs: Vec::new() };
+    let mut variants: Vec<cosched_report::Variant> = variants.iter().map(named).collect();
     for results in rounds.into_values() {
-        ways.iter_mut().zip(results).for_each(|(way, result)| way.runs.push(result));
+        variants.iter_mut().zip(results).for_each(|(variant, result)| variant.runs.push(result));
     }
-    ways
+    variants
 }
 
-/// The positions of the ways in the order of a round.
-pub(crate) fn order(ways: usize, round: u16) -> impl Iterator<Item = usize> {
-    (0..ways).map(move |i| (i + usize::from(round)) % ways)
+/// The positions of the variants in the order of a round.
+pub(crate) fn order(variants: usize, round: u16) -> impl Iterator<Item = usize> {
+    (0..variants).map(move |i| (i + usize::from(round)) % variants)
 }
 
 #[cfg(test)]
@@ -248,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_begins_a_round_in_its_turn_and_none_is_left_out() {
+    fn each_variant_begins_a_round_in_turn() {
         let rounds = (0..4).map(|round| order(3, round).collect::<Vec<_>>());
         assert_eq!(rounds.collect::<Vec<_>>(), [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]);
     }

@@ -12,10 +12,10 @@ use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::session::{Ran, Session};
 
-/// One run of one way.
+/// One run of one variant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn<'a> {
-    /// The programs as they are started in this way.
+    /// The programs as this variant starts them.
     pub(crate) workload: &'a Workload,
     pub(crate) kind: Kind,
     /// How policies and machine do their work in it.

@@ -32,7 +32,8 @@ pub(super) fn split(programs: &mut [ProgramSpec], session: &Session) -> Result<(
         spec.command.splice(..0, words);
         session.executable(spec).map_err(|_| {
             Failure::Input(format!(
-                "variant 'split' needs the command {TASKSET}, which is not in PATH; install it (Debian, Ubuntu: \
+                "variant 'split' needs the command {TASKSET}, which is not in PATH; install it \
+                 (Debian, Ubuntu: \
                  apt-get install util-linux), or leave the variant out"
             ))
         })?;
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_disjoint_and_as_near_to_the_threads_as_whole_cpus_allow() {
+    fn shares_are_disjoint_and_near_the_thread_counts() {
         assert_eq!(shown(&[2, 2], 2), ["0", "1"]);
         assert_eq!(shown(&[4, 4], 8), ["0-3", "4-7"]);
         assert_eq!(shown(&[1, 3], 4), ["0", "1-3"]);

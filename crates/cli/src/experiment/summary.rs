@@ -1,4 +1,4 @@
-//! A comparison for people: a table, and a sentence for each way.
+//! A comparison for people: a table, and a sentence for each variant.
 
 use comfy_table::Cell;
 use cosched_core::engine::outcome::Ended;
@@ -11,57 +11,60 @@ use crate::{deviations, table};
 
 /// The table and the sentences of an experiment; the last one is the verdict.
 pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
-    let runs = || experiment.ways.iter().flat_map(|way| &way.runs);
+    let runs = || experiment.variants.iter().flat_map(|variant| &variant.runs);
     let impossible = disturbance::impossible_solos(runs());
     let (columns, pauses) = columns(comparison, impossible.is_none());
     let mut shown = table::table(&columns.iter().map(|(header, _)| *header).collect::<Vec<_>>());
-    for way in &comparison.ways {
-        shown.add_row(columns.iter().map(|(_, cell)| cell(way)));
+    for variant in &comparison.variants {
+        shown.add_row(columns.iter().map(|(_, cell)| cell(variant)));
     }
     let longest = "'longest pause' is the longest time that any program was paused at a stretch; waiting to begin is not in it.";
     let asked = comparison
-        .ways
+        .variants
         .iter()
-        .filter_map(|way| Some(format!("{}: {}.", way.way, way.asked.as_ref()?)));
-    let sentences = comparison.ways.iter().filter_map(Compared::sentence);
+        .filter_map(|variant| Some(format!("{}: {}.", variant.name, variant.asked.as_ref()?)));
+    let sentences = comparison.variants.iter().filter_map(Compared::sentence);
     let lines = [shown.to_string()].into_iter().chain(simulated(comparison));
     let lines = lines.chain([rounds(comparison, experiment)]);
     let lines = lines.chain(pauses.then(|| longest.to_owned())).chain(asked);
     let lines = lines.chain(sentences).chain(experiment.failures.iter().cloned());
-    let lines = lines.chain(of_ways(&experiment.ways)).chain(impossible);
-    let lines = lines.chain(disturbance::disturbed_rounds_in_words(&experiment.ways));
+    let lines = lines.chain(of_variants(&experiment.variants)).chain(impossible);
+    let lines = lines.chain(disturbance::disturbed_rounds_in_words(&experiment.variants));
     lines.chain(comparison.verdict()).collect::<Vec<_>>().join("\n")
 }
 
 type Column = (&'static str, Box<dyn Fn(&Compared) -> Cell>);
 
-/// The columns that say something, and whether pauses are among them. What is known of no way has
-/// no column; nor has what rests on solo times, where these cannot be true.
+/// The columns that say something, and whether pauses are among them. What is known of no variant
+/// has no column; nor has what rests on solo times, where these cannot be true.
 fn columns(comparison: &Comparison, solos_are_true: bool) -> (Vec<Column>, bool) {
     fn column(header: &'static str, cell: impl Fn(&Compared) -> String + 'static) -> Column {
-        (header, Box::new(move |way| table::number(cell(way))))
+        (header, Box::new(move |variant| table::number(cell(variant))))
     }
-    let any = |known: fn(&Compared) -> bool| comparison.ways.iter().any(known);
-    let pauses = any(|way| way.responsiveness_longest_gap_seconds.value > 0.0);
+    let any = |known: fn(&Compared) -> bool| comparison.variants.iter().any(known);
+    let pauses = any(|variant| variant.responsiveness_longest_gap_seconds.value > 0.0);
     let mut columns: Vec<Column> = vec![
-        ("way", Box::new(|way| table::text(&way.way))),
-        column("total s", |way| spread(way.total_seconds, 2)),
+        ("variant", Box::new(|variant| table::text(&variant.name))),
+        column("total s", |variant| spread(variant.total_seconds, 2)),
     ];
-    if solos_are_true && any(|way| way.ratio_to_solo_sum.is_some()) {
-        columns.push(column("/ sum of solo", |way| maybe(way.ratio_to_solo_sum, 3)));
+    if solos_are_true && any(|variant| variant.ratio_to_solo_sum.is_some()) {
+        columns.push(column("/ sum of solo", |variant| maybe(variant.ratio_to_solo_sum, 3)));
     }
-    if any(|way| way.mean_turnaround_seconds.is_some()) {
-        columns.push(column("mean turnaround s", |way| maybe(way.mean_turnaround_seconds, 2)));
+    if any(|variant| variant.mean_turnaround_seconds.is_some()) {
+        columns
+            .push(column("mean turnaround s", |variant| maybe(variant.mean_turnaround_seconds, 2)));
     }
-    if solos_are_true && any(|way| way.unfairness.is_some()) {
-        columns.push(column("unfairness", |way| maybe(way.unfairness, 2)));
+    if solos_are_true && any(|variant| variant.unfairness.is_some()) {
+        columns.push(column("unfairness", |variant| maybe(variant.unfairness, 2)));
     }
     if pauses {
-        let longest = |way: &Compared| spread(way.responsiveness_longest_gap_seconds, 2);
+        let longest = |variant: &Compared| spread(variant.responsiveness_longest_gap_seconds, 2);
         columns.push(column("longest pause s", longest));
     }
-    columns.push(column("CPU use %", |way| format!("{:.0}", way.cpu_utilisation.value * 100.0)));
-    columns.push(column("failed", |way| way.failed.to_string()));
+    columns.push(column("CPU use %", |variant| {
+        format!("{:.0}", variant.cpu_utilisation.value * 100.0)
+    }));
+    columns.push(column("failed", |variant| variant.failed.to_string()));
     (columns, pauses)
 }
 
@@ -91,24 +94,25 @@ fn rounds(comparison: &Comparison, experiment: &Experiment) -> String {
             format!("Medians of {n} interleaved runs each; verdicts take {FEWEST_TO_COMPARE}.")
         }
         n => format!(
-            "Medians of {n} interleaved runs each, with 95 % intervals; comparisons have intervals of 98 %."
+            "Medians of {n} interleaved runs each, with 95 % intervals; comparisons have \
+             intervals of 98 %."
         ),
     }
 }
 
-/// What was not as wanted and what was chosen, with all ways of which it is true.
-fn of_ways(ways: &[cosched_report::Way]) -> Vec<String> {
+/// What was not as wanted and what was chosen, with all variants of which it is true.
+fn of_variants(variants: &[cosched_report::Variant]) -> Vec<String> {
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
-    for way in ways {
+    for variant in variants {
         let sentences = [
-            deviations::sentences(&way.runs),
-            silence::sentences(&way.runs),
-            molding::sentences(&way.runs),
+            deviations::sentences(&variant.runs),
+            silence::sentences(&variant.runs),
+            molding::sentences(&variant.runs),
         ];
         for sentence in sentences.into_iter().flatten() {
             match told.iter_mut().find(|(known, _)| *known == sentence) {
-                Some((_, names)) => names.push(&way.name),
-                None => told.push((sentence, vec![&way.name])),
+                Some((_, names)) => names.push(&variant.name),
+                None => told.push((sentence, vec![&variant.name])),
             }
         }
     }

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use cosched_core::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
-use cosched_core::result::{Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs};
+use cosched_core::result::{
+    Backends, Context, MachineDescription, NONE, ProgramContext, RunResult,
+};
 use cosched_core::statistics::Verdict;
 use cosched_core::workload::Workload;
 use cosched_core::{Exit, Interruption, Nanos, Topology, Usage};
@@ -14,7 +16,7 @@ use cosched_policy::Kind;
 use cosched_report::Comparison;
 
 use super::rounds::order;
-use super::{Experiment, Plan, Record, Site, Turn, Way};
+use super::{Experiment, Plan, Record, Site, Turn, Variant};
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::Failure;
 use crate::out;
@@ -85,8 +87,8 @@ impl MadeUp {
 
 impl MadeUp {
     fn make(&mut self, turn: &Turn<'_>, ended: Ended) -> RunResult {
-        let way = if turn.kind == Kind::Gang { self.gang } else { 1.0 };
-        let took = Nanos((1e9 * self.factor() * way) as u64);
+        let variant = if turn.kind == Kind::Gang { self.gang } else { 1.0 };
+        let took = Nanos((1e9 * self.factor() * variant) as u64);
         result(turn, took, ended, &self.session.description)
     }
 }
@@ -177,7 +179,7 @@ fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
         started_at: String::new(),
         machine: machine.clone(),
         simulation: None,
-        rungs: Rungs { freezing: NONE.to_owned(), pinning: NONE.to_owned() },
+        backends: Backends { freezing: NONE.to_owned(), pinning: NONE.to_owned() },
         own_cpu_seconds: 0.0,
         programs: vec![ProgramContext {
             name: spec.name.clone(),
@@ -197,47 +199,47 @@ fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
 /// An experiment of so many rounds with one program, in a folder or in none.
 fn experiment(
     site: &mut MadeUp,
-    ways: &str,
+    variants: &str,
     rounds: u16,
     out: Option<&Path>,
     resume: bool,
 ) -> Result<Experiment, Failure> {
     let workload = Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap();
-    let way = |text: &str| text.parse().or_else(|_| Way::asked(text)).unwrap();
-    let ways: Vec<Way> = ways.split(',').map(way).collect();
+    let variant = |text: &str| text.parse().or_else(|_| Variant::asked(text)).unwrap();
+    let variants: Vec<Variant> = variants.split(',').map(variant).collect();
     let how = HowArgs::from(PolicyArgs::default());
-    let record = Record::new(&workload, &ways, &site.session).with_how(&how, &ways);
-    let (workload, ways, how, talk) = (&workload, &ways[..], &how, Talk::Usual);
-    let plan = Plan { workload, ways, how, rounds, out, resume, record, talk };
+    let record = Record::new(&workload, &variants, &site.session).with_how(&how, &variants);
+    let (workload, variants, how, talk) = (&workload, &variants[..], &how, Talk::Usual);
+    let plan = Plan { workload, variants, how, rounds, out, resume, record, talk };
     Experiment::run(site, &plan)
 }
 
-/// How many of so many comparisons of a way with itself claim a difference.
+/// How many of so many comparisons of a variant with itself claim a difference.
 fn claims(rounds: u16, comparisons: u64) -> usize {
     let workload = Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap();
     let how = HowArgs::from(PolicyArgs::default());
     let turn = Turn { workload: &workload, kind: Kind::Linux, how: &how, out: Path::new("") };
     let claims = |seed: &u64| {
         let mut site = made_up(*seed);
-        let mut ways = ["linux", "linux-2"]
-            .map(|name| cosched_report::Way { name: name.to_owned(), runs: Vec::new() });
+        let mut variants = ["linux", "linux-2"]
+            .map(|name| cosched_report::Variant { name: name.to_owned(), runs: Vec::new() });
         for round in 0..rounds {
             for i in order(2, round) {
                 let run = site.make(&turn, Ended::Complete);
-                ways[i].runs.push(run);
+                variants[i].runs.push(run);
             }
         }
-        let comparison = Comparison::of(&ways).unwrap();
-        comparison.ways[1].against.as_ref().unwrap().verdict != Verdict::NoDifference
+        let comparison = Comparison::of(&variants).unwrap();
+        comparison.variants[1].against.as_ref().unwrap().verdict != Verdict::NoDifference
     };
     (1..=comparisons).filter(claims).count()
 }
 
-/// A way is held against itself, on a machine that is as bad as those that we measure on. By the
+/// A variant is compared with itself, on a machine as bad as those that are measured on. By the
 /// test behind a verdict a difference is then claimed in 1.6 of 100 comparisons of 7 rounds, and in
 /// 2.0 of 10 rounds. What chance adds to that is bounded by two standard deviations.
 #[test]
-fn a_way_held_against_itself_is_called_different_in_at_most_five_of_a_hundred_comparisons() {
+fn identical_variants_rarely_differ_significantly() {
     const COMPARISONS: u64 = 2000;
     let most = 0.02 * 2000.0 + 2.0 * (0.02f64 * 0.98 * 2000.0).sqrt();
     for rounds in [7, 10] {
@@ -253,14 +255,14 @@ fn a_way_held_against_itself_is_called_different_in_at_most_five_of_a_hundred_co
 }
 
 #[test]
-fn a_way_that_takes_four_fifths_of_the_time_is_nearly_always_found_better() {
+fn a_variant_that_is_a_fifth_faster_is_nearly_always_found() {
     let found = (1..=50).filter(|seed| {
         let mut site = MadeUp { gang: 0.8, ..made_up(*seed) };
         let experiment = experiment(&mut site, "linux,gang", 10, None, false).unwrap();
-        let comparison = Comparison::of(&experiment.ways).unwrap();
-        comparison.ways[1].against.as_ref().unwrap().verdict == Verdict::Better
+        let comparison = Comparison::of(&experiment.variants).unwrap();
+        comparison.variants[1].against.as_ref().unwrap().verdict == Verdict::Better
     });
     let found = found.count();
-    println!("{found} of 50 comparisons find a way that takes four fifths better");
+    println!("{found} of 50 comparisons find a variant that takes four fifths better");
     assert!(found >= 40, "{found} of 50");
 }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_known_and_what_was_told_never_falls() {
+    fn cpu_times_never_fall_and_unreadable_ones_are_unknown() {
         let mut times = CpuTimes::new(Meter::new(Proc::default(), Roots::new(1)));
         let mut told = |state, complete| {
             let mut snapshot = snapshot(state, complete);

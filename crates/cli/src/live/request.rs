@@ -2,10 +2,10 @@
 //!
 //! Only the user and root can connect there, and they may do to the run what they like anyway. What
 //! cannot be understood is passed over, as by every cosched that does not know a later one's
-//! requests. There is no answer: that a program was let go is seen in the undo log, which tells it
-//! even if cosched dies meanwhile.
+//! requests. There is no answer: that a program was released is seen in the undo log, which tells
+//! it even if cosched dies meanwhile.
 
-use cosched_linux::asks::Ask;
+use cosched_linux::user_requests::UserRequest;
 use serde::{Deserialize, Serialize};
 
 /// The form of requests.
@@ -21,7 +21,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Let go of the program that this process belongs to.
+    /// Release the program that this process belongs to.
     pub(crate) fn detach(pid: i32) -> Request {
         Request { schema: SCHEMA.to_owned(), detach: pid }
     }
@@ -33,18 +33,18 @@ impl Request {
 }
 
 /// Takes whole requests out of what was received; what is too long for one is thrown away.
-pub(super) fn take(received: &mut Vec<u8>) -> Vec<Ask> {
-    let mut asks = Vec::new();
+pub(super) fn take(received: &mut Vec<u8>) -> Vec<UserRequest> {
+    let mut requests = Vec::new();
     while let Some(end) = received.iter().position(|byte| *byte == b'\n') {
         let line: Vec<u8> = received.drain(..=end).collect();
         let request = serde_json::from_slice::<Request>(&line).ok();
         let known = request.filter(|request| request.schema == SCHEMA);
-        asks.extend(known.map(|request| Ask::Detach(request.detach)));
+        requests.extend(known.map(|request| UserRequest::Detach(request.detach)));
     }
     if received.len() > LONGEST {
         received.clear();
     }
-    asks
+    requests
 }
 
 #[cfg(test)]
@@ -55,15 +55,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_taken_whole_and_in_their_order_whatever_comes_between() {
+    fn requests_are_taken_whole_and_in_order() {
         let text = Request::detach(7).line()
             + "GET / HTTP/1.1\n{\"schema\":\"cosched-ask/9\",\"detach\":1}\n"
             + &Request::detach(8).line();
         let mut received = text.into_bytes();
         let rest = received.split_off(received.len() - 5);
-        assert_eq!(take(&mut received), [Ask::Detach(7)]);
+        assert_eq!(take(&mut received), [UserRequest::Detach(7)]);
         received.extend(rest);
-        assert_eq!(take(&mut received), [Ask::Detach(8)]);
+        assert_eq!(take(&mut received), [UserRequest::Detach(8)]);
         assert!(received.is_empty());
     }
 

@@ -2,13 +2,13 @@
 //!
 //! Everything is non-blocking. A visitor that reads lines gets the newest snapshot whenever it has
 //! taken the last one whole; a scraper gets one answer. What each visitor may take of us is
-//! bounded: the number of visitors at each door, how long a request may be, how long it may take,
-//! and what waits to be sent.
+//! bounded: the number of visitors at each endpoint, how long a request may be, how long it may
+//! take, and what waits to be sent.
 //!
-//! A port is open to every user of the machine, the run's own socket to one. Each door therefore
-//! has places of its own: visitors that fill those of the port do not block any at the socket.
-//! Where a port is full, a new visitor takes the place of the one that has been there longest.
-//! Visitors that only hold places therefore block no other.
+//! A port is open to every user of the machine, the run's own socket to one. Each endpoint
+//! therefore has places of its own: visitors that fill those of the port do not block any at the
+//! socket. Where a port is full, a new visitor takes the place of the one that has been there
+//! longest. Visitors that only hold places therefore block no other.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpListener;
@@ -19,9 +19,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cosched_core::live::Snapshot;
-use cosched_linux::asks::Asks;
 use cosched_linux::background;
 use cosched_linux::open_files::VISITORS;
+use cosched_linux::user_requests::UserRequests;
 use cosched_report::openmetrics;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -37,9 +37,9 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// How often it is looked whether one takes longer.
 const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// How long no visitor is let in when that has failed.
-const BREATH: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(100);
 
-/// What visitors get at a door.
+/// What visitors get at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Serves {
     /// A line of JSON per snapshot.
@@ -49,20 +49,20 @@ pub(super) enum Serves {
 }
 
 /// Where visitors come in.
-pub(super) struct Door {
+pub(super) struct Endpoint {
     listener: Box<dyn Listener>,
     serves: Serves,
     /// Its names, which are removed with it.
     _names: Vec<OwnSocket>,
 }
 
-impl Door {
+impl Endpoint {
     pub(super) fn new(
         listener: impl Listener + 'static,
         serves: Serves,
         names: Vec<OwnSocket>,
-    ) -> Door {
-        Door { listener: Box::new(listener), serves, _names: names }
+    ) -> Endpoint {
+        Endpoint { listener: Box::new(listener), serves, _names: names }
     }
 }
 
@@ -97,7 +97,7 @@ macro_rules! listens {
 listens!(UnixListener);
 listens!(TcpListener);
 
-/// The thread; it ends, and its doors are closed, when this is dropped.
+/// The thread; it ends, and its endpoints are closed, when this is dropped.
 pub(super) struct Server {
     handover: Arc<Handover>,
     thread: Option<JoinHandle<()>>,
@@ -105,15 +105,15 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn start(
-        doors: Vec<Door>,
+        endpoints: Vec<Endpoint>,
         handover: &Arc<Handover>,
-        asks: &Arc<Asks>,
+        user_requests: &Arc<UserRequests>,
         cpu: CpuTimes,
     ) -> io::Result<Server> {
-        for door in &doors {
-            door.listener.never_block()?;
+        for endpoint in &endpoints {
+            endpoint.listener.never_block()?;
         }
-        let mut host = Host::new(doors, Arc::clone(handover), Arc::clone(asks), cpu);
+        let mut host = Host::new(endpoints, Arc::clone(handover), Arc::clone(user_requests), cpu);
         let thread = background::spawn("onlookers", move || while host.serve() {})?;
         Ok(Server { handover: Arc::clone(handover), thread: Some(thread) })
     }
@@ -131,9 +131,9 @@ impl Drop for Server {
 
 /// What the thread works with.
 struct Host {
-    doors: Vec<Door>,
+    endpoints: Vec<Endpoint>,
     handover: Arc<Handover>,
-    asks: Arc<Asks>,
+    user_requests: Arc<UserRequests>,
     cpu: CpuTimes,
     visitors: Vec<Visitor>,
     /// The newest snapshot, as long as a visitor wants it: later it would be old.
@@ -141,8 +141,14 @@ struct Host {
 }
 
 impl Host {
-    fn new(doors: Vec<Door>, handover: Arc<Handover>, asks: Arc<Asks>, cpu: CpuTimes) -> Host {
-        let host = Host { doors, handover, asks, cpu, visitors: Vec::new(), newest: None };
+    fn new(
+        endpoints: Vec<Endpoint>,
+        handover: Arc<Handover>,
+        user_requests: Arc<UserRequests>,
+        cpu: CpuTimes,
+    ) -> Host {
+        let host =
+            Host { endpoints, handover, user_requests, cpu, visitors: Vec::new(), newest: None };
         host.handover.want(host.is_asked());
         host
     }
@@ -172,15 +178,19 @@ impl Host {
 
     /// Scrapers come without notice, and want what is newest.
     fn is_asked(&self) -> bool {
-        !self.visitors.is_empty() || self.doors.iter().any(|door| door.serves == Serves::Metrics)
+        !self.visitors.is_empty()
+            || self.endpoints.iter().any(|endpoint| endpoint.serves == Serves::Metrics)
     }
 
     fn sleep(&mut self) {
-        let open = |door: &&Door| door.serves == Serves::Metrics || !self.is_full(door.serves);
-        let doors = self.doors.iter().filter(open).map(|door| door.listener.as_fd());
+        let open = |endpoint: &&Endpoint| {
+            endpoint.serves == Serves::Metrics || !self.is_full(endpoint.serves)
+        };
+        let endpoints =
+            self.endpoints.iter().filter(open).map(|endpoint| endpoint.listener.as_fd());
         let bell = self.handover.bell();
         let waits = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let mut fds: Vec<PollFd<'_>> = [bell].into_iter().chain(doors).map(waits).collect();
+        let mut fds: Vec<PollFd<'_>> = [bell].into_iter().chain(endpoints).map(waits).collect();
         let first = fds.len();
         fds.extend(self.visitors.iter().map(Visitor::wait));
         let hurried = self.visitors.iter().any(|visitor| visitor.serves == Serves::Metrics);
@@ -193,21 +203,21 @@ impl Host {
     }
 
     fn let_in(&mut self) {
-        for at in 0..self.doors.len() {
-            let serves = self.doors[at].serves;
+        for at in 0..self.endpoints.len() {
+            let serves = self.endpoints[at].serves;
             // Not more in one go, so that the visitors that are here are served however many come.
             for _ in 0..VISITORS {
                 if self.is_full(serves) && serves == Serves::Lines {
                     break;
                 }
-                match self.doors[at].listener.next() {
+                match self.endpoints[at].listener.next() {
                     Ok(stream) => self.welcome(Visitor::new(stream, serves)),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     // That visitor has gone again.
                     Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-                    // There is no file left for them: they knock again and again.
+                    // There is no file left for them: they try to connect again and again.
                     Err(_) => {
-                        std::thread::sleep(BREATH);
+                        std::thread::sleep(PAUSE);
                         break;
                     }
                 }
@@ -234,8 +244,8 @@ impl Host {
 
     /// Reads from all clients, and answers them.
     fn attend(&mut self) {
-        let (newest, asks) = (self.newest.as_ref(), &self.asks);
-        self.visitors.retain_mut(|visitor| visitor.is_served(newest, asks));
+        let (newest, user_requests) = (self.newest.as_ref(), &self.user_requests);
+        self.visitors.retain_mut(|visitor| visitor.is_served(newest, user_requests));
     }
 }
 
@@ -288,12 +298,14 @@ impl Visitor {
     }
 
     /// Hears and sends what can be; says whether the visitor stays.
-    fn is_served(&mut self, newest: Option<&Snapshot>, asks: &Asks) -> bool {
+    fn is_served(&mut self, newest: Option<&Snapshot>, user_requests: &UserRequests) -> bool {
         if self.hear().is_err() {
             return false;
         }
         if self.serves == Serves::Lines {
-            request::take(&mut self.asked).into_iter().for_each(|ask| asks.put(ask));
+            request::take(&mut self.asked)
+                .into_iter()
+                .for_each(|request| user_requests.put(request));
         }
         if self.serves == Serves::Metrics && !self.answered {
             // Without a snapshot yet, the scraper waits for the first one.

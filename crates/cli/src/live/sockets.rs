@@ -15,7 +15,7 @@ use std::str::FromStr;
 use cosched_core::workload::shown_path;
 use cosched_linux::{onlookers, undo};
 
-use super::server::{Door, Serves};
+use super::server::{Endpoint, Serves};
 
 /// Runs that can be looked at, in ascending order of their processes. What killed ones have left is
 /// removed.
@@ -127,7 +127,7 @@ impl FromStr for MetricsAt {
 
 impl MetricsAt {
     /// Begins to listen; with the address, if the kernel has chosen it.
-    pub(super) fn open(&self) -> Result<(Door, Option<SocketAddr>), String> {
+    pub(super) fn open(&self) -> Result<(Endpoint, Option<SocketAddr>), String> {
         match self {
             MetricsAt::Socket(path) => {
                 // That of a killed run is removed.
@@ -143,7 +143,7 @@ impl MetricsAt {
                 // Without a folder there is no sentinel that could look into it either, and no run.
                 let word = undo::log_folder().ok().and_then(|at| socket.is_known_in(&at).ok());
                 let names = [socket].into_iter().chain(word).collect();
-                Ok((Door::new(listener, Serves::Metrics, names), None))
+                Ok((Endpoint::new(listener, Serves::Metrics, names), None))
             }
             MetricsAt::Port(address) => {
                 let refused = |error| {
@@ -154,7 +154,7 @@ impl MetricsAt {
                 let listener = TcpListener::bind(address).map_err(refused)?;
                 let chosen = listener.local_addr().map_err(refused)?;
                 let chosen = Some(chosen).filter(|_| address.port() == 0);
-                Ok((Door::new(listener, Serves::Metrics, Vec::new()), chosen))
+                Ok((Endpoint::new(listener, Serves::Metrics, Vec::new()), chosen))
             }
         }
     }
@@ -211,8 +211,9 @@ mod tests {
         }
     }
 
+    /// A folder that does not exist is named.
     #[test]
-    fn a_file_that_is_there_is_not_replaced_by_a_socket_and_a_folder_that_is_not_is_told() {
+    fn sockets_replace_no_file_and_need_a_folder() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.sock");
         fs::write(&path, "mine").unwrap();

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ideal_count_is_the_fewest_threads_with_four_fifths_of_the_best_speedup() {
+    fn the_ideal_count_is_the_least_near_the_best_speedup() {
         // Best speedups such that 80 % are those of table 5.2: BT 3.26 at 4, IS 1.4 at 2, LU 7.0 at
         // 12.
         let bt = [(1, 1.0), (2, 1.9), (4, 3.26), (6, 3.3), (8, 3.9), (12, 4.07), (24, 3.6)];
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn one_point_leaves_nothing_to_choose_and_nothing_to_hold_it_against() {
+    fn one_point_has_no_ideal_count_and_no_speedup() {
         assert_eq!(ideal_threads(&curve(&[(4, 1.0)])), None);
         assert_eq!(ideal_threads(&[]), None);
         let alone = curve(&[(4, 1.0)]);

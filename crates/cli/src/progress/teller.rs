@@ -1,7 +1,7 @@
 //! Telling people what happens, in a thread of its own.
 //!
-//! *Problem.* A terminal that is paused (Ctrl-S) takes nothing, and neither does a pipe whose
-//! reader has fallen asleep. A write waits then, and if the scheduling thread waited, no program
+//! *Problem.* A terminal that is paused (Ctrl-S) takes nothing, and neither does a pipe with
+//! a reader that is asleep. A write waits then, and if the scheduling thread waited, no program
 //! would get its turn.
 //!
 //! *Idea.* The scheduling thread only puts words into a queue that never waits. What does not fit

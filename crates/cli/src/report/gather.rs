@@ -1,9 +1,9 @@
-//! From folders to ways: which runs there are, and which of them belong side by side.
+//! From folders to variants: which runs there are, and which of them belong side by side.
 //!
 //! `run --out` and `sim --out` make a folder with a `run.json`. `compare --out` makes a folder with
-//! a folder for each way, in a folder `round-001` for each round where there are several. Single
-//! runs that are named together are ways of one round. What is in several folders of comparisons
-//! was not measured side by side, and is shown without being compared.
+//! a folder for each variant, in a folder `round-001` for each round where there are several.
+//! Single runs that are named together are variants of one round. What is in several folders of
+//! comparisons was not measured side by side, and is shown without being compared.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use cosched_core::input;
 use cosched_core::result::{MAX_BYTES, RunResult};
 use cosched_core::workload::shown_path;
-use cosched_report::{Comparison, Way};
+use cosched_report::{Comparison, Variant};
 use serde_json::Value;
 
 use crate::experiment::Record;
@@ -30,8 +30,8 @@ const READABLE: &str = "name a folder that `cosched run --out` or `compare --out
 
 /// What there is to report.
 pub(super) struct Found {
-    pub(super) ways: Vec<Way>,
-    /// The `run.json` of every run of each way.
+    pub(super) variants: Vec<Variant>,
+    /// The `run.json` of every run of each variant.
     pub(super) files: Vec<Vec<PathBuf>>,
     pub(super) comparison: Option<Comparison>,
     /// What is missing, for the reader.
@@ -45,8 +45,8 @@ struct Entry {
     /// Whether that place holds a comparison; else it is this run alone.
     in_tree: bool,
     round: String,
-    way: String,
-    /// Which of the ways of its comparison it is of, where that is known.
+    variant: String,
+    /// Which of the variants of its comparison it is of, where that is known.
     column: usize,
     file: PathBuf,
     run: RunResult,
@@ -70,22 +70,22 @@ pub(super) fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, F
     // Single runs belong together, and so do those of one comparison.
     let places = entries.iter().map(|entry| entry.in_tree.then_some(entry.named));
     let together = places.collect::<BTreeSet<Option<usize>>>().len() <= 1;
-    let (ways, files): (Vec<Way>, _) =
-        ways(entries, from, together, against, &mut notes)?.into_iter().unzip();
-    let obstacle = match ways.len() {
+    let (variants, files): (Vec<Variant>, _) =
+        variants(entries, from, together, against, &mut notes)?.into_iter().unzip();
+    let obstacle = match variants.len() {
         0 | 1 => None,
         _ if !together => Some("they were not measured in the same rounds".to_owned()),
-        _ => Comparison::of(&ways).err().map(|obstacle| obstacle.to_string()),
+        _ => Comparison::of(&variants).err().map(|obstacle| obstacle.to_string()),
     };
     let comparison = match (printed, &obstacle) {
         (Some(printed), _) => Some(printed),
-        (None, None) if ways.len() > 1 => Comparison::of(&ways).ok(),
+        (None, None) if variants.len() > 1 => Comparison::of(&variants).ok(),
         _ => None,
     };
     if let (None, Some(obstacle)) = (&comparison, obstacle) {
         notes.push(format!("These runs are shown, but not compared: {obstacle}."));
     }
-    Ok(Found { ways, files, comparison, notes })
+    Ok(Found { variants, files, comparison, notes })
 }
 
 fn twice(path: &Path) -> Failure {
@@ -103,7 +103,8 @@ fn check_once(entries: &[Entry]) -> Result<(), Failure> {
         };
         if let Some(other) = (0..i).find(same) {
             return Err(Failure::Input(format!(
-                "{}: is the same run as {}, and a run counts once; name it once, or take the copy away",
+                "{}: is the same run as {}, and a run counts once; name it once, or take the copy \
+                 away",
                 shown_path(&entry.file),
                 shown_path(&entries[other].file)
             )));
@@ -113,8 +114,8 @@ fn check_once(entries: &[Entry]) -> Result<(), Failure> {
 }
 
 fn single(named: usize, file: PathBuf, run: RunResult) -> Entry {
-    let way = run.policy.clone();
-    Entry { named, in_tree: false, round: String::new(), way, column: 0, file, run }
+    let variant = run.policy.clone();
+    Entry { named, in_tree: false, round: String::new(), variant, column: 0, file, run }
 }
 
 /// What a file can be.
@@ -153,9 +154,9 @@ fn read_folder(
         return Ok(());
     }
     let before = (entries.len(), notes.len());
-    let columns = Record::ways(folder).unwrap_or_default();
-    let mut add = |round: &str, way: &Path| -> Result<(), Failure> {
-        let file = out::result(way);
+    let columns = Record::variants(folder).unwrap_or_default();
+    let mut add = |round: &str, variant: &Path| -> Result<(), Failure> {
+        let file = out::result(variant);
         let run = match out::look(&file).map_err(Failure::input)? {
             Left::Whole(run) => out::known(*run, &file)?,
             Left::Damaged(what) => {
@@ -163,10 +164,10 @@ fn read_folder(
                 return Ok(());
             }
         };
-        let (round, way) = (round.to_owned(), name(way));
-        let column = columns.iter().position(|column| column.0 == way).unwrap_or(columns.len());
+        let (round, variant) = (round.to_owned(), name(variant));
+        let column = columns.iter().position(|column| column.0 == variant).unwrap_or(columns.len());
         check_policy(&file, &run, columns.get(column))?;
-        entries.push(Entry { named, in_tree: true, round, way, column, file, run });
+        entries.push(Entry { named, in_tree: true, round, variant, column, file, run });
         Ok(())
     };
     for inside in folders(folder)? {
@@ -174,8 +175,10 @@ fn read_folder(
         if out::result(&inside).exists() {
             add("", &inside)?;
         } else if round.starts_with("round-") {
-            for way in folders(&inside)?.into_iter().filter(|way| out::result(way).exists()) {
-                add(&round, &way)?;
+            for variant in
+                folders(&inside)?.into_iter().filter(|variant| out::result(variant).exists())
+            {
+                add(&round, &variant)?;
             }
         }
     }
@@ -188,15 +191,16 @@ fn read_folder(
     Err(Failure::Input(format!("{}: holds no result of a run{what}", shown_path(folder))))
 }
 
-/// What lies in a way's folder has to be of that way.
+/// What lies in a variant's folder has to be of that variant.
 fn check_policy(
     file: &Path,
     run: &RunResult,
-    way: Option<&(String, Option<String>)>,
+    variant: Option<&(String, Option<String>)>,
 ) -> Result<(), Failure> {
-    match way {
-        Some((way, Some(policy))) if *policy != run.policy => Err(Failure::Input(format!(
-            "{}: is a run with policy {}, but variant {way} of this comparison has policy {policy}; move it away, or \
+    match variant {
+        Some((variant, Some(policy))) if *policy != run.policy => Err(Failure::Input(format!(
+            "{}: is a run with policy {}, but variant {variant} of this comparison has policy \
+             {policy}; move it away, or \
              name it alone",
             shown_path(file),
             run.policy
@@ -219,9 +223,9 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A way, with all its runs, which are of one place on the command line.
+/// A variant, with all its runs, which are of one place on the command line.
 struct Row {
-    way: String,
+    variant: String,
     runs: Vec<Entry>,
 }
 
@@ -236,27 +240,27 @@ impl Row {
     }
 }
 
-/// Runs by ways, each with its files: in the order of the command line, and within a comparison in
-/// its own order, or else the one in which they ran. Rounds in which a way is missing, or was
-/// interrupted, do not count.
-fn ways(
+/// Runs by variants, each with its files: in the order of the command line, and within a comparison
+/// in its own order, or else the one in which they ran. Rounds in which a variant is missing, or
+/// was interrupted, do not count.
+fn variants(
     mut entries: Vec<Entry>,
     from: &[PathBuf],
     together: bool,
     against: Option<&str>,
     notes: &mut Vec<String>,
-) -> Result<Vec<(Way, Vec<PathBuf>)>, Failure> {
+) -> Result<Vec<(Variant, Vec<PathBuf>)>, Failure> {
     // The sort keeps the order of simulations, which have no date, and of runs that began in the
     // same second.
     let place = |entry: &Entry| (entry.named, entry.column, entry.run.started_at.clone());
     entries.sort_by_cached_key(place);
     let mut rows: Vec<Row> = Vec::new();
     for entry in entries {
-        // Two single runs of one policy are two ways.
-        let is_known = |row: &&mut Row| row.is_of_tree(entry.named) && row.way == entry.way;
+        // Two single runs of one policy are two variants.
+        let is_known = |row: &&mut Row| row.is_of_tree(entry.named) && row.variant == entry.variant;
         match rows.iter_mut().filter(|_| entry.in_tree).find(is_known) {
             Some(row) => row.runs.push(entry),
-            None => rows.push(Row { way: entry.way.clone(), runs: vec![entry] }),
+            None => rows.push(Row { variant: entry.variant.clone(), runs: vec![entry] }),
         }
     }
     let dropped: usize = (0..from.len()).map(|tree| drop_incomplete(&mut rows, tree)).sum();
@@ -269,12 +273,12 @@ fn ways(
     for row in &rows {
         names.push(unique(name_of(row, &rows, from, together), &names));
     }
-    let mut ways: Vec<(Way, Vec<PathBuf>)> = Vec::new();
+    let mut variants: Vec<(Variant, Vec<PathBuf>)> = Vec::new();
     for (name, Row { mut runs, .. }) in names.iter().zip(rows) {
-        // The rounds of all ways in the same order: they are pairs.
+        // The rounds of all variants in the same order: they are pairs.
         runs.sort_by(|a, b| a.round.cmp(&b.round));
         let (runs, files) = runs.into_iter().map(|entry| (entry.run, entry.file)).unzip();
-        ways.push((Way { name: name.clone(), runs }, files));
+        variants.push((Variant { name: name.clone(), runs }, files));
     }
     let place = |wanted: &str| names.iter().position(|name| name == wanted);
     let first = match against {
@@ -286,29 +290,29 @@ fn ways(
             })
         })?),
     };
-    ways[..first.map_or(0, |first| first + 1)].rotate_right(first.map_or(0, |_| 1));
-    Ok(ways)
+    variants[..first.map_or(0, |first| first + 1)].rotate_right(first.map_or(0, |_| 1));
+    Ok(variants)
 }
 
-/// By what a way is told from the others: within a comparison its own name, else its policy, with
-/// its folder (or, where folders have the same name, all that was named) where a policy is there
-/// more than once.
+/// By what a variant is told from the others: within a comparison its own name, else its policy,
+/// with its folder (or, where folders have the same name, all that was named) where a policy is
+/// there more than once.
 fn name_of(row: &Row, rows: &[Row], from: &[PathBuf], together: bool) -> String {
     let Entry { named, in_tree, file, .. } = row.first();
     if *in_tree {
         return match together {
-            true => row.way.clone(),
-            false => format!("{}/{}", name(&from[*named]), row.way),
+            true => row.variant.clone(),
+            false => format!("{}/{}", name(&from[*named]), row.variant),
         };
     }
-    let same = |other: &&Row| !other.first().in_tree && other.way == row.way;
+    let same = |other: &&Row| !other.first().in_tree && other.variant == row.variant;
     let folders: Vec<String> =
         rows.iter().filter(same).map(|row| folder(&row.first().file)).collect();
     let own = folder(file);
     match folders.iter().filter(|other| **other == own).count() {
-        _ if folders.len() == 1 => row.way.clone(),
-        1 => format!("{} ({own})", row.way),
-        _ => format!("{} ({})", row.way, from[*named].display()),
+        _ if folders.len() == 1 => row.variant.clone(),
+        1 => format!("{} ({own})", row.variant),
+        _ => format!("{} ({})", row.variant, from[*named].display()),
     }
 }
 
@@ -321,8 +325,8 @@ fn folder(file: &Path) -> String {
     }
 }
 
-/// Drops runs of rounds that a way of the same place has not, or that were interrupted, and says
-/// how many rounds that were. Where no round is complete, all are kept to be looked at.
+/// Drops runs of rounds that a variant of the same place has not, or that were interrupted, and
+/// says how many rounds that were. Where no round is complete, all are kept to be looked at.
 fn drop_incomplete(rows: &mut [Row], tree: usize) -> usize {
     let mut own: Vec<&mut Row> = rows.iter_mut().filter(|row| row.is_of_tree(tree)).collect();
     let rounds = own.iter().flat_map(|row| row.runs.iter().map(|entry| entry.round.clone()));
@@ -340,7 +344,7 @@ fn drop_incomplete(rows: &mut [Row], tree: usize) -> usize {
     rounds.len() - complete.len()
 }
 
-/// The name, with a number behind it where another way has it already.
+/// The name, with a number behind it where another variant has it already.
 fn unique(name: String, taken: &[String]) -> String {
     let numbered = (2..).map(|n| format!("{name}-{n}"));
     let mut names = [name.clone()].into_iter().chain(numbered);

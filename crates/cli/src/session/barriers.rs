@@ -15,14 +15,14 @@ impl Session {
 }
 
 /// What the result says of it before the start; `None`: the program waits in its own way.
-pub(super) fn result(way: Barrier, environment: &[(OsString, OsString)]) -> Option<BarrierResult> {
-    let bound = between::bound(environment).filter(|_| way == Barrier::Donate);
+pub(super) fn result(mode: Barrier, environment: &[(OsString, OsString)]) -> Option<BarrierResult> {
+    let bound = between::bound(environment).filter(|_| mode == Barrier::Donate);
     let bound = bound.map(|(name, value)| (name.into(), value.into()));
     let between_regions = bound.into_iter().collect();
-    (way != Barrier::Own).then_some(BarrierResult {
-        way,
+    (mode != Barrier::Own).then_some(BarrierResult {
+        mode,
         lacks: None,
-        meetings: None,
+        statistics: None,
         between_regions,
     })
 }

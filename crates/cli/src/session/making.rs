@@ -8,16 +8,16 @@ use std::time::SystemTime;
 
 use cosched_core::Policy;
 use cosched_core::engine::{Engine, Watch};
-use cosched_core::result::{NONE, RunResult, Rungs};
+use cosched_core::result::{Backends, NONE, RunResult};
 use cosched_core::workload::{Barrier, OPENMP, ProgramSpec};
+use cosched_linux::barrier_stats::StatsOfRun;
 use cosched_linux::counters::Events;
 use cosched_linux::cpu_time::Roots;
-use cosched_linux::ground::{ByWeight, FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
-use cosched_linux::hook::{self, BARRIER_WAY, Hook, Uses};
+use cosched_linux::hook::{self, BARRIER_MODE, Hook, Uses};
 use cosched_linux::launch::{LineLabels, Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
-use cosched_linux::met::Met;
+use cosched_linux::run_cgroups::{ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes};
 use cosched_linux::{signals, undo};
 use cosched_policy::{Kind, Turns, binds_by_weight};
 use rustix::time::{ClockId, clock_gettime};
@@ -170,7 +170,8 @@ impl Session {
             outputs_go_elsewhere: request.outputs_go_elsewhere(),
         };
         let mut progress = Progress::new(programs, telling, notes)?;
-        let met = live.as_ref().map_or_else(|| Met::new(programs.len()), |live| live.met());
+        let stats =
+            live.as_ref().map_or_else(|| StatsOfRun::new(programs.len()), |live| live.stats());
         let config = Config {
             executable: OWN_EXECUTABLE.into(),
             log_folder: undo::log_folder().map_err(Failure::input)?,
@@ -182,10 +183,10 @@ impl Session {
             sessions: request.kind.insists_on_gangs(),
             count: request.count.then_some(Events::HARDWARE),
             jobs,
-            asks: live.as_ref().map(|live| live.asks()),
+            user_requests: live.as_ref().map(|live| live.user_requests()),
             notes: sender,
             roots: live.as_ref().map_or_else(Roots::default, |live| live.roots()),
-            met: met.clone(),
+            stats: stats.clone(),
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let mark = folder.as_ref().map(|folder| Mark::set(folder, programs)).transpose()?.flatten();
@@ -194,19 +195,19 @@ impl Session {
             Linux::new(config).inspect_err(|_| unmark()).map_err(|error| match error {
                 MachineError::Files(_)
                 | MachineError::Held { .. }
-                | MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => {
-                    Failure::input(error)
-                }
+                | MachineError::RunCgroups(
+                    RunCgroupsError::NotHere { .. } | RunCgroupsError::Enable(_),
+                ) => Failure::input(error),
                 error => Failure::broken(error),
             })?;
-        if let (Some(why), Some(auto)) = (machine.ground().no_weights(), without_weights) {
+        if let (Some(why), Some(auto)) = (machine.run_cgroups().no_weights(), without_weights) {
             policy = auto;
             if is_shown {
                 talk.tell(format_args!("{NO_WEIGHTS}"));
                 talk.detail(format_args!("what is missing for turns by weight: {why}"));
             }
         }
-        let rungs = rungs(request.kind, &machine, self);
+        let backends = backends(request.kind, &machine, self);
         let cpu_before = own_cpu_seconds();
         // What ran before would count as other processes.
         let is_ours = !matches!(request.origins, Origins::Running(_));
@@ -231,14 +232,14 @@ impl Session {
             outcome.programs[usize::from(id.slot)].left_running = true;
         }
         let mut context =
-            self.context(request, &threads, &barriers, started_at, rungs, own_cpu_seconds);
+            self.context(request, &threads, &barriers, started_at, backends, own_cpu_seconds);
         for (slot, program) in context.programs.iter_mut().enumerate() {
-            let silent = sources.as_ref().filter(|_| !met.has_told_progress(slot));
+            let silent = sources.as_ref().filter(|_| !stats.has_reported_progress(slot));
             program.instead_of_progress =
                 silent.and_then(|sources| sources[slot].instead(&request.profiles[slot], request));
             let Some(barrier) = &mut program.barrier else { continue };
-            barrier.meetings = met.of(slot);
-            if barrier.way == Barrier::Donate {
+            barrier.statistics = stats.of(slot);
+            if barrier.mode == Barrier::Donate {
                 barrier.lacks.clone_from(&lacks);
             }
         }
@@ -290,9 +291,9 @@ impl Session {
         let hook = sources::is_inside(spec, request).then(|| hook_for(spec, uses)).transpose()?;
         let mut env = spec.environment(self.environment.iter().cloned());
         // What an outer run has told its programs is not meant for those of this one.
-        env.retain(|(name, _)| !spec.inherits(BARRIER_WAY) || name != BARRIER_WAY);
+        env.retain(|(name, _)| !spec.inherits(BARRIER_MODE) || name != BARRIER_MODE);
         if ![Barrier::Own, Barrier::Donate].contains(&barrier) {
-            env.push((BARRIER_WAY.into(), barrier.name().into()));
+            env.push((BARRIER_MODE.into(), barrier.name().into()));
         }
         if uses.barriers {
             env.extend(between::bound(&env).map(|(name, value)| (name.into(), value.into())));
@@ -366,7 +367,7 @@ fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
 fn wishes(request: &Request<'_>) -> Wishes {
     let (how, makes_gangs) = (request.how, request.kind.makes_gangs());
     let freezer =
-        if makes_gangs { how.freezer.map(Into::into) } else { Some(FreezerRung::Signals) };
+        if makes_gangs { how.freezer.map(Into::into) } else { Some(FreezerBackend::Signals) };
     Wishes {
         freezer,
         pinning: how.pinning.filter(|_| makes_gangs).map(Into::into),
@@ -377,10 +378,10 @@ fn wishes(request: &Request<'_>) -> Wishes {
 
 /// What is said of freezing and binding in a run with turns by weight, where programs are bound in
 /// this way if at all.
-pub(crate) fn rungs_by_weight(session: &Session, pinning: &str) -> Rungs {
+pub(crate) fn backends_by_weight(session: &Session, pinning: &str) -> Backends {
     let binds = binds_by_weight(&session.topology, &session.usable.cpus);
     let pinning = if binds { pinning } else { NONE };
-    Rungs { freezing: NONE.to_owned(), pinning: format!("{pinning}, turns by weight") }
+    Backends { freezing: NONE.to_owned(), pinning: format!("{pinning}, turns by weight") }
 }
 
 /// Whether programs are to take turns by weight under a policy.
@@ -393,19 +394,19 @@ pub(crate) fn by_weight(kind: Kind, how: &HowArgs) -> ByWeight {
     }
 }
 
-fn rungs(kind: Kind, machine: &Linux, session: &Session) -> Rungs {
-    if machine.ground().is_by_weight() {
-        return rungs_by_weight(session, machine.ground().pinning().name());
+fn backends(kind: Kind, machine: &Linux, session: &Session) -> Backends {
+    if machine.run_cgroups().is_by_weight() {
+        return backends_by_weight(session, machine.run_cgroups().pinning().name());
     }
-    let share = match machine.ground().share() {
+    let share = match machine.run_cgroups().share() {
         None => "",
-        Some(ShareRung::Cgroup) => ", shares by cgroup",
-        Some(ShareRung::Autogroup) => ", shares by autogroup",
+        Some(ShareBackend::Cgroup) => ", shares by cgroup",
+        Some(ShareBackend::Autogroup) => ", shares by autogroup",
     };
-    let machine = machine.ground();
+    let machine = machine.run_cgroups();
     let freezing = if kind.makes_gangs() { machine.freezer().name() } else { NONE };
     let pinning = if kind.binds() { machine.pinning().name() } else { NONE };
-    Rungs { freezing: freezing.to_owned(), pinning: format!("{pinning}{share}") }
+    Backends { freezing: freezing.to_owned(), pinning: format!("{pinning}{share}") }
 }
 
 /// CPU time of this process so far.

@@ -1,8 +1,8 @@
 //! A cgroup for turns by weight, where the user's own gives none: a [scope] of systemd's user
 //! manager.
 
-use cosched_linux::ground::ByWeight;
 use cosched_linux::procfs::Proc;
+use cosched_linux::run_cgroups::ByWeight;
 use cosched_linux::scope::{self, ScopeError};
 use cosched_policy::Kind;
 

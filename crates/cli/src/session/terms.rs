@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use cosched_core::engine::{Entry, Limits, Setup, Wait};
-use cosched_core::result::{AfterResult, Context, NONE, ProgramContext, Rungs, Terms};
+use cosched_core::result::{AfterResult, Backends, Context, NONE, ProgramContext, Terms};
 use cosched_core::workload::{After, Barrier, ProgramSpec};
 use cosched_core::{GroupId, Nanos, Profile};
 
@@ -73,17 +73,17 @@ impl Session {
     pub(crate) fn expected(&self, request: &Request<'_>) -> Context {
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
-        let rungs = Rungs { freezing: NONE.to_owned(), pinning: NONE.to_owned() };
-        self.context(request, &threads, &Session::barriers(request), String::new(), rungs, 0.0)
+        let backends = Backends { freezing: NONE.to_owned(), pinning: NONE.to_owned() };
+        self.context(request, &threads, &Session::barriers(request), String::new(), backends, 0.0)
     }
 
     pub(crate) fn context(
         &self,
         request: &Request<'_>,
         threads: &[u16],
-        ways: &[Barrier],
+        modes: &[Barrier],
         started_at: String,
-        rungs: Rungs,
+        backends: Backends,
         own_cpu_seconds: f64,
     ) -> Context {
         let options = Some(request.how.options(request.kind));
@@ -116,12 +116,12 @@ impl Session {
             policy: request.kind.to_string(),
             placement: options.as_ref().map(|options| options.placement.to_string()),
             max_frozen: options.as_ref().map(|_| request.how.max_frozen()),
-            fill: options.as_ref().map(|options| options.fill).filter(|_| request.kind.fills()),
+            fill: options.as_ref().map(|options| options.fill).filter(|_| request.kind.backfills()),
             quantum: options.map(|options| options.quantum),
             started_at,
             machine: self.description.clone(),
             simulation: None,
-            rungs,
+            backends,
             own_cpu_seconds,
             programs: request
                 .workload
@@ -129,7 +129,7 @@ impl Session {
                 .iter()
                 .zip(threads)
                 .zip(request.profiles)
-                .zip(ways)
+                .zip(modes)
                 .map(program)
                 .collect(),
         }

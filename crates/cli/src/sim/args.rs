@@ -57,7 +57,7 @@ pub(crate) struct SimCheckArgs {
     /// distinguishable.
     #[arg(long, default_value_t = 6, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     pub(crate) runs: u16,
-    /// Only workloads whose names contain one of these, separated by commas.
+    /// Only workloads with one of these in their names, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) only: Vec<String>,
     #[command(flatten)]

@@ -52,7 +52,8 @@ pub(crate) fn measure(args: &SimMeasureArgs) -> Result<ExitCode, Failure> {
     let path = match &args.out {
         Some(path) if path.exists() => {
             return Err(Failure::Input(format!(
-                "--out {}: exists and would be overwritten; choose another file, or remove this one",
+                "--out {}: exists and would be overwritten; choose another file, or remove this \
+                 one",
                 path.display()
             )));
         }
@@ -136,7 +137,7 @@ fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
         tick,
         strays,
         own,
-        rung: turns.rung,
+        backend: turns.backend,
     })
 }
 

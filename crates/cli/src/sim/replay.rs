@@ -6,8 +6,8 @@
 //! far the model is from what was recorded. A user who reads "Q would have taken 5 s" also reads
 //! how wrong the same model is about what is known. Nothing is fitted to make that error small.
 
-mod ground;
 mod jobs_file;
+mod machine;
 mod needs;
 mod program;
 mod report;
@@ -25,7 +25,7 @@ use cosched_sim::{Hardware, Kernel};
 use super::args::SimRunArgs;
 use super::{Scene, Simulator};
 use crate::args::{HowArgs, PolicyArgs};
-use crate::experiment::{self, Way};
+use crate::experiment::{self, Variant};
 use crate::failure::Failure;
 use crate::out;
 use crate::session::{print, say};
@@ -44,7 +44,7 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
     }
     let named = args.machine.as_deref().map(super::hardware).transpose()?;
     let (hardware, assumed) =
-        ground::hardware(&record.result, named).map_err(|failure| record.name_in(failure))?;
+        machine::hardware(&record.result, named).map_err(|failure| record.name_in(failure))?;
     let programs =
         program::programs(&record.result, &hardware).map_err(|failure| record.name_in(failure))?;
     let recorded = record.result.simulation.as_ref();
@@ -142,16 +142,15 @@ impl Record {
         Some(format!("nothing else runs on the machine, but when the run was recorded {taken}"))
     }
 
-    /// What is to be said of a run whose programs were started differently for the sake of a
-    /// comparison.
+    /// What is to be said of a run if its programs were started differently for a comparison.
     fn rival(&self, run: &Path) -> Option<String> {
-        let way = experiment::Record::way_of(run)?;
-        let rival = way.parse::<Way>().is_ok_and(|way| way.is_rival());
+        let variant = experiment::Record::variant_of(run)?;
+        let rival = variant.parse::<Variant>().is_ok_and(|variant| variant.is_rival());
         let single = self.result.programs.iter().all(|program| program.threads == 1);
         let threads = if single { ", with one thread each" } else { "" };
         rival.then(|| {
             format!(
-                "the run is one of variant '{way}' of a comparison; the replay is of programs \
+                "the run is one of variant '{variant}' of a comparison; the replay is of programs \
                  that are started as in that variant{threads}"
             )
         })
@@ -176,7 +175,7 @@ impl Record {
             placement: given.placement.or(recorded.placement),
             quantum: given.quantum.or(recorded.quantum),
             max_frozen: given.max_frozen.or(recorded.max_frozen),
-            fill: policy.fills() && (given.fill || recorded.fill),
+            fill: policy.backfills() && (given.fill || recorded.fill),
             ..recorded
         }
     }

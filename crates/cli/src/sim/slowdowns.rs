@@ -42,7 +42,8 @@ pub(super) fn slowdowns(args: &SimSlowdownsArgs) -> Result<ExitCode, Failure> {
     let rises = workload.programs.windows(2).all(|two| traffic(&two[0]) < traffic(&two[1]));
     if !rises || workload.programs.iter().any(|spec| traffic(spec) <= 0.0) {
         return Err(Failure::Input(format!(
-            "{file}: every program needs `memory_gigabytes_per_second`, above 0 and different from the others'"
+            "{file}: every program needs `memory_gigabytes_per_second`, above 0 and different \
+             from the others'"
         )));
     }
     let jobs = simulator.jobs(&workload)?;
@@ -59,7 +60,7 @@ pub(super) fn slowdowns(args: &SimSlowdownsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The slowdown of a variant beside one or two others, whose numbers rise.
+/// The slowdown of a variant with one or two others, in the order of their numbers.
 struct Table(BTreeMap<(usize, Vec<usize>), f64>);
 
 impl Table {

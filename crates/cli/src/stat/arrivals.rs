@@ -80,7 +80,7 @@ impl Arrivals {
     }
 }
 
-/// The group on whose CPUs a thread ran last.
+/// The group with the CPU on which a thread ran last.
 pub(super) fn group_of(thread: &ThreadUse, groups: &[CpuSet]) -> Option<usize> {
     let cpu = usize::from(thread.cpu?);
     groups.iter().position(|group| group.contains(cpu))
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_of_a_group_is_from_its_first_thread_to_its_last_in_the_mean_over_windows() {
+    fn a_groups_range_is_the_mean_over_windows() {
         let mut arrivals = Arrivals::new(groups(), Nanos(7 * WINDOW.0));
         let first = [thread(0, 7, 10), thread(1, 7, 40), thread(2, 7, 0), thread(3, 6, 90)];
         arrivals.hear(&first, Nanos(8 * WINDOW.0));

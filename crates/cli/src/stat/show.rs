@@ -157,9 +157,23 @@ impl<'a> Document<'a> {
                 false => "",
             };
             lines.push(format!(
-                "{:>8} {:<20} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>7} {:>7} {:>8} {:>8} {:>7}{counters}",
-                "at s", "program", "threads", "CPUs", "delay%", "lock%", "mutex%", "cond%", "barr%",
-                "vol/s", "invol/s", "expir%", "stab%", "migr/s", "xfer/s",
+                "{:>8} {:<20} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>7} {:>7} \
+                 {:>8} {:>8} {:>7}{counters}",
+                "at s",
+                "program",
+                "threads",
+                "CPUs",
+                "delay%",
+                "lock%",
+                "mutex%",
+                "cond%",
+                "barr%",
+                "vol/s",
+                "invol/s",
+                "expir%",
+                "stab%",
+                "migr/s",
+                "xfer/s",
                 "across%"
             ));
         }
@@ -237,7 +251,8 @@ impl<'a> Program<'a> {
         };
         let name: String = self.name.chars().take(20).collect();
         format!(
-            "{at:>8.2} {name:<20} {threads:>7} {:>6.2} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8.0} {:>8.0} {:>7} {:>7} {:>8} {:>8} {:>7}",
+            "{at:>8.2} {name:<20} {threads:>7} {:>6.2} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8.0} \
+             {:>8.0} {:>7} {:>7} {:>8} {:>8} {:>7}",
             self.cpus,
             percent(self.run_delay_share),
             percent(self.lock_share),
@@ -313,7 +328,8 @@ impl Thread {
         let rate = |count: u64| count as f64 / interval;
         let name = format!("  {}/{}", self.process, self.thread);
         format!(
-            "{:>8} {name:<20} {:>7} {:>6.2} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>8.0} {:>8.0} {:>7} {:>7} {:>8}",
+            "{:>8} {name:<20} {:>7} {:>6.2} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>8.0} \
+             {:>8.0} {:>7} {:>7} {:>8}",
             "",
             if self.ended { "ended" } else { "" },
             self.running_seconds / interval,
@@ -347,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_have_columns_where_there_are_any_and_nulls_where_there_are_none() {
+    fn missing_counters_have_no_columns_and_are_null() {
         let counts = Counts {
             instructions: Some(1_000_000),
             cycles: None,

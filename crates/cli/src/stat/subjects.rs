@@ -116,7 +116,7 @@ impl Subjects {
     }
 
     /// Starts a program. It is watched from its first instruction on, since it inherits that from
-    /// cosched itself, whose own threads are left out.
+    /// cosched itself: its own threads are left out.
     fn start(
         command: &[String],
         proc: &Proc,

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_kept_for_this_machine_and_no_other_and_a_later_one_takes_its_place() {
+    fn the_newest_peak_of_this_machine_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("cosched/profiles.redb");
         let machine =

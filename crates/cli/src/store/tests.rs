@@ -2,7 +2,7 @@ use std::thread;
 
 use cosched_core::result::MachineDescription;
 use cosched_core::workload::{Barrier, ProgramSpec, Workload};
-use cosched_core::{Actuator, CpuSet, Experience, Nanos};
+use cosched_core::{Actuator, CpuSet, Learned, Nanos};
 use cosched_policy::{Placement, SortBy};
 use tempfile::TempDir;
 
@@ -49,7 +49,7 @@ fn a_key_is_written_the_same_way_every_time() {
 }
 
 #[test]
-fn whatever_changes_the_time_alone_changes_the_key_and_nothing_else_does() {
+fn keys_differ_exactly_if_times_alone_may_differ() {
     let with = |keys| Key::new(&program(keys), 2, Placement::Packed, &machine());
     for other in [
         with("env = { OMP_PROC_BIND = 'true' }"),
@@ -76,7 +76,7 @@ fn whatever_changes_the_time_alone_changes_the_key_and_nothing_else_does() {
 }
 
 #[test]
-fn what_was_put_is_found_by_the_next_store_and_replaced_by_what_is_put_later() {
+fn entries_last_until_a_later_one_replaces_them() {
     let (_folder, file) = place();
     let mut store = Store::open_at(&file).unwrap();
     assert_eq!(store.get(&key(2)).unwrap(), None);
@@ -148,7 +148,7 @@ fn an_entry_of_another_form_is_damage_too() {
 }
 
 #[test]
-fn an_entry_from_before_miss_ratios_were_kept_is_read_without_one() {
+fn entries_without_miss_ratio_can_be_read() {
     let (_folder, file) = place();
     let mut store = Store::open_at(&file).unwrap();
     let text = serde_json::to_string(&entry(5)).unwrap();
@@ -160,7 +160,7 @@ fn an_entry_from_before_miss_ratios_were_kept_is_read_without_one() {
 }
 
 #[test]
-fn an_entry_from_before_single_times_were_kept_is_read_without_them() {
+fn entries_without_single_times_can_be_read() {
     let (_folder, file) = place();
     let mut store = Store::open_at(&file).unwrap();
     let text = serde_json::to_string(&entry(5)).unwrap();
@@ -181,7 +181,7 @@ fn a_folder_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn what_groups_brought_is_known_where_threads_are_divided_alike_beside_what_else_was_tried() {
+fn group_results_are_kept_per_division_of_threads() {
     let (_folder, file) = place();
     let mut store = Store::open_at(&file).unwrap();
     let programs = [key(2)];
@@ -189,12 +189,12 @@ fn what_groups_brought_is_known_where_threads_are_divided_alike_beside_what_else
         Division::new(&groups.map(|cpus| cpus.parse::<CpuSet>().unwrap()), sort)
     };
     let halves = division(["0", "1"], SortBy::Lock);
-    let batch = Experience::new(Actuator::Batch, &[Actuator::Batch]);
-    let helped = Experience::default().with_groups(true);
+    let batch = Learned::new(Actuator::Batch, &[Actuator::Batch]);
+    let helped = Learned::default().with_groups(true);
     store.learn(&programs, 0, Some(&halves), helped, true).unwrap();
     store.learn(&programs, 0, None, batch, true).unwrap();
     let store = Store::open_at(&file).unwrap();
-    let known = |division: Option<&Division>| store.experience(&programs, 0, division);
+    let known = |division: Option<&Division>| store.learned(&programs, 0, division);
     assert_eq!(known(Some(&halves)), batch.with_groups(true));
     for other in [division(["0-1", "2-3"], SortBy::Lock), division(["0", "1"], SortBy::LockTime)] {
         assert_eq!(known(Some(&other)), batch);
@@ -203,25 +203,25 @@ fn what_groups_brought_is_known_where_threads_are_divided_alike_beside_what_else
 }
 
 #[test]
-fn a_lesson_that_cannot_be_understood_is_learnt_anew() {
+fn an_unreadable_learned_setting_is_learnt_again() {
     let (_folder, file) = place();
     let programs = [key(2), key(4)];
-    let known = Experience::new(Actuator::Batch, &[Actuator::Batch]);
+    let known = Learned::new(Actuator::Batch, &[Actuator::Batch]);
     let mut store = Store::open_at(&file).unwrap();
     store.learn(&programs, 0, None, known, true).unwrap();
-    assert_eq!(Store::open_at(&file).unwrap().experience(&programs, 0, None), known);
-    assert!(store.experience(&programs, 1, None).is_empty(), "of the other one nothing is known");
+    assert_eq!(Store::open_at(&file).unwrap().learned(&programs, 0, None), known);
+    assert!(store.learned(&programs, 1, None).is_empty(), "of the other one nothing is known");
 
-    let company = store.lessons.keys().next().unwrap().clone();
-    store.write(LESSONS, &company, r#"{"in_force":"of-tomorrow","tried":[],"uses":0}"#).unwrap();
+    let co_runners = store.learned.keys().next().unwrap().clone();
+    store.write(LEARNED, &co_runners, r#"{"in_force":"of-tomorrow","tried":[],"uses":0}"#).unwrap();
     let mut store = Store::open_at(&file).unwrap();
-    assert!(store.experience(&programs, 0, None).is_empty());
+    assert!(store.learned(&programs, 0, None).is_empty());
     store.learn(&programs, 0, None, known, true).unwrap();
-    assert_eq!(store.experience(&programs, 0, None), known);
+    assert_eq!(store.learned(&programs, 0, None), known);
 }
 
 #[test]
-fn a_program_in_hand_is_told_by_its_barriers_its_grants_and_its_weight() {
+fn attached_programs_differ_by_barriers_limits_and_weight() {
     let in_hand = |keys, barrier| key(2).in_hand(&program(keys), barrier);
     let plain = in_hand("", Barrier::Own);
     assert_eq!(in_hand("name = 'other'", Barrier::Own), plain);
@@ -235,7 +235,7 @@ fn a_program_in_hand_is_told_by_its_barriers_its_grants_and_its_weight() {
 }
 
 #[test]
-fn a_new_store_is_whole_from_the_beginning_and_for_its_user_alone() {
+fn a_new_store_is_complete_and_private() {
     use std::os::unix::fs::PermissionsExt;
 
     let (folder, file) = place();

@@ -2,7 +2,7 @@
 //! next.
 
 use comfy_table::Cell;
-use cosched_core::result::{NONE, ProgramResult, RunResult, Rungs};
+use cosched_core::result::{Backends, NONE, ProgramResult, RunResult};
 use cosched_core::{Exit, Waits};
 use cosched_report::spent::Spent;
 use cosched_report::{after, disturbance, molding, silence, words};
@@ -49,7 +49,7 @@ fn column(header: &'static str, cell: impl Fn(&ProgramResult) -> Cell + 'static)
 }
 
 fn columns(result: &RunResult) -> Vec<Column> {
-    let freezes = result.rungs.freezing != NONE;
+    let freezes = result.backends.freezing != NONE;
     let mut columns = vec![
         column("program", |program| text(&program.name)),
         column("exit", |program| text(&end(program))),
@@ -150,16 +150,16 @@ fn details(result: &RunResult, means: bool) -> Vec<String> {
         lines.push(format!("In this run: {}.", known.join(", ")));
     }
     if means {
-        lines.push(format!("Means: {}{}.", rungs(&result.rungs), words::cpu_use(result)));
+        lines.push(format!("Means: {}{}.", backends(&result.backends), words::cpu_use(result)));
     }
     lines.extend(words::kept_from(result));
     lines
 }
 
-fn rungs(rungs: &Rungs) -> String {
-    match rungs.pinning.strip_prefix(NONE) {
-        Some(share) if rungs.freezing == NONE => format!("nothing frozen or bound{share}"),
-        _ => format!("freezing by {}, binding by {}", rungs.freezing, rungs.pinning),
+fn backends(backends: &Backends) -> String {
+    match backends.pinning.strip_prefix(NONE) {
+        Some(share) if backends.freezing == NONE => format!("nothing frozen or bound{share}"),
+        _ => format!("freezing by {}, binding by {}", backends.freezing, backends.pinning),
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
     const SECOND: Nanos = Nanos::from_secs(1);
 
     /// Programs that ran for a second each, with these times alone, and what was not as wanted.
-    fn result(solo: &[Option<Nanos>], deviations: &[(u16, Refusal)], rung: &str) -> RunResult {
+    fn result(solo: &[Option<Nanos>], deviations: &[(u16, Refusal)], backend: &str) -> RunResult {
         let end = Completion { at: SECOND, exit: Exit::Code(0), usage: Usage::default() };
         let program = ProgramOutcome {
             started: Some(Nanos::ZERO),
@@ -229,7 +229,7 @@ mod tests {
             started_at: String::new(),
             machine: MachineDescription { cpus: 2, model: None, kernel: "6.18".into() },
             simulation: None,
-            rungs: Rungs { freezing: rung.into(), pinning: rung.into() },
+            backends: Backends { freezing: backend.into(), pinning: backend.into() },
             own_cpu_seconds: 0.0,
             programs: ["solver", "cg"]
                 .iter()
@@ -298,7 +298,8 @@ mod tests {
         result.others_cpu_seconds = Some(1.9);
         assert_eq!(
             last(&result),
-            "some: 1.00 s in all: running together 100 %. Other processes used 1.9 of 2 CPUs. Next: `cosched explain out`."
+            "some: 1.00 s in all: running together 100 %. Other processes used 1.9 of 2 CPUs. \
+             Next: `cosched explain out`."
         );
         result.interrupted_by = Some("SIGINT".into());
         assert!(last(&result).contains("Interrupted (SIGINT)"), "{}", last(&result));
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_deviation_has_a_line_with_the_programs_it_happened_to() {
+    fn each_kind_of_deviation_has_a_line_with_its_programs() {
         let late = Refusal::TimedOut;
         let several = [(1, late), (0, Refusal::Listens), (0, late), (1, late)];
         let text = text_of(&result(&[None, None], &several, "signals"));
@@ -336,7 +337,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "3 times a program ran outside its turn because the kernel did not confirm it in time (cg 2, solver 1).",
+                "3 times a program ran outside its turn because the kernel did not confirm it in \
+                 time (cg 2, solver 1).",
                 "Once a program ran outside its turn because it listens on a socket (solver 1).",
             ]
         );

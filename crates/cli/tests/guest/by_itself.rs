@@ -46,7 +46,7 @@ fn plain_cosched_run_takes_turns_by_weight() {
     let ended = run_samples(&place, "exec").ended().with(0);
     let result = ended.result();
     assert_eq!(result.policy, "turns");
-    assert!(result.rungs.pinning.ends_with("turns by weight"), "{}", ended.stderr);
+    assert!(result.backends.pinning.ends_with("turns by weight"), "{}", ended.stderr);
     let manager = format!("/user@{}.service/", number("-u"));
     for program in &result.programs {
         let said = place.read(&format!("out/{}.stdout", program.name));
@@ -71,7 +71,7 @@ fn standard_input_and_exit_status_stay_as_they_are() {
     let place = place();
     place.write("jobs.toml", program("a", "", "exit 3"));
     let ended = log_in(&place, "exec ./cosched run - --out out < jobs.toml").ended().with(1);
-    assert!(ended.result().rungs.pinning.ends_with("turns by weight"), "{}", ended.stderr);
+    assert!(ended.result().backends.pinning.ends_with("turns by weight"), "{}", ended.stderr);
     nothing_is_left(&place);
 }
 
@@ -118,7 +118,7 @@ fn a_refusal_by_the_manager_is_reported_once_and_programs_run() {
     let ended = run_samples(&place, "PATH=$PWD:$PATH exec").ended().with(0);
     assert_eq!(ended.stderr.matches("not today").count(), 1, "{}", ended.stderr);
     assert!(ended.stderr.contains("systemd-run --user"), "{}", ended.stderr);
-    assert_eq!(ended.result().rungs.freezing, "signals");
+    assert_eq!(ended.result().backends.freezing, "signals");
     nothing_is_left(&place);
 }
 

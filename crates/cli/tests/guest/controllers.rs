@@ -84,7 +84,7 @@ fn a_v2_cpuset_binds_programs_and_is_removed() {
     let ended = home.run(&place, &tables, CPUSET).ended().with(0);
     let result = ended.result();
     assert_eq!(
-        (result.rungs.freezing.as_str(), result.rungs.pinning.as_str()),
+        (result.backends.freezing.as_str(), result.backends.pinning.as_str()),
         ("cgroup-v2", "cpuset")
     );
     assert_eq!(result.deviations, []);

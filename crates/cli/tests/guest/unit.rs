@@ -40,7 +40,7 @@ fn a_service_runs_a_jobs_file_in_its_own_cgroup_and_ends() {
     install(&place, &tables, &format!("'{options}'"));
     let ended = log_in(&place, "exec systemctl --user start --wait cosched@jobs").ended().with(0);
     let result = ended.result();
-    assert_eq!((result.policy.as_str(), result.rungs.freezing.as_str()), ("gang", "cgroup-v2"));
+    assert_eq!((result.policy.as_str(), result.backends.freezing.as_str()), ("gang", "cgroup-v2"));
     assert_eq!(result.quantum_seconds, Some(0.05));
     for name in ["a", "b"] {
         let cgroup = place.read(&format!("out/{name}.stdout"));

@@ -81,7 +81,7 @@ fn a_user_scope_freezes_by_cgroup() {
     let tables = ["a", "b"].map(|name| program(name, "threads = 2", work));
     let ended = log_in_and_run(&place, &tables, "--policy gang --quantum 100ms").ended().with(0);
     let result = ended.result();
-    assert_eq!(result.rungs.freezing, "cgroup-v2");
+    assert_eq!(result.backends.freezing, "cgroup-v2");
     for program in &result.programs {
         assert_eq!(program.exit_status, Some(0));
         assert!(program.timeline.len() > 1, "{} was never frozen", program.name);

@@ -120,8 +120,8 @@ fn other_commands_work_with_the_keys_or_refuse_them_by_name() {
     place.write("jobs.toml", pipeline().concat());
     let compare = ["compare", "jobs.toml", "--policies", "linux,fcfs", "--runs", "1"];
     place.cosched(&[&compare[..], &["--out", "all"]].concat()).ended().with(0);
-    for way in ["linux", "fcfs"] {
-        let written = place.read(&format!("all/{way}/last.stdout"));
+    for policy in ["linux", "fcfs"] {
+        let written = place.read(&format!("all/{policy}/last.stdout"));
         assert_eq!(written, "first\nmiddle\nlast\n");
     }
     assert!(!place.path("one").exists());

@@ -3,7 +3,7 @@
 //! Its choice depends on other users of the machine, so the choice is not tested here.
 
 use cosched_core::result::RunResult;
-use cosched_core::{Ground, Manner, Why};
+use cosched_core::{Mode, ReasonCode, Why};
 use cosched_linux::affinity;
 
 use super::support::{Place, User, eventually, program, skip};
@@ -35,14 +35,14 @@ fn auto_chooses_after_a_sample_and_says_so() {
         let whys: Vec<Why> =
             result.decisions.iter().flat_map(|d| &d.reasons).map(|r| r.why).collect();
         let chosen = |why: &Why| match why {
-            Why::Chosen { manner, ground, .. } => Some((*manner, *ground)),
+            Why::Chosen { mode, reason_code, .. } => Some((*mode, *reason_code)),
             _ => None,
         };
         let choices: Vec<_> = whys.iter().filter_map(chosen).collect();
-        assert_eq!(choices.first(), Some(&(Manner::SideBySide, Ground::Begins)));
+        assert_eq!(choices.first(), Some(&(Mode::Corun, ReasonCode::Begins)));
         assert!(choices.len() > 1, "{choices:?}");
-        let by_trial = |(_, ground): &(Manner, Ground)| {
-            matches!(ground, Ground::GangsFill | Ground::GangsIdle)
+        let by_trial = |(_, reason_code): &(Mode, ReasonCode)| {
+            matches!(reason_code, ReasonCode::GangsFill | ReasonCode::GangsIdle)
         };
         let trials = whys.iter().filter(|why| matches!(why, Why::LooksAtEach { .. })).count();
         assert!(trials > 0 || !choices.iter().any(by_trial), "{choices:?}");
@@ -52,7 +52,7 @@ fn auto_chooses_after_a_sample_and_says_so() {
         let told: serde_json::Value = serde_json::from_str(&told).unwrap();
         let told = told["choices"].as_array().unwrap().clone();
         assert_eq!(told.len(), choices.len());
-        assert_eq!(told[0]["manner"], "side-by-side");
+        assert_eq!(told[0]["mode"], "corun");
         let told = place.cosched(&["explain", "out"]).ended().with(0).stdout;
         assert!(
             told.contains("From its measurements, cosched chose how the programs ran:"),
@@ -69,8 +69,9 @@ fn commands_without_options_work_for_root_and_ordinary_users() {
         let ended = place.cosched(&words).ended().with(1);
         let result: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(result["policy"], "turns");
-        let by_weight = result["rungs"]["pinning"].as_str().unwrap().ends_with("turns by weight");
-        assert_eq!(by_weight, result["rungs"]["freezing"] == "none", "{}", result["rungs"]);
+        let by_weight =
+            result["backends"]["pinning"].as_str().unwrap().ends_with("turns by weight");
+        assert_eq!(by_weight, result["backends"]["freezing"] == "none", "{}", result["backends"]);
         let exits = result["programs"].as_array().unwrap().iter();
         let exits: Vec<_> = exits.map(|program| program["exit_status"].as_i64()).collect();
         assert_eq!(exits, [Some(0), Some(3), Some(0)]);

@@ -12,12 +12,12 @@ use rustix::process::Signal;
 
 use super::support::{Ended, Place, User, eventually, is_library, program, skip};
 
-const TELLS: &str = r#"echo "$LD_PRELOAD"; echo "$COSCHED_BARRIER_WAY"; echo "$OMP_NUM_THREADS""#;
+const TELLS: &str = r#"echo "$LD_PRELOAD"; echo "$COSCHED_BARRIER_MODE"; echo "$OMP_NUM_THREADS""#;
 
 /// How each program of a run waited, by its `run.json`.
-fn ways(ended: &Ended) -> Vec<Option<Barrier>> {
+fn modes(ended: &Ended) -> Vec<Option<Barrier>> {
     let programs = ended.result().programs;
-    programs.iter().map(|program| program.barrier.as_ref().map(|barrier| barrier.way)).collect()
+    programs.iter().map(|program| program.barrier.as_ref().map(|barrier| barrier.mode)).collect()
 }
 
 /// `barrier` makes no program malleable: its thread count stays its own.
@@ -31,7 +31,7 @@ fn a_programs_barrier_key_overrides_the_option() {
     ];
     let told = |name: &str| place.read(&format!("out/{name}.stdout"));
     let ended = place.run(&tables, "--policy linux --barrier spin").ended().with(0);
-    assert_eq!(ways(&ended), [None, Some(Barrier::Donate), Some(Barrier::Spin)]);
+    assert_eq!(modes(&ended), [None, Some(Barrier::Donate), Some(Barrier::Spin)]);
     assert_eq!(told("a"), "\n\n\n");
     let donate: Vec<String> = told("b").lines().map(str::to_owned).collect();
     assert!(is_library(&donate[0]), "{donate:?}");
@@ -151,8 +151,9 @@ fn killed_donating_programs_do_not_stop_their_co_runner() {
     let ends: Vec<_> = programs.iter().map(|program| program.exit_status).collect();
     assert_eq!(ends, [Some(137), Some(137), Some(0)]);
     // The counts until then are kept, and the co-runner continues to count.
-    let met = |slot: usize| programs[slot].barrier.as_ref().and_then(|barrier| barrier.meetings);
-    let [a, b, c] = [0, 1, 2].map(|slot| met(slot).unwrap().barriers);
+    let stats =
+        |slot: usize| programs[slot].barrier.as_ref().and_then(|barrier| barrier.statistics);
+    let [a, b, c] = [0, 1, 2].map(|slot| stats(slot).unwrap().barriers);
     assert!(a > 100 && b > 100 && c >= 6000, "{a} {b} {c}");
     place.nothing_is_left_of(&ended);
 }
@@ -168,11 +169,12 @@ fn barrier_statistics_are_in_the_result_and_in_explain() {
     ];
     let ended = place.run(&tables, "--policy linux").ended().with(0);
     let programs = ended.result().programs;
-    let met = |slot: usize| programs[slot].barrier.as_ref().and_then(|barrier| barrier.meetings);
-    let [twice, spins] = [0, 1].map(|slot| met(slot).unwrap());
+    let stats =
+        |slot: usize| programs[slot].barrier.as_ref().and_then(|barrier| barrier.statistics);
+    let [twice, spins] = [0, 1].map(|slot| stats(slot).unwrap());
     assert_eq!((twice.barriers, twice.waits()), (10_000, 10_000));
     assert_eq!((spins.barriers, spins.waits(), spins.slept), (5000, 5000, 0));
-    assert_eq!(met(2), None);
+    assert_eq!(stats(2), None);
     let told = place.cosched(&["explain", "out", "--program", "twice"]).ended().with(0);
     assert!(told.stdout.contains("They passed 10000 barriers, "), "{}", told.stdout);
 }
@@ -194,9 +196,9 @@ fn threads_on_one_cpu_yield_in_their_own_cpu_group_only() {
             return skip("programs get no CPU groups here");
         }
         let programs = ended.with(0).result().programs;
-        let met = programs[0].barrier.as_ref().and_then(|barrier| barrier.meetings).unwrap();
-        assert_eq!((met.barriers, met.waits()), (5000, 5000), "{met:?}");
-        assert_eq!(met.gave_way > 1000, policy == "linux-groups", "{met:?}");
+        let stats = programs[0].barrier.as_ref().and_then(|barrier| barrier.statistics).unwrap();
+        assert_eq!((stats.barriers, stats.waits()), (5000, 5000), "{stats:?}");
+        assert_eq!(stats.yielded > 1000, policy == "linux-groups", "{stats:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::support::{Place, Rung, eventually, program};
+use super::support::{Backend, Place, eventually, program};
 
 const SPIN: &str = "while :; do :; done";
 
@@ -16,9 +16,9 @@ fn endless() -> [String; 3] {
 }
 
 fn ended_by(signal: Signal, code: i32, name: &str) {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
-        let options = format!("--policy gang --quantum 10ms --freezer {}", rung.0);
+        let options = format!("--policy gang --quantum 10ms --freezer {}", backend.0);
         let cosched = place.run(&endless(), &options);
         eventually("two programs", || !place.read("a").is_empty() && !place.read("b").is_empty());
         assert_eq!(place.undo_logs().len(), 1);
@@ -28,7 +28,7 @@ fn ended_by(signal: Signal, code: i32, name: &str) {
         assert_eq!(result.interrupted_by.as_deref(), Some(name));
         let [a, b, later] = &result.programs[..] else { panic!() };
         for program in [a, b] {
-            assert!(program.exit_status.unwrap() > 128, "{rung:?} {:?}", program.exit);
+            assert!(program.exit_status.unwrap() > 128, "{backend:?} {:?}", program.exit);
             assert!(!program.timeline.is_empty() && program.running_seconds > 0.0);
             assert!(!program.left_running);
         }

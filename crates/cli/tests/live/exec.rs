@@ -116,7 +116,7 @@ fn a_detached_program_still_gets_every_signal_and_stop() {
 fn bad_commands_and_policies_that_freeze_are_refused() {
     let place = Place::new();
     place.cosched(&["exec", "--", "no-such-command"]).ended().with(2).saying(&["was not found"]);
-    // A script whose interpreter is not there.
+    // A script without its interpreter.
     let nothing = place.write("nothing", "#!/no/such/interpreter\n");
     std::fs::set_permissions(&nothing, std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .unwrap();

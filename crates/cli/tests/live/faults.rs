@@ -7,7 +7,7 @@
 use std::process::Command;
 
 use super::kills::restored;
-use super::support::{Cosched, Place, Rung, program, skip};
+use super::support::{Backend, Cosched, Place, program, skip};
 
 /// The calls that cosched makes while programs run, and how each may fail.
 const CALLS: [(&str, &[&str]); 24] = [
@@ -45,7 +45,7 @@ pub(super) fn moments() -> u64 {
 
 /// The ways of freezing in turn, of which each has some moments.
 pub(super) fn freezer(moment: u64) -> &'static str {
-    let here = Rung::here();
+    let here = Backend::here();
     here[moment as usize % here.len()].0
 }
 

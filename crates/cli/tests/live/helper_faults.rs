@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::faults::{freezer, moments, without_strace};
 use super::kills::{restored, wrongs};
-use super::support::{Cosched, Place, Rung, eventually, program};
+use super::support::{Backend, Cosched, Place, eventually, program};
 
 /// A kind of call, how it may fail, and how many of them a helper makes.
 type Call = (&'static str, &'static [&'static str], u64);
@@ -257,7 +257,7 @@ fn everything_is_undone_whichever_call_of_a_sentinel_fails() {
     }
     each(&OF_UNDOING, |call, error, nth, freezer| {
         let place = Place::new();
-        let cosched = super::kills::start(&place, Rung(freezer));
+        let cosched = super::kills::start(&place, Backend(freezer));
         super::kills::all_started(&place);
         let marked = place.marked();
         let [sentinel] = marked.named("csentinel")[..] else { panic!("{:?}", marked.all()) };

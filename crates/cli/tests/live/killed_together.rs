@@ -9,7 +9,7 @@ use cosched_linux::tree::Process;
 use rustix::process::Signal;
 
 use super::kills::{kills, moment, start, wrongs};
-use super::support::{Cosched, Marked, Place, Rung, eventually};
+use super::support::{Backend, Cosched, Marked, Place, eventually};
 use super::turns;
 
 /// How long an undoing may take that has only begun with the kills.
@@ -133,6 +133,6 @@ fn all_is_undone_after_kills_of_any_of_them_by_weight() {
     });
 }
 
-fn by(place: &Place, rung: &'static str) -> Option<Cosched> {
-    Rung(rung).is_here().then(|| start(place, Rung(rung)))
+fn by(place: &Place, backend: &'static str) -> Option<Cosched> {
+    Backend(backend).is_here().then(|| start(place, Backend(backend)))
 }

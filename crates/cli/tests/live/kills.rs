@@ -13,7 +13,7 @@ use cosched_linux::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::support::{Cosched, Locker, Place, Rung, User, cgroups_named, eventually, program};
+use super::support::{Backend, Cosched, Locker, Place, User, cgroups_named, eventually, program};
 
 const SPIN: &str = "while :; do :; done";
 /// The latest moment at which cosched is killed, where it starts fast.
@@ -35,15 +35,15 @@ fn busy() -> [String; 3] {
     ]
 }
 
-pub(super) fn start(place: &Place, rung: Rung) -> Cosched {
-    start_with(place, rung, "")
+pub(super) fn start(place: &Place, backend: Backend) -> Cosched {
+    start_with(place, backend, "")
 }
 
-pub(super) fn start_with(place: &Place, rung: Rung, options: &str) -> Cosched {
+pub(super) fn start_with(place: &Place, backend: Backend, options: &str) -> Cosched {
     // With one CPU, there is no third program.
     let cpus = affinity::get(0).unwrap().len();
     let programs = &busy()[..if cpus < 2 { 2 } else { 3 }];
-    let freezer = rung.0;
+    let freezer = backend.0;
     place.run(programs, &format!("--policy greedy --quantum 5ms --freezer {freezer} {options}"))
 }
 
@@ -53,7 +53,7 @@ fn latest() -> Duration {
     *LATEST_HERE.get_or_init(|| {
         let place = Place::new();
         let began = Instant::now();
-        let cosched = start(&place, Rung("signals"));
+        let cosched = start(&place, Backend("signals"));
         all_started(&place);
         let started = began.elapsed();
         let pid = cosched.pid();
@@ -129,10 +129,10 @@ pub(super) fn recovers_nothing(place: &Place) {
 
 #[test]
 fn the_sentinel_needs_no_file() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         for removed in ["its log", "the folder"] {
             let place = Place::new();
-            let cosched = start(&place, rung);
+            let cosched = start(&place, backend);
             let pid = cosched.pid();
             let held = |place: &Place| {
                 let marked = place.marked();
@@ -151,14 +151,14 @@ fn the_sentinel_needs_no_file() {
     }
 }
 
-fn killed_at_random_moments(rung: Rung) {
-    if !rung.is_here() {
+fn killed_at_random_moments(backend: Backend) {
+    if !backend.is_here() {
         return;
     }
     let (mut times, mut started) = (Vec::new(), 0);
     for kill in 0..kills() {
         let place = Place::new();
-        let cosched = start(&place, rung);
+        let cosched = start(&place, backend);
         let pid = cosched.pid();
         std::thread::sleep(moment(kill));
         cosched.kill();
@@ -177,51 +177,52 @@ fn killed_at_random_moments(rung: Rung) {
     let (half, worst) = (times[times.len() / 2], times[times.len() - 1]);
     eprintln!(
         "{}: {} kills, {started} programs alive, restored after {half:?} (p50), {worst:?} (max)",
-        rung.0,
+        backend.0,
         times.len()
     );
     assert!(started > 0, "no program was ever started");
 }
 
 #[test]
-fn whenever_cosched_is_killed_programs_in_v2_cgroups_are_as_before() {
-    killed_at_random_moments(Rung("cgroup-v2"));
+fn killed_cosched_leaves_v2_cgroups_restored() {
+    killed_at_random_moments(Backend("cgroup-v2"));
 }
 
 #[test]
-fn whenever_cosched_is_killed_programs_in_v1_cgroups_are_as_before() {
-    killed_at_random_moments(Rung("cgroup-v1"));
+fn killed_cosched_leaves_v1_cgroups_restored() {
+    killed_at_random_moments(Backend("cgroup-v1"));
 }
 
 #[test]
-fn whenever_cosched_is_killed_programs_frozen_by_signals_are_as_before() {
-    killed_at_random_moments(Rung("signals"));
+fn killed_cosched_leaves_no_program_stopped_by_signals() {
+    killed_at_random_moments(Backend("signals"));
 }
 
 /// How a program comes to be scheduled by a cosched that is killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+enum Subcommand {
     Run,
     Exec,
     Attach,
 }
 
-impl Way {
+impl Subcommand {
     fn start(self, place: &Place) -> (Cosched, Option<Locker>) {
-        let (found, trap) = ((self == Way::Attach).then(|| Locker::start(place)), place.trap());
+        let (found, trap) =
+            ((self == Subcommand::Attach).then(|| Locker::start(place)), place.trap());
         let pid = found.as_ref().map_or(String::new(), |locker| locker.process.pid.to_string());
         let command = match self {
-            Way::Run => "run",
-            Way::Exec => "exec",
-            Way::Attach => "attach",
+            Subcommand::Run => "run",
+            Subcommand::Exec => "exec",
+            Subcommand::Attach => "attach",
         };
         let mut arguments =
             vec![command, "--interval", "10ms", "--no-guard", "--actuators", "batch-slice"];
-        if self == Way::Run {
+        if self == Subcommand::Run {
             arguments.extend(["--policy", "faithful"]);
         }
         match self {
-            Way::Attach => arguments.push(&pid),
+            Subcommand::Attach => arguments.push(&pid),
             _ => {
                 arguments.extend(["--", trap.to_str().unwrap()]);
                 arguments.extend(Locker::ARGUMENTS);
@@ -233,14 +234,14 @@ impl Way {
 
 /// Threads have a slice and a class from us, are always being born, and get back what was found:
 /// from the sentinel, or where that is killed with cosched, from `recover`.
-fn scheduling_is_put_back(way: Way, user: &User) {
+fn scheduling_is_put_back(subcommand: Subcommand, user: &User) {
     if !Locker::can_be_changed() {
         return;
     }
     let (mut times, mut changed) = (Vec::new(), 0);
     for kill in 0..kills() {
         let place = Place::of(user.clone());
-        let (cosched, found) = way.start(&place);
+        let (cosched, found) = subcommand.start(&place);
         let pid = cosched.pid();
         // Every other one dies while it prepares, the rest when it has changed the program.
         let locker = if kill % 2 == 0 {
@@ -274,7 +275,7 @@ fn scheduling_is_put_back(way: Way, user: &User) {
             times.push(since.elapsed());
             locker.goes_on(&place);
             let status = locker.stop(&place);
-            assert!(way != Way::Attach || status == Some(7), "{status:?}");
+            assert!(subcommand != Subcommand::Attach || status == Some(7), "{status:?}");
         }
         // A shim may have started it since.
         assert!(place.marked().end());
@@ -285,29 +286,30 @@ fn scheduling_is_put_back(way: Way, user: &User) {
     assert!(changed > 0 || kills() < 2, "no program was ever changed");
     let (half, worst) = (times.get(times.len() / 2), times.last());
     eprintln!(
-        "{way:?}: {} kills, {changed} after a change, put back after {half:?} (p50), {worst:?} (max)",
+        "{subcommand:?}: {} kills, {changed} after a change, put back after {half:?} (p50), \
+         {worst:?} (max)",
         kills()
     );
 }
 
 #[test]
-fn whenever_cosched_is_killed_classes_and_slices_of_what_it_runs_are_put_back() {
-    scheduling_is_put_back(Way::Run, &User::Caller);
+fn killed_run_leaves_classes_and_slices_restored() {
+    scheduling_is_put_back(Subcommand::Run, &User::Caller);
 }
 
 #[test]
-fn whenever_cosched_is_killed_the_program_in_its_place_runs_on_as_found() {
-    scheduling_is_put_back(Way::Exec, &User::Caller);
+fn killed_exec_leaves_the_program_restored() {
+    scheduling_is_put_back(Subcommand::Exec, &User::Caller);
 }
 
 #[test]
-fn whenever_cosched_is_killed_attached_programs_run_on_as_found() {
-    scheduling_is_put_back(Way::Attach, &User::Caller);
+fn killed_attach_leaves_programs_restored() {
+    scheduling_is_put_back(Subcommand::Attach, &User::Caller);
 }
 
 #[test]
-fn whenever_an_ordinary_users_cosched_is_killed_attached_programs_run_on_as_found() {
-    scheduling_is_put_back(Way::Attach, &User::ordinary());
+fn killed_attach_of_an_ordinary_user_restores_programs() {
+    scheduling_is_put_back(Subcommand::Attach, &User::ordinary());
 }
 
 /// Waits until all three programs have started.
@@ -318,12 +320,15 @@ pub(super) fn all_started(place: &Place) {
     });
 }
 
+/// The next sentinel is on guard.
 #[test]
-fn a_killed_or_stopped_sentinel_is_replaced_and_the_next_one_is_on_guard() {
+fn killed_and_stopped_sentinels_are_replaced() {
     let signals = [Signal::KILL, Signal::STOP];
-    for (rung, signal) in Rung::here().into_iter().flat_map(|rung| signals.map(|it| (rung, it))) {
+    for (backend, signal) in
+        Backend::here().into_iter().flat_map(|backend| signals.map(|it| (backend, it)))
+    {
         let place = Place::new();
-        let cosched = start(&place, rung);
+        let cosched = start(&place, backend);
         all_started(&place);
         let marked = place.marked();
         let [first] = marked.named("csentinel")[..] else { panic!("{:?}", marked.all()) };

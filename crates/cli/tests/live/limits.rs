@@ -6,7 +6,7 @@ use cosched_linux::autogroup;
 use cosched_linux::procfs::Proc;
 
 use super::kills::restored;
-use super::support::{Cosched, Place, Rung, eventually, program, skip};
+use super::support::{Backend, Cosched, Place, eventually, program, skip};
 
 /// More programs than fit under a low limit.
 const MANY: usize = 40;
@@ -28,9 +28,9 @@ fn many() -> Vec<String> {
 }
 
 #[test]
-fn too_few_open_files_are_refused_at_the_start_with_the_number_that_is_enough() {
-    for rung in Rung::here() {
-        let options = format!("--policy gang --quantum 5ms --freezer {}", rung.0);
+fn too_low_limits_of_open_files_are_refused_at_the_start() {
+    for backend in Backend::here() {
+        let options = format!("--policy gang --quantum 5ms --freezer {}", backend.0);
         let place = Place::new();
         for limits in ["12:12", "64:64"] {
             let ended = limited(&place, limits, &many(), &options).ended().with(2);
@@ -51,7 +51,7 @@ fn too_few_open_files_are_refused_at_the_start_with_the_number_that_is_enough() 
         eventually("all programs", || (0..MANY).all(started));
         let held = Proc::default().fds(cosched.pid()).unwrap().len();
         // What is open for a moment only comes on top.
-        assert!(held > MANY && held as u64 <= enough, "{held} of {enough} on {rung:?}");
+        assert!(held > MANY && held as u64 <= enough, "{held} of {enough} on {backend:?}");
         place.write("go", "");
         place.nothing_is_left_of(&cosched.ended().with(0));
     }
@@ -103,12 +103,13 @@ impl Drop for SmallDisk {
     }
 }
 
+/// The run itself goes on, too.
 #[test]
-fn when_the_disk_of_the_undo_log_is_full_a_run_goes_on_and_is_undone_all_the_same() {
+fn runs_are_undone_even_if_the_logs_disk_is_full() {
     if !rustix::process::geteuid().is_root() {
         return skip("mounting a small disk needs root");
     }
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         let Some(disk) = SmallDisk::mount(place.path("run")) else {
             return skip("this container may mount nothing");
@@ -119,7 +120,7 @@ fn when_the_disk_of_the_undo_log_is_full_a_run_goes_on_and_is_undone_all_the_sam
             program("b", "threads = 1", spins),
             program("short", "threads = 1\nrepeat = 100000", "echo . >> short"),
         ];
-        let options = format!("--policy gang --quantum 5ms --freezer {}", rung.0);
+        let options = format!("--policy gang --quantum 5ms --freezer {}", backend.0);
         let cosched = place.run(&tables, &options);
         let pid = cosched.pid();
         eventually("a program that was repeated", || place.read("short").len() > 2);
@@ -155,7 +156,7 @@ fn sessions(before: &[&str]) -> (i32, i32) {
 }
 
 #[test]
-fn a_program_of_a_gang_gets_a_session_of_its_own_only_where_the_kernel_shares_by_session() {
+fn gang_programs_get_sessions_only_for_autogroup_shares() {
     let (own, program) = sessions(&[]);
     let shares = autogroup::shares_by_session(&Proc::default()).unwrap();
     assert_eq!(own != program, shares);

@@ -3,7 +3,7 @@
 use cosched_core::{Aspect, Exit, Refusal};
 use rustix::process::Signal;
 
-use super::support::{Place, Rung, eventually, program};
+use super::support::{Backend, Place, eventually, program};
 
 /// Work that takes several quanta of its own.
 const WORK: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
@@ -11,20 +11,20 @@ const WORK: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
 const SPIN: &str = "while :; do :; done";
 
 /// A gang policy with short quanta and this freezer: every program is frozen again and again.
-fn gang(rung: Rung) -> String {
-    format!("--policy gang --quantum 10ms --freezer {}", rung.0)
+fn gang(backend: Backend) -> String {
+    format!("--policy gang --quantum 10ms --freezer {}", backend.0)
 }
 
 #[test]
 fn exit_statuses_and_signals_are_reported_and_fail_the_run() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         let tables = [
             program("status", "threads = 1", &format!("{WORK}; exit 3")),
             program("signal", "threads = 1", &format!("{WORK}; kill -USR1 $$")),
             program("fine", "threads = 1", WORK),
         ];
-        let ended = place.run(&tables, &gang(rung)).ended().with(1);
+        let ended = place.run(&tables, &gang(backend)).ended().with(1);
         let result = ended.result();
         let ends: Vec<_> = result.programs.iter().map(|p| (p.exit_status, p.exit)).collect();
         let expected = [
@@ -32,7 +32,7 @@ fn exit_statuses_and_signals_are_reported_and_fail_the_run() {
             (Some(138), Some(Exit::Signal(10))),
             (Some(0), Some(Exit::Code(0))),
         ];
-        assert_eq!(ends, expected, "{rung:?}");
+        assert_eq!(ends, expected, "{backend:?}");
         place.nothing_is_left_of(&ended);
     }
 }
@@ -52,20 +52,21 @@ fn a_program_stays_the_same_after_exec() {
 
 #[test]
 fn a_daemon_does_not_delay_the_end_and_is_left_running() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         // Two forks and a session of its own.
         let daemon = format!(
-            "(setsid sh -c 'echo $$ > daemon; {SPIN}' &); while [ ! -s daemon ]; do sleep 0.01; done"
+            "(setsid sh -c 'echo $$ > daemon; {SPIN}' &); while [ ! -s daemon ]; do sleep 0.01; \
+             done"
         );
         let tables = [
             program("daemonises", "threads = 1", &format!("{daemon}; {WORK}")),
             program("other", "threads = 1", WORK),
         ];
-        let ended = place.run(&tables, &gang(rung)).ended().with(0);
+        let ended = place.run(&tables, &gang(backend)).ended().with(0);
         ended.result();
         let result = ended.result();
-        assert!(result.programs[0].left_running && !result.programs[1].left_running, "{rung:?}");
+        assert!(result.programs[0].left_running && !result.programs[1].left_running, "{backend:?}");
         assert!(ended.stderr.contains("daemonises ended and left 1 process(es) running"));
         let marked = place.marked();
         let [daemon] = marked.programs()[..] else { panic!("{:?}", marked.all()) };
@@ -81,15 +82,15 @@ fn a_daemon_does_not_delay_the_end_and_is_left_running() {
 
 #[test]
 fn a_background_job_of_a_script_is_part_of_the_program() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         let tables = [
             program("script", "threads = 1", "(sleep 0.5; echo late) & echo soon"),
             program("other", "threads = 1", WORK),
         ];
-        let ended = place.run(&tables, &gang(rung)).ended().with(0);
+        let ended = place.run(&tables, &gang(backend)).ended().with(0);
         let script = &ended.result().programs[0];
-        assert!(script.turnaround_seconds.unwrap() >= 0.5, "{rung:?}");
+        assert!(script.turnaround_seconds.unwrap() >= 0.5, "{backend:?}");
         assert!(!script.left_running);
         assert_eq!(place.read("out/script.stdout"), "soon\nlate\n");
         place.nothing_is_left_of(&ended);
@@ -98,7 +99,7 @@ fn a_background_job_of_a_script_is_part_of_the_program() {
 
 #[test]
 fn a_self_stopped_program_is_unchanged_until_continued() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         let stops = "echo $$ > pid; kill -STOP $$; echo went on";
         let tables = [
@@ -111,7 +112,7 @@ fn a_self_stopped_program_is_unchanged_until_continued() {
                 &format!("{WORK}; touch ran"),
             ),
         ];
-        let mut cosched = place.run(&tables, &gang(rung));
+        let mut cosched = place.run(&tables, &gang(backend));
         eventually("the stop", || {
             let marked = place.marked();
             let pid = place.read("pid").trim().parse().unwrap_or(0);
@@ -121,7 +122,7 @@ fn a_self_stopped_program_is_unchanged_until_continued() {
         let pid: i32 = place.read("pid").trim().parse().unwrap();
         let stopped = marked.programs().into_iter().find(|p| p.pid == pid).unwrap();
         let noticed = || {
-            assert_eq!(place.read("out/stops.stdout"), "", "continued on {rung:?}");
+            assert_eq!(place.read("out/stops.stdout"), "", "continued on {backend:?}");
             assert!(!cosched.has_ended());
             place.has_noted("stopped-by-other") && place.path("ran").exists()
         };
@@ -142,7 +143,7 @@ fn a_self_stopped_program_is_unchanged_until_continued() {
 
 #[test]
 fn a_program_that_ignores_sigterm_is_killed_after_its_grace() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         let stubborn = format!("trap '' TERM; echo $$ > stubborn; {SPIN}");
         let polite = format!("trap 'exit 9' TERM; echo $$ > polite; {SPIN}");
@@ -150,7 +151,7 @@ fn a_program_that_ignores_sigterm_is_killed_after_its_grace() {
             program("stubborn", "threads = 1", &stubborn),
             program("polite", "threads = 1", &polite),
         ];
-        let cosched = place.run(&tables, &format!("{} --grace 300ms", gang(rung)));
+        let cosched = place.run(&tables, &format!("{} --grace 300ms", gang(backend)));
         eventually("both programs", || {
             !place.read("stubborn").is_empty() && !place.read("polite").is_empty()
         });
@@ -158,7 +159,7 @@ fn a_program_that_ignores_sigterm_is_killed_after_its_grace() {
         let ended = cosched.ended().with(143);
         let result = ended.result();
         let statuses: Vec<_> = result.programs.iter().map(|p| p.exit_status).collect();
-        assert_eq!(statuses, [Some(137), Some(9)], "{rung:?}");
+        assert_eq!(statuses, [Some(137), Some(9)], "{backend:?}");
         assert_eq!(result.interrupted_by.as_deref(), Some("SIGTERM"));
         place.nothing_is_left_of(&ended);
     }
@@ -166,13 +167,13 @@ fn a_program_that_ignores_sigterm_is_killed_after_its_grace() {
 
 #[test]
 fn a_program_killed_while_frozen_counts_as_killed() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         let tables = [
             program("victim", "threads = 1", &format!("echo $$ > victim; {SPIN}")),
             program("other", "threads = 1", "while [ ! -e killed ]; do sleep 0.01; done"),
         ];
-        let cosched = place.run(&tables, &gang(rung));
+        let cosched = place.run(&tables, &gang(backend));
         eventually("the victim", || !place.read("victim").is_empty());
         let pid: i32 = place.read("victim").trim().parse().unwrap();
         let marked = place.marked();
@@ -182,7 +183,7 @@ fn a_program_killed_while_frozen_counts_as_killed() {
         place.write("killed", "");
         let ended = cosched.ended().with(1);
         let result = ended.result();
-        assert_eq!(result.programs[0].exit_status, Some(137), "{rung:?}");
+        assert_eq!(result.programs[0].exit_status, Some(137), "{backend:?}");
         assert_eq!(result.programs[1].exit_status, Some(0));
         place.nothing_is_left_of(&ended);
     }
@@ -190,16 +191,16 @@ fn a_program_killed_while_frozen_counts_as_killed() {
 
 #[test]
 fn programs_that_fork_without_end_are_frozen() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         // Children that are born while their parent is being frozen, waited for and not.
         let forks = "i=0; while [ $i -lt 1000 ]; do (:); (:) & i=$((i+1)); done; wait; echo $i";
         let tables = ["a", "b"].map(|name| program(name, "threads = 1", forks));
         // Each requests the whole machine for its turn.
         let tables = tables.map(|table| table.replace("threads = 1", &everything()));
-        let ended = place.run(&tables, &gang(rung)).ended().with(0);
+        let ended = place.run(&tables, &gang(backend)).ended().with(0);
         for name in ["a", "b"] {
-            assert_eq!(place.read(&format!("out/{name}.stdout")), "1000\n", "{rung:?}");
+            assert_eq!(place.read(&format!("out/{name}.stdout")), "1000\n", "{backend:?}");
         }
         let turns = ended.result().programs.iter().map(|p| p.timeline.len()).min();
         assert!(turns.unwrap() > 2, "no program was frozen");
@@ -209,7 +210,7 @@ fn programs_that_fork_without_end_are_frozen() {
 
 #[test]
 fn a_frozen_program_that_forks_in_every_process_does_not_escape() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         // A chain: each process starts the next in a session of its own and ends, so no parent is
         // left to ask.
@@ -217,8 +218,8 @@ fn a_frozen_program_that_forks_in_every_process_does_not_escape() {
         place.write("chain.sh", chain);
         let start = "sh chain.sh 150; while [ ! -s out/a.stdout ]; do sleep 0.01; done";
         let tables = [program("a", &everything(), start), program("b", &everything(), WORK)];
-        let ended = place.run(&tables, &gang(rung)).ended().with(0);
-        assert_eq!(place.read("out/a.stdout"), "end\n", "{rung:?}");
+        let ended = place.run(&tables, &gang(backend)).ended().with(0);
+        assert_eq!(place.read("out/a.stdout"), "end\n", "{backend:?}");
         place.nothing_is_left_of(&ended);
     }
 }

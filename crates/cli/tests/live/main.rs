@@ -14,7 +14,7 @@ mod after;
 mod attach;
 mod auto;
 mod barriers;
-mod bonds;
+mod dependencies;
 mod ends;
 mod exec;
 mod fair;

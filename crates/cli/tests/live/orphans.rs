@@ -3,12 +3,12 @@
 use cosched_linux::tree::Process;
 use rustix::process::Signal;
 
-use super::support::{Marked, Place, Rung, eventually, program};
+use super::support::{Backend, Marked, Place, eventually, program};
 
 const SPIN: &str = "while :; do :; done";
 
-fn options(rung: Rung) -> String {
-    format!("--policy gang --quantum 5ms --grace 300ms --freezer {}", rung.0)
+fn options(backend: Backend) -> String {
+    format!("--policy gang --quantum 5ms --grace 300ms --freezer {}", backend.0)
 }
 
 /// The first process of a program that has written its number and its parent's to the file `name`,
@@ -37,7 +37,7 @@ fn takes_a_turn(marked: &Marked, process: Process) {
 
 #[test]
 fn a_program_with_a_killed_shim_still_takes_turns() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         let wait = "while [ ! -e finish ]; do :; done";
         let script = format!("(sleep 0.3; echo late) & echo $$ $PPID > a; {wait}; exit 7");
@@ -45,7 +45,7 @@ fn a_program_with_a_killed_shim_still_takes_turns() {
             program("a", "threads = 1", &script),
             program("b", "threads = 1", &format!("echo $$ $PPID > b; {wait}")),
         ];
-        let cosched = place.run(&tables, &options(rung));
+        let cosched = place.run(&tables, &options(backend));
         couple(&place, "b");
         let a = bereave(&place, "a");
         (0..3).for_each(|_| takes_a_turn(&place.marked(), a));
@@ -54,7 +54,7 @@ fn a_program_with_a_killed_shim_still_takes_turns() {
             cosched.ended().with(1).saying(&["a lost its parent process", "takes its place"]);
         let result = ended.result();
         let [a, b] = &result.programs[..] else { panic!() };
-        assert_eq!((a.exit_status, b.exit_status), (Some(7), Some(0)), "{rung:?}");
+        assert_eq!((a.exit_status, b.exit_status), (Some(7), Some(0)), "{backend:?}");
         assert!(!a.left_running && !b.left_running);
         assert_eq!(place.read("out/a.stdout"), "late\n");
         place.nothing_is_left_of(&ended);
@@ -63,14 +63,14 @@ fn a_program_with_a_killed_shim_still_takes_turns() {
 
 #[test]
 fn ctrl_c_ends_all_processes_of_programs_with_killed_shims() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
-        // A job whose parent has ended is an orphan of its own.
+        // A job without its parent is an orphan of its own.
         let tables = ["a", "b"].map(|name| {
             let script = format!("(sleep 1000 &); echo $$ $PPID > {name}; {SPIN}");
             program(name, "threads = 1", &script)
         });
-        let cosched = place.run(&tables, &options(rung));
+        let cosched = place.run(&tables, &options(backend));
         let (marked, couples) = (place.marked(), ["a", "b"].map(|name| couple(&place, name)));
         couples.iter().for_each(|(_, shim)| marked.signal(*shim, Signal::KILL));
         couples.iter().for_each(|(main, _)| takes_a_turn(&marked, *main));
@@ -78,7 +78,11 @@ fn ctrl_c_ends_all_processes_of_programs_with_killed_shims() {
         let ended = cosched.ended().with(130);
         let result = ended.result();
         for program in &result.programs {
-            assert_eq!((program.exit_status, program.left_running), (Some(130), false), "{rung:?}");
+            assert_eq!(
+                (program.exit_status, program.left_running),
+                (Some(130), false),
+                "{backend:?}"
+            );
         }
         place.nothing_is_left_of(&ended);
     }
@@ -86,13 +90,13 @@ fn ctrl_c_ends_all_processes_of_programs_with_killed_shims() {
 
 #[test]
 fn a_program_does_not_escape_when_its_shim_is_killed() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         for step in 0..8 {
             let place = Place::new();
             let tables = ["a", "b"].map(|name| {
                 program(name, "threads = 1", &format!("touch {name}; exec sleep 1000"))
             });
-            let cosched = place.run(&tables, &options(rung));
+            let cosched = place.run(&tables, &options(backend));
             eventually("a helper", || place.has_noted("program"));
             let marked = place.marked();
             let helpers = [marked.named("exe"), marked.named("shim")].concat();
@@ -110,7 +114,7 @@ fn a_program_does_not_escape_when_its_shim_is_killed() {
 /// killed together.
 #[test]
 fn killing_cosched_with_shims_leaves_no_session_frozen_or_bound() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         let stray =
             |name: &str| format!("setsid sh -c 'trap \"\" HUP; echo $$ > {name}; {SPIN}' &");
@@ -122,7 +126,7 @@ fn killing_cosched_with_shims_leaves_no_session_frozen_or_bound() {
         };
         // Each is bound to half of the CPUs of a small machine, and they take turns there.
         let tables = ["a", "b", "c"].map(|name| program(name, "threads = 1", &script(name)));
-        let options = options(rung).replace("gang", "greedy");
+        let options = options(backend).replace("gang", "greedy");
         let cosched = place.run(&tables, &options);
         let (_, shim) = couple(&place, "a");
         let strays = ["a-stray", "b-stray", "c-stray"];
@@ -141,8 +145,8 @@ fn killing_cosched_with_shims_leaves_no_session_frozen_or_bound() {
         eventually("the sentinel's end", || marked.named("csentinel").is_empty());
         let all = cosched_linux::affinity::get(0).unwrap();
         for stray in strays {
-            assert!(marked.lives(stray) && !marked.is_held(stray), "{rung:?} {stray}");
-            assert_eq!(marked.cpus(stray), Some(all), "{rung:?} {stray}");
+            assert!(marked.lives(stray) && !marked.is_held(stray), "{backend:?} {stray}");
+            assert_eq!(marked.cpus(stray), Some(all), "{backend:?} {stray}");
         }
         place.no_trace_is_left_of(pid);
     }
@@ -152,9 +156,9 @@ fn killing_cosched_with_shims_leaves_no_session_frozen_or_bound() {
 /// killed, too.
 #[test]
 fn orphans_of_a_killed_shim_are_thawed_after_sigkill() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
-        // The kernel sends SIGHUP to a stopped program whose parent ends.
+        // The kernel sends SIGHUP to a stopped program when its parent ends.
         let daemon = format!("setsid sh -c 'trap \"\" HUP; echo $$ > daemon; {SPIN}' &");
         let tables = [
             program(
@@ -164,7 +168,7 @@ fn orphans_of_a_killed_shim_are_thawed_after_sigkill() {
             ),
             program("b", "threads = 1", SPIN),
         ];
-        let cosched = place.run(&tables, &options(rung));
+        let cosched = place.run(&tables, &options(backend));
         let main = bereave(&place, "a");
         eventually("the daemon", || {
             place.read("daemon").ends_with('\n') && place.has_noted("orphan")
@@ -177,7 +181,7 @@ fn orphans_of_a_killed_shim_are_thawed_after_sigkill() {
         cosched.kill();
         eventually("the sentinel's end", || marked.named("csentinel").is_empty());
         for process in [main, daemon] {
-            assert!(marked.lives(process) && !marked.is_held(process), "{rung:?}");
+            assert!(marked.lives(process) && !marked.is_held(process), "{backend:?}");
         }
         place.no_trace_is_left_of(pid);
     }

@@ -373,9 +373,12 @@ fn compare_runs_the_same_programs_under_each_policy() {
     let compare = ["compare", "jobs.toml", "--policies", "linux,fcfs,gang", "--runs", "1"];
     let ended = place.cosched(&[&compare[..], &["--json"]].concat()).ended().with(0);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    let ways = document["ways"].as_array().unwrap();
-    assert_eq!(ways.iter().map(|way| &way["way"]).collect::<Vec<_>>(), ["linux", "fcfs", "gang"]);
-    assert_eq!(document["schema"], "cosched-compare/2");
+    let variants = document["variants"].as_array().unwrap();
+    assert_eq!(
+        variants.iter().map(|variant| &variant["variant"]).collect::<Vec<_>>(),
+        ["linux", "fcfs", "gang"]
+    );
+    assert_eq!(document["schema"], "cosched-compare/3");
     assert_eq!(document["simulated"], false);
     let documentation = include_str!("../../../../docs/json.md");
     for key in keys(&document) {
@@ -405,10 +408,10 @@ fn each_round_gives_one_sample_of_each_variant() {
     // the next one.
     let three = "2\n2\npassive 2\n1\n2\npassive 2\n1\n2\n2\n1\n2\npassive 2\n";
     assert_eq!(place.read("who"), format!("2\n{}", three.repeat(2)));
-    for (i, way) in document["ways"].as_array().unwrap().iter().enumerate() {
-        assert_eq!(way["samples"]["total_seconds"].as_array().unwrap().len(), 6);
-        assert!(way["ratio_to_solo_sum"]["interval"].is_array(), "{way}");
-        assert_eq!(way["against"].is_null(), i == 0);
+    for (i, variant) in document["variants"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(variant["samples"]["total_seconds"].as_array().unwrap().len(), 6);
+        assert!(variant["ratio_to_solo_sum"]["interval"].is_array(), "{variant}");
+        assert_eq!(variant["against"].is_null(), i == 0);
     }
     assert!(place.path("all/round-006/one-thread/run.json").exists());
     assert!(ended.stderr.contains("round 6 of 6: passive (4 of 4), about"), "{}", ended.stderr);

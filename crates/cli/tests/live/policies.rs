@@ -7,7 +7,7 @@ use cosched_core::{Exit, Refusal};
 use cosched_linux::cgroup::{Hierarchies, Hierarchy};
 use cosched_linux::procfs::Proc;
 
-use super::support::{Place, Rung, STAMPS, blocks, eventually, program, skip};
+use super::support::{Backend, Place, STAMPS, blocks, eventually, program, skip};
 
 const POLICIES: [&str; 11] = [
     "linux",
@@ -32,7 +32,8 @@ const ROUNDING: f64 = 3e-6;
 fn three(cpus: usize) -> Vec<String> {
     let keys = |threads: usize| {
         format!(
-            "threads = {threads}\nmisses_per_kilo_instruction = {threads}\nmemory_gigabytes_per_second = {threads}"
+            "threads = {threads}\nmisses_per_kilo_instruction = \
+             {threads}\nmemory_gigabytes_per_second = {threads}"
         )
     };
     let work = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
@@ -52,7 +53,7 @@ fn cpus() -> usize {
 
 /// What must hold of any complete run.
 fn is_sound(result: &RunResult, policy: &str) {
-    assert_eq!((result.schema.as_str(), result.policy.as_str()), ("cosched-run/1", policy));
+    assert_eq!((result.schema.as_str(), result.policy.as_str()), ("cosched-run/2", policy));
     assert_eq!(result.interrupted_by, None);
     assert_eq!(result.machine.cpus, cpus());
     for program in &result.programs {
@@ -99,8 +100,8 @@ fn without_deviations(mut attempt: impl FnMut() -> (Place, RunResult)) -> (Place
     panic!("freezing was late in every one of ten runs");
 }
 
-fn every_policy_on(rung: Rung) {
-    if !rung.is_here() {
+fn every_policy_on(backend: Backend) {
+    if !backend.is_here() {
         return;
     }
     for policy in POLICIES {
@@ -109,7 +110,7 @@ fn every_policy_on(rung: Rung) {
         // This one reads every program between two quanta, which takes longer than 10 ms where
         // machines are emulated.
         let quantum = if policy == "fair-progress" { "100ms" } else { "10ms" };
-        let how = format!(" --quantum {quantum} --freezer {}", rung.0);
+        let how = format!(" --quantum {quantum} --freezer {}", backend.0);
         let options = format!("--policy {policy}{}", if freezes { &how } else { "" });
         let options = match policy {
             "bandwidth" | "fair-progress" => {
@@ -126,7 +127,7 @@ fn every_policy_on(rung: Rung) {
         let ended = ended.with(0);
         let result = ended.result();
         is_sound(&result, policy);
-        assert_eq!(result.rungs.freezing, if freezes { rung.0 } else { "none" });
+        assert_eq!(result.backends.freezing, if freezes { backend.0 } else { "none" });
         let last = ended.stdout.lines().last().unwrap();
         assert!(last.starts_with(&format!("{policy}: ")), "{}", ended.stdout);
         let names: Vec<&str> = result.programs.iter().map(|p| p.name.as_str()).collect();
@@ -145,27 +146,27 @@ fn every_policy_on(rung: Rung) {
 
 #[test]
 fn every_policy_works_with_cgroup_v2() {
-    every_policy_on(Rung("cgroup-v2"));
+    every_policy_on(Backend("cgroup-v2"));
 }
 
 #[test]
 fn every_policy_works_with_cgroup_v1() {
-    every_policy_on(Rung("cgroup-v1"));
+    every_policy_on(Backend("cgroup-v1"));
 }
 
 #[test]
 fn every_policy_works_with_signals() {
-    every_policy_on(Rung("signals"));
+    every_policy_on(Backend("signals"));
 }
 
 #[test]
 fn a_frozen_program_does_not_run_and_gangs_do_not_overlap() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let (place, result) = without_deviations(|| {
             let place = Place::new();
             let keys = format!("threads = {}", cpus());
             let tables = ["a", "b", "c"].map(|name| program(name, &keys, STAMPS));
-            let options = format!("--policy gang --quantum 20ms --freezer {}", rung.0);
+            let options = format!("--policy gang --quantum 20ms --freezer {}", backend.0);
             let result = place.run(&tables, &options).ended().with(0).result();
             (place, result)
         });
@@ -177,7 +178,7 @@ fn a_frozen_program_does_not_run_and_gangs_do_not_overlap() {
             let turns = program.timeline.len();
             assert!(
                 blocks <= turns,
-                "{} ran {blocks} times in {turns} turns on {rung:?}",
+                "{} ran {blocks} times in {turns} turns on {backend:?}",
                 program.name
             );
             assert!(turns > 1, "{} was never frozen", program.name);
@@ -240,7 +241,7 @@ fn a_cpuset_binds_like_masks_and_is_removed() {
     let options = "--policy greedy --quantum 20ms --pinning cpuset";
     let ended = place.run(&tables, options).ended().with(0);
     let result = ended.result();
-    assert_eq!(result.rungs.pinning, "cpuset");
+    assert_eq!(result.backends.pinning, "cpuset");
     for program in &result.programs {
         let bound = program.timeline.last().unwrap().2.unwrap();
         let line = place.read(&format!("out/{}.stdout", program.name));
@@ -252,7 +253,7 @@ fn a_cpuset_binds_like_masks_and_is_removed() {
 
 #[test]
 fn what_a_program_leaves_running_gets_its_cpus_back() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         // Each is bound to one CPU; the first ends long before the other, the second with the run.
         let daemon = |work: &str| format!("(setsid sleep 1000 &); {work}");
@@ -260,14 +261,14 @@ fn what_a_program_leaves_running_gets_its_cpus_back() {
             program("a", "threads = 1", &daemon("sleep 0.1")),
             program("b", "threads = 1", &daemon("sleep 0.4")),
         ];
-        let options = format!("--policy greedy --quantum 20ms --freezer {}", rung.0);
+        let options = format!("--policy greedy --quantum 20ms --freezer {}", backend.0);
         let ended = place.run(&tables, &options).ended().with(0);
-        assert!(ended.result().programs.iter().all(|program| program.left_running), "{rung:?}");
+        assert!(ended.result().programs.iter().all(|program| program.left_running), "{backend:?}");
         let left = place.marked().programs();
         assert_eq!(left.len(), 2);
         let found = cosched_linux::affinity::get(0).unwrap();
         for process in left {
-            assert_eq!(place.marked().cpus(process), Some(found), "{rung:?}");
+            assert_eq!(place.marked().cpus(process), Some(found), "{backend:?}");
             assert!(!place.marked().is_held(process));
         }
         eventually("the helpers' end", || place.marked().all().len() == 2);

@@ -7,28 +7,28 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::kills::{all_started, firsts, start, start_with, wrongs};
-use super::support::{Place, Rung, cgroups_named, eventually, skip};
+use super::support::{Backend, Place, cgroups_named, eventually, skip};
 
 #[test]
 fn recover_restores_after_cosched_and_sentinel_are_killed() {
-    for rung in Rung::here() {
-        recovered(rung, false);
+    for backend in Backend::here() {
+        recovered(backend, false);
     }
 }
 
 #[test]
 fn programs_are_recovered_when_the_log_was_removed() {
-    for rung in Rung::here() {
-        recovered(rung, true);
+    for backend in Backend::here() {
+        recovered(backend, true);
     }
 }
 
 #[test]
 fn groups_are_recovered_without_log_and_shims() {
-    for rung in Rung::here().into_iter().filter(|rung| *rung != Rung("signals")) {
+    for backend in Backend::here().into_iter().filter(|backend| *backend != Backend("signals")) {
         let place = Place::new();
         // A thread that is bound by its mask would be known from the log alone.
-        let cosched = start_with(&place, rung, "--pinning cpuset");
+        let cosched = start_with(&place, backend, "--pinning cpuset");
         all_started(&place);
         let (marked, pid) = (place.marked(), cosched.pid());
         let own = [marked.named("csentinel"), marked.named("shim")].concat();
@@ -61,9 +61,9 @@ fn groups_are_recovered_without_log_and_shims() {
     }
 }
 
-fn recovered(rung: Rung, log_is_removed: bool) {
+fn recovered(backend: Backend, log_is_removed: bool) {
     let place = Place::new();
-    let cosched = start(&place, rung);
+    let cosched = start(&place, backend);
     all_started(&place);
     // Stopped first, so that it starts no other sentinel.
     cosched.signal(Signal::STOP);
@@ -86,7 +86,7 @@ fn recovered(rung: Rung, log_is_removed: bool) {
     let undone = &report["undone"][0];
     assert_eq!(undone["failed"], 0);
     assert!(undone["threads_unpinned"].as_u64().unwrap() > 0, "{report}");
-    assert_eq!(undone["cgroups_removed"].as_u64().unwrap() > 0, rung != Rung("signals"));
+    assert_eq!(undone["cgroups_removed"].as_u64().unwrap() > 0, backend != Backend("signals"));
     assert_eq!(wrongs(&place, pid), Vec::<String>::new());
     firsts(&place);
     place.no_trace_is_left_of(pid);
@@ -97,9 +97,9 @@ fn recovered(rung: Rung, log_is_removed: bool) {
 
 #[test]
 fn a_stopped_sentinel_of_a_killed_cosched_is_continued() {
-    for (rung, log_is_removed) in [(Rung("signals"), false), (Rung("signals"), true)] {
+    for (backend, log_is_removed) in [(Backend("signals"), false), (Backend("signals"), true)] {
         let place = Place::new();
-        let cosched = start(&place, rung);
+        let cosched = start(&place, backend);
         all_started(&place);
         // Stopped first, so that it starts no other sentinel.
         cosched.signal(Signal::STOP);
@@ -127,9 +127,9 @@ fn a_stopped_sentinel_of_a_killed_cosched_is_continued() {
 /// A container that shares the cgroup trees knows neither the process nor its number.
 #[test]
 fn groups_of_a_live_cosched_are_left_alone_in_a_container() {
-    for rung in Rung::here().into_iter().filter(|rung| *rung != Rung("signals")) {
+    for backend in Backend::here().into_iter().filter(|backend| *backend != Backend("signals")) {
         let place = Place::new();
-        let cosched = start(&place, rung);
+        let cosched = start(&place, backend);
         all_started(&place);
         fs::remove_dir_all(place.path("run/cosched")).unwrap();
         let before = cgroups_named(&format!("cosched-{}", cosched.pid()));
@@ -151,7 +151,7 @@ fn groups_of_a_live_cosched_are_left_alone_in_a_container() {
 #[test]
 fn recover_does_not_touch_the_log_of_a_live_cosched() {
     let place = Place::new();
-    let cosched = start(&place, Rung("signals"));
+    let cosched = start(&place, Backend("signals"));
     all_started(&place);
     let before = place.undo_logs();
     let mut recover = place.user.command(&place.executable);

@@ -26,8 +26,8 @@ fn without_privileges_every_policy_works_by_signals() {
         let options = format!("--policy {policy}{how}");
         let ended = place.run(&tables, &options).ended().with(0);
         let result = ended.result();
-        let rungs = if freezes { ("signals", "affinity") } else { ("none", "none") };
-        assert_eq!((result.rungs.freezing.as_str(), result.rungs.pinning.as_str()), rungs);
+        let backends = if freezes { ("signals", "affinity") } else { ("none", "none") };
+        assert_eq!((result.backends.freezing.as_str(), result.backends.pinning.as_str()), backends);
         let outputs = ["a", "b"].map(|name| place.read(&format!("out/{name}.stdout")));
         let turns: Vec<usize> = result.programs.iter().map(|p| p.timeline.len()).collect();
         if policy != "linux" && result.deviations.is_empty() {
@@ -47,7 +47,7 @@ fn without_privileges_the_freezer_is_signals() {
     }
     let place = Place::of(User::ordinary());
     let ended = place.run(&[program("a", "", "id -u")], "--policy gang").ended().with(0);
-    assert_eq!(ended.result().rungs.freezing, "signals");
+    assert_eq!(ended.result().backends.freezing, "signals");
     let User::Ordinary(uid) = place.user else { panic!() };
     assert_eq!(place.read("out/a.stdout"), format!("{uid}\n"));
 }
@@ -75,7 +75,7 @@ fn without_privileges_programs_are_restored_after_sigkill() {
     place.no_trace_is_left_of(pid);
 }
 
-/// cosched as a container would start it: in a PID namespace whose session leader is outside.
+/// cosched as a container would start it: in a PID namespace, with the session leader outside.
 fn contained(place: &Place, with: &[&str]) -> Cosched {
     let mut command = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -176,7 +176,7 @@ fn a_delegated_cgroup_is_used_for_freezing_and_left_empty() {
     let run = ["run", "jobs.toml", "--policy", "gang", "--quantum", "20ms", "--out", "out"];
     let ended = delegated.cosched(&place, &run).ended().with(0);
     let result = ended.result();
-    assert_eq!(result.rungs.freezing, "cgroup-v2");
+    assert_eq!(result.backends.freezing, "cgroup-v2");
     if result.deviations.is_empty() {
         let outputs = ["a", "b"].map(|name| place.read(&format!("out/{name}.stdout")));
         let turns = result.programs.iter().map(|program| program.timeline.len());

@@ -72,7 +72,7 @@ fn threads_are_bound_to_groups_and_ctrl_c_restores_each() {
     assert!(groups.is_as_found(&locker), "{:?}", masks(&locker));
     let told = serde_json::to_value(&ended.result().decisions).unwrap().to_string();
     assert!(told.contains("\"shuffled\""), "{told}");
-    assert_eq!(ended.result().rungs.pinning, "affinity");
+    assert_eq!(ended.result().backends.pinning, "affinity");
     locker.goes_on(&place);
     place.no_trace_is_left_of(ended.pid);
     assert_eq!(locker.stop(&place), Some(7));

@@ -99,8 +99,8 @@ fn compare_keeps_outputs_in_its_own_folders() {
     place.write("jobs.toml", program("a", "stdin = 'in'\nstdout = 'a.txt'", "cat"));
     let compare = ["compare", "jobs.toml", "--policies", "linux,fcfs", "--runs", "1"];
     place.cosched(&[&compare[..], &["--out", "all"]].concat()).ended().with(0);
-    for way in ["linux", "fcfs"] {
-        assert_eq!(place.read(&format!("all/{way}/a.stdout")), "input\n");
+    for policy in ["linux", "fcfs"] {
+        assert_eq!(place.read(&format!("all/{policy}/a.stdout")), "input\n");
     }
     assert!(!place.path("a.txt").exists());
 }

@@ -14,16 +14,16 @@ use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::Signal;
 
 use super::kills::{all_started, firsts, restored, start};
-use super::support::{Cosched, Place, Rung, eventually, program, skip};
+use super::support::{Backend, Cosched, Place, eventually, program, skip};
 
 #[test]
 fn a_cosched_that_is_stopped_and_continued_goes_on() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         let work = "i=0; while [ ! -e go ] || [ $i -lt 20 ]; do sleep 0.01; i=$((i+1)); done";
         let tables = ["a", "b"]
             .map(|name| program(name, "threads = 1", &format!("echo $$ > {name}; {work}")));
-        let options = format!("--policy gang --quantum 5ms --freezer {}", rung.0);
+        let options = format!("--policy gang --quantum 5ms --freezer {}", backend.0);
         let cosched = place.run(&tables, &options);
         eventually("the programs", || !place.read("a").is_empty() && !place.read("b").is_empty());
         for _ in 0..5 {
@@ -91,28 +91,28 @@ fn freezable_group() -> Option<(Dir, Dir)> {
 /// Holds up cosched for some time, with every freezer; no program is frozen for long meanwhile.
 fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
     let stopped = Duration::from_secs(3);
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
-        let cosched = two_in_turns(&place, rung.0);
+        let cosched = two_in_turns(&place, backend.0);
         hold_up(&cosched, stopped);
         place.write("go", "");
         let ended = cosched.ended().with(0);
         let result = ended.result();
         let longest = result.programs.iter().map(|p| p.longest_frozen_seconds);
         let longest = longest.fold(0.0, f64::max);
-        assert!(longest < stopped.as_secs_f64() / 2.0, "{}: frozen for {longest} s", rung.0);
+        assert!(longest < stopped.as_secs_f64() / 2.0, "{}: frozen for {longest} s", backend.0);
         let is_told = |why| result.deviations.iter().any(|one| one.why == why);
-        assert!(is_told(Refusal::CoschedStopped), "{}", rung.0);
+        assert!(is_told(Refusal::CoschedStopped), "{}", backend.0);
         place.nothing_is_left_of(&ended);
     }
 }
 
 #[test]
 fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         let place = Place::new();
         let began = Instant::now();
-        let cosched = two_in_turns(&place, rung.0);
+        let cosched = two_in_turns(&place, backend.0);
         cosched.signal(Signal::STOP);
         eventually("cosched's stop", || place.marked().is_stopped(cosched.process()));
         place.write("go", "");
@@ -124,15 +124,15 @@ fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
         let ended = cosched.ended().with(0);
         let result = ended.result();
         let total = Duration::from_secs_f64(result.total_seconds);
-        assert!(total <= ended_within, "{}: {total:?}, not {ended_within:?}", rung.0);
+        assert!(total <= ended_within, "{}: {total:?}, not {ended_within:?}", backend.0);
         let told = result.deviations.iter().find(|one| one.why == Refusal::CoschedStopped);
         let at = told.expect("the stop is told").at_seconds.to_string();
         let moment = place.cosched(&["explain", "out", "--at", &at]).ended().with(0).stdout;
-        assert!(!moment.contains("about to be frozen"), "{}: {moment}", rung.0);
+        assert!(!moment.contains("about to be frozen"), "{}: {moment}", backend.0);
         // It may have been stopped in the middle of a switch: then the running program is in turn.
         let reasons = ["cosched itself was stopped", "its gang has the quantum"];
         let is_told = reasons.iter().any(|reason| moment.contains(reason));
-        assert!(is_told, "{}: {moment}", rung.0);
+        assert!(is_told, "{}: {moment}", backend.0);
         place.nothing_is_left_of(&ended);
     }
 }
@@ -163,7 +163,7 @@ fn a_replaced_frozen_sentinel_undoes_nothing_when_thawed() {
     let Some((_, dir)) = freezable_group() else { return };
     let switch = FreezeSwitch::open(&dir).unwrap();
     let place = Place::new();
-    let cosched = start(&place, Rung("signals"));
+    let cosched = start(&place, Backend("signals"));
     all_started(&place);
     let marked = place.marked();
     let [first] = marked.named("csentinel")[..] else { panic!("{:?}", marked.all()) };

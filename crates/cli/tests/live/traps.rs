@@ -4,7 +4,7 @@
 use cosched_core::Refusal;
 use cosched_core::result::RunResult;
 
-use super::support::{Place, Rung, program, skip};
+use super::support::{Backend, Place, program, skip};
 
 /// The co-runner of each trap: it takes the CPUs often, so that the trap is frozen often.
 const OTHER: &str = "i=0; while [ ! -e stop ] && [ $i -lt 400000 ]; do i=$((i+1)); done";
@@ -14,9 +14,9 @@ fn everything() -> usize {
 }
 
 /// Runs a trap in gangs with another program. It succeeds, and nothing is left of it.
-fn trapped(rung: Rung, arguments: &str) -> (Place, RunResult) {
+fn trapped(backend: Backend, arguments: &str) -> (Place, RunResult) {
     let other = program("other", &format!("threads = {}", everything()), OTHER);
-    trapped_beside(&[other], everything(), "gang", rung, arguments)
+    trapped_beside(&[other], everything(), "gang", backend, arguments)
 }
 
 /// Runs the trap with so many threads, with co-runners, under a policy with its options.
@@ -24,7 +24,7 @@ fn trapped_beside(
     others: &[String],
     threads: usize,
     policy: &str,
-    rung: Rung,
+    backend: Backend,
     arguments: &str,
 ) -> (Place, RunResult) {
     let place = Place::new();
@@ -36,7 +36,7 @@ fn trapped_beside(
     let keys = format!("threads = {threads}\nfreezable = true");
     let tables: Vec<String> =
         [program("trap", &keys, &script)].iter().chain(others).cloned().collect();
-    let options = format!("--policy {policy} --quantum 10ms --freezer {}", rung.0);
+    let options = format!("--policy {policy} --quantum 10ms --freezer {}", backend.0);
     let ended = place.run(&tables, &options).ended();
     // Shown where the test fails.
     eprint!("{}", place.read("out/trap.stderr"));
@@ -63,19 +63,19 @@ fn refusals(result: &RunResult) -> Vec<Refusal> {
 
 #[test]
 fn waiting_calls_continue_after_a_freeze() {
-    for rung in Rung::here() {
-        let (place, result) = trapped(rung, "calls");
-        assert_eq!(place.read("out/trap.stdout"), ".".repeat(40), "{rung:?}");
-        assert!(turns(&result) > 3, "{rung:?}");
+    for backend in Backend::here() {
+        let (place, result) = trapped(backend, "calls");
+        assert_eq!(place.read("out/trap.stdout"), ".".repeat(40), "{backend:?}");
+        assert!(turns(&result) > 3, "{backend:?}");
     }
 }
 
 /// The table is in docs/safety.md.
 #[test]
 fn calls_that_return_early_after_a_freeze_are_documented() {
-    for rung in Rung::here() {
-        let (place, result) = trapped(rung, "waits");
-        let wakes = rung.0 != "cgroup-v1";
+    for backend in Backend::here() {
+        let (place, result) = trapped(backend, "waits");
+        let wakes = backend.0 != "cgroup-v1";
         let documented = [
             ("epoll_wait", true),
             ("inotify", false),
@@ -91,19 +91,19 @@ fn calls_that_return_early_after_a_freeze_are_documented() {
         .map(|(call, is_interrupted)| {
             format!("{call}: {}\n", if is_interrupted { "EINTR" } else { "goes on" })
         });
-        assert_eq!(place.read("out/trap.stdout"), documented.concat(), "{rung:?}");
-        assert!(turns(&result) > 3, "{rung:?}");
+        assert_eq!(place.read("out/trap.stdout"), documented.concat(), "{backend:?}");
+        assert!(turns(&result) > 3, "{backend:?}");
     }
 }
 
 #[test]
 fn a_program_in_uninterruptible_sleep_still_takes_turns() {
-    for rung in Rung::here() {
-        let (_, result) = trapped(rung, "vfork");
+    for backend in Backend::here() {
+        let (_, result) = trapped(backend, "vfork");
         // A thread in uninterruptible sleep does not run: it may count as frozen, or its freeze may
         // come late.
-        assert!(refusals(&result).iter().all(|why| late(*why)), "{rung:?} {result:?}");
-        assert!(turns(&result) > 1, "{rung:?}");
+        assert!(refusals(&result).iter().all(|why| late(*why)), "{backend:?} {result:?}");
+        assert!(turns(&result) > 1, "{backend:?}");
     }
 }
 
@@ -114,10 +114,10 @@ fn late(why: Refusal) -> bool {
 #[test]
 fn a_program_that_binds_itself_keeps_its_mask() {
     let pin = pin();
-    for rung in Rung::here() {
-        let (place, result) = trapped(rung, &pin);
-        assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{rung:?}");
-        assert!(turns(&result) > 1, "{rung:?}");
+    for backend in Backend::here() {
+        let (place, result) = trapped(backend, &pin);
+        assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{backend:?}");
+        assert!(turns(&result) > 1, "{backend:?}");
     }
 }
 
@@ -133,46 +133,46 @@ fn a_program_that_binds_itself_is_not_moved_for_its_turn() {
     let others: Vec<String> =
         (0..cpus).map(|n| program(&format!("other{n}"), "threads = 1", OTHER)).collect();
     let policy = "minwait --pinning affinity";
-    for rung in Rung::here() {
+    for backend in Backend::here() {
         // The waiting times decide which program gets which CPUs: now and then, they are those that
         // the program has already.
         let was_to_be_elsewhere = || {
-            let (place, result) = trapped_beside(&others, 1, policy, rung, &pin);
-            assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{rung:?}");
+            let (place, result) = trapped_beside(&others, 1, policy, backend, &pin);
+            assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{backend:?}");
             refusals(&result).contains(&Refusal::NoCpuLeft)
         };
-        assert!((0..10).any(|_| was_to_be_elsewhere()), "{rung:?}");
+        assert!((0..10).any(|_| was_to_be_elsewhere()), "{backend:?}");
     }
 }
 
 #[test]
 fn a_program_with_thousands_of_threads_takes_turns() {
-    for rung in Rung::here() {
-        let (place, result) = trapped(rung, "threads 2000");
-        assert_eq!(place.read("out/trap.stdout"), "2000\n", "{rung:?}");
-        assert!(turns(&result) > 1, "{rung:?}");
+    for backend in Backend::here() {
+        let (place, result) = trapped(backend, "threads 2000");
+        assert_eq!(place.read("out/trap.stdout"), "2000\n", "{backend:?}");
+        assert!(turns(&result) > 1, "{backend:?}");
     }
 }
 
 #[test]
 fn threads_that_are_born_during_a_freeze_are_frozen_too() {
-    for rung in Rung::here() {
-        let (place, result) = trapped(rung, "births 4000");
-        assert_eq!(place.read("out/trap.stdout"), "4\n", "{rung:?}");
-        assert!(turns(&result) > 3, "{rung:?}");
+    for backend in Backend::here() {
+        let (place, result) = trapped(backend, "births 4000");
+        assert_eq!(place.read("out/trap.stdout"), "4\n", "{backend:?}");
+        assert!(turns(&result) > 3, "{backend:?}");
         // A freeze that misses a thread is never confirmed.
-        assert!(refusals(&result).iter().all(|why| late(*why)), "{rung:?} {result:?}");
+        assert!(refusals(&result).iter().all(|why| late(*why)), "{backend:?} {result:?}");
     }
 }
 
 #[test]
 fn a_traced_program_ends_and_its_tracer_sees_how() {
-    for rung in Rung::here() {
-        let (place, result) = trapped(rung, "trace");
-        assert_eq!(place.read("out/trap.stdout"), "traced 7\n", "{rung:?}");
+    for backend in Backend::here() {
+        let (place, result) = trapped(backend, "trace");
+        assert_eq!(place.read("out/trap.stdout"), "traced 7\n", "{backend:?}");
         let refusals = refusals(&result);
         assert!(refusals.iter().all(|why| late(*why) || *why == Refusal::Traced), "{refusals:?}");
         // It is not frozen once its tracing is seen.
-        assert!(refusals.contains(&Refusal::Traced), "{rung:?} {refusals:?}");
+        assert!(refusals.contains(&Refusal::Traced), "{backend:?} {refusals:?}");
     }
 }

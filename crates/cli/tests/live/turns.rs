@@ -112,8 +112,8 @@ fn the_default_stops_no_program() {
     place.write("stop", "");
     let ended = cosched.ended().with(0);
     let result = ended.result();
-    assert_eq!((result.policy.as_str(), result.rungs.freezing.as_str()), ("turns", "none"));
-    assert!(result.rungs.pinning.ends_with("turns by weight"));
+    assert_eq!((result.policy.as_str(), result.backends.freezing.as_str()), ("turns", "none"));
+    assert!(result.backends.pinning.ends_with("turns by weight"));
     for program in &result.programs {
         assert!(program.turns.len() >= 3, "{}: {:?}", program.name, program.turns);
         assert_eq!(program.longest_frozen_seconds, 0.0);
@@ -155,7 +155,7 @@ fn threads(place: &Place) -> Vec<i32> {
 }
 
 #[test]
-fn whenever_cosched_is_killed_weights_are_gone() {
+fn killed_cosched_leaves_no_weights() {
     for kill in 0..kills() {
         let Some(place) = place() else { return };
         let cosched = place.run(&three(), "--quantum 5ms");
@@ -208,7 +208,7 @@ fn a_stopped_cosched_leaves_no_program_idle() {
 }
 
 #[test]
-fn what_a_program_leaves_running_has_the_weight_of_a_program_in_turn() {
+fn leftover_processes_have_the_weight_of_a_turn() {
     let Some(place) = place() else { return };
     let [_, b, c] = three();
     let leaves = program("a", "", &format!("setsid sh -c 'echo $$ > a; {BUSY}' & sleep 0.1"));
@@ -296,7 +296,7 @@ fn without_cpu_groups_auto_decides() {
         ["turns by weight are not possible here: the policy auto decides", "`cosched doctor`"];
     let ended = cosched.ended().with(0).saying(&said);
     let result = ended.result();
-    assert_ne!(result.rungs.freezing, "none");
+    assert_ne!(result.backends.freezing, "none");
     assert!(result.programs.iter().all(|program| program.turns.is_empty()));
     place.nothing_is_left_of(&ended);
 }
@@ -324,7 +324,7 @@ fn comparisons_tell_first_that_turns_by_weight_cannot_be_had() {
 }
 
 #[test]
-fn under_the_goal_fair_the_program_that_is_slowed_most_has_the_turn() {
+fn goal_fair_gives_the_turn_to_the_most_slowed_program() {
     let Some(place) = place() else { return };
     let cosched = place.run(&three(), "--goal fair --quantum 20ms");
     let programs = all_started(&place);
@@ -352,8 +352,8 @@ fn who_asks_for_frozen_turns_has_them() {
         place.write("stop", "");
         let ended = cosched.ended().with(0);
         let result = ended.result();
-        assert_ne!(result.rungs.freezing, "none");
-        assert!(!result.rungs.pinning.contains("by weight"), "{}", result.rungs.pinning);
+        assert_ne!(result.backends.freezing, "none");
+        assert!(!result.backends.pinning.contains("by weight"), "{}", result.backends.pinning);
         assert!(result.programs.iter().all(|program| program.turns.is_empty()));
         place.nothing_is_left_of(&ended);
     }
@@ -372,7 +372,7 @@ fn policies_that_make_gangs_take_turns_by_weight() {
         place.write("stop", "");
         let ended = cosched.ended().with(0);
         let result = ended.result();
-        assert!(result.rungs.pinning.ends_with("turns by weight"), "{policy}");
+        assert!(result.backends.pinning.ends_with("turns by weight"), "{policy}");
         assert!(result.programs.iter().all(|program| !program.turns.is_empty()), "{policy}");
         place.nothing_is_left_of(&ended);
     }
@@ -478,5 +478,5 @@ fn a_real_time_class_can_be_chosen_as_without_cosched() {
     }
     let [a, b] = ["a", "b"].map(|name| program(name, "threads = 1", choose));
     let result = place.run(&[a, b], "").ended().with(0).result();
-    assert_eq!(result.rungs.pinning, "none, turns by weight");
+    assert_eq!(result.backends.pinning, "none, turns by weight");
 }

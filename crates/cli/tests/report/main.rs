@@ -41,7 +41,7 @@ fn runs(places: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-fn told(output: &Output) -> String {
+fn messages(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -52,11 +52,14 @@ fn a_folder_of_variants_becomes_a_page_and_plots() {
     assert_eq!(nowhere.status.code(), Some(2), "a slip of the finger makes no folder");
     assert!(!folder.path().join("new").exists());
     let output = cosched(folder.path(), &["report", "d", "-o", "page.html", "--svg", "new/plots"]);
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     let (comparison, linux) =
         (page.find("id=\"comparison\"").unwrap(), page.find("<h2>linux").unwrap());
-    assert!(comparison < linux && linux < page.find("<h2>gang").unwrap(), "linux is the first way");
+    assert!(
+        comparison < linux && linux < page.find("<h2>gang").unwrap(),
+        "linux is the first variant"
+    );
     assert!(page.contains("One run each"));
     for plot in ["comparison-ratio", "gang-snapshot", "gang-turnaround", "linux-fairness"] {
         let plot = folder.path().join(format!("new/plots/{plot}.svg"));
@@ -67,8 +70,8 @@ fn a_folder_of_variants_becomes_a_page_and_plots() {
 #[test]
 fn rounds_without_all_variants_do_not_count() {
     let folder = runs(&[("gang", "d/round-001/gang"), ("linux", "d/round-001/linux")]);
-    for (round, way) in [("002", "gang"), ("002", "linux"), ("003", "gang")] {
-        let place = |round: &str| folder.path().join(format!("d/round-{round}/{way}"));
+    for (round, variant) in [("002", "gang"), ("002", "linux"), ("003", "gang")] {
+        let place = |round: &str| folder.path().join(format!("d/round-{round}/{variant}"));
         fs::create_dir_all(place(round)).unwrap();
         fs::copy(place("001").join("run.json"), place(round).join("run.json")).unwrap();
     }
@@ -89,8 +92,8 @@ fn variants_keep_the_order_of_the_comparison() {
     let names = || {
         let output = cosched(folder.path(), &["report", "d", "--json"]);
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let ways = found["ways"].as_array().unwrap().iter();
-        ways.map(|way| way["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let variants = found["variants"].as_array().unwrap().iter();
+        variants.map(|variant| variant["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(), ["minwait", "fcfs", "gang"]);
     // Simulations have no date, so nothing else determines the order.
@@ -101,9 +104,9 @@ fn variants_keep_the_order_of_the_comparison() {
         let output = cosched(folder.path(), &[&command[..], more].concat());
         assert_eq!(output.status.code(), Some(2));
         assert!(
-            told(&output).contains("name one of them, such as d/round-001/fcfs"),
+            messages(&output).contains("name one of them, such as d/round-001/fcfs"),
             "{}",
-            told(&output)
+            messages(&output)
         );
     }
 }
@@ -116,7 +119,11 @@ fn an_earlier_report_is_replaced_and_nothing_else() {
     assert_eq!(report("page.html").status.code(), Some(0));
     let refused = report("jobs.toml");
     assert_eq!(refused.status.code(), Some(2));
-    assert!(told(&refused).contains("jobs.toml: exists and was not made by"), "{}", told(&refused));
+    assert!(
+        messages(&refused).contains("jobs.toml: exists and was not made by"),
+        "{}",
+        messages(&refused)
+    );
     assert_eq!(fs::read_to_string(folder.path().join("jobs.toml")).unwrap(), workload());
 }
 
@@ -133,12 +140,12 @@ fn an_earlier_plot_is_replaced_and_no_foreign_drawing() {
     assert_eq!(refused.status.code(), Some(2));
     let expected = "gang-snapshot.svg: exists and was not made by `cosched report`; choose another \
                     place with --svg";
-    assert!(told(&refused).contains(expected), "{}", told(&refused));
+    assert!(messages(&refused).contains(expected), "{}", messages(&refused));
     assert_eq!(fs::read_to_string(&place).unwrap(), drawing);
     // No other plot is written then, either, and none where the page cannot be written.
     let both = |svg, page| cosched(folder.path(), &["report", "d", "--svg", svg, "-o", page]);
     for output in [both("plots", "page.html"), both("new", "jobs.toml")] {
-        assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+        assert_eq!(output.status.code(), Some(2), "{}", messages(&output));
         assert!(!folder.path().join("page.html").exists() && !folder.path().join("new").exists());
     }
     fs::rename(&place, folder.path().join("plots/gang-turnaround.svg")).unwrap();
@@ -190,8 +197,8 @@ fn variants_keep_the_commands_order_and_are_named_by_folder() {
     let names = |arguments: &[&str]| -> Vec<String> {
         let output = cosched(folder.path(), &[&["report", "--json"][..], arguments].concat());
         let written: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let ways = written["ways"].as_array().unwrap().iter();
-        ways.map(|way| way["name"].as_str().unwrap().to_owned()).collect()
+        let variants = written["variants"].as_array().unwrap().iter();
+        variants.map(|variant| variant["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names(&["quick", "one", "slow/run"]), ["gang (quick)", "greedy", "gang (run)"]);
     let same = names(&["slow/run", "b/run/run.json"]);
@@ -203,11 +210,11 @@ fn written_files_are_listed_as_json() {
     let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
     let arguments = ["report", "d", "--json", "-o", "page.html", "--svg", "plots"];
     let output = cosched(folder.path(), &arguments);
-    assert_eq!((output.status.code(), told(&output).as_str()), (Some(0), ""));
+    assert_eq!((output.status.code(), messages(&output).as_str()), (Some(0), ""));
     let written: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&written["schema"], &written["compared"]),
-        (&"cosched-report/1".into(), &true.into())
+        (&"cosched-report/2".into(), &true.into())
     );
     let files = written["files"].as_array().unwrap();
     assert!(files.len() > 10, "{files:?}");
@@ -216,12 +223,12 @@ fn written_files_are_listed_as_json() {
         assert_eq!(file["bytes"], fs::metadata(path).unwrap().len());
     }
     assert_eq!(files.iter().filter(|file| file["kind"] == "page").count(), 1);
-    assert_eq!(written["ways"][0]["name"], "linux");
-    assert_eq!(written["ways"][1]["runs"], serde_json::json!(["d/gang/run.json"]));
-    assert_eq!(written["ways"][1]["sections"][0], "snapshot");
+    assert_eq!(written["variants"][0]["name"], "linux");
+    assert_eq!(written["variants"][1]["runs"], serde_json::json!(["d/gang/run.json"]));
+    assert_eq!(written["variants"][1]["sections"][0], "snapshot");
     let both = cosched(folder.path(), &["report", "d", "--json", "-o", "-"]);
     assert_eq!(both.status.code(), Some(2));
-    assert!(told(&both).contains("name a file with --out"), "{}", told(&both));
+    assert!(messages(&both).contains("name a file with --out"), "{}", messages(&both));
 }
 
 #[test]
@@ -231,7 +238,7 @@ fn inputs_that_cannot_be_shown_are_refused_with_a_remedy() {
     let refused = |arguments: &[&str]| {
         let output = cosched(folder.path(), &[&["report"][..], arguments].concat());
         assert_eq!(output.status.code(), Some(2));
-        told(&output)
+        messages(&output)
     };
     assert!(refused(&["empty"]).contains("empty: holds no result of a run; name a folder"));
     assert!(refused(&["gone"]).contains("gone: cannot be read"));
@@ -239,7 +246,7 @@ fn inputs_that_cannot_be_shown_are_refused_with_a_remedy() {
     fs::write(folder.path().join("old.json"), old).unwrap();
     assert!(
         refused(&["old.json"])
-            .contains("old.json: is no comparison with the schema 'cosched-compare/2'")
+            .contains("old.json: is no comparison with the schema 'cosched-compare/3'")
     );
     assert!(
         refused(&["jobs.toml"])
@@ -278,9 +285,9 @@ fn a_page_is_written_beside_its_result() {
     let folder = runs(&[("gang", "one"), ("linux", "two")]);
     for from in [&["one"][..], &["one/run.json"], &["one", "two"]] {
         let output = cosched(folder.path(), &[&["report"], from].concat());
-        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
         let page = if from.len() == 1 { "one/report.html" } else { "report.html" };
-        assert!(told(&output).contains(&format!("{page}: ")), "{}", told(&output));
+        assert!(messages(&output).contains(&format!("{page}: ")), "{}", messages(&output));
         fs::remove_file(folder.path().join(page)).unwrap();
     }
 }
@@ -350,7 +357,7 @@ fn open(chromium: &Path, folder: &Path, size: &str) -> Value {
         .arg(folder.join("probed.html"))
         .output()
         .unwrap();
-    let said = told(&output);
+    let said = messages(&output);
     assert!(!said.contains("CONSOLE"), "{said}");
     let dom = String::from_utf8(output.stdout).unwrap();
     let found = dom.split_once("data-probe=\"").unwrap_or_else(|| panic!("{said}\n{dom}")).1;
@@ -380,7 +387,7 @@ fn the_page_works_in_a_browser_with_the_keyboard() {
         run["decisions"] = vec![about(0.1, slice), about(0.15, tried), about(0.2, kept)].into();
     });
     let output = cosched(folder.path(), &["report", "d", "-o", "page.html", "--against", "gang"]);
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
     for size in ["1280,900", "390,844"] {
         let found = open(&chromium, folder.path(), size);
         println!("{size}: opened in {} ms", found["milliseconds"]);

@@ -8,14 +8,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{change, cosched, runs, told};
+use super::{change, cosched, messages, runs};
 
 #[test]
 fn a_rivals_run_is_explained_by_the_name_of_its_variant() {
     let folder = runs(&[]);
     let compared = ["compare", "jobs.toml", "--machine", "dunnington-24", "--out", "d"];
-    let ways = ["--policies", "linux,one-thread", "--runs", "2"];
-    assert!(cosched(folder.path(), &[&compared[..], &ways].concat()).status.success());
+    let variants = ["--policies", "linux,one-thread", "--runs", "2"];
+    assert!(cosched(folder.path(), &[&compared[..], &variants].concat()).status.success());
     let explained = |arguments: &[&str]| {
         let output = cosched(folder.path(), &[&["explain"][..], arguments].concat());
         String::from_utf8(output.stdout).unwrap()
@@ -28,7 +28,7 @@ fn a_rivals_run_is_explained_by_the_name_of_its_variant() {
     for at in [&[][..], &["--at", "0.01"]] {
         let asked = [&["d/round-001/one-thread", "--json"][..], at].concat();
         let told: Value = serde_json::from_str(&explained(&asked)).unwrap();
-        assert_eq!((&told["way"], &told["policy"]), (&"one-thread".into(), &"linux".into()));
+        assert_eq!((&told["variant"], &told["policy"]), (&"one-thread".into(), &"linux".into()));
     }
 }
 
@@ -43,7 +43,7 @@ fn a_run_named_twice_or_copied_counts_once() {
     let refused = |arguments: &[&str]| {
         let output = cosched(folder.path(), &[&["report", "-o", "-"][..], arguments].concat());
         assert_eq!(output.status.code(), Some(2));
-        told(&output)
+        messages(&output)
     };
     let twice = refused(&["r1", "r1/run.json"]);
     assert!(twice.contains("is the same run as r1/run.json, and a run counts once"), "{twice}");
@@ -63,19 +63,21 @@ fn a_run_named_twice_or_copied_counts_once() {
 fn a_run_under_another_policy_is_not_shown_as_a_variant() {
     let folder = runs(&[("linux", "other")]);
     let compared = ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "1"];
-    let ways = ["--policies", "linux,gang", "--variant", "short=gang --quantum 20ms", "--out", "d"];
-    let made = cosched(folder.path(), &[&compared[..], &ways].concat());
-    assert!(made.status.success(), "{}", told(&made));
-    for way in ["gang", "short"] {
-        let run = folder.path().join(format!("d/{way}/run.json"));
+    let variants =
+        ["--policies", "linux,gang", "--variant", "short=gang --quantum 20ms", "--out", "d"];
+    let made = cosched(folder.path(), &[&compared[..], &variants].concat());
+    assert!(made.status.success(), "{}", messages(&made));
+    for variant in ["gang", "short"] {
+        let run = folder.path().join(format!("d/{variant}/run.json"));
         let kept = fs::read(&run).unwrap();
         fs::copy(folder.path().join("other/run.json"), &run).unwrap();
         let output = cosched(folder.path(), &["report", "d", "-o", "-"]);
         assert_eq!(output.status.code(), Some(2));
         let expected = format!(
-            "d/{way}/run.json: is a run with policy linux, but variant {way} of this comparison has policy gang"
+            "d/{variant}/run.json: is a run with policy linux, but variant {variant} of this \
+             comparison has policy gang"
         );
-        assert!(told(&output).contains(&expected), "{}", told(&output));
+        assert!(messages(&output).contains(&expected), "{}", messages(&output));
         fs::write(&run, kept).unwrap();
     }
     assert_eq!(cosched(folder.path(), &["report", "d", "-o", "-"]).status.code(), Some(0));
@@ -94,23 +96,23 @@ fn a_round_with_a_damaged_run_does_not_count() {
     fs::remove_file(&plan).unwrap();
     assert!(Command::new("mkfifo").arg(&plan).status().unwrap().success());
     let output = report();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
     let written: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(written["compared"], true);
-    assert_eq!(written["ways"][1]["runs"].as_array().unwrap().len(), 2, "{written}");
+    assert_eq!(written["variants"][1]["runs"].as_array().unwrap().len(), 2, "{written}");
     let notes = written["notes"].to_string();
     assert!(notes.contains("d/round-003/gang/run.json is damaged (EOF while"), "{notes}");
     assert!(notes.contains("1 incomplete round does not count."), "{notes}");
-    for way in ["linux", "gang"] {
+    for variant in ["linux", "gang"] {
         for round in 1..=3 {
-            let run = folder.path().join(format!("d/round-00{round}/{way}/run.json"));
+            let run = folder.path().join(format!("d/round-00{round}/{variant}/run.json"));
             fs::write(run, [0u8; 9]).unwrap();
         }
     }
     let output = report();
     assert_eq!(output.status.code(), Some(2));
     let expected = "d: holds no result of a run that can be read: d/round-001/gang/run.json is damaged (it is not text)";
-    assert!(told(&output).contains(expected), "{}", told(&output));
+    assert!(messages(&output).contains(expected), "{}", messages(&output));
 }
 
 #[test]
@@ -119,9 +121,9 @@ fn a_folder_name_that_is_not_utf_8_is_shown_lossily() {
     let odd = folder.path().join("d").join(OsStr::from_bytes(b"g\xff"));
     fs::rename(folder.path().join("d/gang"), odd).unwrap();
     let output = cosched(folder.path(), &["report", "d", "--json"]);
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
     let written: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(written["ways"][1]["runs"][0], "d/g\u{fffd}/run.json");
+    assert_eq!(written["variants"][1]["runs"][0], "d/g\u{fffd}/run.json");
 }
 
 #[test]
@@ -144,13 +146,13 @@ fn a_printed_comparison_lists_variants_and_refuses_a_window() {
     fs::write(folder.path().join("c.json"), printed.stdout).unwrap();
     let output = cosched(folder.path(), &["report", "c.json", "--json"]);
     let written: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let way = |name: &str| serde_json::json!({"name": name, "runs": [], "sections": []});
-    assert_eq!(written["ways"], serde_json::json!([way("linux"), way("gang")]));
+    let variant = |name: &str| serde_json::json!({"name": name, "runs": [], "sections": []});
+    assert_eq!(written["variants"], serde_json::json!([variant("linux"), variant("gang")]));
     for option in ["--begin", "--end"] {
         let refused = cosched(folder.path(), &["report", "c.json", option, "1"]);
         assert_eq!(refused.status.code(), Some(2));
         let expected = format!("{option}: a comparison in one file holds no runs");
-        assert!(told(&refused).contains(&expected), "{}", told(&refused));
+        assert!(messages(&refused).contains(&expected), "{}", messages(&refused));
     }
 }
 
@@ -170,7 +172,8 @@ fn all_readers_refuse_what_is_no_result_and_never_wait() {
         ("later.json", "is damaged: missing field"),
         (
             "unknown.json",
-            "this version of cosched does not know its policy 'tidal'; use the version that made the run",
+            "this version of cosched does not know its policy 'tidal'; use the version that made \
+             the run",
         ),
     ] {
         for command in [
@@ -181,7 +184,11 @@ fn all_readers_refuse_what_is_no_result_and_never_wait() {
         ] {
             let output = cosched(folder.path(), command);
             assert_eq!(output.status.code(), Some(2), "{command:?}");
-            assert!(told(&output).contains(&format!("{file}: {what}")), "{}", told(&output));
+            assert!(
+                messages(&output).contains(&format!("{file}: {what}")),
+                "{}",
+                messages(&output)
+            );
         }
     }
     for command in [
@@ -202,7 +209,7 @@ fn all_readers_refuse_what_is_no_result_and_never_wait() {
     ] {
         let output = cosched(folder.path(), command);
         assert_eq!(output.status.code(), Some(2), "{command:?}");
-        let told = told(&output);
+        let told = messages(&output);
         assert!(told.contains("pipe") && told.contains("it is a pipe, a socket"), "{told}");
     }
 }
@@ -221,11 +228,12 @@ fn a_run_from_stdin_is_read_once_and_its_trace_needs_out() {
         output
     };
     let page = fed(&["report", "/dev/stdin", "-o", "-"]);
-    assert_eq!(page.status.code(), Some(0), "{}", told(&page));
+    assert_eq!(page.status.code(), Some(0), "{}", messages(&page));
     let trace = fed(&["trace", "/dev/stdin"]);
     assert_eq!(trace.status.code(), Some(2));
     assert!(
-        told(&trace).contains("/dev/stdin: there is no folder to write the trace to; name a file")
+        messages(&trace)
+            .contains("/dev/stdin: there is no folder to write the trace to; name a file")
     );
     assert_eq!(fed(&["trace", "/dev/stdin", "-o", "t"]).status.code(), Some(0));
 }

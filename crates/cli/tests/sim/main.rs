@@ -160,7 +160,8 @@ fn without_solo_times_no_profile_command_is_suggested() {
 fn spinning_programs_end_sooner_in_gangs_than_running_together() {
     let both = WORKLOAD.replace("threads = 12", "threads = 24").replace(
         "[program.model]\n[[program.model.phase]]\ninstructions = 1e10\nbarriers = 10",
-        "[program.model]\nspin = 'forever'\n[[program.model.phase]]\ninstructions = 1e10\nbarriers = 1000",
+        "[program.model]\nspin = 'forever'\n[[program.model.phase]]\ninstructions = \
+         1e10\nbarriers = 1000",
     );
     let total =
         |policy| result(&both, &format!("--machine dunnington-24 -p {policy}")).total_seconds;
@@ -234,16 +235,16 @@ fn a_run_has_the_same_bytes_on_every_machine() {
     // A hash that changes on purpose: run this test, find out what has changed and why, and take
     // over the new value.
     let goldens: [(&str, &str); 5] = [
-        ("--machine r905-24 --kernel cfs --policy gang --quantum 20ms", "b0f753aaedd083f3"),
+        ("--machine r905-24 --kernel cfs --policy gang --quantum 20ms", "1e1586dcba997350"),
         (
             "--machine opteron-64 --kernel eevdf --policy greedy --placement spread --seed 7",
-            "4e060ba4f54a2ddc",
+            "14446d41930c9ff7",
         ),
-        ("--machine chiplets-128 --kernel balance --policy linux", "28e34dcc25fbbbdb"),
-        ("--machine e5-2670-16 --kernel rr --policy linux-groups", "4e20cfc437844305"),
+        ("--machine chiplets-128 --kernel balance --policy linux", "e2a948898454ed54"),
+        ("--machine e5-2670-16 --kernel rr --policy linux-groups", "10a55699e444764a"),
         (
             "--machine e5410-8 --kernel eevdf --policy minwait --quantum 7ms --max-frozen 300ms",
-            "35aea2871f70ca83",
+            "ecc97f59ff0e8f88",
         ),
     ];
     let mut found = Vec::new();
@@ -313,8 +314,8 @@ fn a_file_size_limit_is_reported_and_leaves_no_file() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// The rows of `--watch` for a program whose threads compete for a lock, with half as many threads
-/// more than CPUs, on Solaris.
+/// The rows of `--watch` for a program with threads that compete for a lock, with half as many
+/// threads more than CPUs, on Solaris.
 fn watched(policy: &str) -> (RunResult, Vec<serde_json::Value>) {
     let workload = "[[program]]\ncommand = 'a'\nthreads = 36\n[program.model]\nadaptive = '10us'\n\
         [[program.model.phase]]\nrepeat = 20\ninstructions = 2e10\nbarriers = 1\n\
@@ -331,24 +332,25 @@ fn watched(policy: &str) -> (RunResult, Vec<serde_json::Value>) {
 /// There are no sibling preemptions from the time at which the policy has chosen a slice.
 #[test]
 fn faithful_ends_sibling_preemption_on_solaris() {
-    let stabs = |rows: &[serde_json::Value], from: f64| -> u64 {
+    let preemptions = |rows: &[serde_json::Value], from: f64| -> u64 {
         let later = rows.iter().filter(|row| row["from_seconds"].as_f64().unwrap() >= from);
         later.map(|row| row["by_sibling"].as_u64().unwrap()).sum()
     };
     let (run, rows) = watched("linux");
     let last = rows.last().unwrap()["to_seconds"].as_f64().unwrap();
     assert!((last - run.total_seconds).abs() < 1e-3, "{last} of {}", run.total_seconds);
-    assert!(last > 6.0 && stabs(&rows, 4.0) > 0);
+    assert!(last > 6.0 && preemptions(&rows, 4.0) > 0);
     let (run, rows) = watched("faithful --no-guard");
     assert!(run.deviations.is_empty(), "{:?}", run.deviations);
-    assert_eq!(stabs(&rows, 4.0), 0);
+    assert_eq!(preemptions(&rows, 4.0), 0);
 }
 
 /// Eight programs that stream and eight that compute, four seconds each alone.
 fn streams_and_computing() -> String {
     let program = |name: String, instructions, misses| {
         format!(
-            "[[program]]\nname = '{name}'\ncommand = 'x'\nthreads = 1\n[program.model]\n[[program.model.phase]]\n\
+            "[[program]]\nname = '{name}'\ncommand = 'x'\nthreads = \
+             1\n[program.model]\n[[program.model.phase]]\n\
              instructions = {instructions}\nmisses_per_kilo_instruction = {misses}\nmisses_in_flight = 8\n"
         )
     };

@@ -23,7 +23,7 @@ enum Arrival {
 }
 
 impl<M: Machine, P: Policy> Engine<M, P> {
-    /// Programs whose time has come arrive.
+    /// Programs arrive when their time has come.
     pub(super) fn admit_arrivals(&mut self, watch: &mut dyn Watch) {
         if self.closing.is_some() {
             return;

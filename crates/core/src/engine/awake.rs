@@ -25,10 +25,10 @@ use crate::time::Nanos;
 #[derive(Debug, Default)]
 pub(super) struct Awake {
     ids: BTreeSet<ProgramId>,
-    /// Programs whose freezes are over are removed when the first entries are next examined.
+    /// Programs that are no longer frozen are removed when the first entries are next examined.
     frozen: BTreeSet<(Nanos, ProgramId)>,
     /// The programs in a grace period, and its end.
-    breathing: BTreeSet<(Nanos, ProgramId)>,
+    thawed_for_a_while: BTreeSet<(Nanos, ProgramId)>,
 }
 
 impl Awake {
@@ -43,8 +43,8 @@ impl Awake {
     }
 
     /// A program that was frozen for too long runs until this time.
-    pub(super) fn breathes(&mut self, id: ProgramId, until: Nanos) {
-        self.breathing.insert((until, id));
+    pub(super) fn thaws_for_a_while(&mut self, id: ProgramId, until: Nanos) {
+        self.thawed_for_a_while.insert((until, id));
     }
 
     /// When the freeze that has lasted longest began.
@@ -77,23 +77,25 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Ends the grace periods that are over: their programs return to their directives.
     pub(super) fn end_breaths(&mut self) {
-        while let Some((until, id)) = self.awake.breathing.first().copied() {
+        while let Some((until, id)) = self.awake.thawed_for_a_while.first().copied() {
             if until > self.now {
                 return;
             }
-            self.awake.breathing.pop_first();
+            self.awake.thawed_for_a_while.pop_first();
             let Some(i) = self.index(id) else { continue };
-            if self.controls[i].override_until == until && self.controls[i].breathes() {
+            if self.controls[i].override_until == until && self.controls[i].is_thawed_for_a_while()
+            {
                 self.controls[i].override_freeze = None;
                 self.awake.wake(id);
             }
         }
     }
 
-    /// The positions of those whose running times change.
+    /// The positions of those with changing running times.
     pub(super) fn runners(&self) -> Vec<usize> {
-        let breathing = self.awake.breathing.iter().filter_map(|(_, id)| self.index(*id));
-        self.awake_now().chain(breathing).collect()
+        let thawed_for_a_while =
+            self.awake.thawed_for_a_while.iter().filter_map(|(_, id)| self.index(*id));
+        self.awake_now().chain(thawed_for_a_while).collect()
     }
 
     /// Wakes every program.
@@ -105,7 +107,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     pub(super) fn let_rest(&mut self) {
         for i in self.awake() {
             let (program, control) = (&mut self.programs[i], &self.controls[i]);
-            if rests(program, control) {
+            if is_idle(program, control) {
                 program.ran = self.accounts[usize::from(program.id.slot)].ran(self.now);
                 self.awake.ids.remove(&program.id);
             }
@@ -120,12 +122,12 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
 /// Whether a program is idle. A program in a group never is: its group may begin to run at any
 /// time.
-fn rests(program: &Program, control: &Control) -> bool {
+fn is_idle(program: &Program, control: &Control) -> bool {
     let waits = control.settled == program.epoch && control.override_freeze.is_none();
     let as_it_is_to_be = match program.state {
         ProgramState::New => waits,
         ProgramState::Frozen => waits && program.freezable,
-        ProgramState::Running => control.breathes(),
+        ProgramState::Running => control.is_thawed_for_a_while(),
         _ => false,
     };
     as_it_is_to_be

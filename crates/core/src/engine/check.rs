@@ -51,7 +51,7 @@ pub fn check(plan: &Plan, world: &World<'_>) -> Result<(), BadPlan> {
             return Err(BadPlan::NamedTwice(*program));
         }
         let Directive::Run(settings) = directive else { continue };
-        if settings.grant == Some(0) {
+        if settings.thread_limit == Some(0) {
             return Err(BadPlan::NoThread(*program));
         }
         check_cpus(*program, settings.cpus, world)?;

@@ -53,17 +53,17 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.give_up_arrivals();
         self.wake_all();
         for control in &mut self.controls {
-            control.wanted = Directive::Leave;
+            control.wanted = Directive::Release;
             control.signal = Some(signal);
             control.killed = false;
         }
         if !again {
             self.drop_unstarted();
-            self.let_go_of_attached();
+            self.release_attached();
         }
     }
 
-    fn let_go_of_attached(&mut self) {
+    fn release_attached(&mut self) {
         let entries = &self.setup.programs;
         let attached: Vec<ProgramId> = self
             .programs
@@ -77,7 +77,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// Has the machine release a program. The engine ignores it from here on.
     pub(super) fn detach(&mut self, id: ProgramId) {
         let Some(i) = self.index(id) else { return };
-        self.pending.push(Step::Leave(id));
+        self.pending.push(Step::Release(id));
         self.accounts[usize::from(id.slot)].detaches(self.now);
         self.programs.remove(i);
         self.controls.remove(i);

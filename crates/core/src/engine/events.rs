@@ -11,7 +11,7 @@ use crate::time::Nanos;
 
 impl<M: Machine, P: Policy> Engine<M, P> {
     /// Takes one event into the accounts.
-    pub(super) fn book(&mut self, Event { at, what }: Event) {
+    pub(super) fn account_for(&mut self, Event { at, what }: Event) {
         match what {
             Happening::Interrupted(by) => {
                 return self.close(Ended::Interrupted(by), by.signal());
@@ -48,7 +48,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             }
             Happening::StoppedByOther(_) => {
                 program.state = ProgramState::StoppedByOther;
-                account.rests(at);
+                account.stops_running(at);
                 self.deviate(at, id, Aspect::Running, Refusal::StoppedByOther);
             }
             Happening::Applied(_, epoch) => {
@@ -151,7 +151,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 Directive::Freeze => {
                     matches!(program.state, ProgramState::Frozen | ProgramState::New)
                 }
-                Directive::Leave => false,
+                Directive::Release => false,
             };
             if in_effect && control.settled != program.epoch {
                 control.settled = program.epoch;

@@ -68,7 +68,7 @@ impl Account {
     }
 
     /// Whether the run waits for nothing more of the program: it has done what the workload asks of
-    /// it, it was let go, or it never comes.
+    /// it, it was released, or it never comes.
     pub(super) fn done(&self) -> bool {
         let outcome = &self.outcome;
         self.detached.is_some() || outcome.done.is_some() || outcome.not_started.is_some()
@@ -140,13 +140,13 @@ impl Account {
 
     /// cosched has stopped all its threads from here on.
     pub(super) fn freezes(&mut self, program: &mut Program, at: Nanos) {
-        self.rests(at);
+        self.stops_running(at);
         self.frozen_since = Some(at);
         program.waiting_since = Some(at);
     }
 
     /// It does not run from here on, for a reason outside cosched.
-    pub(super) fn rests(&mut self, at: Nanos) {
+    pub(super) fn stops_running(&mut self, at: Nanos) {
         self.ends_turn(at);
         let Some((from, cpus)) = self.running_since.take() else { return };
         self.ran += at - from;
@@ -161,7 +161,7 @@ impl Account {
     pub(super) fn moves(&mut self, program: &Program, at: Nanos) {
         if self.running_since.is_some_and(|(_, cpus)| cpus != program.cpus) {
             let in_turn_since = self.in_turn_since.take();
-            self.rests(at);
+            self.stops_running(at);
             self.running_since = Some((at, program.cpus));
             self.in_turn_since = in_turn_since;
         }
@@ -182,21 +182,21 @@ impl Account {
 
     /// The user detached it: it is not waited for.
     pub(super) fn detaches(&mut self, at: Nanos) {
-        self.rests(at);
+        self.stops_running(at);
         self.detached = Some(at);
     }
 
     /// A run was cut short by cosched: it ran only as a co-runner of the others.
     pub(super) fn is_cut_short(&mut self, program: &mut Program, at: Nanos, usage: Usage) {
         self.stops_waiting(program, at);
-        self.rests(at);
+        self.stops_running(at);
         self.outcome.unfinished = usage;
     }
 
     /// Its command ended.
     pub(super) fn ends(&mut self, program: &mut Program, at: Nanos, exit: Exit, usage: Usage) {
         self.stops_waiting(program, at);
-        self.rests(at);
+        self.stops_running(at);
         for old in self.outcome.completions.push(Completion { at, exit, usage }) {
             self.outcome.earlier.take_in(&old, self.outcome.done);
         }

@@ -196,7 +196,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 // An event that is found late stands after the decisions that were made without it.
                 event.at = event.at.max(decided);
                 watch.happened(event);
-                self.book(*event);
+                self.account_for(*event);
             }
             self.settle();
             self.beat_if_due(watch);
@@ -214,7 +214,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             state: ProgramState::New,
             asked: entry.asked,
             requested: entry.asked,
-            granted: entry.asked,
+            allowed: entry.asked,
             cpus: None,
             turn: None,
             weight: entry.weight,

@@ -41,7 +41,7 @@ pub(super) struct Control {
     /// answer.
     pub(super) apply_anyway: bool,
     /// The settings that were last sent to the machine.
-    pub(super) told: Settings,
+    pub(super) last_sent: Settings,
     /// A thaw is under way.
     pub(super) thawing: bool,
     /// When an unconfirmed freeze is given up, or a start that other programs wait for.
@@ -70,7 +70,7 @@ impl Default for Control {
             settled: 0,
             applying: None,
             apply_anyway: false,
-            told: Settings::default(),
+            last_sent: Settings::default(),
             thawing: false,
             patience_ends: Nanos::NEVER,
             override_freeze: None,
@@ -85,7 +85,7 @@ impl Default for Control {
 
 impl Control {
     /// Whether the program was thawed because it had been frozen for too long.
-    pub(super) fn breathes(&self) -> bool {
+    pub(super) fn is_thawed_for_a_while(&self) -> bool {
         matches!(self.override_freeze, Some(Refusal::FrozenTooLong | Refusal::CoschedStopped))
     }
 }
@@ -110,7 +110,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         for (i, goal) in &goals {
             match goal {
                 Directive::Run(settings) => self.let_run(*i, *settings, &held, &mut steps),
-                Directive::Leave => self.let_go(*i, &mut steps),
+                Directive::Release => self.release(*i, &mut steps),
                 Directive::Freeze => {}
             }
         }
@@ -121,10 +121,10 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     fn goal(&self, i: usize, running_groups: &BTreeSet<GroupId>) -> Directive {
         let (program, control) = (&self.programs[i], &self.controls[i]);
         let started = program.state != ProgramState::New;
-        if control.wanted == Directive::Leave {
-            return Directive::Leave;
+        if control.wanted == Directive::Release {
+            return Directive::Release;
         }
-        let run_as_it_is = Directive::Run(control.told);
+        let run_as_it_is = Directive::Run(control.last_sent);
         if started && (!program.freezable || control.override_freeze.is_some()) {
             return match control.wanted {
                 Directive::Freeze => run_as_it_is,
@@ -141,7 +141,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         control.wanted
     }
 
-    /// Groups with a program whose directive is to run.
+    /// Groups with a program that is to run.
     fn running_groups(&self, awake: &[usize]) -> BTreeSet<GroupId> {
         let wanted = |i: &&usize| matches!(self.controls[**i].wanted, Directive::Run(_));
         awake.iter().filter(wanted).filter_map(|i| self.programs[*i].group).collect()
@@ -163,7 +163,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 control.patience_ends = self.now + self.setup.limits.freeze_patience;
             }
             Directive::Freeze => {}
-            Directive::Run(_) | Directive::Leave => control.patience_ends = Nanos::NEVER,
+            Directive::Run(_) | Directive::Release => control.patience_ends = Nanos::NEVER,
         }
     }
 
@@ -171,8 +171,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let blocked = settings.cpus.as_ref().unwrap_or(&self.setup.cpus).intersects(held);
         let (id, state) = (self.programs[i].id, self.programs[i].state);
         // A thread limit stands until the next one. A region may request less.
-        let grant = settings.grant.map(|grant| grant.min(self.programs[i].requested));
-        let settings = Settings { grant, ..settings };
+        let thread_limit =
+            settings.thread_limit.map(|thread_limit| thread_limit.min(self.programs[i].requested));
+        let settings = Settings { thread_limit, ..settings };
         self.controls[i].left = false;
         match state {
             ProgramState::New if steps.iter().any(|step| matches!(step, Step::Start(..))) => {
@@ -202,7 +203,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// Sends new settings to the machine, if they differ from the last ones.
     fn apply(&mut self, i: usize, settings: Settings, steps: &mut Vec<Step>) {
         let anyway = std::mem::take(&mut self.controls[i].apply_anyway);
-        if anyway || self.controls[i].told != settings {
+        if anyway || self.controls[i].last_sent != settings {
             self.tell(i, settings);
             let epoch = self.programs[i].epoch;
             self.controls[i].applying = Some(epoch);
@@ -211,11 +212,11 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 
     fn tell(&mut self, i: usize, settings: Settings) {
-        self.controls[i].told = settings;
+        self.controls[i].last_sent = settings;
         let program = &mut self.programs[i];
         program.cpus = settings.cpus;
         program.turn = settings.turn;
-        program.granted = settings.grant.unwrap_or(program.requested);
+        program.allowed = settings.thread_limit.unwrap_or(program.requested);
     }
 
     /// The CPUs on which a program that is to be frozen may still be. No other program runs there
@@ -231,18 +232,18 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         held.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus))
     }
 
-    fn let_go(&mut self, i: usize, steps: &mut Vec<Step>) {
+    fn release(&mut self, i: usize, steps: &mut Vec<Step>) {
         let (program, control) = (&mut self.programs[i], &mut self.controls[i]);
         if program.state == ProgramState::New || program.state == ProgramState::Starting {
             return;
         }
         if !control.left {
             control.left = true;
-            control.told = Settings::default();
+            control.last_sent = Settings::default();
             program.cpus = None;
             program.turn = None;
-            program.granted = program.requested;
-            steps.push(Step::Leave(program.id));
+            program.allowed = program.requested;
+            steps.push(Step::Release(program.id));
         }
         if let Some(signal) = control.signal.take() {
             steps.push(Step::Signal(program.id, signal));
@@ -280,7 +281,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 if too_long {
                     let until = self.now + self.setup.limits.max_frozen / 10;
                     self.controls[i].override_until = until;
-                    self.awake.breathes(id, until);
+                    self.awake.thaws_for_a_while(id, until);
                 }
                 self.deviate(self.now, id, Aspect::Frozen, why);
             }
@@ -324,7 +325,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         })
     }
 
-    /// Whether every program whose directive is to run does run.
+    /// Whether every program that is to run does run.
     pub(super) fn all_run(&self) -> bool {
         use ProgramState::{Frozen, New, Starting};
         self.awake_now().all(|i| {

@@ -312,7 +312,7 @@ fn events_are_handled_between_two_starts() {
     assert_eq!(outcome.total, MS(0));
 }
 
-/// Where nothing else happens, all programs start at once, except those whose CPUs are not free
+/// Where nothing else happens, all programs start at once, except those with CPUs that are not free
 /// yet.
 #[test]
 fn programs_whose_cpus_are_free_start_at_once() {
@@ -352,7 +352,7 @@ fn an_interruption_thaws_and_ends_every_program() {
     assert_eq!(outcome.ended, Ended::Interrupted(Interruption::Interrupt));
     let steps = fake.steps();
     for slot in [0, 1] {
-        let left = steps.iter().position(|s| *s == Step::Leave(p(slot)));
+        let left = steps.iter().position(|s| *s == Step::Release(p(slot)));
         let signalled = steps.iter().position(|s| *s == Step::Signal(p(slot), Signal::Interrupt));
         assert!(left.is_some() && left < signalled, "released before it is requested to end");
     }

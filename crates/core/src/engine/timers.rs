@@ -46,7 +46,7 @@ impl Timers {
         due
     }
 
-    /// The measurements to make now: those whose period is over, with everything else that is
+    /// The measurements to make now: those with a period that is over, with everything else that is
     /// observed of the same program; or all of them at a wake-up that reads.
     pub(super) fn take_reads(&mut self, now: Nanos, all: bool) -> Vec<Observe> {
         let due_now = self.observed.iter().filter(|(_, due)| all || *due <= now);

@@ -58,7 +58,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             let ran = self.controls[i].wanted.gives_cpus();
             match directive {
                 // A released program runs on.
-                Directive::Leave => {}
+                Directive::Release => {}
                 directive if directive.gives_cpus() => changed |= !std::mem::replace(chosen, true),
                 // A program that waits goes on waiting.
                 _ if ran => {

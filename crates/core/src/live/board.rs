@@ -122,7 +122,7 @@ impl Board {
             generation: program
                 .map_or(account.completions.count().saturating_sub(1) as u32, |p| p.id.generation),
             threads: program.map_or(entry.asked, |p| p.requested),
-            granted: program.map_or(entry.asked, |p| p.granted),
+            allowed: program.map_or(entry.asked, |p| p.allowed),
             cpus: program.and_then(|p| p.cpus),
             weight: program.map_or(entry.weight, |p| p.weight),
             group: program.map_or(entry.group, |p| p.group),
@@ -142,7 +142,7 @@ impl Board {
             tried: treatment.tried,
             shuffled: self.shuffles[usize::from(slot)],
             forward: self.forwards[usize::from(slot)],
-            meetings: None,
+            barrier_stats: None,
         }
     }
 }

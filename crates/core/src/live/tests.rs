@@ -222,7 +222,7 @@ fn progress_is_that_of_the_last_reason_and_training_adds_up() {
     let least = Why::LeastProgress { progress: MS(700), coverage: 0.5, slowdown: Some(2.0) };
     let more = Why::MoreProgress { progress: MS(900), slowdown: None };
     let trained = Why::Trained { sequential: false, idle: 2 };
-    let whys = [Why::AwaitsTraining, least, trained, trained, Why::BesideTrained, more];
+    let whys = [Why::AwaitsTraining, least, trained, trained, Why::WithTrained, more];
     let after = |count: usize| {
         let whys = whys[..count].iter();
         whys.fold(None, |before, why| Forward::after(before, why, Some(0.025)))

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::iter::zip;
 
 use super::{
-    AfterResult, BarrierResult, CompletionResult, DecisionResult, DeviationResult, Instead,
-    MachineDescription, NotStartedResult, Own, ProgramResult, Quantiles, RunResult, Rungs, SCHEMA,
-    Simulation, Terms, TimelineEntry,
+    AfterResult, Backends, BarrierResult, CompletionResult, DecisionResult, DeviationResult,
+    Instead, MachineDescription, NotStartedResult, Own, ProgramResult, Quantiles, RunResult,
+    SCHEMA, Simulation, Terms, TimelineEntry,
 };
 use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome, Samples};
 use crate::metrics::{Metrics, ProgramTimes, quantile};
@@ -34,7 +34,7 @@ pub struct Context {
     /// What a simulation needs to be repeated.
     pub simulation: Option<Simulation>,
     /// The backends: how programs were frozen and bound.
-    pub rungs: Rungs,
+    pub backends: Backends,
     /// CPU time that cosched itself used, seconds.
     pub own_cpu_seconds: f64,
     /// One per program, in the workload's order.
@@ -91,7 +91,7 @@ impl RunResult {
             stolen_cpu_seconds: None,
             machine: context.machine.clone(),
             simulation: context.simulation.clone(),
-            rungs: context.rungs.clone(),
+            backends: context.backends.clone(),
             metrics: rounded(Metrics::of(&times, outcome.total, outcome.cpus)),
             programs: zip(programs(), &times)
                 .map(|((o, c), t)| ProgramResult {

@@ -80,7 +80,7 @@ fn context() -> Context {
         started_at: "2026-01-01T00:00:00Z".into(),
         machine: MachineDescription { cpus: 2, model: None, kernel: "6.18.0".into() },
         simulation: None,
-        rungs: Rungs { freezing: "signals".into(), pinning: "affinity".into() },
+        backends: Backends { freezing: "signals".into(), pinning: "affinity".into() },
         own_cpu_seconds: 0.03,
         programs: vec![ProgramContext {
             name: "cg".into(),
@@ -112,7 +112,7 @@ fn the_file_has_the_fields_that_scripts_rely_on() {
     let file = written(&outcome());
     assert_eq!(
         (&file["schema"], &file["policy"], &file["total_seconds"], &file["interrupted_by"]),
-        (&json!("cosched-run/1"), &json!("gang"), &json!(6.0), &json!(null))
+        (&json!("cosched-run/2"), &json!("gang"), &json!(6.0), &json!(null))
     );
     let expected = json!({
         "name": "cg", "command": ["./cg", "4"], "threads": 2,
@@ -333,8 +333,9 @@ fn files_of_another_schema_and_damaged_files_are_refused() {
         fs::write(&file, text).unwrap();
         RunResult::load(&file).unwrap_err().to_string()
     };
-    let other = refusal(r#"{"schema": "cosched-run/2"}"#);
-    assert!(other.contains("has the schema 'cosched-run/2', but only 'cosched-run/1'"), "{other}");
+    let other = refusal(r#"{"schema": "cosched-run/3"}"#);
+    let known = "has the schema 'cosched-run/3', but only 'cosched-run/1' and 'cosched-run/2' can";
+    assert!(other.contains(known), "{other}");
     assert!(refusal("{\"schema\": ").contains("is damaged"));
     assert!(refusal(r#"{"schema": "cosched-run/1"}"#).contains("missing field `policy`"));
     let gone = RunResult::load(&folder.path().join("gone.json")).unwrap_err().to_string();
@@ -353,7 +354,8 @@ fn other_files_are_not_called_damaged() {
         (r#"{"schema": "cosched-compare/2"}"#, "its schema is 'cosched-compare/2'"),
     ] {
         let expected = format!(
-            "jobs.toml: is not a result of a run ({what}); name a folder that `cosched run --out` made, or the run.json \
+            "jobs.toml: is not a result of a run ({what}); name a folder that `cosched run --out` \
+             made, or the run.json \
              in it"
         );
         assert_eq!(refusal(text), expected);

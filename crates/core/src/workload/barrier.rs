@@ -1,4 +1,4 @@
-//! Whose barriers the threads of a program wait at, and how.
+//! At which barriers the threads of a program wait, and how.
 
 use std::fmt;
 use std::str::FromStr;

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_inherited_where_neither_threads_nor_env_says_another() {
+    fn variables_are_inherited_unless_set_by_threads_or_env() {
         let program = program("threads = 3\nenv = { LD_PRELOAD = 'x' }");
         let inherited =
             ["OMP_NUM_THREADS", "LD_PRELOAD", "OMP_PROC_BIND"].map(|v| program.inherits(v));

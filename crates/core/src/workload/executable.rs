@@ -80,7 +80,8 @@ pub enum CommandProblem {
     },
     /// It is a symbolic link that leads back to itself, directly or by others.
     #[error(
-        "{} is a loop of symbolic links and leads to no file; correct the links, or name the file itself",
+        "{} is a loop of symbolic links and leads to no file; correct the links, or name the file \
+         itself",
         shown_path(file)
     )]
     Loop {
@@ -125,9 +126,10 @@ pub enum CommandProblem {
         /// What is wrong with that.
         why: &'static str,
     },
-    /// It is a program whose loader is missing.
+    /// It is a program, and its loader is missing.
     #[error(
-        "{} needs the loader {}, which {why}; install the libraries that it was built for, or build it here",
+        "{} needs the loader {}, which {why}; install the libraries that it was built for, or \
+         build it here",
         shown_path(file),
         shown_path(loader)
     )]
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_only_in_the_working_directory_is_pointed_out() {
+    fn commands_only_in_the_working_directory_are_pointed_out() {
         let folder = folder();
         let message = find(folder.path(), "run", "/nowhere").unwrap_err().to_string();
         assert!(message.contains("'run' was not found in PATH (/nowhere)"), "{message}");
@@ -366,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_whose_interpreter_cannot_be_run_is_refused_with_its_name() {
+    fn unusable_interpreters_of_scripts_are_named() {
         let folder = folder();
         let script = |first_line: &str| {
             fs::write(folder.path().join("run"), first_line).unwrap();
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_of_a_script_is_its_last_interpreter_and_of_another_file_itself() {
+    fn a_scripts_program_is_its_last_interpreter() {
         let folder = folder();
         let here = folder.path();
         let workload = Workload::from_commands(vec![vec!["run".to_owned()]], here).unwrap();

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_with_its_place_and_the_nearest_known_key() {
+    fn unknown_keys_are_refused_with_the_nearest_key() {
         let text = "[[program]]\nname = 'cg'\ncommand = 'cg'\n\n  thread = 2\n";
         assert_eq!(
             refusal(text),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_or_the_element_that_is_wrong_is_named_and_pointed_at() {
+    fn wrong_values_and_elements_are_pointed_at() {
         for (keys, place, found) in [
             (
                 "threads = 99999999999999999999",

@@ -12,7 +12,7 @@ use super::error::Problem;
 
 /// File systems allow 255 bytes; the rest is for endings such as `-2.stdout`.
 const MAX_BYTES: usize = 200;
-/// What a program is called whose command has no name that a file could have.
+/// The name of a program if its command has no name that a file could have.
 const NAMELESS: &str = "program";
 /// As many characters never take more than [`MAX_BYTES`] in UTF-8.
 const MAX_DEFAULT_CHARS: usize = 50;
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_of_the_same_base_name_are_numbered_around_given_names() {
+    fn equal_base_names_are_numbered_around_given_names() {
         let mut names = Names::new(["cg-2".to_owned()]);
         let called = ["./cg", "/bin/cg", "lu", "cg", ".."].map(|command| names.after(command));
         assert_eq!(called, ["cg", "cg-3", "lu", "cg-4", "program"]);

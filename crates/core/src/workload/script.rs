@@ -11,7 +11,7 @@ struct Interpreter {
     code: &'static [&'static str],
     /// Options that take the next word.
     valued: &'static [&'static str],
-    /// An option whose value is what is run.
+    /// An option with a value that is run.
     module: Option<&'static str>,
 }
 

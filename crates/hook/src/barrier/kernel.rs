@@ -5,7 +5,7 @@ use core::sync::atomic::AtomicU64;
 use cosched_page::{Passage, RunState, Tally};
 
 use super::protocol::{Wait, Waiting};
-use super::way::Laggards;
+use super::wait_mode::Laggards;
 use crate::{link, sys};
 
 /// The machine that this runs on, and where a thread counts what it does, if anywhere.
@@ -20,8 +20,8 @@ impl Waiting for Kernel {
         core::hint::spin_loop();
     }
 
-    fn give_way(&self) {
-        sys::give_way();
+    fn yield_cpu(&self) {
+        sys::yield_cpu();
     }
 
     fn sleep(&self, word: &AtomicU64, seen: u32) -> bool {

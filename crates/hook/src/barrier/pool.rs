@@ -119,7 +119,8 @@ pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
     // A thread that is ending has no thread-local memory any more.
     let (tid, seat, order) = known.unwrap_or_else(|_| (sys::tid(), 0, 0));
     let (found, kernel) = (Cell::new(seat), Kernel(link::tally(order)));
-    let passed = place.barrier.pass(count, Thread { tid, seat: &found }, super::way(), &kernel);
+    let passed =
+        place.barrier.pass(count, Thread { tid, seat: &found }, super::wait_mode(), &kernel);
     if passed == Passed::Last {
         link::passes();
     }

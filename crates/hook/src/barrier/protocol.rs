@@ -33,7 +33,7 @@ use cosched_page::Passage;
 use super::atomic::AtomicU64;
 use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use super::stack::Stack;
-use super::way::{Act, Laggards, Patience, Way};
+use super::wait_mode::{Act, Laggards, Patience, WaitMode};
 
 /// How many threads of a barrier its waiters can see.
 pub(crate) const SEATS: usize = 64;
@@ -62,7 +62,7 @@ pub(crate) trait Waiting {
     /// Waits for a moment.
     fn pause(&self);
     /// Lets another thread run.
-    fn give_way(&self);
+    fn yield_cpu(&self);
     /// Sleeps until woken, if the lower half of the word is still `seen`. Returns whether it was
     /// woken.
     fn sleep(&self, word: &AtomicU64, seen: u32) -> bool;
@@ -90,7 +90,7 @@ pub(crate) struct Wait {
     pub(crate) spent: u64,
     /// Whether it knew what the laggards do.
     pub(crate) knew: bool,
-    gave_way: bool,
+    yielded: bool,
     slept: bool,
 }
 
@@ -109,7 +109,7 @@ impl Wait {
     fn passage(&self) -> Passage {
         match self {
             Wait { slept: true, .. } => Passage::Slept,
-            Wait { gave_way: true, .. } => Passage::GaveWay,
+            Wait { yielded: true, .. } => Passage::Yielded,
             Wait { began: Some(_), .. } => Passage::LookedOn,
             _ => Passage::Glanced,
         }
@@ -209,7 +209,7 @@ impl Barrier {
         &self,
         count: NonZeroU64,
         thread: Thread<'_>,
-        way: Way,
+        wait_mode: WaitMode,
         by: &impl Waiting,
     ) -> Passed {
         // Read before the arrival: after it, the round may end, and the barrier may become another
@@ -220,9 +220,9 @@ impl Barrier {
         self.sit(thread, round);
         let mut wait = Wait::default();
         let passed = if number % count == count.get() - 1 {
-            self.end(round, way, &mut wait, by)
+            self.end(round, wait_mode, &mut wait, by)
         } else {
-            self.wait(round, way, &mut wait, by)
+            self.wait(round, wait_mode, &mut wait, by)
         };
         match passed {
             Passed::Last => by.note(Passage::Last, wait),
@@ -233,10 +233,10 @@ impl Barrier {
     }
 
     /// Ends the round.
-    fn end(&self, round: u64, way: Way, wait: &mut Wait, by: &impl Waiting) -> Passed {
+    fn end(&self, round: u64, wait_mode: WaitMode, wait: &mut Wait, by: &impl Waiting) -> Passed {
         // Where more threads use the barrier than meet at it, the last of this round may come
         // before that of the previous round.
-        if round > 0 && self.wait(round - 1, way, wait, by) == Passed::Shut {
+        if round > 0 && self.wait(round - 1, wait_mode, wait, by) == Passed::Shut {
             return Passed::Shut;
         }
         let next = round.wrapping_add(1) << ROUND;
@@ -271,17 +271,17 @@ impl Barrier {
 
     /// Waits until the round is over.
     #[inline]
-    fn wait<W: Waiting>(&self, round: u64, way: Way, wait: &mut Wait, by: &W) -> Passed {
-        let mut looks = way.first_looks(self.glance(W::LOOKS), W::LOOKS);
+    fn wait<W: Waiting>(&self, round: u64, wait_mode: WaitMode, wait: &mut Wait, by: &W) -> Passed {
+        let mut looks = wait_mode.first_looks(self.glance(W::LOOKS), W::LOOKS);
         loop {
             for _ in 0..looks {
                 if let Some(passed) = self.outcome(round) {
                     if wait.is_long() && !wait.slept {
                         self.judge(true);
                     }
-                    self.judge_glance(!wait.slept && !wait.gave_way, W::LOOKS);
+                    self.judge_glance(!wait.slept && !wait.yielded, W::LOOKS);
                     // Yielding may have taken long.
-                    if wait.gave_way {
+                    if wait.yielded {
                         wait.spent_by(by.now());
                     }
                     return passed;
@@ -290,7 +290,7 @@ impl Barrier {
             }
             let spent = wait.spent_by(by.now());
             let (patience, mut late) = (self.patience(), 0);
-            let act = way.act(spent, patience, || {
+            let act = wait_mode.act(spent, patience, || {
                 let (laggards, tid) = self.laggards(round, by);
                 wait.knew |= laggards != Laggards::Unknown;
                 late = tid;
@@ -298,9 +298,9 @@ impl Barrier {
             });
             match act {
                 Act::LookOn => looks = W::LOOKS,
-                Act::GiveWay => {
-                    (wait.gave_way, looks) = (true, 1);
-                    by.give_way();
+                Act::Yield => {
+                    (wait.yielded, looks) = (true, 1);
+                    by.yield_cpu();
                 }
                 Act::Spread if self.spread(round, by) => {}
                 Act::Join | Act::Spread | Act::Sleep => {
@@ -417,8 +417,8 @@ impl Barrier {
         }
     }
 
-    /// The thread's own seat, or else the first that is free or whose thread was not here in the
-    /// last round.
+    /// The thread's own seat, or else the first that is free or has a thread that was not here in
+    /// the last round.
     #[cold]
     fn find_seat(&self, thread: Thread<'_>, round: u64) {
         let (this, last) = (round as u32, round.wrapping_sub(1) as u32);

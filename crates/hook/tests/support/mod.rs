@@ -1,7 +1,7 @@
 //! What the tests share: a cosched that sets thread limits, and programs in C.
 //!
-//! The cosched here is a hook server of the machine's (`Door`) and a thread that answers. The limit
-//! holds before a program asks, so a test does not depend on the speed of an answer.
+//! The cosched here is a hook server of the machine's (`HookServer`) and a thread that answers. The
+//! limit holds before a program asks, so a test does not depend on the speed of an answer.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cosched_linux::hook::{Door, LIBRARY, Uses};
-use cosched_page::Meetings;
+use cosched_linux::hook::{HookServer, LIBRARY, Uses};
+use cosched_page::BarrierStats;
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
@@ -23,23 +23,23 @@ pub(crate) type Asked = (u16, bool);
 
 /// A cosched with one program.
 pub(crate) struct Host {
-    pub(crate) door: String,
+    pub(crate) server: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     ticks: Arc<Mutex<u64>>,
-    met: Arc<Mutex<Meetings>>,
+    stats: Arc<Mutex<BarrierStats>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Host {
     /// Limits every program to so many threads.
-    pub(crate) fn granting(grant: u16) -> Host {
-        Host::that_is_late(Duration::ZERO, grant)
+    pub(crate) fn with_limit(thread_limit: u16) -> Host {
+        Host::that_is_late(Duration::ZERO, thread_limit)
     }
 
     /// Limits every program to so many threads, but accepts no program for a while.
-    pub(crate) fn that_is_late(by: Duration, grant: u16) -> Host {
-        Host::with(Uses::THREADS, by, grant)
+    pub(crate) fn that_is_late(by: Duration, thread_limit: u16) -> Host {
+        Host::with(Uses::THREADS, by, thread_limit)
     }
 
     /// Replaces barriers, and limits no threads.
@@ -48,32 +48,32 @@ impl Host {
         Host::with(uses, Duration::ZERO, 1)
     }
 
-    fn with(uses: Uses, by: Duration, grant: u16) -> Host {
+    fn with(uses: Uses, by: Duration, thread_limit: u16) -> Host {
         let (tell, told) = channel();
         let (asked, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
-        let (met, stop) = (Arc::default(), Arc::new(AtomicBool::new(false)));
+        let (stats, stop) = (Arc::default(), Arc::new(AtomicBool::new(false)));
         let thread = {
             let (asked, ticks, stop) = (asked.clone(), ticks.clone(), stop.clone());
-            let met: Arc<Mutex<Meetings>> = Arc::clone(&met);
+            let stats: Arc<Mutex<BarrierStats>> = Arc::clone(&stats);
             std::thread::spawn(move || {
-                let mut door = Door::open(uses).unwrap();
-                door.grant(Some(grant), 3);
-                tell.send(door.name().to_owned()).unwrap();
+                let mut server = HookServer::open(uses).unwrap();
+                server.limit_threads(Some(thread_limit), 3);
+                tell.send(server.name().to_owned()).unwrap();
                 std::thread::sleep(by);
                 while !stop.load(Ordering::Relaxed) {
-                    let heard = door.hear(now(), |_| true);
+                    let heard = server.hear(now(), |_| true);
                     if let Some(wanted) = heard.wanted {
                         asked.lock().unwrap().push((wanted, heard.blocked));
-                        door.grant(Some(grant), 3);
+                        server.limit_threads(Some(thread_limit), 3);
                     }
-                    door.beat(now());
-                    *ticks.lock().unwrap() = door.told().ticks;
-                    *met.lock().unwrap() = door.meetings();
+                    server.beat(now());
+                    *ticks.lock().unwrap() = server.reported().ticks;
+                    *stats.lock().unwrap() = server.barrier_stats();
                     std::thread::sleep(Duration::from_micros(100));
                 }
             })
         };
-        Host { door: told.recv().unwrap(), asked, ticks, met, stop, thread: Some(thread) }
+        Host { server: told.recv().unwrap(), asked, ticks, stats, stop, thread: Some(thread) }
     }
 
     /// All requests so far, once there is one. A request that is followed by another before it is
@@ -88,8 +88,8 @@ impl Host {
         self.asked.lock().unwrap().is_empty()
     }
 
-    pub(crate) fn met(&self) -> Meetings {
-        *self.met.lock().unwrap()
+    pub(crate) fn stats(&self) -> BarrierStats {
+        *self.stats.lock().unwrap()
     }
 
     pub(crate) fn ticks(&self) -> u64 {
@@ -206,7 +206,7 @@ pub(crate) fn command(program: &Path, arguments: &[&str], host: Option<&Host>) -
     command.args(arguments).env("OMP_NUM_THREADS", "4").env_remove("OMP_DYNAMIC");
     command.env("LD_LIBRARY_PATH", library().parent().unwrap());
     if let Some(host) = host {
-        command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", &host.door);
+        command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", &host.server);
     }
     command
 }

@@ -49,8 +49,8 @@ impl Seen {
     /// Whether a thread with this mask would be seen like that.
     pub fn shows(&self, mask: &CpuSet) -> bool {
         let left = mask.difference(&self.gone);
-        let is_let_go = !mask.is_empty() && left.is_empty() && self.here.is_subset(&self.mask);
-        self.mask == *mask || self.mask == left || is_let_go
+        let is_released = !mask.is_empty() && left.is_empty() && self.here.is_subset(&self.mask);
+        self.mask == *mask || self.mask == left || is_released
     }
 
     /// Whether both may be one mask, seen at two times.

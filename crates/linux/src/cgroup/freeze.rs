@@ -89,8 +89,8 @@ impl FreezeSwitch {
         Ok(buffer[..read].split(|byte| *byte == b'\n').any(|line| line == wanted))
     }
 
-    /// The file whose `poll` (for priority data) announces changes of a v2 cgroup, also when it
-    /// becomes empty.
+    /// The file with a `poll` (for priority data) that announces changes of a v2 cgroup, also when
+    /// it becomes empty.
     pub fn events(&self) -> Option<&File> {
         (self.version == Version::V2).then_some(&self.answer)
     }

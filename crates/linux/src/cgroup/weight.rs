@@ -82,7 +82,7 @@ impl WeightSwitch {
     }
 }
 
-/// Gives a cgroup the default weight, if it is one whose weight can be changed.
+/// Gives a cgroup the default weight, if its weight can be changed.
 ///
 /// # Errors
 /// When the cgroup is gone, or permission is missing.

@@ -10,7 +10,7 @@ pub const PRELOAD: &str = "LD_PRELOAD";
 
 /// Adds to an environment what makes a program's processes connect to a hook server: the library
 /// before all others that are preloaded.
-pub fn preloaded(env: &mut Vec<(OsString, OsString)>, library: &Path, door: &str) {
+pub fn preloaded(env: &mut Vec<(OsString, OsString)>, library: &Path, hook_server: &str) {
     let others = env.iter().position(|(key, _)| key == PRELOAD).map(|i| env.swap_remove(i).1);
     let mut all = library.as_os_str().to_owned();
     if let Some(others) = others.filter(|others| !others.is_empty()) {
@@ -19,7 +19,7 @@ pub fn preloaded(env: &mut Vec<(OsString, OsString)>, library: &Path, door: &str
     }
     env.retain(|(key, _)| key != SOCKET);
     env.push((PRELOAD.into(), all));
-    env.push((SOCKET.into(), door.into()));
+    env.push((SOCKET.into(), hook_server.into()));
 }
 
 #[cfg(test)]

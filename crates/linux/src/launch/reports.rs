@@ -109,7 +109,7 @@ pub enum ReportError {
 #[derive(Debug)]
 pub struct Reports {
     channel: UnixStream,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line that has no end yet.
     partial: Vec<u8>,
     closed: bool,
 }

@@ -24,14 +24,14 @@ use rustix::process::{
 
 use super::program::{Ended, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
-use crate::asks::Ask;
 use crate::attachable::holder;
 use crate::children::{self, Child};
-use crate::ground::PinningRung;
-use crate::hook::Door;
+use crate::hook::HookServer;
 use crate::procfs::Proc;
+use crate::run_cgroups::PinningBackend;
 use crate::tree::{Process, Tree};
 use crate::undo::{self, AttachLock, Held, Record};
+use crate::user_requests::UserRequest;
 use crate::{sched_attr, signals};
 
 impl Linux {
@@ -86,7 +86,8 @@ impl Linux {
     ) -> Result<(), MachineError> {
         let Job { order, hook, .. } = &self.jobs[usize::from(id.slot)];
         let mut env = order.env.clone();
-        let door = match hook.as_ref().map(|hook| self.open_door(id, hook, &mut env)) {
+        let hook_server = match hook.as_ref().map(|hook| self.open_hook_server(id, hook, &mut env))
+        {
             Some(Err(error)) => return self.cannot_start(id, libc::EIO, &error.to_string()),
             opened => opened.and_then(Result::ok),
         };
@@ -115,7 +116,7 @@ impl Linux {
             Ok((process, pidfd_open(pid_of(process), PidfdFlags::empty())?))
         });
         match started {
-            Ok((process, end)) => self.take_over_from(id, process, end, settings, door),
+            Ok((process, end)) => self.take_over_from(id, process, end, settings, hook_server),
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EIO);
                 self.cannot_start(id, errno, &format!("it cannot be executed: {error}"))
@@ -129,25 +130,25 @@ impl Linux {
         process: Process,
         end: OwnedFd,
         settings: Settings,
-        door: Option<Door>,
+        hook_server: Option<HookServer>,
     ) -> Result<(), MachineError> {
-        let plot = self.ground.plot(id, false, &self.cpus)?;
-        let by_mask = self.ground.pinning() == PinningRung::Affinity;
-        let mut live = Live::new(id, None, plot, self.ground.freezer(), by_mask)?;
+        let plot = self.run_cgroups.plot(id, false, &self.cpus)?;
+        let by_mask = self.run_cgroups.pinning() == PinningBackend::Affinity;
+        let mut live = Live::new(id, None, plot, self.run_cgroups.freezer(), by_mask)?;
         live.expect_mask(self.own_mask, None);
         live.at_start = settings;
-        live.door = door;
+        live.hook_server = hook_server;
         self.poll.add(end.as_fd(), key(id))?;
         live.parent = Parent::Other(end);
         self.observer.begin_at(id, process, &self.clock)?;
         self.begin(&mut live, process, self.clock.now())?;
-        self.grant(&mut live, &settings);
+        self.limit_threads(&mut live, &settings);
         self.live.insert(id, live);
         self.count_if_wanted(id);
         Ok(())
     }
 
-    /// Ends an attached program, whose first process has ended.
+    /// Ends an attached program after its first process has ended.
     pub(super) fn end_attached(&mut self, mut live: Live) -> Result<(), MachineError> {
         if let Parent::Other(end) = std::mem::replace(&mut live.parent, Parent::Nobody) {
             self.poll.remove(end.as_fd())?;
@@ -189,9 +190,13 @@ impl Linux {
     }
 
     /// Carries out what users request.
-    pub(super) fn hear_asks(&mut self) {
-        let asked = self.asks.as_ref().map(|asks| asks.take()).unwrap_or_default();
-        for Ask::Detach(pid) in asked {
+    pub(super) fn hear_user_requests(&mut self) {
+        let asked = self
+            .user_requests
+            .as_ref()
+            .map(|user_requests| user_requests.take())
+            .unwrap_or_default();
+        for UserRequest::Detach(pid) in asked {
             let has = |live: &&Live| {
                 live.tree.members(&self.proc).iter().any(|process| process.pid == pid)
             };

@@ -1,4 +1,4 @@
-//! Programs whose barriers are the hook's: while one of them runs, the states of their threads are
+//! Programs with barriers of the hook: while one of them runs, the states of their threads are
 //! written down for them.
 //!
 //! The BPF program that writes the states is loaded before the run begins, since loading takes
@@ -12,7 +12,7 @@ use cosched_core::ProgramId;
 use super::program::Live;
 use super::{Job, Linux};
 use crate::files::FileError;
-use crate::hook::Door;
+use crate::hook::HookServer;
 use crate::procfs::Proc;
 use crate::runstate::{RunStates, Unavailable};
 use crate::tree::Tree;
@@ -29,13 +29,13 @@ pub(super) fn load(jobs: &[Job], proc: &Proc) -> Option<States> {
 }
 
 impl Linux {
-    /// Why programs whose barriers are the hook's cannot know which of their threads run, as far as
+    /// Why programs with barriers of the hook cannot know which of their threads run, as far as
     /// it is known; `None`: they can, or there are none.
     pub fn lacks_states(&self) -> Option<&Unavailable> {
         self.states.as_ref()?.as_ref().err()
     }
 
-    /// Says once, for each program whose barriers are the hook's, what is missing.
+    /// Says once, for each program with barriers of the hook, what is missing.
     pub(super) fn tell_of_lacking_states(&self) {
         let Some(why) = self.lacks_states() else { return };
         for (slot, job) in self.jobs.iter().enumerate() {
@@ -49,24 +49,28 @@ impl Linux {
     /// Gives a program's processes the table, if its barriers are the hook's, and begins to write
     /// down the states of its threads; both only once.
     pub(super) fn offer_states(&mut self, live: &mut Live) {
-        let Some(door) = live.door.as_mut().filter(|door| door.uses().barriers) else { return };
+        let Some(hook_server) =
+            live.hook_server.as_mut().filter(|hook_server| hook_server.uses().barriers)
+        else {
+            return;
+        };
         let Some(Ok(states)) = &mut self.states else { return };
-        if door.offers() {
+        if hook_server.offers() {
             return;
         }
         let table = watch(states, &live.tree, &self.proc)
             .and_then(|()| states.table().try_clone_to_owned().map_err(|error| error.to_string()));
         match table {
-            Ok(table) => door.offer(table),
+            Ok(table) => hook_server.offer(table),
             Err(why) => self.note(live.id, format!("{LACKS}: {why}")),
         }
     }
 
     /// Publishes the barrier statistics of the programs, and whether they have reported progress.
-    pub(super) fn tell_meetings(&self) {
+    pub(super) fn tell_barrier_stats(&self) {
         for live in self.live.values() {
-            if let Some(door) = &live.door {
-                self.met.tell(live.id.slot, door.meetings(), door.told());
+            if let Some(hook_server) = &live.hook_server {
+                self.stats.tell(live.id.slot, hook_server.barrier_stats(), hook_server.reported());
             }
         }
     }
@@ -74,7 +78,7 @@ impl Linux {
     /// Stops writing states once no program is left that needs them. (A program that is taken out
     /// of the live ones at the moment counts as gone.)
     pub(super) fn rest_states(&mut self) {
-        let uses = |live: &Live| live.door.as_ref().is_some_and(Door::offers);
+        let uses = |live: &Live| live.hook_server.as_ref().is_some_and(HookServer::offers);
         match &mut self.states {
             Some(Ok(states)) if !self.live.values().any(uses) => states.rest(),
             _ => {}

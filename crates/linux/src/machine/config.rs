@@ -6,14 +6,14 @@ use std::sync::mpsc::Sender;
 
 use cosched_core::{CpuSet, ProgramId, Topology};
 
-use crate::asks::Asks;
+use crate::barrier_stats::StatsOfRun;
 use crate::counters::Events;
 use crate::cpu_time::Roots;
-use crate::ground::Wishes;
 use crate::hook::Hook;
 use crate::launch::{Order, Output};
-use crate::met::Met;
+use crate::run_cgroups::Wishes;
 use crate::tree::Process;
+use crate::user_requests::UserRequests;
 
 /// What a run on this machine needs to know.
 #[derive(Debug)]
@@ -38,13 +38,13 @@ pub struct Config {
     /// The programs; the position is the slot of their ids.
     pub jobs: Vec<Job>,
     /// The requests of users during the run, if they can make any.
-    pub asks: Option<Arc<Asks>>,
+    pub user_requests: Option<Arc<UserRequests>>,
     /// Where messages for the user go, at once.
     pub notes: Sender<Note>,
     /// Where the machine writes which shim each program has.
     pub roots: Roots,
     /// Where the machine writes the barrier statistics of the programs.
-    pub met: Met,
+    pub stats: StatsOfRun,
 }
 
 /// How a program comes into the run.

@@ -13,7 +13,7 @@ use cosched_core::{GroupId, Happening, Nanos, ProgramId};
 
 use super::program::{Live, State};
 use super::{Linux, MachineError};
-use crate::bonds::{self, Bonds, HandedOut, SharedKey, Tables};
+use crate::dependencies::{self, Dependencies, HandedOut, SharedKey, Tables};
 use crate::procfs::State as ProcState;
 use crate::undo::Record;
 
@@ -53,9 +53,9 @@ struct Watched {
     stops_at: Nanos,
     wakes_at: Nanos,
     /// When to inspect what it holds, and how long to wait after that.
-    bonds_at: Nanos,
+    dependencies_at: Nanos,
     pause: Nanos,
-    bonds: Bonds,
+    dependencies: Dependencies,
     /// The file locks that tie it to others, and when that was seen last.
     locks: BTreeMap<SharedKey, Nanos>,
     /// When to count its threads, and how long to wait after that, where nothing that it holds is
@@ -69,14 +69,14 @@ struct Watched {
 impl Watched {
     /// Whether the program takes turns, so that what it shares matters.
     fn turns(&self) -> bool {
-        self.bonds_at < Nanos::NEVER
+        self.dependencies_at < Nanos::NEVER
     }
 
     /// What it shares, file locks included.
-    fn all_bonds(&self) -> Bonds {
-        let mut bonds = self.bonds.clone();
-        bonds.shared.extend(self.locks.keys());
-        bonds
+    fn all_dependencies(&self) -> Dependencies {
+        let mut dependencies = self.dependencies.clone();
+        dependencies.shared.extend(self.locks.keys());
+        dependencies
     }
 
     fn look_at_stops_after(&mut self, now: Nanos) {
@@ -102,9 +102,9 @@ impl Inspector {
         let mut watched = Watched {
             stops_at: now,
             wakes_at: now,
-            bonds_at: if turns { now + FIRST } else { Nanos::NEVER },
+            dependencies_at: if turns { now + FIRST } else { Nanos::NEVER },
             pause: FIRST,
-            bonds: Bonds::default(),
+            dependencies: Dependencies::default(),
             locks: BTreeMap::new(),
             threads_at: if turns { Nanos::NEVER } else { now },
             threads_pause: FIRST,
@@ -164,8 +164,8 @@ impl Linux {
     /// When the next inspection is useful, or due.
     fn next_look_with(&self, stops: impl Fn(&Watched) -> Nanos) -> Nanos {
         let next = |(id, watched): (&ProgramId, &Watched)| match self.hides_stops(*id) {
-            true => watched.bonds_at,
-            false => stops(watched).min(watched.bonds_at),
+            true => watched.dependencies_at,
+            false => stops(watched).min(watched.dependencies_at),
         };
         self.inspector.watched.iter().map(next).min().unwrap_or(Nanos::NEVER)
     }
@@ -196,19 +196,19 @@ impl Linux {
             let Some(watched) = self.inspector.watched.get_mut(&id) else { continue };
             let stops = now >= watched.stops_at && !hidden;
             // Inspections that are nearly due are done together.
-            let holds = now + watched.pause / 10 >= watched.bonds_at;
+            let holds = now + watched.pause / 10 >= watched.dependencies_at;
             if stops {
                 watched.look_at_stops_after(now);
             }
             if holds {
-                watched.bonds_at = now + watched.pause;
+                watched.dependencies_at = now + watched.pause;
                 watched.pause = (watched.pause * 3).min(LONGEST);
             }
             if stops {
                 self.look_at_stops(id)?;
             }
             if holds {
-                self.look_at_bonds(id, &mut tables)?;
+                self.inspect_dependencies(id, &mut tables)?;
             }
         }
         Ok(())
@@ -221,7 +221,7 @@ impl Linux {
         if now < *locks_at || watched.values().filter(|watched| watched.turns()).count() < 2 {
             return Ok(());
         }
-        let tied = bonds::contended_locks(&self.proc)?;
+        let tied = dependencies::contended_locks(&self.proc)?;
         let (mut news, mut any) = (false, false);
         for (id, watched) in watched.iter_mut().filter(|(_, watched)| watched.turns()) {
             let live = self.live.get(id).filter(|_| !tied.is_empty());
@@ -257,7 +257,8 @@ impl Linux {
                 live.state = State::StoppedByOther;
                 self.note(
                     id,
-                    "was stopped by another process, or because it wanted something of the terminal, and is left alone \
+                    "was stopped by another process, or because it wanted something of the \
+                     terminal, and is left alone \
                      until it is continued",
                 );
                 self.tell(Happening::StoppedByOther(id));
@@ -289,22 +290,27 @@ impl Linux {
         self.inspector.saw_threads(live.id, threads);
     }
 
-    fn look_at_bonds(&mut self, id: ProgramId, tables: &mut Tables) -> Result<(), MachineError> {
+    fn inspect_dependencies(
+        &mut self,
+        id: ProgramId,
+        tables: &mut Tables,
+    ) -> Result<(), MachineError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let (bonds, traced, threads) = self.bonds_of(live, tables)?;
+        let (dependencies, traced, threads) = self.dependencies_of(live, tables)?;
         self.inspector.saw_threads(id, threads);
         let job = &self.jobs[usize::from(id.slot)];
-        let forbidden = bonds
+        let forbidden = dependencies
             .forbid_freezing()
-            .filter(|_| !job.freezable_for_sure && !self.ground.is_by_weight());
-        let may_be_connected = bonds.listens_within && !job.freezable_for_sure;
+            .filter(|_| !job.freezable_for_sure && !self.run_cgroups.is_by_weight());
+        let may_be_connected = dependencies.listens_within && !job.freezable_for_sure;
         let Some(watched) = self.inspector.watched.get_mut(&id) else { return Ok(()) };
         watched.traced = traced;
-        if may_be_connected && !self.ground.is_by_weight() {
-            watched.bonds_at = watched.bonds_at.min(self.clock.now() + LONGEST_TO_CONNECTION);
+        if may_be_connected && !self.run_cgroups.is_by_weight() {
+            watched.dependencies_at =
+                watched.dependencies_at.min(self.clock.now() + LONGEST_TO_CONNECTION);
         }
-        let news = watched.bonds.shared != bonds.shared;
-        watched.bonds = bonds;
+        let news = watched.dependencies.shared != dependencies.shared;
+        watched.dependencies = dependencies;
         if let Some(why) = forbidden.filter(|_| !std::mem::replace(&mut watched.reported, true)) {
             self.note(
                 id,
@@ -319,11 +325,11 @@ impl Linux {
     }
 
     /// What a program shares, whether another process traces it, and how many threads it has.
-    fn bonds_of(
+    fn dependencies_of(
         &self,
         live: &Live,
         tables: &mut Tables,
-    ) -> Result<(Bonds, bool, u32), MachineError> {
+    ) -> Result<(Dependencies, bool, u32), MachineError> {
         let members = |live: &Live| live.tree.members(&self.proc);
         let pids: Vec<i32> = members(live).iter().map(|process| process.pid).collect();
         let looks = pids.iter().filter_map(|pid| self.proc.tracer_and_threads(*pid).ok());
@@ -337,15 +343,19 @@ impl Linux {
             others.flat_map(members).map(|process| process.pid).collect()
         };
         let handed_out = &self.inspector.handed_out;
-        let bonds = bonds::inspect(&self.proc, &pids, &others, handed_out, tables)?;
-        Ok((bonds, traced, threads))
+        let dependencies = dependencies::inspect(&self.proc, &pids, &others, handed_out, tables)?;
+        Ok((dependencies, traced, threads))
     }
 
     /// Finds anew which programs share something, and reports changes.
     fn regroup(&mut self) {
-        let (ids, all): (Vec<ProgramId>, Vec<Bonds>) =
-            self.inspector.watched.iter().map(|(id, watched)| (*id, watched.all_bonds())).unzip();
-        let groups = bonds::groups(&all);
+        let (ids, all): (Vec<ProgramId>, Vec<Dependencies>) = self
+            .inspector
+            .watched
+            .iter()
+            .map(|(id, watched)| (*id, watched.all_dependencies()))
+            .unzip();
+        let groups = dependencies::groups(&all);
         for (id, group) in ids.iter().zip(&groups) {
             let slot = usize::from(id.slot);
             // A group is named after its first member, so that a name never passes to other
@@ -360,7 +370,8 @@ impl Linux {
             if group.is_some() {
                 self.note(
                     *id,
-                    "shares pipes, sockets, memory or a file lock with another program: they run together",
+                    "shares pipes, sockets, memory or a file lock with another program: they run \
+                     together",
                 );
             }
             // A program that shares nothing any more is a group of its own.

@@ -3,8 +3,8 @@
 //!
 //! Nothing is loaded or read before a policy requests it. To load programs into the kernel takes a
 //! tenth of a second. It is done in the [background](crate::background), and no program starts
-//! later for it. A program whose threads are to be counted is observed from when loading is done. A
-//! program whose waits for locks are requested before it starts is observed from its first
+//! later for it. A program with threads that are to be counted is observed from when loading is
+//! done. If its waits for locks are requested before it starts, it is observed from its first
 //! instruction on. It starts later if need be: its shim is observed, and the program inherits that.
 //!
 //! If nothing is requested about single threads, or about their waits, the
@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::counters::{Counters, Readings};
 use crate::cpu_clocks::CpuClocks;
 use crate::files::FileError;
-use crate::hook::{Door, Told};
+use crate::hook::{HookServer, Reported};
 use crate::machine::MachineError;
 use crate::monitor::interval::{Intervals, Slice, by_program};
 use crate::monitor::{Activity, Monitor, ThreadUse};
@@ -76,7 +76,7 @@ struct Observed {
     intervals: Intervals,
     counted: Readings,
     /// The progress that it had reported.
-    told: Told,
+    reported: Reported,
     /// For how long it had been frozen.
     frozen: Nanos,
     /// Threads that have ended, reported when others were read.
@@ -91,7 +91,7 @@ struct Observed {
 
 impl Observer {
     /// Whether a measure is requested for a program.
-    pub(super) fn wants(&self, id: ProgramId, measure: Measure) -> bool {
+    pub(super) fn is_requested(&self, id: ProgramId, measure: Measure) -> bool {
         self.wanted.get(&id).is_some_and(|measures| measures.contains(&measure))
     }
 
@@ -141,7 +141,7 @@ impl Observer {
         processes: &[i32],
         clock: &Clock,
     ) -> Result<(), FileError> {
-        let from_the_start = self.wants(id, Measure::LockWait);
+        let from_the_start = self.is_requested(id, Measure::LockWait);
         let looks_at_threads = self.looks_at_threads(id);
         let number = u32::from(id.slot) << 16 | (id.generation & 0xffff);
         let now = clock.now();
@@ -152,7 +152,7 @@ impl Observer {
             from: now,
             intervals: Intervals::default(),
             counted: Readings::default(),
-            told: Told::default(),
+            reported: Reported::default(),
             frozen: Nanos::ZERO,
             ended: Vec::new(),
             clocks: CpuClocks::default(),
@@ -185,8 +185,8 @@ impl Observer {
     /// Counts ticks while the user time of some program is requested and its clocks are not enough.
     /// Where the kernel does not allow that, there is no user time.
     fn set_ticks(&mut self) {
-        let wants = |id: &ProgramId| self.wants(*id, Measure::UserTime);
-        let wanted = self.wanted.keys().any(|id| wants(id) && self.looks_at_threads(*id));
+        let is_requested = |id: &ProgramId| self.is_requested(*id, Measure::UserTime);
+        let wanted = self.wanted.keys().any(|id| is_requested(id) && self.looks_at_threads(*id));
         if wanted == self.ticks {
             return;
         }
@@ -234,20 +234,20 @@ impl Observer {
         self.set_ticks();
         self.set_locks();
         let looks_at_threads = self.looks_at_threads(id);
-        let wants_cpu_time = self.wants(id, Measure::CpuTime);
+        let needs_cpu_time = self.is_requested(id, Measure::CpuTime);
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let to = clock.now();
         let from = std::mem::replace(&mut program.from, to);
         let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
         let counted = counted.since(std::mem::replace(&mut program.counted, counted));
-        let told = live.door.as_ref().map(Door::told).unwrap_or_default();
-        let progress = told.since(std::mem::replace(&mut program.told, told));
+        let reported = live.hook_server.as_ref().map(HookServer::reported).unwrap_or_default();
+        let progress = reported.since(std::mem::replace(&mut program.reported, reported));
         let frozen = live.frozen.until(to);
         let frozen = frozen.since(std::mem::replace(&mut program.frozen, frozen));
         let empty = Sample { progress, frozen, ..Sample::empty(id, from, to) };
-        let met = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
+        let samples = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
         let bin = |(block, count)| IpBin { program: id, block, count };
-        into.ips.extend(by_block(&met).into_iter().map(bin));
+        into.ips.extend(by_block(&samples).into_iter().map(bin));
         let proc = Proc::default();
         if !program.is_known && !looks_at_threads {
             // A program that was frozen all the time did nothing: finding its processes would be
@@ -261,7 +261,7 @@ impl Observer {
             let members = live.tree.members(&proc);
             let used = program.clocks.next(&members);
             let (on_cpu, user_time) = (used.all, Some(used.outside));
-            let run_delay = wants_cpu_time.then(|| program.delays.next(&members, &proc)).flatten();
+            let run_delay = needs_cpu_time.then(|| program.delays.next(&members, &proc)).flatten();
             let quality = Quality::Exact;
             let sample = Sample { on_cpu, user_time, run_delay, quality, ..empty };
             into.samples.push(with_counts(sample, counted));
@@ -287,8 +287,9 @@ impl Observer {
         let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
         let sample = of_program(empty, &slices, &whole, self.ticks);
         into.samples.push(with_counts(sample, counted));
-        let wants = |measure| self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&measure));
-        let (all, shares) = (wants(Measure::Threads), wants(Measure::LockShares));
+        let is_requested =
+            |measure| self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&measure));
+        let (all, shares) = (is_requested(Measure::Threads), is_requested(Measure::LockShares));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(id, thread);
             // A thread that came or went meanwhile was there for a part of the interval.

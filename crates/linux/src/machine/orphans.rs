@@ -1,4 +1,4 @@
-//! Programs whose shim was killed: cosched takes its place.
+//! If a program's shim was killed, cosched takes its place.
 //!
 //! While the machine lives, cosched is a child subreaper like its shims. What a killed shim leaves
 //! therefore becomes cosched's children, not init's. cosched finds the program's processes there,
@@ -132,7 +132,7 @@ impl Linux {
         Ok(())
     }
 
-    /// Whether a shim has ended whose socket has not shown that yet.
+    /// Whether a shim has ended and its socket has not shown that yet.
     fn has_news_of_a_death(&self) -> bool {
         let mut programs = self.live.values().chain(&self.leftovers);
         programs.any(|live| match &live.parent {
@@ -235,7 +235,7 @@ impl Linux {
     }
 }
 
-/// Announces the processes of a program whose parents have ended. They are neither below the
+/// Announces the processes of a program that have lost their parents. They are neither below the
 /// command nor in a cgroup. The process that has to continue them then finds them even after the
 /// end of their shim.
 pub(super) fn note_strays(live: &mut Live, proc: &Proc, log: &mut Log) -> Result<(), MachineError> {

@@ -11,7 +11,7 @@ impl Linux {
     /// Where that is unavailable, all of the program's time belongs to one phase, and the user gets
     /// one message.
     pub(super) fn sample_below(&mut self, id: ProgramId, shim: Process) -> Option<Pointers> {
-        if !self.observer.wants(id, Measure::InstructionPointers) {
+        if !self.observer.is_requested(id, Measure::InstructionPointers) {
             return None;
         }
         let source = Source::here();

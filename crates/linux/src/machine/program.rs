@@ -8,12 +8,12 @@ use crate::cgroup::{Dir, FreezeSwitch, WeightSwitch, can_be_idle};
 use crate::counters::Counters;
 use crate::files::FileError;
 use crate::freezer::{Freezer, Stopper};
-use crate::ground::{FreezerRung, Plot};
-use crate::hook::Door;
+use crate::hook::HookServer;
 use crate::launch::Launched;
 use crate::pinning::{Masks, Pinning, Place};
 use crate::pointers::Pointers;
 use crate::procfs::Proc;
+use crate::run_cgroups::{FreezerBackend, Plot};
 use crate::scheduling::Scheduling;
 use crate::tree::{Process, Tree};
 use crate::undo::Record;
@@ -47,7 +47,7 @@ pub(super) struct Live {
     /// What looks where in its code it is, if anything does.
     pub(super) pointers: Option<Pointers>,
     /// Where its processes come to, if it has the hook inside.
-    pub(super) door: Option<Door>,
+    pub(super) hook_server: Option<HookServer>,
     /// How its command ended, once it has.
     pub(super) ended: Option<Ended>,
     /// Whether its last process is known to have ended.
@@ -62,8 +62,8 @@ impl Live {
         proc: &Proc,
         bind: impl FnOnce(&mut Pinning, Place<'_>) -> T,
     ) -> T {
-        let door = &self.door;
-        let moves = || door.as_ref().map_or(Some(0), Door::moves);
+        let hook_server = &self.hook_server;
+        let moves = || hook_server.as_ref().map_or(Some(0), HookServer::moves);
         bind(&mut self.pinning, Place { tree: &self.tree, proc, moves: &moves })
     }
 }
@@ -78,7 +78,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// An end whose time was not seen.
+    /// An end at an unknown time.
     pub(super) fn unseen(exit: Exit, usage: Usage) -> Ended {
         Ended { exit, usage, at: None }
     }
@@ -165,11 +165,11 @@ impl Live {
         id: ProgramId,
         shim: Option<Process>,
         plot: Plot,
-        rung: FreezerRung,
+        backend: FreezerBackend,
         by_mask: bool,
     ) -> Result<Live, FileError> {
-        let freezer = match (&plot.freezer, rung) {
-            (Some(dir), FreezerRung::CgroupV1 | FreezerRung::CgroupV2) => {
+        let freezer = match (&plot.freezer, backend) {
+            (Some(dir), FreezerBackend::CgroupV1 | FreezerBackend::CgroupV2) => {
                 Freezer::Cgroup(FreezeSwitch::open(dir)?)
             }
             _ => Freezer::Signals(Stopper::default()),
@@ -200,7 +200,7 @@ impl Live {
             session: None,
             counters: None,
             pointers: None,
-            door: None,
+            hook_server: None,
             ended: None,
             gone: false,
             plot,

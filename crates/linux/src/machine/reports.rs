@@ -111,21 +111,21 @@ impl Linux {
         self.inspector.forget(live.id);
         self.observer.forget(live.id);
         // From now on its remaining processes get their requests.
-        if let Some(door) = live.door.take() {
-            self.met.tell(live.id.slot, door.meetings(), door.told());
-            self.met.end(live.id.slot);
+        if let Some(hook_server) = live.hook_server.take() {
+            self.stats.tell(live.id.slot, hook_server.barrier_stats(), hook_server.reported());
+            self.stats.end(live.id.slot);
         }
         self.rest_states();
         if members.is_empty() {
             live.remove_cgroups();
-            // Only the shim knows for sure: a walk can miss a process whose parent ends meanwhile.
+            // Only the shim knows for sure: a walk can miss a process if its parent ends meanwhile.
             if over {
                 self.log.note(Record::Gone { program: live.id })?;
             }
         } else {
             let told = self.queue.len();
-            self.leave(&mut live)?;
-            if self.ground.is_by_weight() {
+            self.release(&mut live)?;
+            if self.run_cgroups.is_by_weight() {
                 // The default weight would be next to nothing beside a program in turn.
                 self.weigh(&mut live, Some(Turn::InTurn));
             }
@@ -138,13 +138,13 @@ impl Linux {
         let what = Happening::Exited(live.id, exit, Usage { counts, ..usage });
         self.queue.push(Event { at: at.unwrap_or_else(|| self.clock.now()), what });
         if matches!(live.parent, Parent::Shim(_)) || !members.is_empty() {
-            self.let_go(live);
+            self.keep_leftover(live);
         }
         Ok(())
     }
 
     /// Keeps a program that counts as ended and has processes left.
-    fn let_go(&mut self, mut live: Live) {
+    fn keep_leftover(&mut self, mut live: Live) {
         live.parent = match live.parent {
             Parent::Killed(shim) => self.see_off(shim),
             other => other,
@@ -191,7 +191,7 @@ impl Linux {
                 live.remove_cgroups();
                 self.log.note(Record::Gone { program: id })?;
             } else {
-                self.let_go(live);
+                self.keep_leftover(live);
             }
         }
         Ok(())

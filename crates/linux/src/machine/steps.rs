@@ -15,11 +15,11 @@ use super::program::{Live, Parent, State};
 use super::{Linux, MachineError, Origin, key};
 use crate::counters::{Counters, Events};
 use crate::freezer::Freezer;
-use crate::ground::{PinningRung, ShareRung};
 use crate::helper::HelperError;
-use crate::hook::Door;
+use crate::hook::HookServer;
 use crate::launch::{LaunchError, Output, Spec};
 use crate::pinning::PinError;
+use crate::run_cgroups::{PinningBackend, ShareBackend};
 use crate::signals;
 use crate::undo::Record;
 
@@ -29,25 +29,27 @@ impl Linux {
             return self.start_child(id, settings);
         }
         let own_share = settings.cpu_group == Some(true) || settings.turn.is_some();
-        let plot = match self.ground.plot(id, own_share, &self.cpus) {
+        let plot = match self.run_cgroups.plot(id, own_share, &self.cpus) {
             Ok(plot) => plot,
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
         };
-        let by_mask = self.ground.pinning() == PinningRung::Affinity;
+        let by_mask = self.run_cgroups.pinning() == PinningBackend::Affinity;
         let job = &self.jobs[usize::from(id.slot)];
         let mut order = job.order.clone();
         (order.born_in, order.cgroups) = (plot.born_in(), plot.procs());
         order.ignored = signals::ignored();
         // A path that is not UTF-8 cannot be told; then only the sentinel holds the log.
         order.log = self.log.path().to_str().map(PathBuf::from);
-        let shares_by_session = own_share && self.ground.share() == Some(ShareRung::Autogroup);
+        let shares_by_session =
+            own_share && self.run_cgroups.share() == Some(ShareBackend::Autogroup);
         order.new_session = self.own_sessions || shares_by_session;
         order.open_files = Some(self.open_files.found());
         order.cpus = settings.cpus.filter(|_| by_mask);
-        let door = match job.hook.as_ref().map(|hook| self.open_door(id, hook, &mut order.env)) {
-            Some(Err(error)) => return self.cannot_start(id, libc::EIO, &error.to_string()),
-            opened => opened.and_then(Result::ok),
-        };
+        let hook_server =
+            match job.hook.as_ref().map(|hook| self.open_hook_server(id, hook, &mut order.env)) {
+                Some(Err(error)) => return self.cannot_start(id, libc::EIO, &error.to_string()),
+                opened => opened.and_then(Result::ok),
+            };
         // Sessions are made where they are CPU groups.
         let grouped = own_share || order.new_session;
         let append = id.generation > 0;
@@ -58,21 +60,21 @@ impl Linux {
             Err(error) => return self.cannot_launch(id, &error),
         };
         let mut live =
-            match Live::new(id, Some(prepared.shim()), plot, self.ground.freezer(), by_mask) {
+            match Live::new(id, Some(prepared.shim()), plot, self.run_cgroups.freezer(), by_mask) {
                 Ok(live) => live,
                 Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
             };
         live.at_start = settings;
         self.weigh(&mut live, settings.turn);
-        live.door = door;
-        live.door.iter_mut().filter(|_| grouped).for_each(Door::group);
-        self.grant(&mut live, &settings);
+        live.hook_server = hook_server;
+        live.hook_server.iter_mut().filter(|_| grouped).for_each(HookServer::group);
+        self.limit_threads(&mut live, &settings);
         self.punctual.spare(prepared.shim());
         self.log.note(live.record())?;
         if let Some(set) = spec.order.cpus {
             self.log.note(Record::Pinned { program: id, found: self.own_mask, set })?;
         }
-        let events = self.observer.wants(id, Measure::Counters).then_some(Events::HARDWARE);
+        let events = self.observer.is_requested(id, Measure::Counters).then_some(Events::HARDWARE);
         let events = self.count.or(events);
         live.counters = events.map(|events| Counters::below(prepared.shim(), events));
         live.pointers = self.sample_below(id, prepared.shim());
@@ -202,7 +204,7 @@ impl Linux {
         self.weigh(live, settings.turn);
         self.bind(live, settings)?;
         self.schedule(live, &settings)?;
-        self.grant(live, &settings);
+        self.limit_threads(live, &settings);
         self.tell(Happening::Applied(live.id, epoch));
         Ok(())
     }
@@ -278,10 +280,10 @@ impl Linux {
         Ok(())
     }
 
-    /// Lets go of a program: it runs, with the CPUs and the scheduling that it was found with.
-    pub(super) fn leave(&mut self, live: &mut Live) -> Result<(), MachineError> {
-        if let Some(door) = &mut live.door {
-            door.release();
+    /// Releases a program: it runs, with the CPUs and the scheduling that it was found with.
+    pub(super) fn release(&mut self, live: &mut Live) -> Result<(), MachineError> {
+        if let Some(hook_server) = &mut live.hook_server {
+            hook_server.release();
         }
         self.rest_states();
         self.thaw(live);
@@ -312,11 +314,13 @@ fn lack(why: Refusal) -> &'static str {
     match why {
         Refusal::RealTime => "has threads in a real-time class: they are left as they are",
         Refusal::NotPermitted => {
-            "has threads with a scheduling that may not be changed (they belong to another user, or it takes \
+            "has threads with a scheduling that may not be changed (they belong to another user, \
+             or it takes \
              CAP_SYS_NICE); they stay as they are"
         }
         Refusal::OutOfRange => {
-            "gets the nearest slice that the kernel grants, 0.1 to 100 ms, where a longer or shorter one is meant"
+            "gets the nearest slice that the kernel grants, 0.1 to 100 ms, where a longer or \
+             shorter one is meant"
         }
         _ => "cannot be given a slice or a class here: this kernel does not do it",
     }

@@ -38,7 +38,7 @@ static OBJECT: Object = Object {
 const ON_TICK: &str = "on_tick";
 const TICK: u64 = 1_953_000;
 
-/// The slot of a process whose threads have no record yet; `NOT_YET` in `bpf/monitor.h`.
+/// The slot of a process that has no record of threads yet; `NOT_YET` in `bpf/monitor.h`.
 const NOT_YET: u32 = 0xffff_fffe;
 
 /// The programs in the kernel, running.
@@ -48,7 +48,7 @@ pub struct Kernel {
     records: Records,
     proc: Proc,
     /// For each record, when the last reported thread ended.
-    told: Vec<u64>,
+    reported: Vec<u64>,
     /// A clock on each CPU, while ticks are counted.
     clocks: Vec<PerfEventLinkId>,
 }
@@ -70,8 +70,8 @@ impl Kernel {
         clock_program(&mut programs)?.load()?;
         let records =
             Records::map(programs.map("records").fd().as_fd()).map_err(io::Error::from)?;
-        let told = vec![0; RECORDS];
-        Ok(Kernel { programs, records, proc: proc.clone(), told, clocks: Vec::new() })
+        let reported = vec![0; RECORDS];
+        Ok(Kernel { programs, records, proc: proc.clone(), reported, clocks: Vec::new() })
     }
 
     pub(super) fn count_ticks(&mut self, wanted: bool) -> Result<(), Unavailable> {
@@ -118,13 +118,13 @@ impl Kernel {
             let record = self.records.get(slot as usize);
             // A record that is being made has no thread yet.
             if record.thread == 0 || !record.has_ended() {
-                into.extend((record.thread != 0).then(|| record.told(now)));
+                into.extend((record.thread != 0).then(|| record.reported(now)));
                 continue;
             }
-            let told = &mut self.told[slot as usize];
-            if *told != record.since {
-                *told = record.since;
-                into.push(record.told(now));
+            let reported = &mut self.reported[slot as usize];
+            if *reported != record.since {
+                *reported = record.since;
+                into.push(record.reported(now));
                 let map =
                     self.programs.loaded_mut().map_mut("returned").expect("it is in the object");
                 let mut returned: Queue<_, u32> = map.try_into().map_err(failed)?;

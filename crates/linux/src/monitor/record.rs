@@ -71,7 +71,7 @@ impl Record {
     }
 
     /// In the form of every source, at time `now` (nanoseconds of the kernel's monotonic clock).
-    pub(super) fn told(&self, now: u64) -> ThreadUse {
+    pub(super) fn reported(&self, now: u64) -> ThreadUse {
         let mut time = self.time.map(Nanos);
         let activity = Activity::ALL.get(self.state as usize).copied();
         if let Some(activity) = activity {

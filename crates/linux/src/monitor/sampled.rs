@@ -67,7 +67,7 @@ struct Seen {
     /// Its activity, and since when; `None`: it has ended.
     now: Option<Activity>,
     since: u64,
-    told: bool,
+    reported: bool,
     /// Samples since the last reading that saw it asleep, by activity; that were answered at all;
     /// and those that were denied since one was answered.
     looks: [u32; ACTIVITIES],
@@ -199,7 +199,7 @@ impl Sampled {
 
     pub(super) fn read(&mut self, into: &mut Vec<ThreadUse>) -> Result<(), FileError> {
         self.look()?;
-        self.threads.retain(|_, seen| !seen.told);
+        self.threads.retain(|_, seen| !seen.reported);
         for ((process, thread), seen) in &mut self.threads {
             let folder = thread_folder(&self.proc, *process, *thread);
             // What a thread did after the last reading is lost when it ends.
@@ -211,8 +211,8 @@ impl Sampled {
                 seen.ticks =
                     stat.map_or(seen.ticks, |stat| Ticks { user: stat.utime, kernel: stat.stime });
             }
-            seen.told = seen.now.is_none();
-            into.push(seen.told(*process, *thread));
+            seen.reported = seen.now.is_none();
+            into.push(seen.reported(*process, *thread));
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Seen {
             accounted: at,
             now: Some(Activity::Sleeping),
             since: at,
-            told: false,
+            reported: false,
             looks: [0; ACTIVITIES],
             answered: 0,
             denied: 0,
@@ -288,7 +288,7 @@ impl Seen {
         self.answered = 0;
     }
 
-    fn told(&self, process: i32, thread: i32) -> ThreadUse {
+    fn reported(&self, process: i32, thread: i32) -> ThreadUse {
         let accounts = self.accounts.less(self.base);
         let mut time = self.asleep.map(Nanos);
         time[Activity::Running as usize] = Nanos(accounts.running);
@@ -383,7 +383,7 @@ mod tests {
     }
 
     fn running(seen: &Seen) -> u64 {
-        seen.told(1, 1).in_activity(Activity::Running).0
+        seen.reported(1, 1).in_activity(Activity::Running).0
     }
 
     #[test]
@@ -392,7 +392,7 @@ mod tests {
         seen.account(MS, accounts(150));
         assert_eq!(running(&seen), 50);
         seen.account(2 * MS, accounts(30));
-        assert_eq!((running(&seen), seen.told(1, 1).voluntary), (50, 50));
+        assert_eq!((running(&seen), seen.reported(1, 1).voluntary), (50, 50));
         seen.account(3 * MS, accounts(35));
         assert_eq!(running(&seen), 55);
     }
@@ -402,22 +402,22 @@ mod tests {
         let mut seen = Seen::new(0, 0, None, accounts(0));
         seen.look(MS, None);
         seen.account(10 * MS, accounts(2 * MS));
-        let told = seen.told(1, 1);
-        assert!(told.hidden && told.at_locks() == Nanos::ZERO);
+        let reported = seen.reported(1, 1);
+        assert!(reported.hidden && reported.at_locks() == Nanos::ZERO);
         assert_eq!(running(&seen), 2 * MS);
         seen.look(11 * MS, None);
         seen.look(12 * MS, Some(Activity::AtMutex));
         seen.account(20 * MS, accounts(2 * MS));
-        let told = seen.told(1, 1);
-        assert!(!told.hidden && told.at_locks() == Nanos(10 * MS), "{told:?}");
+        let reported = seen.reported(1, 1);
+        assert!(!reported.hidden && reported.at_locks() == Nanos(10 * MS), "{reported:?}");
         for (at, is_hidden) in [(30, false), (40, true)] {
             seen.look(at * MS - MS, None);
             seen.account(at * MS, accounts(2 * MS));
-            assert_eq!(seen.told(1, 1).hidden, is_hidden, "once may be chance");
+            assert_eq!(seen.reported(1, 1).hidden, is_hidden, "once may be chance");
         }
         seen.now = None;
         seen.account(50 * MS, accounts(2 * MS));
-        assert!(!seen.told(1, 1).hidden, "it has ended");
+        assert!(!seen.reported(1, 1).hidden, "it has ended");
     }
 
     #[test]

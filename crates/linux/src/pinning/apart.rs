@@ -1,4 +1,4 @@
-//! Threads whose CPUs are not simply those of their program.
+//! Threads with other CPUs than their program's.
 //!
 //! A policy may give single threads CPUs of their own, among those of the program. What such a
 //! thread starts is born with the same mask. That mask therefore counts as cosched's, also on a
@@ -56,7 +56,7 @@ impl Apart {
     }
 
     /// Notes that other software does not bind a thread any more. Returns whether it did.
-    pub(super) fn is_let_go(&mut self, thread: Process) -> bool {
+    pub(super) fn forgets(&mut self, thread: Process) -> bool {
         self.strangers.remove(&thread.pid).is_some()
     }
 

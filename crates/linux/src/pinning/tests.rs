@@ -97,7 +97,7 @@ fn two_cpus() -> Option<(CpuSet, CpuSet, CpuSet)> {
 }
 
 #[test]
-fn a_program_goes_where_it_is_bound_and_gets_back_what_was_found() {
+fn a_bound_program_moves_and_gets_its_original_cpus_back() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     for target in [first, second, all, second] {
@@ -142,7 +142,7 @@ fn a_mask_of_a_moment_is_not_given_back_as_the_threads_own() {
 }
 
 #[test]
-fn a_thread_bound_elsewhere_by_another_process_stays_and_is_reported() {
+fn a_thread_bound_by_another_process_stays_and_is_reported() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     program.is_bound_to(second);
@@ -151,7 +151,7 @@ fn a_thread_bound_elsewhere_by_another_process_stays_and_is_reported() {
 }
 
 #[test]
-fn a_thread_bound_by_another_process_to_its_next_cpus_stays_there() {
+fn a_thread_bound_by_others_to_its_next_cpus_stays() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     assert_eq!(program.bind(Some(first)), Ok(()));
@@ -177,7 +177,7 @@ fn a_mask_set_by_another_process_is_narrowed_and_restored() {
 }
 
 #[test]
-fn a_thread_gets_cpus_of_its_own_and_keeps_them_until_they_are_taken_back() {
+fn a_thread_keeps_its_own_cpus_until_they_are_taken_back() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     for own in [first, second] {
@@ -191,7 +191,7 @@ fn a_thread_gets_cpus_of_its_own_and_keeps_them_until_they_are_taken_back() {
 }
 
 #[test]
-fn a_threads_own_cpus_are_of_those_of_its_program_and_come_back_with_them() {
+fn a_threads_own_cpus_are_among_those_of_its_program() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     assert_eq!(program.rule(Some(first)), Ok(()));
@@ -216,8 +216,9 @@ fn a_thread_bound_meanwhile_by_another_process_is_left_there() {
     assert_eq!(program.cpus(), second);
 }
 
+/// Another process has bound the thread elsewhere since.
 #[test]
-fn recovery_leaves_a_thread_that_another_process_bound_elsewhere() {
+fn recovery_keeps_masks_that_other_processes_set() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);
     let (id, pid) = (ProgramId::first(0), program.pid());
@@ -231,7 +232,7 @@ fn recovery_leaves_a_thread_that_another_process_bound_elsewhere() {
     let place = Place { tree: &tree, proc: &proc, moves: &|| Some(0) };
     let owner = pinning.owner(pid, place, &mut program.log).unwrap();
     assert_eq!(owner, MaskOwner::User);
-    assert_eq!(undo::restore(program.log.book(), &Proc::default()).masks, 0);
+    assert_eq!(undo::restore(program.log.journal(), &Proc::default()).masks, 0);
     assert_eq!(program.cpus(), second);
 }
 
@@ -246,7 +247,7 @@ fn recovery_restores_a_thread_that_another_process_released() {
         program.is_bound_to(all);
         let given = if alone { program.rule(Some(second)) } else { program.bind(Some(second)) };
         assert_eq!((given, program.cpus()), (Ok(()), second));
-        assert_eq!(undo::restore(program.log.book(), &Proc::default()).masks, 1);
+        assert_eq!(undo::restore(program.log.journal(), &Proc::default()).masks, 1);
         assert_eq!(program.cpus(), all);
         program.is_bound_to(second);
         let bound_again = Seen::of(program.pid()).unwrap();
@@ -260,11 +261,11 @@ fn recovery_restores_single_threads_and_leaves_masks_of_others() {
     let mut program = Sleeper::start(all);
     assert_eq!(program.rule(Some(first)), Ok(()));
     // No process of the program is known by the log but the thread itself.
-    assert_eq!(undo::restore(program.log.book(), &Proc::default()).masks, 1);
+    assert_eq!(undo::restore(program.log.journal(), &Proc::default()).masks, 1);
     assert_eq!(program.cpus(), all);
     assert_eq!(program.rule(Some(first)), Ok(()));
     program.is_bound_to(second);
     assert_eq!(program.bind(None), Ok(()));
-    assert_eq!(undo::restore(program.log.book(), &Proc::default()).masks, 0);
+    assert_eq!(undo::restore(program.log.journal(), &Proc::default()).masks, 0);
     assert_eq!(program.cpus(), second);
 }

@@ -36,7 +36,7 @@ pub(super) fn bpf(proc: &Proc, sys: &Sys) -> Result<Right, FileError> {
             "sudo mount -t tracefs tracefs /sys/kernel/tracing",
         ),
     ];
-    let unmet = needs.into_iter().find(|(met, ..)| !met);
+    let unmet = needs.into_iter().find(|(is_met, ..)| !is_met);
     Ok(match unmet {
         Some((_, detail, remedy)) => missing(Ability::Bpf, detail, Some(remedy)),
         None => available(Ability::Bpf, "looks possible: capabilities, BTF and tracefs are there"),

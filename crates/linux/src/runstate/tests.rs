@@ -242,7 +242,7 @@ fn end(child: i32) {
     waitpid(Some(child), WaitOptions::empty()).unwrap();
 }
 
-/// The next thread whose number leads to this entry is written there.
+/// The next thread with a number that leads to this entry is written there.
 #[test]
 fn the_entry_of_a_killed_process_is_reused() {
     let Some(mut states) = states() else { return };

@@ -122,7 +122,7 @@ fn what_a_program_leaves_running_is_restored_with_or_by_the_log() {
         if by_log {
             let program = ProgramId::first(0);
             sleeper.log.note(Record::Main { program, process: gone }).unwrap();
-            undo::restore(sleeper.log.book(), &Proc::default());
+            undo::restore(sleeper.log.journal(), &Proc::default());
         } else {
             let tree = Tree { main: Some(gone), ..Tree::default() };
             let (proc, settings) = (Proc::default(), Settings::default());
@@ -158,7 +158,7 @@ fn the_log_restores_the_original_class() {
         sleeper.apply(Settings { class: Some(Class::Batch), ..slice(MS(20)) });
     }
     assert_ne!(sleeper.attr(), found);
-    let restored = undo::restore(sleeper.log.book(), &Proc::default());
+    let restored = undo::restore(sleeper.log.journal(), &Proc::default());
     assert!(restored.failed.is_empty(), "{restored:?}");
     assert_eq!(sleeper.attr(), found);
 }
@@ -204,7 +204,7 @@ fn a_reniced_thread_gets_its_class_back_and_keeps_its_nice() {
         let wanted = batch_and_reniced(&mut sleeper);
         match by_log {
             false => assert_eq!(sleeper.apply(Settings::default()), []),
-            true => _ = undo::restore(sleeper.log.book(), &Proc::default()),
+            true => _ = undo::restore(sleeper.log.journal(), &Proc::default()),
         }
         assert_eq!(sleeper.attr(), wanted, "by the log: {by_log}");
     }
@@ -218,7 +218,7 @@ fn a_nice_value_set_between_two_changes_survives_sigkill() {
         sleeper.apply(Settings { class, ..Settings::default() });
     }
     assert_eq!(sleeper.attr().policy, SchedPolicy::Batch);
-    undo::restore(sleeper.log.book(), &Proc::default());
+    undo::restore(sleeper.log.journal(), &Proc::default());
     assert_eq!(sleeper.attr(), wanted);
 }
 
@@ -237,7 +237,7 @@ fn nice_and_slice_are_restored_after_a_real_time_class() {
         assert_eq!(sleeper.attr().policy, SchedPolicy::RoundRobin);
         match by_log {
             false => assert_eq!(sleeper.apply(Settings::default()), []),
-            true => _ = undo::restore(sleeper.log.book(), &Proc::default()),
+            true => _ = undo::restore(sleeper.log.journal(), &Proc::default()),
         }
         assert_eq!(sleeper.attr(), found, "by the log: {by_log}");
     }
@@ -276,7 +276,7 @@ fn a_class_chosen_before_by_a_process_is_kept() {
         assert_eq!(sleeper.attr().policy, SchedPolicy::Batch);
         match by_log {
             false => assert_eq!(sleeper.apply(Settings::default()), []),
-            true => _ = undo::restore(sleeper.log.book(), &Proc::default()),
+            true => _ = undo::restore(sleeper.log.journal(), &Proc::default()),
         }
         let left = (sleeper.attr(), sched_attr::get(second).unwrap());
         Process::find(&Proc::default(), second)
@@ -317,7 +317,7 @@ fn processes_outside_the_tree_are_restored_with_new_threads() {
         sleeper.scheduling.threads.remove(&born);
         let gone = Process { pid: i32::MAX, start_time: 1 };
         if by_log {
-            let records = sleeper.log.book().records().iter();
+            let records = sleeper.log.journal().records().iter();
             let known = records
                 .filter(|record| matches!(record, Record::Attr { thread, .. } if *thread == main));
             undo::restore(&known.cloned().collect(), &proc);

@@ -3,8 +3,8 @@
 //! One rule serves for masks and for scheduling. A thread with a record of its own gets back the
 //! settings in that record. But threads are born with the settings of their parent, so there are
 //! threads with cosched's settings and no record. Those get the settings that the program had
-//! wherever it was given the setting that they have. A thread whose present setting is none of
-//! cosched's is left alone: other software changed it, or cosched has not changed it yet.
+//! wherever it was given the setting that they have. A thread with a present setting that is none
+//! of cosched's is left alone: other software changed it, or cosched has not changed it yet.
 //!
 //! cosched may have died between two changes, with half of the threads still under an earlier one.
 //! Every setting that was ever announced therefore counts as cosched's, and the first original
@@ -49,7 +49,7 @@ impl<T: Copy + PartialEq> Changes<T> {
         }
     }
 
-    /// The threads whose changes were announced by name.
+    /// The threads with changes that were announced by name.
     pub(super) fn threads(&self) -> impl Iterator<Item = Process> {
         self.by_thread.keys().copied()
     }

@@ -19,7 +19,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::log::{open, owner};
 use super::owed::Owed;
-use super::{Book, Log, LogError, Record};
+use super::{Journal, Log, LogError, Record};
 use crate::attachable::may_change_any;
 use crate::procfs::Proc;
 use crate::tree::{Process, Tree};
@@ -44,7 +44,7 @@ pub struct Held {
     pub program: ProgramId,
     /// Where its processes are.
     tree: Tree,
-    /// The user whose processes it can have; `None`: any user.
+    /// The user of the processes that it can have; `None`: any user.
     only_of: Option<u32>,
 }
 
@@ -72,10 +72,10 @@ impl Held {
             let size = file.metadata().map_or(u64::MAX, |found| found.len());
             let most = left;
             left = left.saturating_sub(size);
-            let Ok(book) = Log::read_at_most(&file, most, proc) else { continue };
+            let Ok(journal) = Log::read_at_most(&file, most, proc) else { continue };
             let changes_any = user == 0 || may_change_any(proc, owner.pid);
             let most = if is_own { usize::MAX } else { MOST_PROGRAMS };
-            let programs = Owed::of(&book).programs.into_iter().take(most);
+            let programs = Owed::of(&journal).programs.into_iter().take(most);
             held.extend(programs.map(|(program, owed)| Held {
                 owner,
                 log: log.clone(),
@@ -102,8 +102,8 @@ impl Held {
 
     /// The changes that its cosched has not undone yet; empty once the program is detached.
     pub fn owed(&self, proc: &Proc) -> Vec<Record> {
-        let book = Log::load(&self.log, proc).unwrap_or_default();
-        Book::records(&book)
+        let journal = Log::load(&self.log, proc).unwrap_or_default();
+        Journal::records(&journal)
             .iter()
             .filter(|record| record.program() == Some(self.program))
             .cloned()

@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::log::{is_in_use, owner};
-use super::{Book, Log};
+use super::{Journal, Log};
 use crate::helper::Helper;
 use crate::procfs::Proc;
 
@@ -30,7 +30,7 @@ impl KeptLog {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn book(&self, proc: &Proc) -> io::Result<Book> {
+    pub fn journal(&self, proc: &Proc) -> io::Result<Journal> {
         Log::read(&self.file, proc)
     }
 
@@ -66,7 +66,7 @@ pub fn kept_by_shims(folders: &[PathBuf], proc: &Proc) -> Vec<KeptLog> {
 }
 
 /// The former path of the log behind this descriptor; `None`: it is no log, or one that still has
-/// its name, or one whose cosched is still there.
+/// its name, or one of a cosched that is still there.
 fn lost_log(descriptor: &Path, folders: &[PathBuf], proc: &Proc) -> Option<PathBuf> {
     let path = PathBuf::from(fs::read_link(descriptor).ok()?.to_str()?.strip_suffix(REMOVED)?);
     let is_ours = folders.iter().any(|folder| path.parent() == Some(folder));

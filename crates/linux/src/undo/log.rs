@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::Errno;
 
-use super::{Book, Record};
+use super::{Journal, Record};
 use crate::procfs::Proc;
 use crate::tree::Process;
 
@@ -62,7 +62,7 @@ pub struct Log {
     least: u64,
     /// The size from which it is rewritten, provided that it has at least doubled.
     large: u64,
-    book: Book,
+    journal: Journal,
     proc: Proc,
 }
 
@@ -90,7 +90,7 @@ impl Log {
             size: 0,
             least: 0,
             large: LARGE,
-            book: Book::default(),
+            journal: Journal::default(),
             proc: proc.clone(),
         };
         if let Err(error) = log.note(Record::Boot { id }) {
@@ -147,8 +147,8 @@ impl Log {
     }
 
     /// What is still to be undone.
-    pub fn book(&self) -> &Book {
-        &self.book
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// Announces a change; it may be made once this has returned. An announcement that is still
@@ -157,7 +157,7 @@ impl Log {
     /// # Errors
     /// When there is no memory for it either. The change must not be made then.
     pub fn note(&mut self, record: Record) -> Result<(), LogError> {
-        if !self.book.is_news(&record) {
+        if !self.journal.is_news(&record) {
             return Ok(());
         }
         let error = |source| LogError { action: "write", path: self.path.clone(), source };
@@ -165,7 +165,7 @@ impl Log {
         if let Err(source) = self.append(line.as_bytes()) {
             return Err(LogError { action: "write", path: self.path.clone(), source });
         }
-        self.book.add(record);
+        self.journal.add(record);
         let is_long = self.size > self.large.max(2 * self.least);
         let is_worth_a_try = self.spilled > WORTH_A_TRY.max(2 * self.tried);
         if (is_long || is_worth_a_try) && self.rewrite().is_err() {
@@ -227,7 +227,7 @@ impl Log {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn load(path: &Path, proc: &Proc) -> Result<Book, LogError> {
+    pub fn load(path: &Path, proc: &Proc) -> Result<Journal, LogError> {
         let error = |source| LogError { action: "read", path: path.to_owned(), source };
         Log::read(&open(path).map_err(error)?, proc).map_err(error)
     }
@@ -236,13 +236,13 @@ impl Log {
     ///
     /// # Errors
     /// When one of them cannot be read.
-    pub(crate) fn read_both(file: &File, memory: &File, proc: &Proc) -> io::Result<Book> {
+    pub(crate) fn read_both(file: &File, memory: &File, proc: &Proc) -> io::Result<Journal> {
         // In this order: lines that are moved into the file meanwhile are then read twice, which
         // does no harm.
         let later = bytes(memory, FIRST_LINE, u64::MAX)?;
         let lines = [bytes(file, 0, LARGEST)?, later];
         // The full disk may have taken half of a line, which ends here.
-        book(&lines.join(&b'\n'), proc)
+        journal(&lines.join(&b'\n'), proc)
     }
 
     /// The lines that are only in memory.
@@ -254,17 +254,17 @@ impl Log {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn read(file: &File, proc: &Proc) -> io::Result<Book> {
+    pub fn read(file: &File, proc: &Proc) -> io::Result<Journal> {
         Log::read_at_most(file, LARGEST, proc)
     }
 
     /// What is still to be undone according to a file that should not exceed so many bytes.
-    pub(super) fn read_at_most(file: &File, most: u64, proc: &Proc) -> io::Result<Book> {
-        book(&bytes(file, 0, most)?, proc)
+    pub(super) fn read_at_most(file: &File, most: u64, proc: &Proc) -> io::Result<Journal> {
+        journal(&bytes(file, 0, most)?, proc)
     }
 
-    /// The logs in a folder that neither a cosched nor a sentinel uses any more, also in a container
-    /// that shares the folder.
+    /// The logs in a folder that neither a cosched nor a sentinel uses any more, also in a
+    /// container that shares the folder.
     ///
     /// # Errors
     /// When the folder cannot be listed.
@@ -292,11 +292,11 @@ impl Log {
 
     fn rewrite(&mut self) -> Result<(), LogError> {
         let proc = &self.proc;
-        self.book.forget_ended(|thread| thread.look(proc).is_some());
+        self.journal.forget_ended(|thread| thread.look(proc).is_some());
         let error = |source| LogError { action: "rewrite", path: self.path.clone(), source };
         let fresh = self.path.with_extension("undo-new");
         let text: String = self
-            .book
+            .journal
             .records()
             .iter()
             .map(line)
@@ -321,7 +321,7 @@ impl Log {
     }
 }
 
-/// A record as a line of the log; fails only for a cgroup whose path is not UTF-8.
+/// A record as a line of the log; fails only for a cgroup with a path that is not UTF-8.
 fn line(record: &Record) -> serde_json::Result<String> {
     let mut line = serde_json::to_string(record)?;
     line.push('\n');
@@ -348,11 +348,11 @@ fn bytes(file: &File, from: u64, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// What is still to be undone according to these lines.
-fn book(lines: &[u8], proc: &Proc) -> io::Result<Book> {
+fn journal(lines: &[u8], proc: &Proc) -> io::Result<Journal> {
     let lines = lines.split(|byte| *byte == b'\n');
-    let book: Book = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let journal: Journal = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
     let now = Record::Boot { id: boot_id(proc)? };
-    Ok(if book.is_news(&now) { Book::default() } else { book })
+    Ok(if journal.is_news(&now) { Journal::default() } else { journal })
 }
 
 /// Opens a log to read it. In another user's folder anything may have taken its place: no link is

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::log::owner;
-use super::{Book, CgroupKind, Record};
+use super::{CgroupKind, Journal, Record};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, RUN, Version};
 use crate::procfs::Proc;
 
@@ -22,7 +22,7 @@ pub struct LostGroups {
     /// Where the log was.
     pub log: PathBuf,
     /// What is to be undone of them.
-    pub book: Book,
+    pub journal: Journal,
 }
 
 /// The cgroups of this user's runs of which the cosched is gone, and the log was removed from one
@@ -38,10 +38,10 @@ pub fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
             let (Some(log), Some(origin)) = (log, dir.path().parent()) else { return };
             let known = lost.iter().position(|one| one.log == log);
             let known = known.unwrap_or_else(|| {
-                lost.push(LostGroups { log, book: Book::default() });
+                lost.push(LostGroups { log, journal: Journal::default() });
                 lost.len() - 1
             });
-            records(kind, dir, origin).into_iter().for_each(|one| lost[known].book.add(one));
+            records(kind, dir, origin).into_iter().for_each(|one| lost[known].journal.add(one));
         });
     }
     lost

@@ -7,7 +7,7 @@ use cosched_core::{CpuSet, ProgramId};
 
 use super::cgroups::Doomed;
 use super::changes::Changes;
-use super::{Book, Record};
+use super::{Journal, Record};
 use crate::cgroup;
 use crate::procfs::Proc;
 use crate::sched_attr::SchedAttr;
@@ -42,12 +42,12 @@ impl Program {
 }
 
 impl Owed {
-    pub(super) fn of(book: &Book) -> Owed {
+    pub(super) fn of(journal: &Journal) -> Owed {
         let mut owed = Owed::default();
-        book.records().iter().for_each(|record| owed.add(record));
+        journal.records().iter().for_each(|record| owed.add(record));
         // Only now all sets are known: a thread with a mask of its own was bound to the CPUs that
         // this mask and one of the sets have in common.
-        for record in book.records() {
+        for record in journal.records() {
             if let Record::UserMask { program, thread, mask } = record {
                 let program = owed.program(*program);
                 for set in program.sets.clone() {
@@ -139,7 +139,7 @@ mod tests {
     fn own_masks_are_restored_and_others_get_the_programs_mask() {
         let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
         let (own, other) = (Process { pid: 1, start_time: 1 }, Process { pid: 2, start_time: 2 });
-        let book: Book = [
+        let journal: Journal = [
             Record::UserMask { program: P, thread: own, mask: cpus("1-3") },
             Record::Pinned { program: P, found: cpus("0-3"), set: cpus("0-1") },
             Record::Pinned { program: P, found: cpus("0-3"), set: cpus("2-3") },
@@ -147,7 +147,7 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let masks = &Owed::of(&book).programs[&P].masks;
+        let masks = &Owed::of(&journal).programs[&P].masks;
         assert_eq!(masks.original(own, cpus("1")), Some(cpus("1-3")));
         assert_eq!(masks.original(own, cpus("2-3")), Some(cpus("1-3")));
         assert_eq!(masks.original(other, cpus("2-3")), Some(cpus("0-3")));
@@ -164,17 +164,17 @@ mod tests {
             Record::UserMask { program: P, thread, mask: cpus("0-7") },
             Record::Pinned { program: P, found: cpus("0-7"), set: cpus("4-7") },
         ];
-        let mut book: Book = given.into_iter().collect();
-        let original = |book: &Book, present| {
-            Owed::of(book).programs[&P].masks.original(thread, cpus(present))
+        let mut journal: Journal = given.into_iter().collect();
+        let original = |journal: &Journal, present| {
+            Owed::of(journal).programs[&P].masks.original(thread, cpus(present))
         };
         let found = Some(cpus("0-7"));
-        assert_eq!(["0-3", "4-7", "2"].map(|mask| original(&book, mask)), [found, found, None]);
-        book.add(Record::UserMask { program: P, thread, mask: cpus("2") });
+        assert_eq!(["0-3", "4-7", "2"].map(|mask| original(&journal, mask)), [found, found, None]);
+        journal.add(Record::UserMask { program: P, thread, mask: cpus("2") });
         for present in ["0-3", "4-7", "2", "0-7"] {
-            assert_eq!(original(&book, present), None, "{present}: not from us since");
+            assert_eq!(original(&journal, present), None, "{present}: not from us since");
         }
-        let masks = &Owed::of(&book).programs[&P].masks;
+        let masks = &Owed::of(&journal).programs[&P].masks;
         let child = Process { pid: 2, start_time: 2 };
         assert_eq!(masks.original(child, cpus("4-7")), Some(cpus("0-7")), "born with it");
     }
@@ -186,8 +186,8 @@ mod tests {
         let of =
             |thread, found, set| Move { program: P, thread, found: cpus(found), set: cpus(set) };
         let moves = vec![of(moved, "0-1", "1"), of(own, "1", "1")];
-        let book: Book = [Record::MovesApart { moves }].into_iter().collect();
-        let masks = &Owed::of(&book).programs[&P].masks;
+        let journal: Journal = [Record::MovesApart { moves }].into_iter().collect();
+        let masks = &Owed::of(&journal).programs[&P].masks;
         assert_eq!(masks.original(moved, cpus("1")), Some(cpus("0-1")));
         assert_eq!(masks.original(own, cpus("1")), None);
         assert_eq!(masks.original(born, cpus("1")), Some(cpus("0-1")));
@@ -199,8 +199,8 @@ mod tests {
         let (thread, child) =
             (Process { pid: 1, start_time: 1 }, Process { pid: 2, start_time: 2 });
         let one = Move { program: P, thread, found: cpus("1-3"), set: cpus("1") };
-        let book: Book = [Record::MovesApart { moves: vec![one] }].into_iter().collect();
-        let masks = &Owed::of(&book).programs[&P].masks;
+        let journal: Journal = [Record::MovesApart { moves: vec![one] }].into_iter().collect();
+        let masks = &Owed::of(&journal).programs[&P].masks;
         assert_eq!(masks.original(thread, cpus("1")), Some(cpus("1-3")));
         assert_eq!(masks.original(child, cpus("1")), Some(cpus("1-3")), "born in that moment");
         assert_eq!(masks.original(thread, cpus("2")), None, "its owner has changed it since");
@@ -212,7 +212,7 @@ mod tests {
     fn a_program_once_stopped_by_signals_is_continued() {
         let shim = Process { pid: 1, start_time: 1 };
         let record = |stopped_by_signal| Record::Program { program: P, shim, stopped_by_signal };
-        let book: Book = [record(true), record(false)].into_iter().collect();
-        assert!(Owed::of(&book).programs[&P].stopped_by_signal);
+        let journal: Journal = [record(true), record(false)].into_iter().collect();
+        assert!(Owed::of(&journal).programs[&P].stopped_by_signal);
     }
 }

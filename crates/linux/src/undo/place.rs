@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_other_users_are_found_where_they_are_private_and_theirs() {
+    fn private_folders_of_other_users_are_found() {
         let root = tempfile::tempdir().unwrap();
         let (run, tmp) = (root.path().join("run"), root.path().join("tmp"));
         let own = own_uid();
@@ -251,8 +251,9 @@ mod tests {
         assert!(in_tmp(own + 1, &tmp).is_empty());
     }
 
+    /// Such a folder locks no user out: another one is made.
     #[test]
-    fn a_folder_that_others_could_have_filled_is_not_used_and_locks_nobody_out() {
+    fn folders_that_others_could_fill_are_not_used() {
         let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let folder = root.path().join(format!("cosched-{}", own_uid()));
         let another = || {
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_folder_of_which_others_may_change_the_part_for_cosched_is_refused() {
+    fn runtime_folders_writable_by_others_are_refused() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("cosched");
         fs::create_dir(&folder).unwrap();

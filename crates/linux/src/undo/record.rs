@@ -45,7 +45,7 @@ pub enum Record {
     Program {
         /// The program's id.
         program: ProgramId,
-        /// The process in whose subtree it lives.
+        /// The process with the subtree in which it lives.
         shim: Process,
         /// Whether it is frozen by SIGSTOP. Undo: SIGCONT to all its processes. Programs frozen by
         /// cgroup get none, so what another process stopped there stays stopped.

@@ -21,7 +21,7 @@ use cosched_core::CpuSet;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::Book;
+use super::Journal;
 use super::cgroups::pass_on_no_more;
 use super::changes::Changes;
 use super::owed::{Owed, Program};
@@ -45,9 +45,9 @@ const MOST_ROUNDS: usize = 2000;
 pub struct Restored {
     /// Processes found stopped and continued.
     pub continued: usize,
-    /// Threads whose CPUs were restored.
+    /// Threads that got their CPUs back.
     pub masks: usize,
-    /// Threads whose scheduling was restored.
+    /// Threads that got their scheduling back.
     pub attrs: usize,
     /// Processes moved back to the cgroup that they came from.
     pub moved: usize,
@@ -100,8 +100,8 @@ pub enum NotRestored {
 
 /// Continues every program that cosched has frozen or stopped, gives all the same weight, and
 /// leaves the rest as it is.
-pub fn thaw(book: &Book, proc: &Proc) -> Restored {
-    let mut owed = Owed::of(book);
+pub fn thaw(journal: &Journal, proc: &Proc) -> Restored {
+    let mut owed = Owed::of(journal);
     let mut work = Work::begin(proc);
     // First the steps that need no data of a program: reading them may wait for a lock of a program
     // that gets no CPU.
@@ -119,10 +119,10 @@ pub fn thaw(book: &Book, proc: &Proc) -> Restored {
 ///
 /// A call that fails, if only for a moment, may hide a process or a thread. Everything is therefore
 /// gone over again until there was nothing to do.
-pub fn restore(book: &Book, proc: &Proc) -> Restored {
-    let mut done = restore_once(book, proc);
+pub fn restore(journal: &Journal, proc: &Proc) -> Restored {
+    let mut done = restore_once(journal, proc);
     for _ in 0..TRIES {
-        let more = restore_once(book, proc);
+        let more = restore_once(journal, proc);
         let is_all = more.is_nothing();
         done.add(more);
         if is_all {
@@ -133,8 +133,8 @@ pub fn restore(book: &Book, proc: &Proc) -> Restored {
     done
 }
 
-fn restore_once(book: &Book, proc: &Proc) -> Restored {
-    let mut owed = Owed::of(book);
+fn restore_once(journal: &Journal, proc: &Proc) -> Restored {
+    let mut owed = Owed::of(journal);
     let mut work = Work::begin(proc);
     work.thaw(&owed);
     for (dir, added) in owed.controllers.iter().rev() {
@@ -208,15 +208,15 @@ impl<'a> Work<'a> {
             busy |= moved > 0;
         }
         for program in owed.programs.values().filter(|program| program.has_changed_threads()) {
-            let mut met = HashSet::new();
+            let mut visited = HashSet::new();
             for process in program.tree.members(self.proc) {
-                busy |= self.restore_threads(process, program, &mut met);
+                busy |= self.restore_threads(process, program, &mut visited);
             }
             // If their program's first process has ended, no tree leads to them any more, nor to
             // their siblings.
             for thread in program.attrs.threads().chain(program.masks.threads()) {
-                if !met.contains(&thread) && thread.look(self.proc).is_some() {
-                    busy |= self.restore_threads(thread, program, &mut met);
+                if !visited.contains(&thread) && thread.look(self.proc).is_some() {
+                    busy |= self.restore_threads(thread, program, &mut visited);
                 }
             }
         }
@@ -242,13 +242,13 @@ impl<'a> Work<'a> {
         &mut self,
         process: Process,
         program: &Program,
-        met: &mut HashSet<Process>,
+        visited: &mut HashSet<Process>,
     ) -> bool {
         let mut busy = false;
         for tid in self.proc.threads(process.pid).unwrap_or_default() {
             let Ok(stat) = self.proc.thread_stat(process.pid, tid) else { continue };
             let thread = Process::from(stat);
-            met.insert(thread);
+            visited.insert(thread);
             busy |= self.restore_thread(thread, program);
         }
         busy

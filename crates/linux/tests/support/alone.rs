@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 
 use cosched_linux::counters::Events;
-use cosched_linux::ground::{FreezerRung, Wishes};
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, Origin};
 use cosched_linux::procfs::Proc;
+use cosched_linux::run_cgroups::{FreezerBackend, Wishes};
 use cosched_linux::topology::Sys;
 use cosched_linux::usable::Usable;
 
 use super::HIDDEN;
 
-/// A program that cosched starts, whose output is printed with the test's.
+/// A program that cosched starts; its output is printed with the test's.
 pub(crate) fn job(order: Order) -> Job {
     Job {
         origin: Origin::Started,
@@ -34,15 +34,19 @@ pub(crate) fn machine(folder: &Path, job: Job, count: Option<Events>) -> Linux {
         log_folder: folder.to_owned(),
         cpus: Usable::find(&topology, &Proc::default()).unwrap().cpus,
         topology,
-        wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, ..Wishes::default() },
+        wishes: Wishes {
+            freezer: Some(FreezerBackend::Signals),
+            pinning: None,
+            ..Wishes::default()
+        },
         turns: true,
         sessions: true,
         count,
         jobs: vec![job],
-        asks: None,
+        user_requests: None,
         notes: channel().0,
         roots: Default::default(),
-        met: Default::default(),
+        stats: Default::default(),
     };
     Linux::new(config).unwrap()
 }

@@ -1,8 +1,8 @@
 //! Stands in for the `cosched` command in tests: it becomes a helper, or a host that makes changes
 //! to a program, prints them, and waits to be killed.
 //!
-//! `cosched-hidden host WAY FOLDER`, with the freezer: `signal`, `v2` or `v1`. A line of JSON has
-//! what was done; `null` means that this machine does not allow it.
+//! `cosched-hidden host BACKEND FOLDER`, with the freezer: `signal`, `v2` or `v1`. A line of JSON
+//! has what was done; `null` means that this machine does not allow it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,29 +25,31 @@ const PROGRAM: ProgramId = ProgramId::first(0);
 fn main() {
     helper::become_one_if_asked();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [mode, way, folder] = arguments.as_slice() else { panic!("usage: host WAY FOLDER") };
+    let [mode, backend, folder] = arguments.as_slice() else {
+        panic!("usage: host BACKEND FOLDER")
+    };
     assert_eq!(mode, "host");
-    host(way, Path::new(folder));
+    host(backend, Path::new(folder));
     loop {
         std::thread::park();
     }
 }
 
-fn host(way: &str, folder: &Path) {
+fn host(backend: &str, folder: &Path) {
     let proc = Proc::default();
     let mut log = Log::create(folder, &proc).unwrap();
     let sentinel = Sentinel::spawn(Path::new(helper::OWN_EXECUTABLE), &log).unwrap();
-    let Ok(cgroup) = make_cgroup(way, &mut log, &proc) else {
+    let Ok(cgroup) = make_cgroup(backend, &mut log, &proc) else {
         sentinel.goodbye().unwrap();
         log.delete().unwrap();
         println!("null");
         std::process::exit(0);
     };
-    let (launched, main) = start(way == "signal", cgroup.as_ref(), &mut log, &proc);
+    let (launched, main) = start(backend == "signal", cgroup.as_ref(), &mut log, &proc);
     let tree = Tree { shim: Some(launched.shim()), main: Some(main), ..Tree::default() };
     // Stopped by another process before cosched does anything.
     let bystander = tree.members(&proc).into_iter().find(|process| *process != main).unwrap();
-    if way == "signal" {
+    if backend == "signal" {
         bystander.signal(&proc, Signal::STOP).unwrap();
         log.note(Record::StoppedByOther { process: bystander }).unwrap();
     }
@@ -74,9 +76,9 @@ fn host(way: &str, folder: &Path) {
     std::mem::forget((sentinel, launched));
 }
 
-fn make_cgroup(way: &str, log: &mut Log, proc: &Proc) -> Result<Option<Dir>, ()> {
+fn make_cgroup(backend: &str, log: &mut Log, proc: &Proc) -> Result<Option<Dir>, ()> {
     let trees = Hierarchies::find(proc).unwrap();
-    let (tree, kind) = match way {
+    let (tree, kind) = match backend {
         "v2" => (trees.v2(), CgroupKind::V2),
         "v1" => (trees.v1("freezer"), CgroupKind::V1Freezer),
         _ => return Ok(None),

@@ -21,13 +21,13 @@ pub(super) struct Inner {
     /// The programs that hardly use CPUs, by position in the workload.
     idle: BTreeSet<u16>,
     /// The programs that have backfilled a gang's free CPUs since this was last taken.
-    lent: BTreeSet<ProgramId>,
+    backfilled: BTreeSet<ProgramId>,
 }
 
 impl Inner {
     pub(super) fn new(policy: Box<dyn Policy + Send>) -> Inner {
-        let (idle, lent) = (BTreeSet::new(), BTreeSet::new());
-        Inner { policy, is_new: true, probes: false, idle, lent }
+        let (idle, backfilled) = (BTreeSet::new(), BTreeSet::new());
+        Inner { policy, is_new: true, probes: false, idle, backfilled }
     }
 
     /// Puts another policy into force, with the programs that hardly use CPUs.
@@ -46,8 +46,8 @@ impl Inner {
     }
 
     /// The programs that have backfilled a gang's free CPUs since the last call.
-    pub(super) fn take_lent(&mut self) -> BTreeSet<ProgramId> {
-        std::mem::take(&mut self.lent)
+    pub(super) fn take_backfilled(&mut self) -> BTreeSet<ProgramId> {
+        std::mem::take(&mut self.backfilled)
     }
 
     pub(super) fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
@@ -87,7 +87,7 @@ impl Inner {
         }
         for reason in &mut plan.reasons[reasons..] {
             match (reason.why, reason.program) {
-                (Why::Lent { .. }, Some(id)) => _ = self.lent.insert(id),
+                (Why::SharesBackfill { .. }, Some(id)) => _ = self.backfilled.insert(id),
                 (Why::NeverFrozen, Some(id)) if self.idle.contains(&id.slot) => {
                     reason.why = Why::HardlyRuns;
                 }

@@ -182,10 +182,10 @@ mod tests {
 
     #[test]
     fn threads_on_backfilled_cpus_count_as_these_cpus() {
-        let (lent, id) = (interval(2, 0.5, 0.5), ProgramId::first(1));
-        assert!((lent.busy(8) - 4.0).abs() < 1e-9);
-        let lent = lent.without_queues_of(&[id].into());
-        assert!((lent.busy(8) - 2.5).abs() < 1e-9, "two threads at work, and half a CPU");
+        let (backfilled, id) = (interval(2, 0.5, 0.5), ProgramId::first(1));
+        assert!((backfilled.busy(8) - 4.0).abs() < 1e-9);
+        let backfilled = backfilled.without_queues_of(&[id].into());
+        assert!((backfilled.busy(8) - 2.5).abs() < 1e-9, "two threads at work, and half a CPU");
     }
 
     /// With several samples in an interval, none counts twice.

@@ -12,13 +12,13 @@
 //! *Therefore* multi-threaded programs take turns where no loss can be measured. If their threads
 //! wait for each other, that saves a multiple; if not, it costs some per cent.
 //!
-//! *How much may be lost* depends on whether anything can be gained. A program whose threads sleep
-//! alone waits by sleeping, and wastes little. A program whose threads yield wastes little too:
-//! alone, it spends more time in the kernel than together with others. A program whose threads do
-//! neither never waits, or spins. Where two such programs run together, each may take CPUs from
-//! threads for which the other one spins, so more may be lost to avoid that.
+//! *How much may be lost* depends on whether anything can be gained. A program with threads that
+//! sleep alone waits by sleeping, and wastes little. A program with threads that yield wastes
+//! little too: alone, it spends more time in the kernel than together with others. A program with
+//! threads that do neither never waits, or spins. Where two such programs run together, each may
+//! take CPUs from threads for which the other one spins, so more may be lost to avoid that.
 
-use cosched_core::Ground;
+use cosched_core::ReasonCode;
 
 use crate::minwait::Share;
 
@@ -77,11 +77,11 @@ pub(super) struct Expected {
 }
 
 /// The reason for no decision, by the thread counts of the programs alone.
-pub(super) fn is_settled(threads: &[usize], cpus: usize) -> Option<Ground> {
+pub(super) fn is_settled(threads: &[usize], cpus: usize) -> Option<ReasonCode> {
     match () {
-        () if threads.len() < 2 => Some(Ground::OneCompetes),
-        () if threads.iter().sum::<usize>() <= cpus => Some(Ground::EnoughCpus),
-        () if threads.iter().all(|threads| *threads < 2) => Some(Ground::NobodyWide),
+        () if threads.len() < 2 => Some(ReasonCode::OneCompetes),
+        () if threads.iter().sum::<usize>() <= cpus => Some(ReasonCode::EnoughCpus),
+        () if threads.iter().all(|threads| *threads < 2) => Some(ReasonCode::AllSingleThreaded),
         () => None,
     }
 }
@@ -90,7 +90,8 @@ pub(super) fn is_settled(threads: &[usize], cpus: usize) -> Option<Ground> {
 /// `together` how many CPUs are busy outside the kernel when running together.
 pub(super) fn expected(rivals: &[Rival], turns: &[Share], cpus: usize, together: f64) -> Expected {
     // Threads share the CPUs that are backfilled.
-    let share = |rival: &Rival, share: &Share| share.seated + share.lent / rival.threads as f64;
+    let share =
+        |rival: &Rival, share: &Share| share.assigned + share.backfilled / rival.threads as f64;
     let in_turns: f64 =
         rivals.iter().zip(turns).map(|(rival, turns)| rival.rate() * share(rival, turns)).sum();
     let in_turns = in_turns.min(cpus as f64);
@@ -146,16 +147,17 @@ mod tests {
     fn backfilled_cpus_are_not_idle() {
         let some = rivals(&[(1, 1.0, 1.0), (2, 2.0, 2.0), (2, 2.0, 2.0)]);
         let lending = shares(&[1, 2, 2], 2, 1);
-        let none: Vec<Share> = lending.iter().map(|share| Share { lent: 0.0, ..*share }).collect();
+        let none: Vec<Share> =
+            lending.iter().map(|share| Share { backfilled: 0.0, ..*share }).collect();
         assert!((expected(&some, &lending, 2, 2.0).in_turns - 2.0).abs() < 1e-9);
         assert!((expected(&some, &none, 2, 2.0).in_turns - 5.0 / 3.0).abs() < 1e-9);
     }
 
     #[test]
     fn thread_counts_alone_may_decide() {
-        assert_eq!(is_settled(&[2], 2), Some(Ground::OneCompetes));
-        assert_eq!(is_settled(&[3, 5], 8), Some(Ground::EnoughCpus));
-        assert_eq!(is_settled(&[1; 5], 2), Some(Ground::NobodyWide));
+        assert_eq!(is_settled(&[2], 2), Some(ReasonCode::OneCompetes));
+        assert_eq!(is_settled(&[3, 5], 8), Some(ReasonCode::EnoughCpus));
+        assert_eq!(is_settled(&[1; 5], 2), Some(ReasonCode::AllSingleThreaded));
         assert_eq!(is_settled(&[1, 2], 2), None);
     }
 }

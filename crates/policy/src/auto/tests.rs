@@ -75,9 +75,9 @@ fn sample_with_queues(lab: &mut Lab<Auto>, cpus: f64, waiting: f64) {
     });
 }
 
-fn chosen(lab: &Lab<Auto>) -> Option<(Manner, Ground)> {
+fn chosen(lab: &Lab<Auto>) -> Option<(Mode, ReasonCode)> {
     lab.plan.reasons.iter().find_map(|reason| match reason.why {
-        Why::Chosen { manner, ground, .. } => Some((manner, ground)),
+        Why::Chosen { mode, reason_code, .. } => Some((mode, reason_code)),
         _ => None,
     })
 }
@@ -86,8 +86,8 @@ fn probes(lab: &Lab<Auto>) -> bool {
     lab.plan.reasons.iter().any(|reason| matches!(reason.why, Why::LooksAtEach { .. }))
 }
 
-const TOGETHER: (Manner, Ground) = (Manner::SideBySide, Ground::GangsIdle);
-const IN_TURNS: (Manner, Ground) = (Manner::InGangs, Ground::GangsFill);
+const TOGETHER: (Mode, ReasonCode) = (Mode::Corun, ReasonCode::GangsIdle);
+const IN_TURNS: (Mode, ReasonCode) = (Mode::Gangs, ReasonCode::GangsFill);
 
 /// Two CPUs, and programs that fill them alone.
 fn in_turns(programs: Vec<Program>) -> Lab<Auto> {
@@ -104,33 +104,33 @@ fn in_turns(programs: Vec<Program>) -> Lab<Auto> {
 fn auto_starts_like_linux_and_samples_where_it_can_help() {
     let mut four = lab(2, of_two_threads(4));
     assert_eq!(four.running(), [0, 1, 2, 3]);
-    assert_eq!(chosen(&four), Some((Manner::SideBySide, Ground::Begins)));
+    assert_eq!(chosen(&four), Some((Mode::Corun, ReasonCode::Begins)));
     assert_eq!(four.next_wake(), Some(SETTLE));
-    for (programs, ground) in [
-        (of_two_threads(1), Ground::Alone),
-        (vec![program(0, 1), program(1, 1)], Ground::EnoughCpus),
-        ((0..5).map(|slot| program(slot, 1)).collect(), Ground::NobodyWide),
+    for (programs, reason_code) in [
+        (of_two_threads(1), ReasonCode::Alone),
+        (vec![program(0, 1), program(1, 1)], ReasonCode::EnoughCpus),
+        ((0..5).map(|slot| program(slot, 1)).collect(), ReasonCode::AllSingleThreaded),
     ] {
         let lab = lab(2, programs);
-        assert_eq!(chosen(&lab), Some((Manner::SideBySide, ground)));
-        assert_eq!(lab.next_wake(), None, "{ground:?}");
+        assert_eq!(chosen(&lab), Some((Mode::Corun, reason_code)));
+        assert_eq!(lab.next_wake(), None, "{reason_code:?}");
     }
     sample_alike(&mut four, 0.3, 1.0);
-    assert_eq!(chosen(&four), Some((Manner::SideBySide, Ground::CpusIdle)));
+    assert_eq!(chosen(&four), Some((Mode::Corun, ReasonCode::CpusIdle)));
 }
 
 #[test]
 fn unfreezable_programs_count_and_take_no_turns() {
     let unfreezable = |slot, threads| Program { freezable: false, ..program(slot, threads) };
-    let ground = |programs| chosen(&lab(2, programs)).unwrap().1;
-    assert_eq!(ground(vec![unfreezable(0, 2), program(1, 2)]), Ground::FewFreezable);
+    let reason_code = |programs| chosen(&lab(2, programs)).unwrap().1;
+    assert_eq!(reason_code(vec![unfreezable(0, 2), program(1, 2)]), ReasonCode::FewFreezable);
     let others = vec![unfreezable(0, 2), program(1, 1), program(2, 1)];
-    assert_eq!(ground(others), Ground::FewFreezable);
+    assert_eq!(reason_code(others), ReasonCode::FewFreezable);
     let others = vec![unfreezable(0, 2), program(1, 2), program(2, 2)];
-    assert_eq!(ground(others), Ground::Begins);
+    assert_eq!(reason_code(others), ReasonCode::Begins);
     let single = [0, 1, 2].map(|slot| unfreezable(slot, 1));
-    assert_eq!(ground(single[..2].to_vec()), Ground::EnoughCpus);
-    assert_eq!(ground(single.to_vec()), Ground::NobodyWide);
+    assert_eq!(reason_code(single[..2].to_vec()), ReasonCode::EnoughCpus);
+    assert_eq!(reason_code(single.to_vec()), ReasonCode::AllSingleThreaded);
 }
 
 /// Each program has a solo probe; if all of them fill the CPUs, they take turns.
@@ -235,7 +235,7 @@ fn turns_end_when_one_program_is_left() {
     for slot in [0, 1, 2] {
         lab.exit(slot);
     }
-    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::Alone)));
+    assert_eq!(chosen(&lab), Some((Mode::Corun, ReasonCode::Alone)));
     assert_eq!((lab.running(), lab.next_wake()), (vec![7], None));
 }
 
@@ -247,7 +247,7 @@ fn waiting_threads_show_that_cpus_are_short() {
     assert!(probes(&short));
     let mut enough = lab(2, of_two_threads(4));
     sample_with_queues(&mut enough, 0.5, 0.04);
-    assert_eq!(chosen(&enough), Some((Manner::SideBySide, Ground::CpusIdle)));
+    assert_eq!(chosen(&enough), Some((Mode::Corun, ReasonCode::CpusIdle)));
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_repeated_program_causes_no_more_solo_probes() {
 fn turns_end_when_all_but_one_hardly_run() {
     let mut lab = in_turns(of_two_threads(3));
     sample(&mut lab, &[(0, 2.0, 0.33), (1, 0.0, 0.33), (2, 0.0, 0.33)]);
-    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::OneCompetes)));
+    assert_eq!(chosen(&lab), Some((Mode::Corun, ReasonCode::OneCompetes)));
     assert_eq!(lab.running(), [0, 1, 2]);
 }
 

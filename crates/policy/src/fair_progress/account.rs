@@ -31,15 +31,15 @@ impl Amount {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Account {
     /// Seconds alone.
-    booked: Amount,
+    counted: Amount,
     /// Work per CPU, by phase.
     open: BTreeMap<usize, Amount>,
 }
 
 impl Account {
     /// Adds seconds alone of a program of this weight.
-    pub(super) fn book(&mut self, seconds: f64, weight: f64) {
-        self.booked.add(seconds, weight);
+    pub(super) fn add(&mut self, seconds: f64, weight: f64) {
+        self.counted.add(seconds, weight);
     }
 
     /// Adds work per CPU, done in a phase.
@@ -50,7 +50,7 @@ impl Account {
     /// Seconds alone. `speed` returns the speed of each phase alone.
     pub(super) fn total(&self, speed: impl Fn(usize) -> f64) -> Amount {
         let known = self.open.iter().map(|(phase, work)| (work, speed(*phase)));
-        known.filter(|(_, speed)| *speed > 0.0).fold(self.booked, |sum, (work, speed)| Amount {
+        known.filter(|(_, speed)| *speed > 0.0).fold(self.counted, |sum, (work, speed)| Amount {
             whole: sum.whole + work.whole / speed,
             weighted: sum.weighted + work.weighted / speed,
         })
@@ -59,18 +59,18 @@ impl Account {
     /// The program runs once more. What it did before is no work of this run, but stays its
     /// progress in this region.
     pub(super) fn begin_run(&mut self) {
-        self.booked.whole = 0.0;
+        self.counted.whole = 0.0;
         self.open.values_mut().for_each(|work| work.whole = 0.0);
     }
 
     /// Adds to its lead in this region, without work.
     pub(super) fn advance(&mut self, weighted: f64) {
-        self.booked.weighted += weighted;
+        self.counted.weighted += weighted;
     }
 
     /// A concurrent region begins, in which this much of the weighted progress is left.
     pub(super) fn begin_region(&mut self, left: f64) {
-        self.booked.weighted = left;
+        self.counted.weighted = left;
         self.open.values_mut().for_each(|work| work.weighted = 0.0);
     }
 }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn open_work_is_valued_now_and_counted_seconds_stay() {
         let mut account = Account::default();
-        account.book(3.0, 2.0);
+        account.add(3.0, 2.0);
         account.leave_open(0, 40.0, 2.0);
         account.leave_open(1, 5.0, 1.0);
         let at = |fast: f64| account.total(|phase| if phase == 0 { fast } else { 5.0 });
@@ -103,11 +103,11 @@ mod tests {
     #[test]
     fn a_programs_next_run_starts_with_its_last_progress() {
         let mut account = Account::default();
-        account.book(1.0, 2.0);
+        account.add(1.0, 2.0);
         account.leave_open(0, 40.0, 1.0);
         account.begin_run();
         assert_eq!(account.total(|_| 10.0), Amount { whole: 0.0, weighted: 0.5 + 4.0 });
-        account.book(1.0, 1.0);
+        account.add(1.0, 1.0);
         assert_eq!(account.total(|_| 10.0), Amount { whole: 1.0, weighted: 5.5 });
     }
 

@@ -32,7 +32,7 @@ pub(super) enum Criterion {
 
 /// The programs that ran in a quantum.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Company {
+pub(super) struct Load {
     /// Traffic of all programs together.
     pub(super) system: f64,
     /// How many segments have much traffic.
@@ -64,12 +64,12 @@ impl Thresholds {
     }
 
     /// The first criterion that a segment with this traffic meets.
-    pub(super) fn criterion(&self, own: f64, company: Company) -> Option<Criterion> {
-        match company {
+    pub(super) fn criterion(&self, own: f64, load: Load) -> Option<Criterion> {
+        match load {
             _ if !self.is_intensive(own) => Some(Criterion::OwnLow),
-            Company { disturbed: true, .. } => None,
-            Company { system, .. } if system < self.system() => Some(Criterion::SystemLow),
-            Company { intensive: 1, .. } => Some(Criterion::OnlyOne),
+            Load { disturbed: true, .. } => None,
+            Load { system, .. } if system < self.system() => Some(Criterion::SystemLow),
+            Load { intensive: 1, .. } => Some(Criterion::OnlyOne),
             _ => None,
         }
     }
@@ -84,7 +84,7 @@ mod tests {
         let thresholds = Thresholds::of_peak(120.0);
         let all = || others.iter().copied().chain([own]);
         let intensive = all().filter(|traffic| thresholds.is_intensive(*traffic)).count();
-        thresholds.criterion(own, Company { system: all().sum(), intensive, disturbed: false })
+        thresholds.criterion(own, Load { system: all().sum(), intensive, disturbed: false })
     }
 
     /// Segments below 4 percent of the peak suffer little whatever runs with them.
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn when_a_program_came_or_went_only_own_traffic_counts() {
         let thresholds = Thresholds::of_peak(120.0);
-        let company = Company { system: 10.0, intensive: 1, disturbed: true };
-        assert_eq!(thresholds.criterion(10.0, company), None);
-        assert_eq!(thresholds.criterion(1.0, company), Some(Criterion::OwnLow));
+        let load = Load { system: 10.0, intensive: 1, disturbed: true };
+        assert_eq!(thresholds.criterion(10.0, load), None);
+        assert_eq!(thresholds.criterion(1.0, load), Some(Criterion::OwnLow));
     }
 }

@@ -5,8 +5,8 @@
 //! group are one unit, and it is alone when only they run. The least progress and the least
 //! coverage of any of them count, and the traffic of all. While programs that may not be frozen
 //! run, no program is trained that would suffer from them. Without the machine's peak no traffic is
-//! little or much, so only a program that runs alone has little interference. For a program whose
-//! work is not counted, a table of slowdowns predicts the speed with co-runners, if there is a
+//! little or much, so only a program that runs alone has little interference. For a program without
+//! counted work, a table of slowdowns predicts the speed with co-runners, if there is a
 //! table and the program's traffic is known.
 
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ use cosched_core::{Nanos, Program, ProgramId, World};
 
 use super::FairOptions;
 use super::colour;
-use super::contention::{Company, Thresholds};
+use super::contention::{Load, Thresholds};
 use super::overhead::Overhead;
 use super::segment::Segment;
 use super::selection::{Pair, Waits, select, select_mixed};
 use super::stopped::{Change, Stopped};
 use super::tracked::{How, Tracked, begin_region};
-use super::training::{Runner, company};
+use super::training::{Runner, co_runners};
 use crate::bandwidth::Slowdowns;
 use crate::kind::Options;
 use crate::unit::Unit;
@@ -176,7 +176,7 @@ impl Knowledge {
             let unit = unit_of.get(&program.id).copied().unwrap_or(program.id);
             *of_units.entry(unit).or_default() += traffic(segment);
         }
-        let company = Company {
+        let load = Load {
             system: segments.iter().map(|(_, segment)| traffic(segment)).sum(),
             intensive: of_units
                 .values()
@@ -189,19 +189,19 @@ impl Knowledge {
             self.overhead.worked(segment.on_cpu);
             let predicted = segment.work().is_none().then(|| self.predicted(program, &segments));
             let Some(tracked) = self.tracked.get_mut(&program.id) else { continue };
-            let valid = thresholds.criterion(traffic(segment), company).is_some();
+            let valid = thresholds.criterion(traffic(segment), load).is_some();
             let cpus = cpus(program);
             let trained = trained.contains(&program.id);
             let others = present.iter().filter(|id| **id != program.id).copied().map(first_run);
             let is_compared = self.options.by_corunners && !disturbed;
-            let company: Option<Vec<ProgramId>> = is_compared.then(|| others.collect());
+            let co_runners: Option<Vec<ProgramId>> = is_compared.then(|| others.collect());
             let weight = weight(program);
-            let how = How { valid, trained, company: company.as_deref(), weight };
+            let how = How { valid, trained, co_runners: co_runners.as_deref(), weight };
             let learnt = tracked.learn(segment, how, cpus);
             let told = self.options.optimal.then(|| segment.alone_as_told(cpus));
             let predicted = predicted.flatten().map(|speed| segment.alone(speed, cpus));
-            tracked.book(told.or(predicted).unwrap_or(learnt.alone), weight);
-            tracked.rests(segment, cpus);
+            tracked.add_progress(told.or(predicted).unwrap_or(learnt.alone), weight);
+            tracked.counts_waits(segment, cpus);
             useful |= learnt.useful && trained;
         }
         for id in trained.iter().filter(|_| self.options.sequential) {
@@ -269,16 +269,13 @@ impl Knowledge {
             let (one, other) = (first_run(one.min(other)), first_run(one.max(other)));
             self.met.get(&(one, other)).copied().unwrap_or_default()
         };
-        let beside = |one: ProgramId, other: ProgramId| {
-            self.tracked
-                .get(&one)
-                .and_then(|tracked| tracked.relative_speed_beside(first_run(other)))
+        let speed = |one: ProgramId, other: ProgramId| {
+            self.tracked.get(&one).and_then(|tracked| tracked.relative_speed_with(first_run(other)))
         };
         let pairs: Vec<(ProgramId, ProgramId)> =
             one.ids().flat_map(|one| other.ids().map(move |other| (one, other))).collect();
-        let both = |&(one, other): &(ProgramId, ProgramId)| {
-            Some(beside(one, other)? + beside(other, one)?)
-        };
+        let both =
+            |&(one, other): &(ProgramId, ProgramId)| Some(speed(one, other)? + speed(other, one)?);
         let sum: Option<f64> = pairs.iter().map(both).sum();
         Pair {
             met: pairs.iter().map(|(one, other)| met(*one, *other)).max().unwrap_or_default(),
@@ -304,7 +301,7 @@ impl Knowledge {
     }
 
     /// The programs that run in every quantum, as co-runners of the trained unit.
-    pub(super) fn always_there(&self, ids: &[ProgramId], world: &World<'_>) -> Company {
+    pub(super) fn always_there(&self, ids: &[ProgramId], world: &World<'_>) -> Load {
         let unknown = self.thresholds.unknown();
         let traffic = |id: &ProgramId| {
             let tracked = self.tracked.get(id)?;
@@ -313,7 +310,7 @@ impl Knowledge {
         };
         let each: Vec<f64> = ids.iter().map(|id| traffic(id).unwrap_or(unknown)).collect();
         let is_intensive = |traffic: &&f64| self.thresholds.is_intensive(**traffic);
-        Company {
+        Load {
             system: each.iter().sum(),
             intensive: each.iter().filter(is_intensive).count(),
             disturbed: false,
@@ -321,10 +318,10 @@ impl Knowledge {
     }
 
     /// The unit to be trained next, of all on this number of CPUs, while the programs of `always`
-    /// run all the time. A unit whose training would exceed the limit before a phase is known is
-    /// not chosen: all of the training would be wasted. A unit that would suffer even if only the
-    /// programs of `always` run with it is not chosen either.
-    pub(super) fn target(&self, units: &[Unit], cpus: usize, always: Company) -> Option<Target> {
+    /// run all the time. If the training of a unit would exceed the limit before a phase is known,
+    /// it is not chosen: all of the training would be wasted. A unit that would suffer even if only
+    /// the programs of `always` run with it is not chosen either.
+    pub(super) fn target(&self, units: &[Unit], cpus: usize, always: Load) -> Option<Target> {
         let any = |unit: &Unit, is: fn(&Tracked) -> bool| {
             self.of(unit, is, |a, b| a || b).unwrap_or(false)
         };
@@ -334,8 +331,8 @@ impl Knowledge {
         let suffers_little = |unit: &Unit| {
             let own = self.required(unit);
             let (system, intensive) = (always.system + own, always.intensive + 1);
-            let company = Company { system, intensive, ..always };
-            self.thresholds.criterion(own, company).is_some()
+            let load = Load { system, intensive, ..always };
+            self.thresholds.criterion(own, load).is_some()
         };
         let goes_on = |unit: &Unit| any(unit, |t| t.sequence.is_on()) && suffers_little(unit);
         if let Some(goes_on) = units.iter().position(goes_on) {
@@ -375,7 +372,7 @@ impl Knowledge {
         units: &[Unit],
         length: Nanos,
         cpus: usize,
-        always: Company,
+        always: Load,
     ) -> Vec<usize> {
         let seconds = length.as_secs_f64();
         let progress: Vec<f64> = units.iter().map(|unit| self.progress(unit)).collect();
@@ -396,8 +393,8 @@ impl Knowledge {
         let runners: Vec<Runner> = others.iter().copied().map(runner).collect();
         let given = runner(target);
         let given = Runner { required: given.required + always.system, ..given };
-        let beside = company(given, &runners, cpus, self.thresholds);
-        [target].into_iter().chain(beside.into_iter().map(|i| others[i])).collect()
+        let chosen = co_runners(given, &runners, cpus, self.thresholds);
+        [target].into_iter().chain(chosen.into_iter().map(|i| others[i])).collect()
     }
 }
 

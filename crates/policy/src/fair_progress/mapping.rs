@@ -18,7 +18,7 @@ use crate::placement::{Placement, place};
 
 /// A program to be placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Guest {
+pub(super) struct Member {
     /// How many CPUs it requests.
     pub(super) cpus: usize,
     /// Its traffic, of all its CPUs.
@@ -27,33 +27,33 @@ pub(super) struct Guest {
     pub(super) last: CpuSet,
 }
 
-/// The CPUs of each program, in the order of `guests`, from those that are `free`; `None` where
+/// The CPUs of each program, in the order of `members`, from those that are `free`; `None` where
 /// there are not enough. `trained` is the position of the one that is to have a cache for itself.
 pub(super) fn places(
-    guests: &[Guest],
+    members: &[Member],
     free: CpuSet,
     trained: Option<usize>,
     placement: Placement,
     topology: &Topology,
 ) -> Vec<Option<CpuSet>> {
     let mut board = Board { topology, free, llcs: BTreeMap::new(), packages: BTreeMap::new() };
-    let mut order: Vec<usize> = (0..guests.len()).collect();
+    let mut order: Vec<usize> = (0..members.len()).collect();
     order.sort_by(|&a, &b| {
-        let rank = |i: usize| (Some(i) != trained, Reverse(guests[i].cpus));
-        rank(a).cmp(&rank(b)).then(guests[b].traffic.total_cmp(&guests[a].traffic))
+        let rank = |i: usize| (Some(i) != trained, Reverse(members[i].cpus));
+        rank(a).cmp(&rank(b)).then(members[b].traffic.total_cmp(&members[a].traffic))
     });
-    let mut found = vec![None; guests.len()];
+    let mut found = vec![None; members.len()];
     let mut avoided = CpuSet::EMPTY;
     for i in order {
-        let guest = &guests[i];
+        let member = &members[i];
         let kept_apart = board.free.difference(&avoided);
-        let open = if kept_apart.len() >= guest.cpus { kept_apart } else { board.free };
-        let cpus = match guest.cpus {
-            1 => board.lightest(&open, &guest.last).map(|cpu| CpuSet::from_iter([cpu])),
-            wanted => place(topology, &open, wanted, placement, Some(&guest.last)),
+        let open = if kept_apart.len() >= member.cpus { kept_apart } else { board.free };
+        let cpus = match member.cpus {
+            1 => board.lightest(&open, &member.last).map(|cpu| CpuSet::from_iter([cpu])),
+            wanted => place(topology, &open, wanted, placement, Some(&member.last)),
         };
         if let Some(cpus) = cpus {
-            board.give(&cpus, guest.traffic);
+            board.give(&cpus, member.traffic);
             if Some(i) == trained {
                 avoided = neighbours(topology, &cpus);
             }
@@ -110,15 +110,15 @@ impl Board<'_> {
 mod tests {
     use super::*;
 
-    fn guest(traffic: f64) -> Guest {
-        Guest { cpus: 1, traffic, last: CpuSet::EMPTY }
+    fn member(traffic: f64) -> Member {
+        Member { cpus: 1, traffic, last: CpuSet::EMPTY }
     }
 
     /// On two packages of two caches for two CPUs each: 0 and 1 share a cache.
-    fn placed(guests: &[Guest], trained: Option<usize>) -> Vec<Vec<usize>> {
+    fn placed(members: &[Member], trained: Option<usize>) -> Vec<Vec<usize>> {
         let topology = Topology::regular(2, 2, 1, 2, 1);
         let all = topology.all();
-        places(guests, all, trained, Placement::Packed, &topology)
+        places(members, all, trained, Placement::Packed, &topology)
             .into_iter()
             .map(|cpus| cpus.map_or(Vec::new(), |cpus| cpus.iter().collect()))
             .collect()
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn programs_of_much_traffic_go_to_different_caches() {
-        let guests = [9.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0].map(guest);
-        let caches: Vec<usize> = placed(&guests, None).iter().map(|cpus| cpus[0] / 2).collect();
+        let members = [9.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0].map(member);
+        let caches: Vec<usize> = placed(&members, None).iter().map(|cpus| cpus[0] / 2).collect();
         // The four programs with most traffic are apart, and the one with least shares a cache with
         // the one with most.
         let mut loud: Vec<usize> = [0, 2, 4, 6].map(|i| caches[i]).into();
@@ -138,28 +138,28 @@ mod tests {
 
     #[test]
     fn two_programs_go_to_different_packages() {
-        let placed = placed(&[guest(5.0), guest(4.0)], None);
+        let placed = placed(&[member(5.0), member(4.0)], None);
         assert_eq!((placed[0][0] / 4, placed[1][0] / 4), (0, 1));
     }
 
     /// The other CPU of a trained program's cache stays idle while there are other CPUs.
     #[test]
     fn the_cpu_next_to_a_trained_program_stays_idle() {
-        let guests = [1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0].map(guest);
+        let members = [1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0].map(member);
         let of_trained = |n: usize| {
-            let placed = placed(&guests[..n], Some(0));
+            let placed = placed(&members[..n], Some(0));
             let cache = placed[0][0] / 2;
             placed[1..].iter().filter(|cpus| cpus[0] / 2 == cache).count()
         };
         assert_eq!(of_trained(7), 0);
-        let eight: Vec<Guest> = guests.into_iter().chain([guest(0.0)]).collect();
+        let eight: Vec<Member> = members.into_iter().chain([member(0.0)]).collect();
         let placed = placed(&eight, Some(0));
         assert!(placed.iter().all(|cpus| cpus.len() == 1), "{placed:?}");
     }
 
     #[test]
     fn of_equal_cpus_the_last_one_is_kept() {
-        let last = Guest { last: CpuSet::from_iter([5]), ..guest(1.0) };
+        let last = Member { last: CpuSet::from_iter([5]), ..member(1.0) };
         assert_eq!(placed(&[last], None), [[5]]);
     }
 
@@ -167,8 +167,8 @@ mod tests {
     /// around them.
     #[test]
     fn programs_of_several_cpus_are_placed_first() {
-        let wide = Guest { cpus: 4, ..guest(4.0) };
-        let placed = placed(&[guest(3.0), wide], None);
+        let wide = Member { cpus: 4, ..member(4.0) };
+        let placed = placed(&[member(3.0), wide], None);
         assert_eq!(placed[1].len(), 4);
         assert!(!placed[1].contains(&placed[0][0]));
         assert_ne!(placed[0][0] / 4, placed[1][0] / 4, "the other package");
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_fit_gets_no_cpus() {
-        let wide = Guest { cpus: 9, ..guest(4.0) };
+        let wide = Member { cpus: 9, ..member(4.0) };
         assert_eq!(placed(&[wide], None), [Vec::<usize>::new()]);
     }
 }

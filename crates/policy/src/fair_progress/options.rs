@@ -11,7 +11,7 @@ pub struct FairOptions {
     pub training_limit: Option<f64>,
     /// Whether training goes to the program of which least is known (section 4.5), or to the first.
     pub distribution: bool,
-    /// Whether programs whose phases fluctuate are trained in sequence (section 4.4).
+    /// Whether programs with fluctuating phases are trained in sequence (section 4.4).
     pub sequential: bool,
     /// Whether the speed of phases that never had little interference is taken from quanta with the
     /// co-runners that disturb them least.

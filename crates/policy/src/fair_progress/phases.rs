@@ -6,7 +6,8 @@
 //! so the estimate for a segment is never below its measured speed.
 //!
 //! *Source.* The FPS paper, section 4.2 and table 1; valid data coverage: section 4.5; programs
-//! whose phases do not repeat (their 483.xalancbmk): section 6, where they are future work. Ours:
+//! with phases that do not repeat (their 483.xalancbmk): section 6, where they are future work.
+//! Ours:
 //!
 //! - training of a phase is given up after several failures;
 //! - a phase is known by the vector of its first segment, and a segment belongs to the nearest
@@ -23,7 +24,7 @@
 
 use cosched_core::ProgramId;
 
-use super::beside::Beside;
+use super::co_runners::CoRunners;
 use super::segment::Segment;
 use super::vector::BlockVector;
 
@@ -54,7 +55,7 @@ pub(super) struct Phase {
     all_work: (f64, f64),
     /// Whether its work comes in lumps.
     in_lumps: bool,
-    beside: Beside,
+    co_runners: CoRunners,
     /// How many segments were trained in vain.
     failed: u32,
     /// Its speed alone, as far as that is known (table 1).
@@ -75,7 +76,7 @@ impl Phase {
 
     /// Its speed alone as far as it is known now.
     pub(super) fn speed_alone(&self) -> f64 {
-        match self.beside.best(LUMPS) {
+        match self.co_runners.best(LUMPS) {
             Some(best) if self.is_known() => self.alone.max(best),
             Some(best) => best,
             None => self.alone,
@@ -83,9 +84,9 @@ impl Phase {
     }
 
     /// Its speed with this program, relative to alone; `None` until there are enough segments.
-    pub(super) fn relative_speed_beside(&self, other: ProgramId) -> Option<f64> {
+    pub(super) fn relative_speed_with(&self, other: ProgramId) -> Option<f64> {
         let alone = self.speed_alone();
-        self.beside.with(other).filter(|_| alone > 0.0).map(|speed| speed / alone)
+        self.co_runners.with(other).filter(|_| alone > 0.0).map(|speed| speed / alone)
     }
 
     /// CPU seconds of training that it still needs; zero where a single segment is enough.
@@ -185,7 +186,7 @@ impl PhaseTable {
             valid_work: (0.0, 0.0),
             all_work: (0.0, 0.0),
             in_lumps: false,
-            beside: Beside::default(),
+            co_runners: CoRunners::default(),
             failed: 0,
             alone: 0.0,
             shared: 0.0,
@@ -218,28 +219,29 @@ impl PhaseTable {
     /// [`PhaseTable::take_in`]. As long as the phase is not known, its speed with the co-runners
     /// that disturb it least counts instead; afterwards, the higher one counts. On average no
     /// program is faster with co-runners than alone.
-    pub(super) fn take_in_beside(
+    pub(super) fn take_in_with(
         &mut self,
         position: usize,
         segment: &Segment,
-        company: &[ProgramId],
+        co_runners: &[ProgramId],
         alone: f64,
     ) -> f64 {
         let (Some(phase), Some(work)) = (self.phases.get_mut(position), segment.work()) else {
             return alone;
         };
-        phase.beside.take_in(company, work, segment.on_cpu);
+        phase.co_runners.take_in(co_runners, work, segment.on_cpu);
         if segment.in_lumps {
             return phase.speed_alone();
         }
-        match phase.beside.best(0.0) {
+        match phase.co_runners.best(0.0) {
             Some(best) if phase.is_known() => alone.max(best),
             Some(best) => best.max(work / segment.on_cpu),
             None => alone,
         }
     }
 
-    /// The share of all segments so far whose phase is known from a valid one: valid data coverage.
+    /// The share of all segments so far with a phase that is known from a valid one: valid data
+    /// coverage.
     pub(super) fn coverage(&self) -> f64 {
         let known = self.phases.iter().filter(|phase| phase.is_known());
         let known: u32 = known.map(Phase::executions).sum();

@@ -1,4 +1,4 @@
-//! Programs whose phases fluctuate: training in sequence.
+//! Programs with fluctuating phases: training in sequence.
 //!
 //! A training quantum for a predicted phase is wasted if another phase comes. For a program with
 //! too many such failures, prediction is given up for a while. The program is then trained for

@@ -1,9 +1,9 @@
 //! What is known of one program: its progress and its phases.
 //!
 //! *Source.* The FPS paper: progress, eq. 3 of section 3.2, in seconds alone; concurrent regions
-//! and weights, section 5; candidates for training, section 4.3. The progress of a program whose
-//! phases never repeat is its time. It gets the quanta that it would get without cosched, and is
-//! never trained (section 6).
+//! and weights, section 5; candidates for training, section 4.3. The progress of a program with
+//! phases that never repeat is its time. It gets the quanta that it would get without cosched, and
+//! is never trained (section 6).
 
 use super::account::{Account, Amount};
 use super::phases::{Phase, PhaseTable};
@@ -35,21 +35,21 @@ pub(super) struct How<'a> {
     /// In training, so that there was to be little interference.
     pub(super) trained: bool,
     /// The co-runners, where speeds are compared by them.
-    pub(super) company: Option<&'a [ProgramId]>,
+    pub(super) co_runners: Option<&'a [ProgramId]>,
     /// The program's weight.
     pub(super) weight: f64,
 }
 
 impl Default for How<'_> {
     fn default() -> Self {
-        How { valid: false, trained: false, company: None, weight: 1.0 }
+        How { valid: false, trained: false, co_runners: None, weight: 1.0 }
     }
 }
 
 /// What a segment has shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Learnt {
-    /// Seconds that it would have taken alone, without work whose worth stays open.
+    /// Seconds that it would have taken alone, without work of unknown worth.
     pub(super) alone: f64,
     /// Whether a phase got its first valid segment by it.
     pub(super) useful: bool,
@@ -58,7 +58,7 @@ pub(super) struct Learnt {
 impl Tracked {
     /// Learns from a segment on this number of CPUs.
     pub(super) fn learn(&mut self, segment: &Segment, how: How<'_>, cpus: usize) -> Learnt {
-        let How { valid, trained, company, weight } = how;
+        let How { valid, trained, co_runners, weight } = how;
         self.trained += u32::from(trained);
         self.traffic = segment.traffic();
         let Some(speed) = segment.speed() else {
@@ -69,8 +69,8 @@ impl Tracked {
         let lacked =
             phase.and_then(|phase| self.phases.phase(phase)).is_some_and(|p| !p.is_known());
         let alone = phase.map_or(speed, |phase| self.phases.take_in(phase, segment, valid));
-        let alone = phase.zip(company).map_or(alone, |(phase, company)| {
-            self.phases.take_in_beside(phase, segment, company, alone)
+        let alone = phase.zip(co_runners).map_or(alone, |(phase, co_runners)| {
+            self.phases.take_in_with(phase, segment, co_runners, alone)
         });
         if let Some(phase) = phase.filter(|_| trained && !valid) {
             self.phases.phase_mut(phase).into_iter().for_each(Phase::fails);
@@ -88,12 +88,12 @@ impl Tracked {
     }
 
     /// Adds seconds alone of a program of this weight.
-    pub(super) fn book(&mut self, seconds: f64, weight: f64) {
-        self.account.book(seconds, weight);
+    pub(super) fn add_progress(&mut self, seconds: f64, weight: f64) {
+        self.account.add(seconds, weight);
     }
 
     /// Records the waiting in a segment on this number of CPUs, which was counted as progress.
-    pub(super) fn rests(&mut self, segment: &Segment, cpus: usize) {
+    pub(super) fn counts_waits(&mut self, segment: &Segment, cpus: usize) {
         let before = if segment.is_idle() { self.rested } else { 0.0 };
         self.rested = before + segment.waited(cpus);
     }
@@ -101,7 +101,7 @@ impl Tracked {
     /// It was found stopped: it has not waited for anything, as was assumed.
     pub(super) fn is_stopped(&mut self, weight: f64) {
         let rested = std::mem::take(&mut self.rested);
-        self.book(-rested, weight);
+        self.add_progress(-rested, weight);
     }
 
     /// It is present again, and has no less progress than this.
@@ -111,7 +111,7 @@ impl Tracked {
 
     /// It runs once more, after `seconds` before its end in which nothing was measured.
     pub(super) fn begins_again(&mut self, seconds: f64, weight: f64) {
-        self.book(self.gain(seconds), weight);
+        self.add_progress(self.gain(seconds), weight);
         self.account.begin_run();
         self.rested = 0.0;
     }
@@ -151,7 +151,7 @@ impl Tracked {
         predicted.filter(move |_| repeats).filter_map(|phase| self.phases.phase(phase))
     }
 
-    /// The share of its segments whose phase is known: valid data coverage.
+    /// The share of its segments with a known phase: valid data coverage.
     pub(super) fn coverage(&self) -> f64 {
         self.phases.coverage()
     }
@@ -168,8 +168,8 @@ impl Tracked {
     }
 
     /// Its speed with this program, relative to alone; `None` if that is not known.
-    pub(super) fn relative_speed_beside(&self, other: ProgramId) -> Option<f64> {
-        self.next()?.relative_speed_beside(other)
+    pub(super) fn relative_speed_with(&self, other: ProgramId) -> Option<f64> {
+        self.next()?.relative_speed_with(other)
     }
 
     fn next(&self) -> Option<&Phase> {
@@ -211,14 +211,14 @@ mod tests {
         Segment::of(&scene.programs[0], &scene.world(), true).unwrap()
     }
 
-    fn beside(valid: bool) -> How<'static> {
+    fn how(valid: bool) -> How<'static> {
         How { valid, ..How::default() }
     }
 
     fn learnt(segments: &[(u64, u64, bool)]) -> Tracked {
         let mut tracked = Tracked::default();
         for (block, speed, valid) in segments {
-            tracked.learn(&segment(*block, *speed), beside(*valid), 1);
+            tracked.learn(&segment(*block, *speed), how(*valid), 1);
         }
         tracked
     }
@@ -228,9 +228,9 @@ mod tests {
         // The paper's example: C_unit is 100 ms here.
         let mut tracked = learnt(&[(1, 4, true)]);
         let slowed =
-            (0..2).map(|_| tracked.learn(&segment(1, 1), beside(false), 1).alone).sum::<f64>();
+            (0..2).map(|_| tracked.learn(&segment(1, 1), how(false), 1).alone).sum::<f64>();
         assert!((slowed - 0.05).abs() < 1e-12, "{slowed}");
-        let alone = tracked.learn(&segment(1, 4), beside(false), 1).alone;
+        let alone = tracked.learn(&segment(1, 4), how(false), 1).alone;
         assert!((alone - 0.1).abs() < 1e-12, "not slowed: one unit, {alone}");
     }
 
@@ -245,7 +245,7 @@ mod tests {
         assert!(!learnt(&known).is_candidate(), "2 is known");
     }
 
-    /// A phase whose training failed several times makes no candidate.
+    /// A phase that was trained several times in vain makes no candidate.
     #[test]
     fn a_phase_trained_in_vain_makes_no_candidate() {
         let mut tracked = learnt(&[(1, 1, false), (1, 1, false)]);
@@ -260,7 +260,7 @@ mod tests {
     fn a_phase_that_becomes_known_is_reported() {
         let mut tracked = Tracked::default();
         let learns =
-            [false, true, true].map(|valid| tracked.learn(&segment(1, 1), beside(valid), 1).useful);
+            [false, true, true].map(|valid| tracked.learn(&segment(1, 1), how(valid), 1).useful);
         assert_eq!(learns, [false, true, false]);
     }
 
@@ -279,8 +279,7 @@ mod tests {
     fn a_program_without_repeating_phases_is_not_trained() {
         let mut tracked = Tracked::default();
         let segments = (0..30).map(|block| segment(block, 1 + block % 3));
-        let alone: f64 =
-            segments.map(|segment| tracked.learn(&segment, beside(false), 1).alone).sum();
+        let alone: f64 = segments.map(|segment| tracked.learn(&segment, how(false), 1).alone).sum();
         assert!((alone - 3.0).abs() < 1e-9, "{alone}");
         assert!(!tracked.is_candidate());
     }
@@ -294,11 +293,11 @@ mod tests {
         };
         let mut tracked = Tracked::default();
         for _ in 0..3 {
-            let learnt = tracked.learn(&lumps(30.0), beside(false), 1);
+            let learnt = tracked.learn(&lumps(30.0), how(false), 1);
             assert_eq!(learnt, Learnt { alone: 0.0, useful: false });
         }
         assert_eq!(tracked.progress(), 3.0, "as long as nothing is known, the time counts");
-        assert!(tracked.learn(&lumps(40.0), beside(true), 1).useful);
+        assert!(tracked.learn(&lumps(40.0), how(true), 1).useful);
         assert_eq!((tracked.progress(), tracked.alone()), (3.25, 3.25), "130 at 40 a second");
     }
 
@@ -308,7 +307,7 @@ mod tests {
     fn a_newcomer_lowers_all_by_the_least_progress() {
         let mut old = [5.0, 3.0, 4.5].map(|progress| {
             let mut tracked = Tracked::default();
-            tracked.book(progress, 1.0);
+            tracked.add_progress(progress, 1.0);
             tracked
         });
         begin_region(old.iter_mut(), 3.0);
@@ -330,8 +329,8 @@ mod tests {
         };
         let mut tracked = Tracked::default();
         for on_cpu in [50, 30, 0, 0] {
-            tracked.book(0.1, 2.0);
-            tracked.rests(&rest(on_cpu), 1);
+            tracked.add_progress(0.1, 2.0);
+            tracked.counts_waits(&rest(on_cpu), 1);
         }
         tracked.is_stopped(2.0);
         assert!((tracked.alone() - 0.13).abs() < 1e-12, "{}", tracked.alone());

@@ -31,7 +31,7 @@ pub(super) struct Runner {
 
 /// The co-runners of `target` on this number of CPUs, as positions in `others`. Of equally fitting
 /// ones, the first counts.
-pub(super) fn company(
+pub(super) fn co_runners(
     target: Runner,
     others: &[Runner],
     cpus: usize,
@@ -82,28 +82,28 @@ mod tests {
 
     /// The co-runners on four CPUs of the paper's machine: all together may have 40, and 4.8 is
     /// little.
-    fn beside(target: f64, others: &[f64]) -> Vec<usize> {
+    fn chosen_for(target: f64, others: &[f64]) -> Vec<usize> {
         let others: Vec<Runner> = others.iter().copied().map(runner).collect();
-        company(runner(target), &others, 4, Thresholds::of_peak(120.0))
+        co_runners(runner(target), &others, 4, Thresholds::of_peak(120.0))
     }
 
     /// Co-runners come close to the limit of criterion 2 and do not reach it.
     #[test]
     fn co_runners_approach_the_limit_of_criterion_2() {
         // 30 left for 3 CPUs: 10 each. 9 fits best; 21 for 2: 11 fits best; 10 for 1: 8 fits best.
-        assert_eq!(beside(10.0, &[1.0, 9.0, 25.0, 11.0, 8.0]), [1, 3, 4]);
+        assert_eq!(chosen_for(10.0, &[1.0, 9.0, 25.0, 11.0, 8.0]), [1, 3, 4]);
     }
 
     #[test]
     fn fitness_is_per_remaining_cpu() {
         // By the whole remainder, 30, the program of 28 would come first and leave no room.
-        assert_eq!(beside(10.0, &[28.0, 10.0, 9.0, 8.0]), [1, 2, 3]);
+        assert_eq!(chosen_for(10.0, &[28.0, 10.0, 9.0, 8.0]), [1, 2, 3]);
     }
 
     /// A program with too much traffic for criterion 2 gets co-runners without much.
     #[test]
     fn high_traffic_gets_low_traffic_co_runners() {
-        assert_eq!(beside(50.0, &[30.0, 4.0, 20.0, 1.0, 0.0, 2.0]), [1, 3, 4]);
+        assert_eq!(chosen_for(50.0, &[30.0, 4.0, 20.0, 1.0, 0.0, 2.0]), [1, 3, 4]);
     }
 
     /// Programs beyond the limit of criterion 2 are not taken. Criterion 3 adds no program with
@@ -111,15 +111,15 @@ mod tests {
     #[test]
     fn programs_beyond_the_limit_are_not_taken() {
         // 6 and 6 come nearest to 10 and 12; 25 would be too much, and ends the loop.
-        assert_eq!(beside(10.0, &[25.0, 6.0, 6.0]), [1, 2]);
+        assert_eq!(chosen_for(10.0, &[25.0, 6.0, 6.0]), [1, 2]);
         // 2 are left, and neither 6 nor 7 fits; both have much traffic.
-        assert_eq!(beside(38.0, &[6.0, 7.0]), [0usize; 0]);
+        assert_eq!(chosen_for(38.0, &[6.0, 7.0]), [0usize; 0]);
     }
 
     #[test]
     fn the_loop_ends_when_cpus_or_programs_run_out() {
-        assert_eq!(beside(0.0, &[1.0, 1.0, 1.0, 1.0, 1.0]).len(), 3);
-        assert_eq!(beside(0.0, &[]), [0usize; 0]);
+        assert_eq!(chosen_for(0.0, &[1.0, 1.0, 1.0, 1.0, 1.0]).len(), 3);
+        assert_eq!(chosen_for(0.0, &[]), [0usize; 0]);
     }
 
     #[test]
@@ -127,10 +127,10 @@ mod tests {
         let black = Runner { black: true, ..runner(1.0) };
         let thresholds = Thresholds::of_peak(120.0);
         let enough = [black, runner(1.0), runner(1.0), runner(1.0)];
-        let mut chosen = company(runner(9.0), &enough, 4, thresholds);
+        let mut chosen = co_runners(runner(9.0), &enough, 4, thresholds);
         chosen.sort_unstable();
         assert_eq!(chosen, [1, 2, 3]);
-        let mut chosen = company(runner(9.0), &enough[..3], 4, thresholds);
+        let mut chosen = co_runners(runner(9.0), &enough[..3], 4, thresholds);
         chosen.sort_unstable();
         assert_eq!(chosen, [0, 1, 2]);
     }
@@ -140,6 +140,6 @@ mod tests {
     fn traffic_is_compared_per_cpu() {
         let wide = |cpus, required| Runner { cpus, ..runner(required) };
         let others = [wide(4, 1.0), wide(2, 20.0), runner(2.0)];
-        assert_eq!(company(runner(10.0), &others, 4, Thresholds::of_peak(120.0)), [1, 2]);
+        assert_eq!(co_runners(runner(10.0), &others, 4, Thresholds::of_peak(120.0)), [1, 2]);
     }
 }

@@ -18,7 +18,7 @@ pub struct Fixed {
     slice: Option<Nanos>,
     interval: Nanos,
     told: Sender<Found>,
-    /// Programs whose first interval is over, in which they prepare themselves.
+    /// Programs after their first interval, in which they prepare themselves.
     prepared: BTreeSet<ProgramId>,
 }
 

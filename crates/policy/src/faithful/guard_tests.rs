@@ -1,4 +1,4 @@
-//! The guard with a program whose speed depends on its settings.
+//! The guard with a program that has a speed for each setting.
 
 use cosched_core::{Class, Program, Quality, Reason};
 
@@ -223,7 +223,7 @@ fn a_sample_within_a_moment_counts_as_a_part_of_it() {
 /// `tried`, and found `in_force` to be best.
 fn known(in_force: Actuator, tried: &[Actuator]) -> Lab<Faithful> {
     let mut program = program(0, 4);
-    program.profile.experience = Experience::new(in_force, tried);
+    program.profile.learned = Learned::new(in_force, tried);
     let mut lab = lab(vec![program]);
     interval(&mut lab, &[0.5, 0.5], None);
     lab
@@ -261,7 +261,7 @@ fn an_untried_slice_is_compared_with_the_learned_one() {
 #[test]
 fn relearn_ignores_earlier_runs() {
     let mut program = program(0, 4);
-    program.profile.experience = Experience::new(Actuator::Batch, &[Actuator::Batch]);
+    program.profile.learned = Learned::new(Actuator::Batch, &[Actuator::Batch]);
     let options = FaithfulOptions { relearn: true, ..FaithfulOptions::default() };
     let mut lab = Lab::new(Faithful::new(options), 4, vec![program]);
     born(&mut lab, 2);

@@ -1,7 +1,7 @@
 //! How often a program is measured, by the pace of its phases.
 //!
 //! The paper measures once a second, since its programs keep a phase for much longer (section
-//! III-D). A program whose phases are shorter is always a second behind, and one that never changes
+//! III-D). A program with shorter phases is always a second behind, and one that never changes
 //! is sampled for nothing. The interval therefore halves with every quantum decision, and doubles
 //! after some intervals without one. Until the first decision it is shorter still: until then a
 //! short program gains nothing, and a guard will sample more often anyway. Ours (section E leaves

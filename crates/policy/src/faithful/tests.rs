@@ -71,7 +71,7 @@ fn slice(lab: &Lab<Faithful>) -> Option<u64> {
     settings.slice.map(|slice| slice.0 / 1_000_000)
 }
 
-/// A program that has its threads, and whose time to prepare itself is over.
+/// A program that has its threads and has prepared itself.
 fn prepared() -> Lab<Faithful> {
     let mut lab = lab();
     born(&mut lab, 2);
@@ -151,7 +151,7 @@ fn each_program_gets_its_own_slice() {
     assert!(lab.plan.programs.is_empty());
 }
 
-/// A lab with a program whose misses are known from solo runs.
+/// A lab with a program with misses known from solo runs.
 fn profiled() -> Lab<Faithful> {
     let mut known = program(0, 4);
     known.profile.miss_ratio = Some(0.45);

@@ -8,7 +8,7 @@
 //! *Idea.* Only equal conditions are compared. A trial gives a program the new setting for a
 //! moment, takes it back for a moment, and so on. Each moment is compared with its neighbour only,
 //! so that drifts of the program and of the machine cancel. The order of two neighbours is
-//! pseudo-random, or a program whose phases keep step with the moments would decide by its phases.
+//! pseudo-random, or a program with phases in step with the moments would decide by its phases.
 //! A sequential test of the pairs (Student's t) shows whether the difference is more than noise.
 //! The trial ends as soon as the answer is clear, and after [`MOST_PAIRS`] at the latest. What was
 //! not shown to be faster is not kept.
@@ -108,7 +108,7 @@ impl<W> Trial<W> {
 
     /// The program's setting in the present moment: with, without, without, with, or the reverse,
     /// so that a drift cancels in each four of them.
-    pub(super) fn way(&self) -> &W {
+    pub(super) fn candidate(&self) -> &W {
         if self.is_candidates_turn() { &self.candidate } else { &self.incumbent }
     }
 
@@ -216,7 +216,7 @@ mod tests {
     fn tried(with: f64, noise: f64) -> (Finding, usize) {
         let mut trial = trial(0);
         for number in 0.. {
-            let rate = if *trial.way() == Actuator::Batch { with } else { 1.0 };
+            let rate = if *trial.candidate() == Actuator::Batch { with } else { 1.0 };
             // A fixed sequence without a period of four.
             let noise = noise * (f64::from(number * 7 % 11) / 5.0 - 1.0);
             match trial.measured(&moment(&[(A, rate * (1.0 + noise))], Quality::Exact)) {
@@ -259,7 +259,7 @@ mod tests {
     fn a_gain_at_anothers_expense_is_no_progress() {
         let mut trial = trial(0);
         let found = loop {
-            let with = *trial.way() == Actuator::Batch;
+            let with = *trial.candidate() == Actuator::Batch;
             let rates = if with { [(A, 1.2), (B, 0.8)] } else { [(A, 1.0), (B, 1.0)] };
             match trial.measured(&moment(&rates, Quality::Exact)) {
                 Finding::Open => {}
@@ -319,7 +319,7 @@ mod tests {
             let decides_for = |number: u64| {
                 let mut trial = trial(number);
                 loop {
-                    let rate = if *trial.way() == Actuator::Batch { with } else { 1.0 };
+                    let rate = if *trial.candidate() == Actuator::Batch { with } else { 1.0 };
                     // The sum of some uniform numbers, as good as normal: 5 %.
                     let noise = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
                     match trial.measured(&moment_of(rate * (1.0 + 0.05 * noise))) {

@@ -10,9 +10,9 @@ const QUANTA: usize = 120;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share {
     /// The part of the time in which it has CPUs of its own, 0 to 1.
-    pub(crate) seated: f64,
+    pub(crate) assigned: f64,
     /// The CPUs that it backfills, on average.
-    pub(crate) lent: f64,
+    pub(crate) backfilled: f64,
 }
 
 /// The shares of programs that request this many CPUs, each from 1 to all, where free ones are
@@ -29,7 +29,7 @@ pub(crate) fn shares(sizes: &[usize], cpus: usize, siblings: usize) -> Vec<Share
         for &one in &order {
             if sizes[one] <= free {
                 free -= sizes[one];
-                shares[one].seated += part;
+                shares[one].assigned += part;
                 waited[one] = 0;
             } else {
                 waited[one] += 1;
@@ -37,9 +37,9 @@ pub(crate) fn shares(sizes: &[usize], cpus: usize, siblings: usize) -> Vec<Share
             }
         }
         // Only cores that no program uses.
-        let lent = cpus.saturating_sub((cpus - free) * siblings);
+        let backfilled = cpus.saturating_sub((cpus - free) * siblings);
         if let Some(one) = borrower {
-            shares[one].lent += lent as f64 * part;
+            shares[one].backfilled += backfilled as f64 * part;
         }
     }
     shares
@@ -52,7 +52,7 @@ mod tests {
     fn told(sizes: &[usize], cpus: usize, siblings: usize) -> Vec<(u32, u32)> {
         let hundredths = |part: f64| (part * 100.0).round() as u32;
         let shares = shares(sizes, cpus, siblings).into_iter();
-        shares.map(|share| (hundredths(share.seated), hundredths(share.lent))).collect()
+        shares.map(|share| (hundredths(share.assigned), hundredths(share.backfilled))).collect()
     }
 
     #[test]

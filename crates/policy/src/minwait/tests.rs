@@ -164,8 +164,12 @@ fn backfilled_cpus_are_no_turn() {
         seen.push(cpus(&lab));
     }
     assert_eq!(seen, [[18, 6, 0], [0, 18, 6], [6, 0, 18], [18, 6, 0]]);
-    let lent = Why::Lent { cpus: 6 };
-    assert!(lab.plan.reasons.iter().any(|reason| reason.why == lent), "{:?}", lab.plan.reasons);
+    let backfilled = Why::SharesBackfill { cpus: 6 };
+    assert!(
+        lab.plan.reasons.iter().any(|reason| reason.why == backfilled),
+        "{:?}",
+        lab.plan.reasons
+    );
 }
 
 #[test]
@@ -202,14 +206,15 @@ fn predicted_shares_match_the_quanta_that_follow() {
         for _ in 0..120 {
             for ((share, cpus), size) in found.iter_mut().zip(cpus(&lab)).zip(&sizes) {
                 match cpus == *size {
-                    true => share.seated += 1.0 / 120.0,
-                    false => share.lent += cpus as f64 / 120.0,
+                    true => share.assigned += 1.0 / 120.0,
+                    false => share.backfilled += cpus as f64 / 120.0,
                 }
             }
             lab.wake();
         }
         for (found, expected) in found.iter().zip(shares(&sizes, 24, 1)) {
-            let apart = (found.seated - expected.seated).abs() + (found.lent - expected.lent).abs();
+            let apart = (found.assigned - expected.assigned).abs()
+                + (found.backfilled - expected.backfilled).abs();
             assert!(apart < 1e-9, "{sizes:?}: {found:?}, {expected:?}");
         }
     }

@@ -217,7 +217,7 @@ fn greedy_fill_backfills_the_longest_waiting_program() {
     let mut plain = lab(Kind::Greedy, 6, all.clone());
     assert_eq!(plain.quanta(3), [vec![0, 3], vec![1, 4], vec![2]]);
     let mut filled = filling(Kind::Greedy, 6, all);
-    // Behind 2 the two free CPUs go to 4, which would wait longer than 3, whose turn is next.
+    // Behind 2 the two free CPUs go to 4, which would wait longer than 3, the next in turn.
     assert_eq!(filled.quanta(4), [vec![0, 3], vec![1, 4], vec![2, 4], vec![0, 3]]);
 }
 

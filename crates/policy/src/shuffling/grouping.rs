@@ -26,7 +26,7 @@ use super::matching::cheapest;
 /// Shares of time that differ by less are equal.
 pub(super) const TIE: f64 = 0.01;
 /// The most orders of different sizes that are tried: all that there are for up to eight sockets
-/// whose sizes differ by one.
+/// with sizes that differ by one.
 const MOST_ORDERS: usize = 100;
 /// A thread that loses one thousandth of its time away from its pages counts like another one that
 /// moves.

@@ -1,6 +1,6 @@
-//! The guard with a program whose speed depends on where its threads are.
+//! The guard with a program that has a speed for each place of its threads.
 
-use cosched_core::{Experience, Quality, Reason, Sample};
+use cosched_core::{Learned, Quality, Reason, Sample};
 
 use super::tests::{A, INTERVAL, Stage, cpus, sample};
 use super::*;
@@ -201,8 +201,8 @@ fn groups_that_prove_themselves_again_are_not_reported() {
 /// A program of which earlier runs have shown whether groups help it.
 fn known(helped: bool, options: ShufflingOptions) -> Guarded {
     let mut guarded = Guarded::with(options);
-    let experience = Experience::default().with_groups(helped);
-    guarded.stage.lab.scene.programs[0].profile.experience = experience;
+    let learned = Learned::default().with_groups(helped);
+    guarded.stage.lab.scene.programs[0].profile.learned = learned;
     guarded
 }
 

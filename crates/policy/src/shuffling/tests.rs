@@ -252,7 +252,7 @@ fn programs_are_shuffled_separately() {
     assert_eq!(stage.moves(), []);
 }
 
-/// Sockets whose CPUs do not change keep their threads.
+/// Sockets that keep their CPUs keep their threads.
 #[test]
 fn cpus_that_go_offline_take_their_socket_along() {
     let mut stage = Stage::new(4);

@@ -5,7 +5,7 @@
 //! move it. Threads that were divided evenly give it none. If a trial only took the masks back, it
 //! would compare groups with what is left of them, and a program that is slower in groups would
 //! stay in them. A thread is therefore first bound to the socket where it was when it was bound
-//! ([`Tracked::let_go`]). It is released a moment later ([`Tracked::part`]).
+//! ([`Tracked::release`]). It is released a moment later ([`Tracked::part`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Tracked {
 
     /// Brings threads back to where they were before they were bound, in two steps: this is the
     /// first.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn release(&mut self) {
         let is_bound = |id: &ThreadId| self.homes.contains_key(id);
         let origins = self.origins.iter().filter(|(id, _)| is_bound(id));
         let homes = origins.map(|(id, socket)| (*id, *socket)).collect();

@@ -9,7 +9,7 @@ use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::workload::{Barrier, shown};
 
 use super::{Compared, Comparison, Incomparable, Samples};
-use crate::{Way, after};
+use crate::{Variant, after};
 
 /// The largest possible figure: no time is longer than thirty years, and no ratio is larger.
 const LARGEST: f64 = 1e9;
@@ -18,7 +18,7 @@ const LARGEST: f64 = 1e9;
 pub(super) type Fault = (String, String);
 
 /// The machine of a run, in words.
-fn ground(run: &RunResult) -> String {
+fn machine_in_words(run: &RunResult) -> String {
     match &run.simulation {
         Some(simulation) => format!("{}, kernel {}", run.machine, simulation.kernel),
         None => run.machine.to_string(),
@@ -26,31 +26,39 @@ fn ground(run: &RunResult) -> String {
 }
 
 /// Checks that the runs are samples of the same thing.
-pub(super) fn alike(ways: &[Way]) -> Result<(), Incomparable> {
-    let Some((first, model)) = ways.first().and_then(|way| Some((way, way.runs.first()?))) else {
+pub(super) fn alike(variants: &[Variant]) -> Result<(), Incomparable> {
+    let Some((first, model)) =
+        variants.first().and_then(|variant| Some((variant, variant.runs.first()?)))
+    else {
         return Err(Incomparable::NoRun);
     };
     let names = |run: &RunResult| -> Vec<String> {
         run.programs.iter().map(|program| program.name.clone()).collect()
     };
-    for way in ways {
-        if way.runs.len() != first.runs.len() {
+    for variant in variants {
+        if variant.runs.len() != first.runs.len() {
             return Err(Incomparable::Rounds);
         }
-        for run in &way.runs {
+        for run in &variant.runs {
             if names(run) != names(model) {
                 return Err(Incomparable::Programs);
             }
-            differ(first, model, way, run)?;
-            if let Some(setting) = way.runs.first().and_then(|first| other_setting(first, run)) {
-                return Err(Incomparable::Settings { way: way.name.clone(), setting });
+            differ(first, model, variant, run)?;
+            if let Some(setting) = variant.runs.first().and_then(|first| other_setting(first, run))
+            {
+                return Err(Incomparable::Settings { variant: variant.name.clone(), setting });
             }
-            if ground(run) != ground(model) {
-                let of = |way: &Way, run: &RunResult| (way.name.clone(), ground(run));
-                return Err(Incomparable::Machines { one: of(first, model), other: of(way, run) });
+            if machine_in_words(run) != machine_in_words(model) {
+                let of = |variant: &Variant, run: &RunResult| {
+                    (variant.name.clone(), machine_in_words(run))
+                };
+                return Err(Incomparable::Machines {
+                    one: of(first, model),
+                    other: of(variant, run),
+                });
             }
             if let Some(signal) = run.interrupted_by.clone() {
-                return Err(Incomparable::Interrupted { way: way.name.clone(), signal });
+                return Err(Incomparable::Interrupted { variant: variant.name.clone(), signal });
             }
         }
     }
@@ -58,7 +66,12 @@ pub(super) fn alike(ways: &[Way]) -> Result<(), Incomparable> {
 }
 
 /// Checks that every program does the same work in two runs with programs of the same names.
-fn differ(first: &Way, model: &RunResult, way: &Way, run: &RunResult) -> Result<(), Incomparable> {
+fn differ(
+    first: &Variant,
+    model: &RunResult,
+    variant: &Variant,
+    run: &RunResult,
+) -> Result<(), Incomparable> {
     let pairs = model.programs.iter().zip(&run.programs);
     let told = |one: &ProgramResult, other: &ProgramResult| work(one) + &terms(one, other);
     let mut pairs = pairs.map(|(one, other)| (&one.name, told(one, other), told(other, one)));
@@ -67,7 +80,7 @@ fn differ(first: &Way, model: &RunResult, way: &Way, run: &RunResult) -> Result<
         Some((program, one, other)) => Err(Incomparable::Work {
             program: program.clone(),
             one: (first.name.clone(), one),
-            other: (way.name.clone(), other),
+            other: (variant.name.clone(), other),
         }),
     }
 }
@@ -75,7 +88,7 @@ fn differ(first: &Way, model: &RunResult, way: &Way, run: &RunResult) -> Result<
 /// The work of a program, in words: its command, and when it arrives.
 fn work(program: &ProgramResult) -> String {
     let command = bound(program).unwrap_or(&program.command);
-    // When a program comes that waits for others is a matter of the way.
+    // When a program comes that waits for others is a matter of the variant.
     let arrival = match (after::others(program), program.arrived_seconds) {
         (Some(others), _) => format!(" after {others}"),
         (None, 0.0) => String::new(),
@@ -138,7 +151,7 @@ fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
 
 /// How a program waited at barriers, and what its threads did not know there.
 fn waiting(program: &ProgramResult) -> Option<(Barrier, Option<&String>)> {
-    program.barrier.as_ref().map(|barrier| (barrier.way, barrier.lacks.as_ref()))
+    program.barrier.as_ref().map(|barrier| (barrier.mode, barrier.lacks.as_ref()))
 }
 
 /// Checks that a printed comparison has no impossible values.
@@ -150,36 +163,39 @@ pub(super) fn printed(comparison: &Comparison) -> Result<(), Fault> {
     if comparison.rounds == 0 {
         return fault("rounds", "is 0, but there is at least one".to_owned());
     }
-    let Some(first) = comparison.ways.first() else {
-        return fault("ways", "is empty, but there is at least one".to_owned());
+    let Some(first) = comparison.variants.first() else {
+        return fault("variants", "is empty, but there is at least one".to_owned());
     };
-    for (i, way) in comparison.ways.iter().enumerate() {
-        let at = format!("ways[{i}]");
-        if comparison.ways[..i].iter().any(|other| other.way == way.way) {
-            return fault(&format!("{at}.way"), format!("'{}' is there twice", shown(&way.way)));
+    for (i, variant) in comparison.variants.iter().enumerate() {
+        let at = format!("variants[{i}]");
+        if comparison.variants[..i].iter().any(|other| other.name == variant.name) {
+            return fault(
+                &format!("{at}.variant"),
+                format!("'{}' is there twice", shown(&variant.name)),
+            );
         }
-        let other = way.against.as_ref().map(|against| &against.way);
-        if other != (i > 0).then_some(&first.way) {
-            let what = "is not the first way, with which all others are compared";
+        let other = variant.against.as_ref().map(|against| &against.variant);
+        if other != (i > 0).then_some(&first.name) {
+            let what = "is not the first variant, with which all others are compared";
             return fault(&format!("{at}.against"), what.to_owned());
         }
-        figures(&at, way)?;
-        samples(&format!("{at}.samples"), &way.samples, comparison.rounds)?;
+        figures(&at, variant)?;
+        samples(&format!("{at}.samples"), &variant.samples, comparison.rounds)?;
     }
     Ok(())
 }
 
-fn figures(at: &str, way: &Compared) -> Result<(), Fault> {
-    let against = way.against.as_ref();
+fn figures(at: &str, variant: &Compared) -> Result<(), Fault> {
+    let against = variant.against.as_ref();
     let figures = [
-        ("total_seconds", Some(way.total_seconds)),
-        ("ratio_to_solo_sum", way.ratio_to_solo_sum),
-        ("mean_turnaround_seconds", way.mean_turnaround_seconds),
-        ("unfairness", way.unfairness),
-        ("responsiveness_longest_gap_seconds", Some(way.responsiveness_longest_gap_seconds)),
-        ("longest_wait_seconds", way.longest_wait_seconds),
-        ("cpu_utilisation", Some(way.cpu_utilisation)),
-        ("own_cpu_percent", Some(way.own_cpu_percent)),
+        ("total_seconds", Some(variant.total_seconds)),
+        ("ratio_to_solo_sum", variant.ratio_to_solo_sum),
+        ("mean_turnaround_seconds", variant.mean_turnaround_seconds),
+        ("unfairness", variant.unfairness),
+        ("responsiveness_longest_gap_seconds", Some(variant.responsiveness_longest_gap_seconds)),
+        ("longest_wait_seconds", variant.longest_wait_seconds),
+        ("cpu_utilisation", Some(variant.cpu_utilisation)),
+        ("own_cpu_percent", Some(variant.own_cpu_percent)),
         ("against.total_ratio", against.map(|against| against.total_ratio)),
         ("against.turnaround_ratio", against.and_then(|against| against.turnaround_ratio)),
     ];

@@ -7,19 +7,19 @@ use cosched_core::result::{
 use super::*;
 use crate::testkit;
 
-fn way(name: &str, totals: &[f64]) -> Way {
+fn variant(name: &str, totals: &[f64]) -> Variant {
     let run = |total: &f64| RunResult { total_seconds: *total, ..testkit::gang() };
-    Way { name: name.into(), runs: totals.iter().map(run).collect() }
+    Variant { name: name.into(), runs: totals.iter().map(run).collect() }
 }
 
 #[test]
 fn a_variant_with_failures_is_not_better() {
     let slow = [10.0, 11.0, 10.5, 10.2, 10.8, 10.1, 10.4];
-    let mut fast = way("gang", &slow.map(|total| total / 2.0));
+    let mut fast = variant("gang", &slow.map(|total| total / 2.0));
     fast.runs[3].programs[0].exit = Some(Exit::Code(1));
-    let compared = Comparison::of(&[way("linux", &slow), fast]).unwrap();
-    assert_eq!(compared.ways[1].against.as_ref().unwrap().verdict, Verdict::NoDifference);
-    let sentence = compared.ways[1].sentence().unwrap();
+    let compared = Comparison::of(&[variant("linux", &slow), fast]).unwrap();
+    assert_eq!(compared.variants[1].against.as_ref().unwrap().verdict, Verdict::NoDifference);
+    let sentence = compared.variants[1].sentence().unwrap();
     assert!(sentence.contains("different programs failed"), "{sentence}");
 }
 
@@ -27,32 +27,32 @@ fn a_variant_with_failures_is_not_better() {
 fn a_verdict_takes_seven_rounds() {
     let slow = [10.0, 11.0, 10.5, 10.2, 10.8, 10.1, 10.4];
     let fast = slow.map(|total| total / 2.0);
-    let compared = Comparison::of(&[way("linux", &slow), way("gang", &fast)]).unwrap();
-    assert_eq!(compared.ways[0].against, None);
-    assert_eq!(compared.ways[1].against.as_ref().unwrap().verdict, Verdict::Better);
-    let sentence = compared.ways[1].sentence().unwrap();
+    let compared = Comparison::of(&[variant("linux", &slow), variant("gang", &fast)]).unwrap();
+    assert_eq!(compared.variants[0].against, None);
+    assert_eq!(compared.variants[1].against.as_ref().unwrap().verdict, Verdict::Better);
+    let sentence = compared.variants[1].sentence().unwrap();
     assert!(sentence.starts_with("gang is better than linux: 0.50"), "{sentence}");
-    let few = Comparison::of(&[way("linux", &slow[..6]), way("gang", &fast[..6])]).unwrap();
-    assert_eq!(few.ways[1].sentence(), None);
+    let few = Comparison::of(&[variant("linux", &slow[..6]), variant("gang", &fast[..6])]).unwrap();
+    assert_eq!(few.variants[1].sentence(), None);
 }
 
 #[test]
 fn runs_of_different_programs_or_rounds_are_not_compared() {
-    let mut other = way("gang", &[1.0]);
+    let mut other = variant("gang", &[1.0]);
     other.runs[0].programs[0].name = "something else".into();
-    let why = |ways: &[Way]| Comparison::of(ways).unwrap_err();
-    assert_eq!(why(&[way("linux", &[2.0]), other]), Incomparable::Programs);
-    let more = [way("linux", &[2.0, 2.0]), way("gang", &[1.0])];
+    let why = |variants: &[Variant]| Comparison::of(variants).unwrap_err();
+    assert_eq!(why(&[variant("linux", &[2.0]), other]), Incomparable::Programs);
+    let more = [variant("linux", &[2.0, 2.0]), variant("gang", &[1.0])];
     assert_eq!(why(&more), Incomparable::Rounds);
-    assert_eq!(why(&[way("linux", &[])]), Incomparable::NoRun);
+    assert_eq!(why(&[variant("linux", &[])]), Incomparable::NoRun);
 }
 
 #[test]
 fn runs_of_different_machines_are_not_compared() {
     let why = |change: fn(&mut MachineDescription)| {
-        let mut other = way("gang", &[1.0]);
+        let mut other = variant("gang", &[1.0]);
         change(&mut other.runs[0].machine);
-        Comparison::of(&[way("linux", &[2.0]), other]).unwrap_err().to_string()
+        Comparison::of(&[variant("linux", &[2.0]), other]).unwrap_err().to_string()
     };
     assert_eq!(
         why(|machine| machine.cpus = 8),
@@ -63,20 +63,20 @@ fn runs_of_different_machines_are_not_compared() {
         machine.kernel = SIMULATED.to_owned();
     });
     assert!(simulated.ends_with("gang of Opteron, 2 CPUs, simulated"), "{simulated}");
-    let mut ways = [way("linux", &[2.0]), way("gang", &[1.0])];
-    for (way, kernel) in ways.iter_mut().zip(["cfs", "eevdf"]) {
+    let mut variants = [variant("linux", &[2.0]), variant("gang", &[1.0])];
+    for (variant, kernel) in variants.iter_mut().zip(["cfs", "eevdf"]) {
         let of = |seed| Simulation { machine: "e5410-8".into(), kernel: kernel.into(), seed };
-        way.runs[0].simulation = Some(of(1));
+        variant.runs[0].simulation = Some(of(1));
     }
-    let kernels = Comparison::of(&ways).unwrap_err().to_string();
+    let kernels = Comparison::of(&variants).unwrap_err().to_string();
     assert!(kernels.contains(", kernel cfs, and gang of "), "{kernels}");
 }
 
 #[test]
 fn an_interrupted_run_is_not_compared() {
-    let mut other = way("gang", &[1.0]);
+    let mut other = variant("gang", &[1.0]);
     other.runs[0].interrupted_by = Some("SIGINT".to_owned());
-    let why = Comparison::of(&[way("linux", &[2.0]), other]).unwrap_err().to_string();
+    let why = Comparison::of(&[variant("linux", &[2.0]), other]).unwrap_err().to_string();
     assert_eq!(why, "gang was interrupted (SIGINT)");
 }
 
@@ -87,11 +87,11 @@ fn the_longest_wait_counts_the_time_before_a_start() {
         program.started_seconds = Some(from);
         program.timeline = vec![TimelineEntry(from, from + 0.3, None)];
     }
-    let way = Way { name: "fcfs".into(), runs: vec![fcfs] };
-    let compared = Comparison::of(&[way]).unwrap();
-    let longest = compared.ways[0].longest_wait_seconds.map(|wait| wait.value);
+    let variant = Variant { name: "fcfs".into(), runs: vec![fcfs] };
+    let compared = Comparison::of(&[variant]).unwrap();
+    let longest = compared.variants[0].longest_wait_seconds.map(|wait| wait.value);
     assert_eq!(longest, Some(0.3));
-    assert_eq!(compared.ways[0].responsiveness_longest_gap_seconds.value, 0.0);
+    assert_eq!(compared.variants[0].responsiveness_longest_gap_seconds.value, 0.0);
 }
 
 #[test]
@@ -105,20 +105,24 @@ fn a_program_that_runs_on_leaves_no_sum_of_solo_times() {
 
 #[test]
 fn a_single_variant_has_figures_and_no_comparison() {
-    let one = Comparison::of(&[way("linux", &[2.0, 3.0, 4.0])]).unwrap();
-    assert_eq!((one.rounds, one.ways[0].total_seconds.value), (3, 3.0));
-    assert_eq!(one.ways[0].against, None);
+    let one = Comparison::of(&[variant("linux", &[2.0, 3.0, 4.0])]).unwrap();
+    assert_eq!((one.rounds, one.variants[0].total_seconds.value), (3, 3.0));
+    assert_eq!(one.variants[0].against, None);
 }
 
 #[test]
 fn a_printed_comparison_is_read_and_others_are_refused() {
-    let ways = [way("linux", &[2.0, 2.5]), way("gang", &[1.0, 1.5])];
-    let printed = Comparison::of(&ways).unwrap();
+    let variants = [variant("linux", &[2.0, 2.5]), variant("gang", &[1.0, 1.5])];
+    let printed = Comparison::of(&variants).unwrap();
     let text = serde_json::to_string(&printed).unwrap();
     assert_eq!(Comparison::parse(&text).unwrap(), printed);
     let error = |text: &str| Comparison::parse(text).unwrap_err().to_string();
     assert!(error(r#"{"schema": "cosched-run/1"}"#).contains("no comparison"));
     assert!(error(&text.replace("\"failed\"", "\"fail\"")).contains("missing field `failed`"));
+    // Written before backends and variants were called so.
+    let earlier = text.replace("\"backends\":", "\"rungs\":").replace("compare/3", "compare/2");
+    let earlier = earlier.replace("\"variants\":", "\"ways\":").replace("\"variant\":", "\"way\":");
+    assert!(earlier != text && Comparison::parse(&earlier).unwrap() == printed);
     // Written before simulated comparisons were there.
     let earlier = text.replace("\"simulated\":false,", "");
     assert!(earlier.len() < text.len() && Comparison::parse(&earlier).unwrap() == printed);
@@ -133,9 +137,9 @@ fn wait_for_a(run: &mut RunResult, at: f64) {
 #[test]
 fn programs_with_other_work_are_not_compared() {
     let why = |change: fn(&mut RunResult)| {
-        let mut other = way("gang", &[1.0]);
+        let mut other = variant("gang", &[1.0]);
         change(&mut other.runs[0]);
-        Comparison::of(&[way("linux", &[2.0]), other]).unwrap_err().to_string()
+        Comparison::of(&[variant("linux", &[2.0]), other]).unwrap_err().to_string()
     };
     assert_eq!(
         why(|run| run.programs[0].command = vec!["sleep".into(), "0.5".into()]),
@@ -146,66 +150,72 @@ fn programs_with_other_work_are_not_compared() {
         "b is `b` in linux, and `b` from 2 s on in gang"
     );
     assert_eq!(why(|run| wait_for_a(run, 1.0)), "b is `b` in linux, and `b` after a in gang");
-    let mut both = [way("linux", &[2.0]), way("gang", &[1.0])];
-    both.iter_mut().zip([1.5, 0.5]).for_each(|(way, at)| wait_for_a(&mut way.runs[0], at));
+    let mut both = [variant("linux", &[2.0]), variant("gang", &[1.0])];
+    both.iter_mut().zip([1.5, 0.5]).for_each(|(variant, at)| wait_for_a(&mut variant.runs[0], at));
     assert!(Comparison::of(&both).is_ok(), "when that is depends on the way");
     assert_eq!(
         why(|run| run.programs[0].threads = 4),
         "a is `a` with 2 threads in linux, and `a` with 4 threads in gang"
     );
-    let mut one_thread = way("one-thread", &[1.0]);
+    let mut one_thread = variant("one-thread", &[1.0]);
     one_thread.runs[0].programs.iter_mut().for_each(|program| program.threads = 1);
-    assert!(Comparison::of(&[way("linux", &[2.0]), one_thread]).is_ok(), "that is what it is");
+    assert!(Comparison::of(&[variant("linux", &[2.0]), one_thread]).is_ok(), "that is what it is");
     let started_with = |name: &str, threads: [u16; 2]| {
-        let mut way = way(name, &[1.0, 1.5]);
-        for (run, threads) in way.runs.iter_mut().zip(threads) {
+        let mut variant = variant(name, &[1.0, 1.5]);
+        for (run, threads) in variant.runs.iter_mut().zip(threads) {
             run.programs[0].threads = threads;
             run.programs[0].molded_from = (threads < 8).then_some(8);
         }
-        way
+        variant
     };
     let both = [started_with("linux", [8; 2]), started_with("auto", [4, 3])];
     assert!(
         Comparison::of(&both).is_ok(),
-        "a way may start programs with fewer, as it knows them by then"
+        "a variant may start programs with fewer, as it knows them by then"
     );
     let weighted = |weight: f64| {
-        let mut way = way("gang", &[1.0]);
-        way.runs[0].programs[1].terms = Some(Terms {
+        let mut variant = variant("gang", &[1.0]);
+        variant.runs[0].programs[1].terms = Some(Terms {
             weight,
             group: None,
             freezable: None,
             misses_per_kilo_instruction: None,
             memory_gigabytes_per_second: None,
         });
-        way
+        variant
     };
-    let heavy = Way { name: "heavy".into(), ..weighted(2.0) };
+    let heavy = Variant { name: "heavy".into(), ..weighted(2.0) };
     assert_eq!(
         Comparison::of(&[weighted(1.0), heavy]).unwrap_err().to_string(),
         "b is `b` with weight 1 in gang, and `b` with weight 2 in heavy"
     );
-    assert!(Comparison::of(&[way("linux", &[2.0]), weighted(2.0)]).is_ok(), "older files: unknown");
-    let mut split = way("split", &[1.0]);
+    assert!(
+        Comparison::of(&[variant("linux", &[2.0]), weighted(2.0)]).is_ok(),
+        "older files: unknown"
+    );
+    let mut split = variant("split", &[1.0]);
     for program in &mut split.runs[0].programs {
         program.threads = 2;
         program.command.splice(..0, ["taskset", "--cpu-list", "0-1"].map(str::to_owned));
     }
-    assert!(Comparison::of(&[way("linux", &[2.0]), split]).is_ok(), "it is the same on less CPUs");
+    assert!(
+        Comparison::of(&[variant("linux", &[2.0]), split]).is_ok(),
+        "it is the same on less CPUs"
+    );
 }
 
 #[test]
 fn rounds_with_other_settings_are_not_compared() {
-    let mut other = way("gang", &[1.0, 1.5]);
+    let mut other = variant("gang", &[1.0, 1.5]);
     other.runs[1].quantum_seconds = Some(0.02);
-    let why = Comparison::of(&[way("linux", &[2.0, 3.0]), other]).unwrap_err().to_string();
+    let why = Comparison::of(&[variant("linux", &[2.0, 3.0]), other]).unwrap_err().to_string();
     assert_eq!(why, "runs of gang differ in their quantum_seconds");
     let why = |name: &str, change: fn(&mut ProgramResult, usize)| {
-        let mut other = way(name, &[1.0, 1.5]);
+        let mut other = variant(name, &[1.0, 1.5]);
         for (round, run) in other.runs.iter_mut().enumerate() {
             run.programs.iter_mut().for_each(|program| change(program, round));
         }
-        Comparison::of(&[way("linux", &[2.0, 3.0]), other]).unwrap_err().to_string()
+        Comparison::of(&[variant("linux", &[2.0, 3.0]), other]).unwrap_err().to_string()
     };
     let environment = why("passive", |program, round| {
         let waits = [("OMP_WAIT_POLICY".to_owned(), "passive".to_owned())];
@@ -218,23 +228,43 @@ fn rounds_with_other_settings_are_not_compared() {
 
 #[test]
 fn an_impossible_value_is_refused_with_the_field() {
-    let ways = [way("linux", &[2.0, 2.5]), way("gang", &[1.0, 1.5])];
-    let printed = serde_json::to_value(Comparison::of(&ways).unwrap()).unwrap();
+    let variants = [variant("linux", &[2.0, 2.5]), variant("gang", &[1.0, 1.5])];
+    let printed = serde_json::to_value(Comparison::of(&variants).unwrap()).unwrap();
     let interval = |low: f64, high: f64| serde_json::json!([low, high]);
     for (place, value, expected) in [
-        ("/ways", serde_json::json!([]), "ways is empty"),
-        ("/ways/1/way", "linux".into(), "ways[1].way 'linux' is there twice"),
-        ("/ways/1/against/way", "fcfs".into(), "ways[1].against is not the first way"),
-        ("/ways/0/total_seconds/value", 1e308.into(), "ways[0].total_seconds.value is 1e308"),
-        ("/ways/0/total_seconds/value", (-1.0).into(), "ways[0].total_seconds.value is -1e0"),
+        ("/variants", serde_json::json!([]), "variants is empty"),
+        ("/variants/1/variant", "linux".into(), "variants[1].variant 'linux' is there twice"),
         (
-            "/ways/0/total_seconds/interval",
-            interval(5.0, 1.0),
-            "ways[0].total_seconds.interval ends at 1, below 5",
+            "/variants/1/against/variant",
+            "fcfs".into(),
+            "variants[1].against is not the first variant",
         ),
-        ("/ways/0/samples/total_seconds/1", (-1.0).into(), "ways[0].samples.total_seconds is -1e0"),
-        ("/rounds", 99.into(), "ways[0].samples.total_seconds has 2 figures of 99 rounds"),
-        ("/ways/1/samples/unfairness", serde_json::json!([]), "ways[1].samples.unfairness has 0"),
+        (
+            "/variants/0/total_seconds/value",
+            1e308.into(),
+            "variants[0].total_seconds.value is 1e308",
+        ),
+        (
+            "/variants/0/total_seconds/value",
+            (-1.0).into(),
+            "variants[0].total_seconds.value is -1e0",
+        ),
+        (
+            "/variants/0/total_seconds/interval",
+            interval(5.0, 1.0),
+            "variants[0].total_seconds.interval ends at 1, below 5",
+        ),
+        (
+            "/variants/0/samples/total_seconds/1",
+            (-1.0).into(),
+            "variants[0].samples.total_seconds is -1e0",
+        ),
+        ("/rounds", 99.into(), "variants[0].samples.total_seconds has 2 figures of 99 rounds"),
+        (
+            "/variants/1/samples/unfairness",
+            serde_json::json!([]),
+            "variants[1].samples.unfairness has 0",
+        ),
         ("/rounds", 0.into(), "rounds is 0"),
         ("/machine/cpus", 0.into(), "machine.cpus is 0"),
     ] {

@@ -1,4 +1,4 @@
-//! A comparison in one sentence: what cosched took, and the other ways beside it.
+//! A comparison in one sentence: what cosched took, and the other variants beside it.
 
 use cosched_core::statistics::{FEWEST_TO_COMPARE, Verdict, comparison};
 
@@ -19,29 +19,30 @@ const USUAL: [&str; 2] = ["turns", "auto"];
 const CLEAR: f64 = 0.2;
 
 impl Comparison {
-    /// What a user wants to know first; `None` where there is only one way.
+    /// What a user wants to know first; `None` where there is only one variant.
     ///
-    /// The others are held against the way that is cosched's, whatever the first way is.
+    /// The others are held against the variant that is cosched's, whatever the first variant is.
     pub fn verdict(&self) -> Option<String> {
-        let is_plain = |way: &&Compared| plain(&way.way).is_some();
-        let named = |name: &&str| self.ways.iter().find(|way| way.way == **name);
+        let is_plain = |variant: &&Compared| plain(&variant.name).is_some();
+        let named = |name: &&str| self.variants.iter().find(|variant| variant.name == **name);
         let usual = USUAL.iter().find_map(named);
-        let own = usual.or_else(|| self.ways.iter().rev().find(|way| !is_plain(way)));
-        let own = own.or(self.ways.last())?;
-        let others: Vec<&Compared> = self.ways.iter().filter(|way| way.way != own.way).collect();
+        let own = usual.or_else(|| self.variants.iter().rev().find(|variant| !is_plain(variant)));
+        let own = own.or(self.variants.last())?;
+        let others: Vec<&Compared> =
+            self.variants.iter().filter(|variant| variant.name != own.name).collect();
         let alone = !is_plain(&own) && others.iter().all(is_plain);
         let name = match alone {
             true => "cosched",
-            false => plain(&own.way).unwrap_or(&own.way),
+            false => plain(&own.name).unwrap_or(&own.name),
         };
         let mut parts = vec![format!("{name} {:.1} s", own.total_seconds.value)];
         parts.extend(others.iter().map(|other| self.beside(own, name, other)));
         (!others.is_empty()).then(|| format!("Verdict: {}{}.", parts.join("; "), self.disturbed()))
     }
 
-    /// Another way beside cosched's.
+    /// Another variant beside cosched's.
     fn beside(&self, own: &Compared, own_name: &str, other: &Compared) -> String {
-        let name = plain(&other.way).unwrap_or(&other.way);
+        let name = plain(&other.name).unwrap_or(&other.name);
         let what = self.difference(own, own_name, other);
         format!("{name} {:.1} s, {what}", other.total_seconds.value)
     }
@@ -75,9 +76,9 @@ impl Comparison {
     }
 }
 
-/// A way that needs no cosched, as a sentence calls it.
-fn plain(way: &str) -> Option<&'static str> {
-    PLAIN.iter().find(|(name, _)| *name == way).map(|(_, words)| *words)
+/// A variant that needs no cosched, as a sentence calls it.
+fn plain(variant: &str) -> Option<&'static str> {
+    PLAIN.iter().find(|(name, _)| *name == variant).map(|(_, words)| *words)
 }
 
 /// "2.5x", or with a further digit where it would be "1.0x".
@@ -90,42 +91,45 @@ mod tests {
     use cosched_core::result::RunResult;
 
     use super::*;
-    use crate::{Way, testkit};
+    use crate::{Variant, testkit};
 
     const SEVEN: [f64; 7] = [4.0, 4.1, 4.2, 4.05, 4.15, 4.1, 4.1];
 
-    fn way(name: &str, factor: f64, totals: &[f64]) -> Way {
+    fn variant(name: &str, factor: f64, totals: &[f64]) -> Variant {
         let run = |total: &f64| RunResult { total_seconds: total * factor, ..testkit::gang() };
-        Way { name: name.into(), runs: totals.iter().map(run).collect() }
+        Variant { name: name.into(), runs: totals.iter().map(run).collect() }
     }
 
-    fn said(ways: &[Way]) -> String {
-        Comparison::of(ways).unwrap().verdict().unwrap()
+    fn said(variants: &[Variant]) -> String {
+        Comparison::of(variants).unwrap().verdict().unwrap()
     }
 
     #[test]
     fn the_verdict_holds_the_others_against_cosched() {
-        let mut one_by_one = way("fcfs", 1.0, &SEVEN);
+        let mut one_by_one = variant("fcfs", 1.0, &SEVEN);
         one_by_one.runs.reverse();
-        let ways = [way("linux", 2.5, &SEVEN), one_by_one, way("turns", 1.0, &SEVEN)];
+        let variants = [variant("linux", 2.5, &SEVEN), one_by_one, variant("turns", 1.0, &SEVEN)];
         assert_eq!(
-            said(&ways),
+            said(&variants),
             "Verdict: cosched 4.1 s; together 10.2 s, 2.5x slower than cosched; \
              one by one 4.1 s, no difference from cosched."
         );
-        let ways = [way("linux", 0.9, &SEVEN), way("turns", 1.0, &SEVEN)];
+        let variants = [variant("linux", 0.9, &SEVEN), variant("turns", 1.0, &SEVEN)];
         assert_eq!(
-            said(&ways),
+            said(&variants),
             "Verdict: cosched 4.1 s; together 3.7 s, 1.11x faster than cosched."
         );
     }
 
     #[test]
     fn few_rounds_show_only_large_differences() {
-        let ways =
-            [way("linux", 2.5, &[4.0]), way("fcfs", 1.15, &[4.0]), way("turns", 1.0, &[4.0])];
+        let variants = [
+            variant("linux", 2.5, &[4.0]),
+            variant("fcfs", 1.15, &[4.0]),
+            variant("turns", 1.0, &[4.0]),
+        ];
         assert_eq!(
-            said(&ways),
+            said(&variants),
             "Verdict: cosched 4.0 s; together 10.0 s, 2.5x slower than cosched; \
              one by one 4.6 s, no clear difference from cosched."
         );
@@ -133,24 +137,29 @@ mod tests {
 
     #[test]
     fn several_policies_keep_their_names() {
-        let ways = [way("linux", 1.0, &[4.0]), way("gang", 3.0, &[4.0]), way("auto", 1.0, &[4.0])];
+        let variants = [
+            variant("linux", 1.0, &[4.0]),
+            variant("gang", 3.0, &[4.0]),
+            variant("auto", 1.0, &[4.0]),
+        ];
         assert_eq!(
-            said(&ways),
+            said(&variants),
             "Verdict: auto 4.0 s; together 4.0 s, no clear difference from auto; \
              gang 12.0 s, 3.0x slower than auto."
         );
-        assert_eq!(Comparison::of(&ways[..1]).unwrap().verdict(), None);
+        assert_eq!(Comparison::of(&variants[..1]).unwrap().verdict(), None);
     }
 
     #[test]
     fn failures_and_disturbed_rounds_are_part_of_it() {
-        let mut ways = [way("linux", 2.5, &[4.0, 4.0]), way("turns", 1.0, &[4.0, 4.0])];
-        ways[0].runs[1].others_cpu_seconds = Some(10.0);
+        let mut variants = [variant("linux", 2.5, &[4.0, 4.0]), variant("turns", 1.0, &[4.0, 4.0])];
+        variants[0].runs[1].others_cpu_seconds = Some(10.0);
         let disturbed = "2.5x slower than cosched (1 of 2 rounds disturbed).";
-        assert!(said(&ways).ends_with(disturbed), "{}", said(&ways));
-        ways[0].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
+        assert!(said(&variants).ends_with(disturbed), "{}", said(&variants));
+        variants[0].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
         assert!(
-            said(&ways).contains("together 10.0 s, but other programs failed than with cosched")
+            said(&variants)
+                .contains("together 10.0 s, but other programs failed than with cosched")
         );
     }
 }

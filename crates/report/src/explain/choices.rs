@@ -1,7 +1,7 @@
 //! The modes in which `auto` ran the programs: from when on, which, and why.
 
 use cosched_core::result::RunResult;
-use cosched_core::{Ground, Manner, Nanos, Why};
+use cosched_core::{Mode, Nanos, ReasonCode, Why};
 use serde::Serialize;
 
 use super::slices::told;
@@ -14,14 +14,14 @@ pub struct Choice {
     /// From here on, until the next one.
     pub from_seconds: f64,
     /// The mode in which the programs were run.
-    pub manner: Manner,
+    pub mode: Mode,
     /// Why.
-    pub ground: Ground,
+    pub reason_code: ReasonCode,
     /// CPUs that the programs kept busy outside the kernel when running together, where that had
     /// been measured.
-    pub side_by_side_cpus: Option<f64>,
+    pub corun_cpus: Option<f64>,
     /// CPUs that the programs kept busy when taking turns, measured or expected.
-    pub in_gangs_cpus: Option<f64>,
+    pub gangs_cpus: Option<f64>,
     /// What measuring had cost by then: time of the whole machine.
     pub explored_seconds: f64,
 }
@@ -29,10 +29,10 @@ pub struct Choice {
 impl Choice {
     fn why(&self) -> Why {
         Why::Chosen {
-            manner: self.manner,
-            ground: self.ground,
-            side_by_side: self.side_by_side_cpus,
-            in_gangs: self.in_gangs_cpus,
+            mode: self.mode,
+            reason_code: self.reason_code,
+            corun: self.corun_cpus,
+            gangs: self.gangs_cpus,
             explored: nanos(self.explored_seconds),
         }
     }
@@ -44,12 +44,12 @@ pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
         decision.reasons.iter().map(|reason| (decision.at_seconds, reason.why))
     });
     let choice = |(from_seconds, why)| match why {
-        Why::Chosen { manner, ground, side_by_side, in_gangs, explored } => Some(Choice {
+        Why::Chosen { mode, reason_code, corun, gangs, explored } => Some(Choice {
             from_seconds,
-            manner,
-            ground,
-            side_by_side_cpus: side_by_side,
-            in_gangs_cpus: in_gangs,
+            mode,
+            reason_code,
+            corun_cpus: corun,
+            gangs_cpus: gangs,
             explored_seconds: explored.as_secs_f64(),
         }),
         _ => None,
@@ -79,18 +79,18 @@ mod tests {
     fn choices_have_their_reasons_and_what_measuring_cost() {
         let begins = Choice {
             from_seconds: 0.0,
-            manner: Manner::SideBySide,
-            ground: Ground::Begins,
-            side_by_side_cpus: None,
-            in_gangs_cpus: None,
+            mode: Mode::Corun,
+            reason_code: ReasonCode::Begins,
+            corun_cpus: None,
+            gangs_cpus: None,
             explored_seconds: 0.0,
         };
         let gangs = Choice {
             from_seconds: 0.22,
-            manner: Manner::InGangs,
-            ground: Ground::GangsFill,
-            side_by_side_cpus: Some(2.0),
-            in_gangs_cpus: Some(1.96),
+            mode: Mode::Gangs,
+            reason_code: ReasonCode::GangsFill,
+            corun_cpus: Some(2.0),
+            gangs_cpus: Some(1.96),
             explored_seconds: 0.02,
         };
         let told = in_words(&[begins, gangs], Nanos::from_secs(4));

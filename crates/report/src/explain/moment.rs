@@ -10,7 +10,7 @@ use cosched_core::{Aspect, CpuSet, Nanos, Why};
 use serde::Serialize;
 
 use super::SCHEMA;
-use crate::history::{History, Phase, State, Told, nanos};
+use crate::history::{History, Phase, Sent, State, nanos};
 use crate::{after, molding, words};
 
 /// What happened at an instant, and why.
@@ -23,7 +23,7 @@ pub struct Moment {
     /// The policy's name.
     pub policy: String,
     /// The variant of a comparison to which the run belongs, where that is known.
-    pub way: Option<String>,
+    pub variant: Option<String>,
     /// The current quantum; `None` before the first, while all programs fit at once, and where the
     /// policy has none.
     pub quantum: Option<QuantumMoment>,
@@ -80,7 +80,7 @@ impl Moment {
             schema: SCHEMA,
             at_seconds: at.as_secs_f64(),
             policy: result.policy.clone(),
-            way: None,
+            variant: None,
             quantum: quantum(&history, at),
             room_since_seconds: history.room_since(at).map(Nanos::as_secs_f64),
             programs: slots.map(|slot| program(&history, slot, at)).collect(),
@@ -88,22 +88,23 @@ impl Moment {
     }
 
     /// The moment of a run that belongs to this variant of a comparison.
-    pub fn of_way(self, way: Option<String>) -> Moment {
-        Moment { way, ..self }
+    pub fn of_variant(self, variant: Option<String>) -> Moment {
+        Moment { variant, ..self }
     }
 
     /// The moment as lines: the quantum, then the programs that run, then the others.
     pub fn lines(&self) -> Vec<String> {
         let at = words::instant(nanos(self.at_seconds));
-        let other = self.way.iter().find(|way| **way != self.policy);
-        let way = other.map_or(String::new(), |way| format!(" (variant '{way}' of a comparison)"));
+        let other = self.variant.iter().find(|variant| **variant != self.policy);
+        let variant = other
+            .map_or(String::new(), |variant| format!(" (variant '{variant}' of a comparison)"));
         let quantum = self.quantum.iter().map(|quantum| format!(", in {}", quantum.sentence));
         let room = self.room_since_seconds.iter().map(|since| {
             let since = words::instant(nanos(*since));
             format!("; no quanta since {since}, because all programs fit at once")
         });
         let place: String = quantum.chain(room).collect();
-        let when = format!("At {at}, under {}{way}{place}:", self.policy);
+        let when = format!("At {at}, under {}{variant}{place}:", self.policy);
         let mut programs: Vec<&ProgramMoment> = self.programs.iter().collect();
         programs.sort_by_key(|program| program.state != State::Running(None).name());
         let sentences = programs.into_iter().map(|program| program.sentence.clone());
@@ -146,12 +147,12 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
     let Some(phase) = history.phase_at(slot, at) else {
         return absent(history, slot, at);
     };
-    let told = history.told_at(slot, at);
+    let sent = history.sent_at(slot, at);
     let cpus = match phase.state {
         State::Running(cpus) => cpus,
         _ => None,
     };
-    let why = why(history, slot, at, &phase, told);
+    let why = why(history, slot, at, &phase, sent);
     let mut sentence = format!("{name} {} ({}): {why}.", does(&phase), span(&phase));
     let molded = molding::in_words(&history.result.programs[slot]);
     sentence.extend(molded.iter().flat_map(|molded| [" ", molded]));
@@ -161,8 +162,8 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
         since_seconds: Some(phase.from.as_secs_f64()),
         until_seconds: Some(phase.to.as_secs_f64()),
         cpus,
-        reason: told.map(|told| told.why),
-        decided_seconds: told.map(|told| told.at.as_secs_f64()),
+        reason: sent.map(|sent| sent.why),
+        decided_seconds: sent.map(|sent| sent.at.as_secs_f64()),
         sentence,
     }
 }
@@ -223,13 +224,13 @@ fn span(phase: &Phase) -> String {
 
 /// The reason in force, with the figures from when it was given, and why the program does something
 /// else.
-fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, told: Option<Told>) -> String {
-    let Some(told) = told else { return "there was no decision about it yet".to_owned() };
+fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, sent: Option<Sent>) -> String {
+    let Some(sent) = sent else { return "there was no decision about it yet".to_owned() };
     let decided =
-        format!("decided at {} because {}", words::instant(told.at), words::reason(&told.why));
-    match (phase.state, told.runs()) {
+        format!("decided at {} because {}", words::instant(sent.at), words::reason(&sent.why));
+    match (phase.state, sent.runs()) {
         (State::Stopped, _) => "cosched does not touch it until it continues".to_owned(),
-        (State::Running(_), Some(false)) => match failed_freeze(history, slot, told.at, at) {
+        (State::Running(_), Some(false)) => match failed_freeze(history, slot, sent.at, at) {
             Some(deviation) => format!(
                 "it should wait, {decided}; but it {} {}",
                 words::effect(deviation.wanted),
@@ -239,7 +240,7 @@ fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, told: Optio
         },
         (State::Frozen, Some(true)) => format!("it is about to continue, {decided}"),
         (State::Unstarted, Some(true)) => format!("it is about to start, {decided}"),
-        _ => words::earlier_reason(&told.why, told.at),
+        _ => words::earlier_reason(&sent.why, sent.at),
     }
 }
 

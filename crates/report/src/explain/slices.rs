@@ -32,7 +32,7 @@ pub struct SliceChoice {
 
 /// A trial of a way to schedule the program's threads, and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct TriedWay {
+pub struct TriedActuator {
     /// When the policy decided to keep the way, or to restore the earlier one.
     pub at_seconds: f64,
     /// What was tried.
@@ -61,12 +61,12 @@ pub(super) fn choices(result: &RunResult, slot: usize) -> Vec<SliceChoice> {
 }
 
 /// Every trial, in order of time.
-pub(super) fn trials(result: &RunResult, slot: usize) -> Vec<TriedWay> {
+pub(super) fn trials(result: &RunResult, slot: usize) -> Vec<TriedActuator> {
     let trial = |(at_seconds, why)| match why {
         Why::Kept { actuator, progress } => {
-            Some(TriedWay { at_seconds, actuator, progress, kept: true, pause_seconds: None })
+            Some(TriedActuator { at_seconds, actuator, progress, kept: true, pause_seconds: None })
         }
-        Why::PutBack { actuator, progress, pause } => Some(TriedWay {
+        Why::PutBack { actuator, progress, pause } => Some(TriedActuator {
             at_seconds,
             actuator,
             progress,
@@ -116,19 +116,19 @@ pub(super) fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<Str
         format!("  from {from}: {} ({why}).", words::span(nanos(choice.slice_seconds)))
     };
     lines.extend(told(choices, slice));
-    lines.extend(story.recalled.map(|way| {
-        match way {
+    lines.extend(story.recalled.map(|actuator| {
+        match actuator {
             Actuator::None => {
                 "Learned setting: no other way to schedule its threads helped in earlier trials."
                     .to_owned()
             }
-            way => format!("Learned setting: {way}, which helped in earlier trials."),
+            actuator => format!("Learned setting: {actuator}, which helped in earlier trials."),
         }
     }));
     if trials.is_empty() {
-        lines.extend(story.scheduled.map(|way| match way {
+        lines.extend(story.scheduled.map(|actuator| match actuator {
             Actuator::None => "Its threads kept their original scheduling settings.".to_owned(),
-            way => format!("Its threads were scheduled by {way}, without trials."),
+            actuator => format!("Its threads were scheduled by {actuator}, without trials."),
         }));
         return lines;
     }
@@ -143,7 +143,7 @@ pub(super) fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<Str
             kept => format!("{kept} were"),
         }
     ));
-    let trial = |trial: &TriedWay| {
+    let trial = |trial: &TriedActuator| {
         let at = words::instant(nanos(trial.at_seconds));
         let came = match trial.pause_seconds {
             Some(pause) => {

@@ -13,13 +13,13 @@ use cosched_core::{Actuator, Exit, Nanos};
 use serde::Serialize;
 
 use super::SCHEMA;
+use super::barrier_stats;
 use super::choices::{self, Choice};
-use super::grants::{self, Grant};
-use super::meetings;
-use super::slices::{self, SliceChoice, TriedWay};
+use super::slices::{self, SliceChoice, TriedActuator};
 use super::spread;
+use super::thread_limits::{self, ThreadLimit};
 use crate::disturbance::{self, OUT_OF_DATE};
-use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
+use crate::history::{History, Phase, Sent, State, nanos, stopped_seconds};
 use crate::interference::Interference;
 use crate::{after, molding, silence, spent, words};
 
@@ -32,7 +32,7 @@ pub struct Story {
     pub policy: String,
     /// The variant of a comparison to which the run belongs, where that is known: a policy, or a
     /// rival such as `split`, which runs under `linux`.
-    pub way: Option<String>,
+    pub variant: Option<String>,
     /// From the start of the run to its end.
     pub total_seconds: f64,
     /// How many quanta there were.
@@ -78,20 +78,20 @@ pub struct ProgramStory {
     /// Why it waited, the reason with the longest wait first.
     pub reasons: Vec<WaitReason>,
     /// The programs that ran while it waited, longest first.
-    pub meanwhile: Vec<Company>,
+    pub meanwhile: Vec<CoRunner>,
     /// Its co-runners: the programs that were allowed to run while it was, longest first.
-    pub beside: Vec<Company>,
+    pub co_runners: Vec<CoRunner>,
     /// Its time slices, in order of time; empty under policies that choose none.
     pub slices: Vec<SliceChoice>,
     /// The trials of ways to schedule its threads, in order of time; empty under policies without
     /// trials.
-    pub trials: Vec<TriedWay>,
+    pub trials: Vec<TriedActuator>,
     /// The learned setting for its threads, from earlier runs or repetitions, where it was used.
     pub recalled: Option<Actuator>,
     /// How its threads were scheduled last, where the run says it.
     pub scheduled: Option<Actuator>,
     /// Its thread limits, in order of time; empty under policies that set none.
-    pub grants: Vec<Grant>,
+    pub thread_limits: Vec<ThreadLimit>,
     /// How its threads waited at barriers; `None`: at its own barriers.
     pub barrier: Option<BarrierResult>,
     /// What the policy used instead of the progress that it did not report. `None`: it reported its
@@ -125,7 +125,7 @@ pub struct WaitReason {
 
 /// Another program that ran at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Company {
+pub struct CoRunner {
     /// Its name.
     pub program: String,
     /// How long.
@@ -149,7 +149,7 @@ impl Story {
         Story {
             schema: SCHEMA,
             policy: result.policy.clone(),
-            way: None,
+            variant: None,
             total_seconds: result.total_seconds,
             quanta: history.quanta().len(),
             switches: result.own.switches,
@@ -160,12 +160,12 @@ impl Story {
     }
 
     /// The story of a run that belongs to this variant of a comparison.
-    pub fn of_way(mut self, way: Option<String>) -> Story {
-        let other = way.iter().filter(|way| **way != self.policy);
-        let variant =
-            other.map(|way| format!("The run is of the variant '{way}' of a comparison."));
-        self.sentences.splice(1..1, variant);
-        Story { way, ..self }
+    pub fn of_variant(mut self, variant: Option<String>) -> Story {
+        let other = variant.iter().filter(|variant| **variant != self.policy);
+        let sentence =
+            other.map(|variant| format!("The run is of the variant '{variant}' of a comparison."));
+        self.sentences.splice(1..1, sentence);
+        Story { variant, ..self }
     }
 
     /// The run as a whole, and a line for each program.
@@ -226,7 +226,8 @@ fn shares(result: &RunResult) -> Option<String> {
     let lost = sum(|program| Interference::of(program).parts().map(|(_, lost)| lost));
     Some(match solo.zip(lost) {
         Some((solo, lost)) => format!(
-            "{all}: {} solo time, {waiting} waiting{held}, {} interference (slowdown by programs that ran at the same \
+            "{all}: {} solo time, {waiting} waiting{held}, {} interference (slowdown by programs \
+             that ran at the same \
              time).",
             share(solo),
             share(lost),
@@ -289,13 +290,13 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
             seconds: phase.length().as_secs_f64(),
         }),
         reasons: reasons(history, slot, &waits),
-        meanwhile: company(history, slot, &waits),
-        beside: company(history, slot, &runs),
+        meanwhile: co_runners(history, slot, &waits),
+        co_runners: co_runners(history, slot, &runs),
         slices: slices::choices(history.result, slot),
         trials: slices::trials(history.result, slot),
         recalled: slices::recalled(history.result, slot),
         scheduled: slices::scheduled(history.result, slot),
-        grants: grants::grants(history.result, slot),
+        thread_limits: thread_limits::thread_limits(history.result, slot),
         barrier: program.barrier.clone(),
         instead_of_progress: program.instead_of_progress,
         deviations: deviations(history, slot, done),
@@ -334,8 +335,8 @@ fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReas
 /// The reasons that were in force in a wait, and how long each was. Equal reasons in a row are one.
 fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(&'static str, Nanos)> {
     let mut parts: Vec<(&'static str, Nanos)> = Vec::new();
-    let mut add = |told: Option<Told>, length: Nanos| {
-        let words = match told.map(|told| (told.why, told.runs())) {
+    let mut add = |sent: Option<Sent>, length: Nanos| {
+        let words = match sent.map(|sent| (sent.why, sent.runs())) {
             None => "it had just arrived",
             Some((_, Some(true))) => "its start or thaw had been decided and had no effect yet",
             Some((why, _)) => words::in_general(&why),
@@ -346,18 +347,18 @@ fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(&'static str,
             _ => {}
         }
     };
-    let (mut told, mut from) = (history.told_at(slot, wait.from), wait.from);
-    for next in history.told_within(slot, wait) {
-        add(told, next.at - from);
-        (told, from) = (Some(*next), next.at);
+    let (mut sent, mut from) = (history.sent_at(slot, wait.from), wait.from);
+    for next in history.sent_within(slot, wait) {
+        add(sent, next.at - from);
+        (sent, from) = (Some(*next), next.at);
     }
-    add(told, wait.to - from);
+    add(sent, wait.to - from);
     parts
 }
 
 /// How long the others were allowed to run in these phases of a program, which are in order of
 /// time.
-fn company(history: &History<'_>, slot: usize, phases: &[&Phase]) -> Vec<Company> {
+fn co_runners(history: &History<'_>, slot: usize, phases: &[&Phase]) -> Vec<CoRunner> {
     let mut together: BTreeMap<usize, Nanos> = BTreeMap::new();
     for (run, other) in history.running().filter(|(_, other)| *other != slot) {
         let first = phases.partition_point(|phase| phase.to <= run.from);
@@ -365,15 +366,15 @@ fn company(history: &History<'_>, slot: usize, phases: &[&Phase]) -> Vec<Company
             *together.entry(other).or_default() += run.to.min(phase.to) - run.from.max(phase.from);
         }
     }
-    let mut company: Vec<Company> = together
+    let mut co_runners: Vec<CoRunner> = together
         .into_iter()
-        .map(|(other, time)| Company {
+        .map(|(other, time)| CoRunner {
             program: history.name(other).to_owned(),
             seconds: time.as_secs_f64(),
         })
         .collect();
-    company.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    company
+    co_runners.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    co_runners
 }
 
 fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune> {
@@ -411,18 +412,21 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     };
     lines.extend(story.reasons.iter().map(reason));
     if !story.meanwhile.is_empty() {
-        lines.push(format!("While it waited, {} ran.", companions(&story.meanwhile)));
+        lines.push(format!("While it waited, {} ran.", co_runners_in_words(&story.meanwhile)));
     }
-    if !story.beside.is_empty() {
+    if !story.co_runners.is_empty() {
         let known = Interference::of(program).parts().is_some();
         let slowdown = if known { ": interference is slowdown by such programs" } else { "" };
-        lines.push(format!("While it ran, {} also ran{slowdown}.", companions(&story.beside)));
+        lines.push(format!(
+            "While it ran, {} also ran{slowdown}.",
+            co_runners_in_words(&story.co_runners)
+        ));
     }
     lines.extend(after::in_words(program));
     lines.extend(molding::in_words(program));
     lines.extend(slices::in_words(story, program));
-    lines.extend(grants::in_words(&story.grants));
-    lines.extend(meetings::in_words(program));
+    lines.extend(thread_limits::in_words(&story.thread_limits));
+    lines.extend(barrier_stats::in_words(program));
     lines.extend(silence::in_words(program));
     let misfortune =
         |kind: &Misfortune| format!("{} it {}.", words::capitalised(&times(kind.times)), kind.what);
@@ -460,16 +464,17 @@ fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
             format!("{took}, less than its solo time of {}: {OUT_OF_DATE}.", seconds(solo))
         }
         Interference::Impossible { solo, ran } => format!(
-            "{took}: {} running, {waiting}. It ran for less than its solo time of {}: {OUT_OF_DATE}.",
+            "{took}: {} running, {waiting}. It ran for less than its solo time of {}: \
+             {OUT_OF_DATE}.",
             seconds(ran),
             seconds(solo)
         ),
     }
 }
 
-fn companions(company: &[Company]) -> String {
-    let named = |one: &Company| format!("{} ({})", one.program, seconds(one.seconds));
-    words::list(&company.iter().map(named).collect::<Vec<_>>())
+fn co_runners_in_words(co_runners: &[CoRunner]) -> String {
+    let named = |one: &CoRunner| format!("{} ({})", one.program, seconds(one.seconds));
+    words::list(&co_runners.iter().map(named).collect::<Vec<_>>())
 }
 
 fn seconds(value: f64) -> String {

@@ -19,11 +19,14 @@ fn a_moment_has_the_quantum_then_running_then_waiting_programs() {
     assert_eq!(
         lines,
         [
-            "At 0.150 s, under greedy, in quantum 2 of the run (from 0.100 s to 0.200 s, planned for 100 ms), round 1, \
+            "At 0.150 s, under greedy, in quantum 2 of the run (from 0.100 s to 0.200 s, planned \
+             for 100 ms), round 1, \
              gang 2 of 2:",
             "b runs on any CPU (from 0.102 s to 0.260 s): its gang has the quantum.",
-            "a is paused (from 0.101 s to 0.203 s): another gang has the quantum (when decided at 0.100 s: its own is gang 1).",
-            "c waits for its start (from 0.150 s to 0.152 s): it is about to start, decided at 0.150 s because it must \
+            "a is paused (from 0.101 s to 0.203 s): another gang has the quantum (when decided at \
+             0.100 s: its own is gang 1).",
+            "c waits for its start (from 0.150 s to 0.152 s): it is about to start, decided at \
+             0.150 s because it must \
              not be paused, so it always runs.",
         ]
     );
@@ -58,12 +61,14 @@ fn reasons_of_the_plan_stand_with_the_quantum() {
 fn a_decision_without_effect_yet_is_named() {
     assert_eq!(
         sentence(205, B),
-        "b runs on any CPU (from 0.102 s to 0.260 s): it is about to be paused, decided at 0.200 s because another gang \
+        "b runs on any CPU (from 0.102 s to 0.260 s): it is about to be paused, decided at 0.200 \
+         s because another gang \
          has the quantum (its own is gang 2)."
     );
     assert_eq!(
         sentence(202, A),
-        "a is paused (from 0.101 s to 0.203 s): it is about to continue, decided at 0.200 s because its gang has the quantum."
+        "a is paused (from 0.101 s to 0.203 s): it is about to continue, decided at 0.200 s \
+         because its gang has the quantum."
     );
 }
 
@@ -71,7 +76,8 @@ fn a_decision_without_effect_yet_is_named() {
 fn a_program_outside_its_turn_has_the_cause() {
     assert_eq!(
         sentence(220, B),
-        "b runs on any CPU (from 0.102 s to 0.260 s): it should wait, decided at 0.200 s because another gang has the \
+        "b runs on any CPU (from 0.102 s to 0.260 s): it should wait, decided at 0.200 s because \
+         another gang has the \
          quantum (its own is gang 2); but it ran outside its turn because the kernel did not confirm it in time."
     );
     assert!(sentence(275, B).starts_with("b is stopped by another process (from 0.270 s"));
@@ -107,12 +113,15 @@ fn a_story_says_where_the_time_went() {
         lines,
         [
             crate::spent::verdict(&run()).as_str(),
-            "All turnarounds (from a program's arrival to its end) add up to 850 ms: 69 % solo time, 25 % waiting, 1 % \
+            "All turnarounds (from a program's arrival to its end) add up to 850 ms: 69 % solo \
+             time, 25 % waiting, 1 % \
              stopped by another process, 5 % interference (slowdown by programs that ran at the same time).",
-            "The run had 4 quanta (turns), planned for 100 ms, and 2 switches of 2 ms (median; longest 3 ms).",
+            "The run had 4 quanta (turns), planned for 100 ms, and 2 switches of 2 ms (median; \
+             longest 3 ms).",
             "c finished last.",
             "a took 250 ms: 140 ms solo time, 103 ms waiting, 7 ms interference.",
-            "b took 300 ms: 150 ms solo time, 107 ms waiting, 10 ms stopped by another process, 33 ms interference.",
+            "b took 300 ms: 150 ms solo time, 107 ms waiting, 10 ms stopped by another process, \
+             33 ms interference.",
             "c took 300 ms: 297 ms solo time, 3 ms waiting, no interference.",
         ]
     );
@@ -124,13 +133,15 @@ fn a_programs_story_has_turns_waits_reasons_and_co_runners() {
     assert_eq!(
         story.programs[0].sentences,
         [
-            "b took 300 ms: 150 ms solo time, 107 ms waiting, 10 ms stopped by another process, 33 ms interference.",
+            "b took 300 ms: 150 ms solo time, 107 ms waiting, 10 ms stopped by another process, \
+             33 ms interference.",
             "It had 3 turns of 61 ms on average.",
             "It waited 2 times, at most 102 ms (from 0.000 s):",
             "  2 times, 102 ms in all: another gang has the quantum.",
             "  2 times, 5 ms in all: its start or thaw had been decided and had no effect yet.",
             "While it waited, c (106 ms) and a (100 ms) ran.",
-            "While it ran, c (181 ms) and a (47 ms) also ran: interference is slowdown by such programs.",
+            "While it ran, c (181 ms) and a (47 ms) also ran: interference is slowdown by such \
+             programs.",
             "Once it did not run in its turn because another process stopped it.",
             "Once it ran outside its turn because the kernel did not confirm it in time.",
         ]
@@ -210,7 +221,8 @@ fn a_solo_time_that_cannot_be_true_is_named() {
     assert_eq!(
         lines[1],
         format!(
-            "All turnarounds (from a program's arrival to its end) add up to 850 ms: 25 % waiting, 1 % stopped by \
+            "All turnarounds (from a program's arrival to its end) add up to 850 ms: 25 % \
+             waiting, 1 % stopped by \
              another process. The solo time of b cannot be true, and is not used: {remedy}"
         )
     );
@@ -274,11 +286,13 @@ fn trials_have_their_results() {
     assert_eq!(
         told.sentences[from..],
         [
-            "After 100 ms, time slices were chosen to suit its waits at locks and its cache misses:",
+            "After 100 ms, time slices were chosen to suit its waits at locks and its cache \
+             misses:",
             "  from 0.100 s: 200 ms (84 % of the time at locks, cache misses unknown).",
             "2 ways to schedule its threads were tried, and one was kept:",
             "  until 0.200 s: slice, 1.20 times the progress; kept.",
-            "  until 0.300 s: batch-slice, 0.40 times the progress; the earlier way was restored; no trial for 10.00 s.",
+            "  until 0.300 s: batch-slice, 0.40 times the progress; the earlier way was restored; \
+             no trial for 10.00 s.",
         ]
     );
     assert_eq!(told.trials.len(), 2);
@@ -302,11 +316,11 @@ fn trials_have_their_results() {
 
 #[test]
 fn barrier_statistics_say_how_waits_ended() {
-    let told = |way, lacks: Option<&str>| {
+    let told = |mode, lacks: Option<&str>| {
         let mut run = run();
         let lacks = lacks.map(str::to_owned);
-        let (meetings, between_regions) = (None, [].into());
-        run.programs[A].barrier = Some(BarrierResult { way, lacks, meetings, between_regions });
+        let (statistics, between_regions) = (None, [].into());
+        run.programs[A].barrier = Some(BarrierResult { mode, lacks, statistics, between_regions });
         let sentences = Story::of(&run, Some(A)).programs.remove(0).sentences;
         sentences.into_iter().find(|sentence| sentence.contains("barriers of cosched")).unwrap()
     };
@@ -319,7 +333,7 @@ fn barrier_statistics_say_how_waits_ended() {
     );
     assert!(told(Barrier::Spin, None).ends_with("(mode 'spin')."));
     let told = Story::of(&testkit::donating(), Some(0)).programs.remove(0).sentences;
-    let met =
+    let stats =
         told.iter().find(|sentence| sentence.starts_with("They passed 2000 barriers, ")).unwrap();
     for part in [
         "Of 2000 waits, 60 %",
@@ -328,7 +342,7 @@ fn barrier_statistics_say_how_waits_ended() {
         "took 50 ms",
         "In 75 % of",
     ] {
-        assert!(met.contains(part), "{met}");
+        assert!(stats.contains(part), "{stats}");
     }
     let mut bounded = testkit::donating();
     let bound = ("GOMP_SPINCOUNT".to_owned(), "7".to_owned());

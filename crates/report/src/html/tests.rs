@@ -3,22 +3,23 @@
 use cosched_core::CpuSet;
 use cosched_core::result::{MachineDescription, RunResult, SIMULATED, Simulation, TimelineEntry};
 
-use crate::{Comparison, Report, Way, testkit};
+use crate::{Comparison, Report, Variant, testkit};
 
-fn report(ways: Vec<Way>) -> Report {
-    let comparison = Comparison::of(&ways).ok();
-    Report { title: "jobs".into(), notes: Vec::new(), comparison, ways, window: None }
+fn report(variants: Vec<Variant>) -> Report {
+    let comparison = Comparison::of(&variants).ok();
+    Report { title: "jobs".into(), notes: Vec::new(), comparison, variants, window: None }
 }
 
-fn way(name: &str, run: RunResult) -> Way {
-    Way { name: name.into(), runs: vec![run] }
+fn variant(name: &str, run: RunResult) -> Variant {
+    Variant { name: name.into(), runs: vec![run] }
 }
 
 #[test]
 fn the_page_has_all_sections_and_fetches_nothing() {
-    let page = report(vec![way("linux", testkit::linux()), way("gang", testkit::gang())]).html();
+    let page =
+        report(vec![variant("linux", testkit::linux()), variant("gang", testkit::gang())]).html();
     for part in
-        ["id=\"comparison\"", "id=\"way-1\"", "id=\"gang-snapshot\"", "id=\"gang-turnaround\""]
+        ["id=\"comparison\"", "id=\"variant-1\"", "id=\"gang-snapshot\"", "id=\"gang-turnaround\""]
     {
         assert!(page.contains(part), "{part}");
     }
@@ -30,26 +31,27 @@ fn the_page_has_all_sections_and_fetches_nothing() {
 
 #[test]
 fn a_printed_comparison_says_that_it_was_ended_early() {
-    let mut report = report(vec![way("linux", testkit::linux()), way("fine", testkit::gang())]);
+    let mut report =
+        report(vec![variant("linux", testkit::linux()), variant("fine", testkit::gang())]);
     let early = "The comparison was ended before its last round.";
     assert!(!report.html().contains(early));
     let printed = report.comparison.as_mut().unwrap();
     printed.interrupted = true;
-    printed.ways[1].asked = Some("gang --quantum 5ms".to_owned());
+    printed.variants[1].asked = Some("gang --quantum 5ms".to_owned());
     let page = report.html();
     assert!(page.contains(early) && page.contains("<p>fine: gang --quantum 5ms.</p>"), "{page}");
 }
 
 #[test]
 fn a_simulated_run_has_machine_kernel_and_seed_but_no_date() {
-    let live = report(vec![way("gang", testkit::gang())]).html();
+    let live = report(vec![variant("gang", testkit::gang())]).html();
     assert!(live.contains("<dt>began</dt>") && !live.contains("<dt>seed</dt>"));
     let (machine, kernel) = ("core:4".to_owned(), "balance".to_owned());
     let simulation = Some(Simulation { machine, kernel, seed: 23 });
     let run = testkit::gang();
     let described = MachineDescription { kernel: SIMULATED.into(), ..run.machine };
     let run = RunResult { simulation, machine: described, ..run };
-    let page = report(vec![way("gang", run)]).html();
+    let page = report(vec![variant("gang", run)]).html();
     assert!(!page.contains("<dt>began</dt>"));
     for (what, value) in
         [("simulated machine", "core:4"), ("simulated kernel", "balance"), ("seed", "23")]
@@ -62,7 +64,7 @@ fn a_simulated_run_has_machine_kernel_and_seed_but_no_date() {
 /// facts. A picture stands before the sentence that says what it shows.
 #[test]
 fn the_page_opens_with_the_verdict_and_the_pictures() {
-    let page = report(vec![way("gang", testkit::gang())]).html();
+    let page = report(vec![variant("gang", testkit::gang())]).html();
     let order = [
         "<h1>",
         "2 programs took 600 ms on 2 CPUs under gang: taking turns 50 %",
@@ -83,7 +85,7 @@ fn the_page_opens_with_the_verdict_and_the_pictures() {
 fn names_are_never_markup() {
     let mut run = testkit::gang();
     run.programs[0].name = "</script><script>alert('&')".into();
-    let page = report(vec![way("<b>gang</b>", run)]).html();
+    let page = report(vec![variant("<b>gang</b>", run)]).html();
     assert!(!page.contains("</script><script>alert"));
     assert!(!page.contains("<b>gang"));
     assert!(page.contains("&lt;/script&gt;&lt;script&gt;alert(&#39;&amp;&#39;)"));
@@ -112,14 +114,14 @@ fn twelve_programs_for_ten_minutes_take_two_megabytes() {
             program
         })
         .collect();
-    let size = report(vec![way("minwait", run)]).html().len();
+    let size = report(vec![variant("minwait", run)]).html().len();
     assert!(size < 2_000_000, "{size} bytes");
     assert!(size > 200_000, "{size} bytes: this cannot be all");
 }
 
 #[test]
 fn a_screen_reader_hears_row_names_and_no_colour_samples() {
-    let page = report(vec![way("gang", testkit::gang())]).html();
+    let page = report(vec![variant("gang", testkit::gang())]).html();
     assert!(page.contains("<tr><th scope=\"row\">a</th><td class=\"number\">2</td>"), "{page}");
     assert!(page.contains("<th scope=\"col\">program</th>"));
     assert!(!page.contains("colour of"));
@@ -132,7 +134,7 @@ fn a_screen_reader_hears_row_names_and_no_colour_samples() {
 fn every_plot_has_a_narrow_form() {
     let mut run = testkit::gang();
     run.machine.model = Some("Opteron 8354".to_owned());
-    let page = report(vec![way("gang", run)]).html();
+    let page = report(vec![variant("gang", run)]).html();
     let forms = |class: &str| page.matches(&format!("<div class=\"{class}\"><svg")).count();
     assert!(forms("broad") >= 5);
     assert_eq!(forms("broad"), forms("slim"));
@@ -141,7 +143,7 @@ fn every_plot_has_a_narrow_form() {
 
 #[test]
 fn plots_are_files_with_colours_of_their_own() {
-    let report = report(vec![way("a b", testkit::gang()), way("a/b", testkit::linux())]);
+    let report = report(vec![variant("a b", testkit::gang()), variant("a/b", testkit::linux())]);
     let plots = report.plots();
     let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
     assert!(
@@ -158,7 +160,7 @@ fn plots_are_files_with_colours_of_their_own() {
 
 #[test]
 fn a_window_is_what_the_snapshots_show() {
-    let mut report = report(vec![way("gang", testkit::gang())]);
+    let mut report = report(vec![variant("gang", testkit::gang())]);
     report.window = Some((0.2, 0.4));
     let page = report.html();
     assert!(page.contains("From 0.20 s to 0.40 s of 0.60 s."));
@@ -173,7 +175,8 @@ fn a_page_about_simulations_says_that_no_program_ran() {
         ..run
     };
     let page = |run: fn(RunResult) -> RunResult| {
-        report(vec![way("linux", run(testkit::linux())), way("gang", run(testkit::gang()))]).html()
+        report(vec![variant("linux", run(testkit::linux())), variant("gang", run(testkit::gang()))])
+            .html()
     };
     assert!(
         page(simulated).contains("Simulated: CPU model not known, 2 CPUs. No program was run.")

@@ -25,7 +25,7 @@ const FIGURES: [Figure; 8] = [
         unit: "of the first variant's total time",
         reference: Some(1.0),
         unknown: NEVER,
-        of: |way| Some(way.against.as_ref().map_or(SAME, |against| against.total_ratio)),
+        of: |variant| Some(variant.against.as_ref().map_or(SAME, |against| against.total_ratio)),
     },
     Figure {
         id: "total",
@@ -34,7 +34,7 @@ const FIGURES: [Figure; 8] = [
         unit: "s",
         reference: None,
         unknown: NEVER,
-        of: |way| Some(way.total_seconds),
+        of: |variant| Some(variant.total_seconds),
     },
     Figure {
         id: "solo-sum",
@@ -44,7 +44,7 @@ const FIGURES: [Figure; 8] = [
         reference: Some(1.0),
         unknown: "solo times are missing (`cosched profile` measures them), a program failed, or a program ran on as a \
                   co-runner after it was done",
-        of: |way| way.ratio_to_solo_sum,
+        of: |variant| variant.ratio_to_solo_sum,
     },
     Figure {
         id: "mean-turnaround",
@@ -53,7 +53,7 @@ const FIGURES: [Figure; 8] = [
         unit: "s",
         reference: None,
         unknown: "a program did not finish",
-        of: |way| way.mean_turnaround_seconds,
+        of: |variant| variant.mean_turnaround_seconds,
     },
     Figure {
         id: "unfairness",
@@ -62,7 +62,7 @@ const FIGURES: [Figure; 8] = [
         unit: "ratio",
         reference: Some(1.0),
         unknown: "solo times are missing (`cosched profile` measures them), or a program failed",
-        of: |way| way.unfairness,
+        of: |variant| variant.unfairness,
     },
     Figure {
         id: "longest-wait",
@@ -71,7 +71,7 @@ const FIGURES: [Figure; 8] = [
         unit: "s",
         reference: None,
         unknown: "the comparison is from an earlier version of cosched",
-        of: |way| way.longest_wait_seconds,
+        of: |variant| variant.longest_wait_seconds,
     },
     Figure {
         id: "longest-gap",
@@ -80,7 +80,7 @@ const FIGURES: [Figure; 8] = [
         unit: "s",
         reference: None,
         unknown: NEVER,
-        of: |way| Some(way.responsiveness_longest_gap_seconds),
+        of: |variant| Some(variant.responsiveness_longest_gap_seconds),
     },
     Figure {
         id: "utilisation",
@@ -89,7 +89,7 @@ const FIGURES: [Figure; 8] = [
         unit: "share",
         reference: Some(1.0),
         unknown: NEVER,
-        of: |way| Some(way.cpu_utilisation),
+        of: |variant| Some(variant.cpu_utilisation),
     },
 ];
 
@@ -101,15 +101,15 @@ const SAME: Estimate = Estimate { value: 1.0, interval: None };
 /// A panel for each figure that is known for at least one variant.
 pub fn compared(comparison: &Comparison) -> Vec<Panel> {
     let panel = |figure: &Figure| {
-        let row = |way: &Compared| {
-            let estimate = (figure.of)(way);
+        let row = |variant: &Compared| {
+            let estimate = (figure.of)(variant);
             Dot {
-                name: way.way.clone(),
+                name: variant.name.clone(),
                 value: estimate.map(|estimate| estimate.value),
                 interval: estimate.and_then(|estimate| estimate.interval),
             }
         };
-        let rows: Vec<Dot> = comparison.ways.iter().map(row).collect();
+        let rows: Vec<Dot> = comparison.variants.iter().map(row).collect();
         let mut says = figure.says.to_owned();
         if figure.id == "ratio" && rows.iter().any(|row| row.interval.is_some()) {
             says.push_str(" A variant is better if its whole interval is left of the line.");
@@ -130,19 +130,19 @@ pub fn compared(comparison: &Comparison) -> Vec<Panel> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Way, testkit};
+    use crate::{Variant, testkit};
 
     #[test]
     fn a_figure_that_no_variant_has_is_not_shown() {
-        let way = |name: &str, run| Way { name: name.into(), runs: vec![run] };
-        let ways = [way("linux", testkit::linux()), way("gang", testkit::gang())];
-        let ids = |ways: &[Way]| -> Vec<&'static str> {
-            compared(&Comparison::of(ways).unwrap()).iter().map(|panel| panel.id).collect()
+        let variant = |name: &str, run| Variant { name: name.into(), runs: vec![run] };
+        let variants = [variant("linux", testkit::linux()), variant("gang", testkit::gang())];
+        let ids = |variants: &[Variant]| -> Vec<&'static str> {
+            compared(&Comparison::of(variants).unwrap()).iter().map(|panel| panel.id).collect()
         };
-        assert!(ids(&ways).contains(&"solo-sum"));
-        let unprofiled = ways.map(|mut way| {
-            way.runs[0].programs[0].solo_seconds = None;
-            way
+        assert!(ids(&variants).contains(&"solo-sum"));
+        let unprofiled = variants.map(|mut variant| {
+            variant.runs[0].programs[0].solo_seconds = None;
+            variant
         });
         assert!(!ids(&unprofiled).contains(&"solo-sum"));
         assert_eq!(ids(&unprofiled)[..2], ["ratio", "total"]);
@@ -151,11 +151,11 @@ mod tests {
 
     #[test]
     fn a_sentence_only_explains_what_is_in_its_picture() {
-        let way = |name: &str, run| Way { name: name.into(), runs: vec![run] };
+        let variant = |name: &str, run| Variant { name: name.into(), runs: vec![run] };
         let mut undone = testkit::gang();
         undone.metrics.mean_turnaround_seconds = None;
-        let ways = [way("linux", testkit::linux()), way("gang", undone)];
-        let panels = compared(&Comparison::of(&ways).unwrap());
+        let variants = [variant("linux", testkit::linux()), variant("gang", undone)];
+        let panels = compared(&Comparison::of(&variants).unwrap());
         let says = |id: &str| panels.iter().find(|panel| panel.id == id).unwrap().says.clone();
         assert!(!says("ratio").contains("interval"), "one run each has none");
         assert!(says("mean-turnaround").ends_with("Unknown where a program did not finish."));

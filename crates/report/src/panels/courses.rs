@@ -16,7 +16,7 @@ pub struct Courses {
     /// The name of the level, and its unit.
     pub level: (&'static str, &'static str),
     /// The names of the settings that a program had or tried; none where there was no choice.
-    pub ways: Vec<&'static str>,
+    pub actuators: Vec<&'static str>,
     /// One each, in the order in which they are shown.
     pub rows: Vec<Course>,
 }
@@ -42,7 +42,7 @@ pub struct Point {
     /// The level.
     pub level: f64,
     /// Which setting is in force.
-    pub way: Option<usize>,
+    pub actuator: Option<usize>,
     /// Which setting is on trial.
     pub tried: Option<usize>,
     /// The setting in force, in few words.
@@ -110,7 +110,7 @@ mod tests {
             at: f64::from(i),
             shares: [0.84, 0.16],
             level: 200.0,
-            way: None,
+            actuator: None,
             tried: None,
             in_force: "200 ms".into(),
             why: "because".into(),

@@ -15,21 +15,23 @@ pub(super) fn treatment(run: &RunResult) -> Option<Panel> {
         .filter(|(_, changes)| !changes.is_empty())
         .collect();
     let known = || changes.iter().flat_map(|(_, changes)| changes).map(|change| change.now);
-    let is_there =
-        |way: &Actuator| known().any(|now| now.in_force == Some(*way) || now.tried == Some(*way));
-    let ways: Vec<Actuator> = Actuator::ALL.into_iter().filter(is_there).collect();
+    let is_there = |actuator: &Actuator| {
+        known().any(|now| now.in_force == Some(*actuator) || now.tried == Some(*actuator))
+    };
+    let actuators: Vec<Actuator> = Actuator::ALL.into_iter().filter(is_there).collect();
     let course = |(slot, changes): &(usize, Vec<Change>)| {
         let program = &run.programs[*slot];
         Course {
             name: program.name.clone(),
-            changes: changes.iter().filter_map(|change| point(change, &ways)).collect(),
+            changes: changes.iter().filter_map(|change| point(change, &actuators)).collect(),
             end: program.timeline.last().map_or(run.total_seconds, |span| span.1),
         }
     };
     let tried = match known().any(|now| now.tried.is_some()) {
         false => "",
         true => {
-            " In a trial, a program alternates between two ways to schedule its threads: the new way is kept if it is faster, \
+            " In a trial, a program alternates between two ways to schedule its threads: the new \
+             way is kept if it is faster, \
              and otherwise the earlier one is restored."
         }
     };
@@ -37,33 +39,39 @@ pub(super) fn treatment(run: &RunResult) -> Option<Panel> {
         id: "treatment",
         title: "Waits at locks, and how threads were scheduled".to_owned(),
         says: format!(
-            "Each program's lock contention (share of its threads' time at locks), its scaling factor (1 - the larger of \
+            "Each program's lock contention (share of its threads' time at locks), its scaling \
+             factor (1 - the larger of \
              lock contention and cache miss ratio), and the time slice that the table has for it.{tried}"
         ),
         plot: Plot::Courses(Courses {
             total: run.total_seconds,
             shares: ["lock contention", "scaling factor"],
             level: ("slice", "ms"),
-            ways: ways.iter().map(|way| treatment::name(*way)).collect(),
+            actuators: actuators.iter().map(|actuator| treatment::name(*actuator)).collect(),
             rows: changes.iter().map(course).collect(),
         }),
     })
 }
 
-fn point(change: &Change, ways: &[Actuator]) -> Option<Point> {
+fn point(change: &Change, actuators: &[Actuator]) -> Option<Point> {
     let chosen = change.now.chosen?;
-    let place = |way: Option<Actuator>| ways.iter().position(|known| Some(*known) == way);
+    let place =
+        |actuator: Option<Actuator>| actuators.iter().position(|known| Some(*known) == actuator);
     Some(Point {
         at: change.at.as_secs_f64(),
         shares: [chosen.lock_contention, chosen.scaling_factor()],
         level: 1e3 * chosen.slice.as_secs_f64(),
-        way: place(change.now.in_force),
+        actuator: place(change.now.in_force),
         tried: place(change.now.tried),
         in_force: treatment::in_words(&change.now)?,
         why: change.because(),
         mark: change.whys.iter().find_map(|why| match *why {
-            Why::Kept { actuator, .. } => place(Some(actuator)).map(|way| (Mark::Kept, way)),
-            Why::PutBack { actuator, .. } => place(Some(actuator)).map(|way| (Mark::PutBack, way)),
+            Why::Kept { actuator, .. } => {
+                place(Some(actuator)).map(|actuator| (Mark::Kept, actuator))
+            }
+            Why::PutBack { actuator, .. } => {
+                place(Some(actuator)).map(|actuator| (Mark::PutBack, actuator))
+            }
             _ => None,
         }),
     })
@@ -83,12 +91,12 @@ mod tests {
         };
         assert!(says.contains("restored"));
         let [a, b] = &courses.rows[..] else { panic!("{courses:?}") };
-        assert_eq!(courses.ways, ["original", "slice", "batch-slice"]);
+        assert_eq!(courses.actuators, ["original", "slice", "batch-slice"]);
         let marks: Vec<_> = a.changes.iter().map(|point| point.mark).collect();
         assert_eq!(marks, [None, None, Some((Mark::Kept, 1)), Some((Mark::PutBack, 2))]);
-        let ways: Vec<_> =
-            a.changes.iter().map(|point| (point.way.unwrap(), point.tried)).collect();
-        assert_eq!(ways, [(0, None), (0, Some(1)), (1, Some(2)), (1, None)]);
+        let actuators: Vec<_> =
+            a.changes.iter().map(|point| (point.actuator.unwrap(), point.tried)).collect();
+        assert_eq!(actuators, [(0, None), (0, Some(1)), (1, Some(2)), (1, None)]);
         assert_eq!((a.changes[3].in_force.as_str(), a.end), ("slice 200 ms", 0.6));
         assert!((a.changes[0].shares[1] - 0.16).abs() < 1e-9 && b.changes.len() == 1);
         assert!(a.changes[3].why.contains("0.40 times the progress"), "{}", a.changes[3].why);
@@ -97,6 +105,8 @@ mod tests {
         untried.decisions.truncate(2);
         let panel = treatment(&untried).unwrap();
         assert!(!panel.says.contains("trial"));
-        assert!(matches!(panel.plot, Plot::Courses(Courses { ways, .. }) if ways == ["original"]));
+        assert!(
+            matches!(panel.plot, Plot::Courses(Courses { actuators, .. }) if actuators == ["original"])
+        );
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
             total: run.total_seconds,
             shares: ["time at locks", "difference in a group"],
             level: ("moved", "threads"),
-            ways: Vec::new(),
+            actuators: Vec::new(),
             rows,
         }),
     })
@@ -52,7 +52,7 @@ fn point(at: f64, why: &Why) -> Option<Point> {
         _ => return None,
     };
     let why = words::reason(why);
-    Some(Point { at, shares, level, way: None, tried: None, in_force, why, mark: None })
+    Some(Point { at, shares, level, actuator: None, tried: None, in_force, why, mark: None })
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ const CPUS: usize = 3;
 const CPU_TIME: usize = 8;
 const SWITCHES: usize = 9;
 /// Shown where threads wait at barriers of cosched, and there is room.
-const MEETINGS: usize = 10;
+const BARRIER_STATS: usize = 10;
 const ASLEEP: usize = 11;
 const TURNS: usize = 12;
 /// Shown instead of gangs and turns, where the policy chooses time slices, moves threads between
@@ -81,7 +81,7 @@ pub(super) struct Rates {
     /// Context switches per second.
     pub(super) switches: Option<f64>,
     /// Barriers of cosched per second.
-    pub(super) meetings: Option<f64>,
+    pub(super) barrier_stats: Option<f64>,
     /// The share of the waits at these barriers that ended asleep.
     pub(super) asleep: Option<f64>,
 }
@@ -110,7 +110,7 @@ impl Columns {
             (.., true) => &[GANG, TURNS, LOCKS, SLICE, MOVED],
             _ => &[LOCKS, SLICE, MOVED, PROGRESS, SLOWED],
         };
-        [CPU_TIME, SWITCHES, MEETINGS, ASLEEP]
+        [CPU_TIME, SWITCHES, BARRIER_STATS, ASLEEP]
             .iter()
             .chain(others)
             .for_each(|column| widths[*column] = 0);
@@ -127,9 +127,9 @@ impl Columns {
         };
         widen(&mut widths, &mut left, PROGRAM, needed[PROGRAM].min(NAME));
         widen(&mut widths, &mut left, WHY, needed[WHY]);
-        let meets = of(|program| program.meetings.is_some());
+        let meets = of(|program| program.barrier_stats.is_some());
         let known = [
-            (MEETINGS, meets),
+            (BARRIER_STATS, meets),
             (ASLEEP, meets),
             (CPU_TIME, of(|program| program.cpu_seconds.is_some())),
             (SWITCHES, of(|program| program.context_switches.is_some())),
@@ -180,7 +180,7 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
         format!("{:.1}", program.waiting_seconds),
         known(program.cpu_seconds.map(|seconds| format!("{seconds:.1}"))),
         known(rates.switches.map(|often| format!("{often:.0}"))),
-        known(rates.meetings.map(|often| format!("{often:.0}"))),
+        known(rates.barrier_stats.map(|often| format!("{often:.0}"))),
         known(rates.asleep.map(|share| format!("{:.0} %", 100.0 * share))),
         program.turns.to_string(),
         known(at_locks.map(|share| format!("{:.0} %", 100.0 * share))),
@@ -194,8 +194,8 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
 
 /// The threads of a program: its limit, and its request where that is larger.
 fn threads(program: &Standing) -> String {
-    let Standing { threads, granted, .. } = program;
-    if threads == granted { threads.to_string() } else { format!("{granted}/{threads}") }
+    let Standing { threads, allowed, .. } = program;
+    if threads == allowed { threads.to_string() } else { format!("{allowed}/{threads}") }
 }
 
 /// The last reason, or the setting for the program's threads where there is one.

@@ -113,8 +113,8 @@ fn barriers_of_cosched_have_columns() {
     assert_eq!(at(sort), "     -     -");
     let mut past = donating();
     past.at_seconds -= 1.0;
-    let met = past.programs[0].meetings.as_mut().unwrap();
-    (met.barriers, met.slept) = (met.barriers - 200, met.slept - 100);
+    let stats = past.programs[0].barrier_stats.as_mut().unwrap();
+    (stats.barriers, stats.slept) = (stats.barriers - 200, stats.slept - 100);
     assert_eq!(at(&shown(Some(&past))[1]), "   200 100 %");
 }
 

@@ -22,10 +22,10 @@ const IN_FORCE: &str = "held";
 const ON_TRIAL: &str = "trial";
 
 pub(super) fn draw(courses: &Courses, width: f64) -> Drawing {
-    let left = names_width(courses.ways.iter().copied()).max(52.0);
+    let left = names_width(courses.actuators.iter().copied()).max(52.0);
     let keys = keys(courses);
     let (places, top) = legend(keys.iter().map(|(name, _)| *name), (8.0, width));
-    let pitch = LINE + SHARES + APART + LEVEL + GAP + LANE * courses.ways.len() as f64 + GAP;
+    let pitch = LINE + SHARES + APART + LEVEL + GAP + LANE * courses.actuators.len() as f64 + GAP;
     let bottom = top + pitch * courses.rows.len() as f64 - GAP;
     let mut drawing = Drawing::new(width, bottom + 36.0);
     for ((name, key), (x, y)) in keys.into_iter().zip(places) {
@@ -59,7 +59,9 @@ fn keys(courses: &Courses) -> Vec<(&'static str, Key)> {
     let mut keys: Vec<(&str, Key)> =
         courses.shares.into_iter().zip(CURVES.map(Key::Line)).collect();
     keys.push((courses.level.0, Key::Line(LEVELS)));
-    keys.extend(any(&|point| point.way.is_some()).then_some(("in force", Key::Block(IN_FORCE))));
+    keys.extend(
+        any(&|point| point.actuator.is_some()).then_some(("in force", Key::Block(IN_FORCE))),
+    );
     keys.extend(any(&|point| point.tried.is_some()).then_some(("on trial", Key::Block(ON_TRIAL))));
     for (mark, says) in Mark::ALL {
         let found = any(&|point| point.mark.is_some_and(|(found, _)| found == mark));
@@ -129,9 +131,9 @@ impl Bands<'_> {
     /// The settings in force and on trial, and above them the results of trials.
     fn lanes(&self, drawing: &mut Drawing, points: &[(Point, f64)], top: f64) {
         let (left, _) = self.along.places;
-        let lane = |way: usize| top + LANE * way as f64;
-        for (way, name) in self.courses.ways.iter().enumerate() {
-            drawing.text(left - 6.0, lane(way) + 12.0, "end", "soft", name);
+        let lane = |actuator: usize| top + LANE * actuator as f64;
+        for (actuator, name) in self.courses.actuators.iter().enumerate() {
+            drawing.text(left - 6.0, lane(actuator) + 12.0, "end", "soft", name);
         }
         for (i, (point, x)) in points.iter().enumerate() {
             let class = if point.tried.is_some() { ON_TRIAL } else { IN_FORCE };
@@ -139,14 +141,14 @@ impl Bands<'_> {
                 "{} from {:.3} s on: {} ({})",
                 self.row.name, point.at, point.in_force, point.why
             );
-            for way in point.way.into_iter().chain(point.tried) {
+            for actuator in point.actuator.into_iter().chain(point.tried) {
                 let size = (self.until(points, i) - x, LANE - 6.0);
-                drawing.rect((*x, lane(way) + 3.0), size, class, &tip);
+                drawing.rect((*x, lane(actuator) + 3.0), size, class, &tip);
             }
         }
         for (point, x) in points {
-            if let Some((mark, way)) = point.mark {
-                draw_mark(drawing, (*x, lane(way) + LANE / 2.0), mark, &point.why);
+            if let Some((mark, actuator)) = point.mark {
+                draw_mark(drawing, (*x, lane(actuator) + LANE / 2.0), mark, &point.why);
             }
         }
     }
@@ -193,7 +195,7 @@ mod tests {
             at,
             shares: [0.8, 0.2],
             level: 200.0,
-            way: Some(0),
+            actuator: Some(0),
             tried: None,
             in_force: "original".into(),
             why: "it was tried".into(),
@@ -201,15 +203,15 @@ mod tests {
         }
     }
 
-    fn drawn(changes: Vec<Point>, ways: Vec<&'static str>) -> String {
+    fn drawn(changes: Vec<Point>, actuators: Vec<&'static str>) -> String {
         let row = Course { name: "a".into(), changes, end: 1.0 };
         let (shares, level) = (["lock contention", "scaling factor"], ("slice", "ms"));
-        draw(&Courses { total: 1.0, shares, level, ways, rows: vec![row] }, 460.0).body
+        draw(&Courses { total: 1.0, shares, level, actuators, rows: vec![row] }, 460.0).body
     }
 
     #[test]
     fn only_shapes_in_the_picture_have_keys() {
-        let alone = drawn(vec![Point { way: None, ..point(0.1, None) }], vec![]);
+        let alone = drawn(vec![Point { actuator: None, ..point(0.1, None) }], vec![]);
         assert!(alone.contains(">slice</text>") && alone.contains(">200 ms</text>"), "{alone}");
         assert!(!alone.contains("in force") && !alone.contains("kept"));
         let tried = Point { tried: Some(1), ..point(0.1, None) };

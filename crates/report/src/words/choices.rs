@@ -1,40 +1,41 @@
 //! The choices of `auto`, and their reasons, in words.
 
-use cosched_core::{Ground, Manner};
+use cosched_core::{Mode, ReasonCode};
 
 /// The mode in which programs run from now on, and why.
-pub(super) fn chosen(manner: Manner, ground: Ground) -> &'static str {
-    match (manner, ground) {
-        (Manner::SideBySide, Ground::Begins) => {
+pub(super) fn chosen(mode: Mode, reason_code: ReasonCode) -> &'static str {
+    match (mode, reason_code) {
+        (Mode::Corun, ReasonCode::Begins) => {
             "running together, because nothing has been measured yet"
         }
-        (Manner::SideBySide, Ground::EnoughCpus) => {
+        (Mode::Corun, ReasonCode::EnoughCpus) => {
             "running together, because there is a CPU for each thread"
         }
-        (Manner::SideBySide, Ground::CpusIdle) => {
+        (Mode::Corun, ReasonCode::CpusIdle) => {
             "running together, because hardly any thread waits for a CPU"
         }
-        (Manner::SideBySide, Ground::Alone) => {
+        (Mode::Corun, ReasonCode::Alone) => {
             "running without turns, because there is only one program"
         }
-        (Manner::SideBySide, Ground::OneCompetes) => {
+        (Mode::Corun, ReasonCode::OneCompetes) => {
             "running together, because at most one program needs much CPU time"
         }
-        (Manner::SideBySide, Ground::NobodyWide) => {
+        (Mode::Corun, ReasonCode::AllSingleThreaded) => {
             "running together, because each program is single-threaded"
         }
-        (Manner::SideBySide, Ground::FewFreezable) => {
+        (Mode::Corun, ReasonCode::FewFreezable) => {
             "running together, because too few programs may be paused for turns"
         }
-        (Manner::SideBySide, Ground::GangsIdle) => {
-            "running together, because taking turns does less: by themselves, the programs leave CPUs idle or spend much \
+        (Mode::Corun, ReasonCode::GangsIdle) => {
+            "running together, because taking turns does less: by themselves, the programs leave \
+             CPUs idle or spend much \
              time in the kernel"
         }
-        (Manner::InGangs, Ground::GangsFill) => {
+        (Mode::Gangs, ReasonCode::GangsFill) => {
             "taking turns, because each program can fill its CPUs by itself"
         }
-        (Manner::SideBySide, _) => "running together",
-        (Manner::InGangs, _) => "taking turns",
-        (Manner::Earlier, _) => "running in a mode that this version of cosched does not know",
+        (Mode::Corun, _) => "running together",
+        (Mode::Gangs, _) => "taking turns",
+        (Mode::Earlier, _) => "running in a mode that this version of cosched does not know",
     }
 }

@@ -127,7 +127,7 @@ struct Critical {
     lines: u32,
 }
 
-/// A run whose sleep never ends does not end either: policies that take turns always have another
+/// A run with an endless sleep does not end either: policies that take turns always have another
 /// turn to give.
 const LONGEST_SLEEP: Nanos = Nanos::from_secs(24 * 3600);
 

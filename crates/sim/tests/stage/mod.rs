@@ -56,7 +56,7 @@ impl Stage {
         )
     }
 
-    /// A stage whose programs have settings. Times are microseconds.
+    /// A stage with programs that have settings. Times are microseconds.
     pub(crate) fn with(
         hardware: Hardware,
         kernel: Kernel,

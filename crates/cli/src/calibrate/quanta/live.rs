@@ -168,7 +168,8 @@ fn programs(trainees: Vec<Trainee>, notes: Vec<Vec<Round>>) -> Vec<Program> {
         let Some((lock_contention, miss_ratio)) = mean_of(&shares) else {
             if !rounds.is_empty() {
                 say(format_args!(
-                    "{}: left out, because its runs are too short to see what its threads wait for; give more \
+                    "{}: left out, because its runs are too short to see what its threads wait \
+                     for; give more \
                      --seconds, or a larger --work",
                     trainee.spec.name
                 ));
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scaling_factor_is_that_of_the_means_over_intervals_and_rounds() {
+    fn the_scaling_factor_comes_from_means_over_all_intervals() {
         let rounds = vec![
             round(&[1.0, 2.0], vec![found(0.2, Some(0.5)), found(0.4, Some(0.7))]),
             round(&[3.0, 4.0], vec![found(0.5, Some(0.4))]),

@@ -161,7 +161,8 @@ impl Calibration<'_> {
         }
         let lines = [
             format!(
-                "{}; {} round(s){}. Times are against those with the kernel's own slice, {} ms, and their intervals allow \
+                "{}; {} round(s){}. Times are against those with the kernel's own slice, {} ms, \
+                 and their intervals allow \
                  for having chosen the best of {}.",
                 self.machine_in_words(),
                 self.rounds,
@@ -197,7 +198,8 @@ fn why(row: &Row) -> String {
             format!("{programs}: {time}{told}")
         }
         Basis::Undecided { best, time } => format!(
-            "{programs}: no significant difference, so the kernel's own slice is kept; best {} ms: {time}",
+            "{programs}: no significant difference, so the kernel's own slice is kept; best {} \
+             ms: {time}",
             milliseconds(*best)
         ),
         Basis::Neighbour { end } => format!("no program: as up to {end:.1}"),
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn people_see_the_table_beside_table_1_with_the_reason_of_each_row() {
+    fn the_table_is_shown_with_table_1_and_reasons() {
         let text = shown(|calibration| calibration.table());
         let line = |begin: &str| {
             let line = text.lines().find(|line| line.trim_start().starts_with(begin));

@@ -66,8 +66,9 @@ mod tests {
         Workload::parse(text, "/tmp/jobs.toml".as_ref()).unwrap()
     }
 
+    /// A program that names its threads gets no other thread count.
     #[test]
-    fn every_program_is_there_with_every_load_unless_it_names_its_threads() {
+    fn every_program_is_paired_with_every_load() {
         let names = |only: &[String], loads: &[u16]| -> Vec<(String, Option<u16>)> {
             trainees(&workload(), only, loads, 2)
                 .into_iter()

@@ -8,12 +8,15 @@ use serde_json::{Value, json};
 use super::*;
 
 #[test]
-fn an_interrupted_comparison_is_gone_on_with_after_its_complete_rounds() {
+fn an_interrupted_comparison_resumes_after_complete_rounds() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path());
     let mut first = MadeUp { patience: 5, ..made_up(1) };
     let interrupted = experiment(&mut first, "linux,gang", 4, out, false).unwrap();
-    assert_eq!(interrupted.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [2, 2]);
+    assert_eq!(
+        interrupted.variants.iter().map(|variant| variant.runs.len()).collect::<Vec<_>>(),
+        [2, 2]
+    );
     assert_eq!(first.made[4..], ["round-003/linux", "round-003/gang"]);
 
     let refused = experiment(&mut made_up(2), "linux,gang", 4, out, false).unwrap_err();
@@ -23,20 +26,20 @@ fn an_interrupted_comparison_is_gone_on_with_after_its_complete_rounds() {
     let whole = experiment(&mut second, "linux,gang", 4, out, true).unwrap();
     let made = ["round-003/linux", "round-003/gang", "round-004/gang", "round-004/linux"];
     assert_eq!(second.made, made);
-    assert_eq!(whole.ways[1].runs[..2], interrupted.ways[1].runs[..]);
-    let resumed = Comparison::of(&whole.ways).unwrap();
+    assert_eq!(whole.variants[1].runs[..2], interrupted.variants[1].runs[..]);
+    let resumed = Comparison::of(&whole.variants).unwrap();
     let at_once = experiment(&mut made_up(1), "linux,gang", 4, None, false).unwrap();
-    let at_once = Comparison::of(&at_once.ways).unwrap();
+    let at_once = Comparison::of(&at_once.variants).unwrap();
     assert_eq!((resumed.rounds, &resumed.machine), (at_once.rounds, &at_once.machine));
-    assert_eq!(resumed.ways[1].samples.total_seconds.len(), 4);
+    assert_eq!(resumed.variants[1].samples.total_seconds.len(), 4);
 
     let mut third = made_up(3);
     let again = experiment(&mut third, "linux,gang", 4, out, true).unwrap();
-    assert_eq!((third.made.len(), Comparison::of(&again.ways).unwrap()), (0, resumed));
+    assert_eq!((third.made.len(), Comparison::of(&again.variants).unwrap()), (0, resumed));
 }
 
 #[test]
-fn a_comparison_that_is_complete_is_shown_again_without_a_word_written() {
+fn a_complete_comparison_is_shown_and_nothing_is_written() {
     let folder = three_rounds();
     let plan = folder.path().join("compare-plan.json");
     let before = plan.metadata().unwrap().ino();
@@ -45,7 +48,7 @@ fn a_comparison_that_is_complete_is_shown_again_without_a_word_written() {
 }
 
 #[test]
-fn a_way_has_the_options_that_were_asked_for_it_and_a_resumed_one_must_have_the_same() {
+fn a_resumed_variant_must_have_the_same_options() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path());
     let mut site = made_up(1);
@@ -54,15 +57,15 @@ fn a_way_has_the_options_that_were_asked_for_it_and_a_resumed_one_must_have_the_
     assert_eq!(site.made, ["round-001/gang", "round-001/fine", "round-002/fine", "round-002/gang"]);
     assert_eq!(site.quanta, [None, fine, fine, None]);
     let again = "gang,fine=gang --quantum 5ms";
-    assert_eq!(experiment(&mut made_up(1), again, 2, out, true).unwrap().ways[1].runs.len(), 2);
+    assert_eq!(experiment(&mut made_up(1), again, 2, out, true).unwrap().variants[1].runs.len(), 2);
     for (other, said) in [
         (
             "gang,fine=gang --quantum 6ms",
-            "there, --quantum of the way 'fine': \"5ms\"; now: \"6ms\"",
+            "there, --quantum of the variant 'fine': \"5ms\"; now: \"6ms\"",
         ),
         (
             "gang,fine=greedy --quantum 5ms",
-            "there, the policy of the way 'fine': \"gang\"; now: \"greedy\"",
+            "there, the policy of the variant 'fine': \"gang\"; now: \"greedy\"",
         ),
         ("gang,fine=gang", "now: \"the default\""),
     ] {
@@ -82,17 +85,21 @@ fn more_complete_rounds_than_are_asked_for_count_all_of_them() {
     fs::remove_file(folder.path().join("round-007/gang/run.json")).unwrap();
     let mut ended = MadeUp { patience: 0, ..made_up(2) };
     let found = experiment(&mut ended, "linux,gang", 5, out, true).unwrap();
-    assert_eq!((found.ways[0].runs.len(), found.whole), (6, false), "one that was asked for lacks");
+    assert_eq!(
+        (found.variants[0].runs.len(), found.whole),
+        (6, false),
+        "one that was asked for lacks"
+    );
     let mut again = made_up(2);
     let found = experiment(&mut again, "linux,gang", 5, out, true).unwrap();
     assert!(found.whole);
     assert_eq!(again.made, ["round-004/gang", "round-004/linux"], "what is asked for is made");
-    assert_eq!(found.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [7, 7]);
+    assert_eq!(found.variants.iter().map(|variant| variant.runs.len()).collect::<Vec<_>>(), [7, 7]);
     assert!(!folder.path().join("round-007/gang/run.json").exists(), "it was not requested");
 }
 
 #[test]
-fn the_shells_variables_that_decide_how_programs_run_have_to_be_the_same() {
+fn deciding_variables_of_the_shell_must_be_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path());
     let shell = |variables: &[(&str, &str)]| {
@@ -121,7 +128,7 @@ fn the_shells_variables_that_decide_how_programs_run_have_to_be_the_same() {
 }
 
 #[test]
-fn a_damaged_run_is_made_anew_and_one_of_something_else_is_refused() {
+fn damaged_runs_are_repeated_and_foreign_runs_refused() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path());
     experiment(&mut made_up(1), "linux,gang", 2, out, false).unwrap();
@@ -152,12 +159,16 @@ fn only_the_same_can_be_gone_on_with_and_what_differs_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path());
     experiment(&mut made_up(1), "linux,gang", 2, out, false).unwrap();
-    let refused = |site: &mut MadeUp, ways: &str| match experiment(site, ways, 3, out, true) {
+    let refused = |site: &mut MadeUp, variants: &str| match experiment(site, variants, 3, out, true)
+    {
         Err(Failure::Input(text)) => text,
         other => panic!("{other:?}"),
     };
-    let ways = refused(&mut made_up(1), "linux,fcfs");
-    assert!(ways.contains("there, --policies: \"linux,gang\"; now: \"linux,fcfs\""), "{ways}");
+    let variants = refused(&mut made_up(1), "linux,fcfs");
+    assert!(
+        variants.contains("there, --policies: \"linux,gang\"; now: \"linux,fcfs\""),
+        "{variants}"
+    );
     let mut elsewhere = made_up(1);
     elsewhere.session.description.kernel = "6.1".to_owned();
     let kernel = refused(&mut elsewhere, "linux,gang");
@@ -171,9 +182,9 @@ fn only_the_same_can_be_gone_on_with_and_what_differs_is_named() {
 fn files_of_others_are_never_taken_for_leftovers() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path());
-    let way = folder.path().join("round-001/linux");
-    fs::create_dir_all(&way).unwrap();
-    fs::write(way.join("run.json"), "keep").unwrap();
+    let variant = folder.path().join("round-001/linux");
+    fs::create_dir_all(&variant).unwrap();
+    fs::write(variant.join("run.json"), "keep").unwrap();
     // Without a plan beside the files, it is unknown what they belong to.
     let refused = experiment(&mut made_up(1), "linux,gang", 2, out, true).unwrap_err();
     match refused {
@@ -186,10 +197,10 @@ fn files_of_others_are_never_taken_for_leftovers() {
         }
         broken => panic!("{broken:?}"),
     }
-    assert_eq!(fs::read_to_string(way.join("run.json")).unwrap(), "keep");
+    assert_eq!(fs::read_to_string(variant.join("run.json")).unwrap(), "keep");
 }
 
-/// Why an experiment of two ways and so many rounds is refused.
+/// Why an experiment of two variants and so many rounds is refused.
 fn refused(site: &mut MadeUp, rounds: u16, out: Option<&Path>, resume: bool) -> String {
     match experiment(site, "linux,gang", rounds, out, resume) {
         Err(Failure::Input(text)) => text,
@@ -197,18 +208,19 @@ fn refused(site: &mut MadeUp, rounds: u16, out: Option<&Path>, resume: bool) -> 
     }
 }
 
-/// A folder with a comparison of two ways and three rounds.
+/// A folder with a comparison of two variants and three rounds.
 fn three_rounds() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     experiment(&mut made_up(1), "linux,gang", 3, Some(folder.path()), false).unwrap();
     folder
 }
 
+/// It is not taken for a damaged run, which would be repeated.
 #[test]
-fn a_run_that_cannot_be_read_is_not_taken_for_a_damaged_one_and_nothing_is_touched() {
+fn an_unreadable_run_is_not_overwritten() {
     let folder = three_rounds();
     let (file, other) = ["gang", "linux"]
-        .map(|way| folder.path().join("round-002").join(way).join("run.json"))
+        .map(|variant| folder.path().join("round-002").join(variant).join("run.json"))
         .into();
     let kept = fs::read(&other).unwrap();
     fs::remove_file(&file).unwrap();
@@ -220,7 +232,7 @@ fn a_run_that_cannot_be_read_is_not_taken_for_a_damaged_one_and_nothing_is_touch
     // Nor is a result of another version a damaged one.
     fs::remove_dir(&file).unwrap();
     let text = String::from_utf8(kept.clone()).unwrap();
-    fs::write(&file, text.replace("cosched-run/1", "cosched-run/9")).unwrap();
+    fs::write(&file, text.replace("cosched-run/2", "cosched-run/9")).unwrap();
     let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
     assert!(told.contains("has the schema 'cosched-run/9'"), "{told}");
     assert_eq!(fs::read(&other).unwrap(), kept);
@@ -244,17 +256,17 @@ fn nothing_is_removed_where_not_everything_can_be() {
 #[test]
 fn what_a_link_leads_to_is_never_overwritten() {
     let (folder, elsewhere) = (three_rounds(), tempfile::tempdir().unwrap());
-    let way = folder.path().join("round-002/gang");
-    fs::remove_dir_all(&way).unwrap();
+    let variant = folder.path().join("round-002/gang");
+    fs::remove_dir_all(&variant).unwrap();
     fs::write(elsewhere.path().join("run.json"), "{").unwrap();
-    symlink(elsewhere.path(), &way).unwrap();
+    symlink(elsewhere.path(), &variant).unwrap();
     let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
     assert!(told.contains("round-002/gang is a symbolic link"), "{told}");
     assert_eq!(fs::read(elsewhere.path().join("run.json")).unwrap(), b"{");
 }
 
 #[test]
-fn a_run_with_other_settings_of_another_command_or_another_round_is_named_with_what_differs() {
+fn a_run_with_other_settings_is_refused_with_what_differs() {
     let folder = three_rounds();
     let out = Some(folder.path());
     let file = folder.path().join("round-002/linux/run.json");
@@ -284,14 +296,15 @@ fn a_run_with_other_settings_of_another_command_or_another_round_is_named_with_w
     assert!(told.contains("it is a copy of") && told.contains("round-001/linux"), "{told}");
 }
 
+/// Only the variables of its programs show it.
 #[test]
-fn a_run_of_linux_in_the_folder_of_a_rival_is_found_by_the_variables_of_its_programs() {
+fn a_linux_run_in_a_rivals_folder_is_recognized() {
     let folder = tempfile::tempdir().unwrap();
-    let ways = "linux,passive";
-    experiment(&mut made_up(1), ways, 2, Some(folder.path()), false).unwrap();
-    let run = |way: &str| folder.path().join("round-002").join(way).join("run.json");
+    let variants = "linux,passive";
+    experiment(&mut made_up(1), variants, 2, Some(folder.path()), false).unwrap();
+    let run = |variant: &str| folder.path().join("round-002").join(variant).join("run.json");
     fs::copy(run("linux"), run("passive")).unwrap();
-    match experiment(&mut made_up(2), ways, 2, Some(folder.path()), true) {
+    match experiment(&mut made_up(2), variants, 2, Some(folder.path()), true) {
         Err(Failure::Input(told)) => assert!(
             told.contains(
                 "variables of the program 'cg': {}; now: {\"OMP_WAIT_POLICY\":\"passive\"}"
@@ -338,27 +351,31 @@ fn a_damaged_round_beyond_the_requested_ones_is_left() {
     fs::write(&file, "{").unwrap();
     let mut site = made_up(2);
     let found = experiment(&mut site, "linux,gang", 2, Some(folder.path()), true).unwrap();
-    assert_eq!((site.made.len(), found.ways[0].runs.len()), (0, 2));
+    assert_eq!((site.made.len(), found.variants[0].runs.len()), (0, 2));
     assert_eq!(fs::read(&file).unwrap(), b"{");
 }
 
+/// No further round begins.
 #[test]
-fn what_is_complete_is_shown_where_a_later_round_fails_and_no_further_one_is_begun() {
+fn complete_rounds_are_shown_if_a_later_one_fails() {
     let folder = tempfile::tempdir().unwrap();
     for fails in [Fails::Alone, Fails::Save] {
         let out = folder.path().join(format!("{fails:?}"));
         let mut site = MadeUp { fails: Some((fails, 2)), ..made_up(1) };
         let found = experiment(&mut site, "linux,gang", 5, Some(&out), false).unwrap();
-        assert_eq!(found.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(
+            found.variants.iter().map(|variant| variant.runs.len()).collect::<Vec<_>>(),
+            [2, 2]
+        );
         assert_eq!((found.ended, found.all_succeeded), (Ended::Complete, false));
         assert!(site.made.iter().all(|run| !run.starts_with("round-004")), "{:?}", site.made);
         let whole = experiment(&mut made_up(1), "linux,gang", 5, Some(&out), true).unwrap();
-        assert_eq!(whole.ways[1].runs.len(), 5);
+        assert_eq!(whole.variants[1].runs.len(), 5);
     }
     // Where the run to warm up leaves something that cannot be put back, no round is begun.
     let mut site = MadeUp { fails: Some((Fails::WarmUp, 0)), ..made_up(1) };
     let found = experiment(&mut site, "linux,gang", 5, None, false).unwrap();
-    assert_eq!((site.made.len(), found.ways[0].runs.len(), found.all_succeeded), (1, 0, false));
+    assert_eq!((site.made.len(), found.variants[0].runs.len(), found.all_succeeded), (1, 0, false));
     // With nothing to show, what went wrong is the result.
     let mut site = MadeUp { fails: Some((Fails::Alone, 0)), ..made_up(1) };
     let told = experiment(&mut site, "linux,gang", 5, None, false);

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_does_beside_programs_is_what_was_measured_and_what_solo_runs_show() {
+    fn the_machines_own_costs_come_from_measurements() {
         let measured = Hardware::named("e5410-8").unwrap();
         let own = Costs { start: Nanos(500_000), join: Nanos(9_000_000), ..measured.own };
         let measured = Hardware { own, interruptions_per_second: 15.0, ..measured };
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_are_compared_differ_however_little_is_asked_for() {
+    fn compared_programs_differ_even_if_short() {
         for scale in [1.0, 0.05] {
             let rounds = STREAMS.map(|i| Runs::new(2, scale).programs[i].rounds());
             assert!(rounds[0] < rounds[1], "{rounds:?}");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kernel_has_a_model_with_its_rounds_and_a_thread_that_makes_the_others() {
+    fn every_kernel_has_a_model_with_rounds_and_a_main_thread() {
         let hardware = Hardware::named("e5410-8").unwrap();
         let kernels = [
             (Kernel::Barriers { grain: 300.0 }, 1, 0),

@@ -153,7 +153,8 @@ impl Program {
                 // the next one.
                 let (serial, in_flight) = (1.0 / lines, mix.parallelism);
                 format!(
-                    "instructions = {touch:e}\n\n[[phase]]\nrepeat = {rounds}\ninstructions = {lines:e}\n\
+                    "instructions = {touch:e}\n\n[[phase]]\nrepeat = {rounds}\ninstructions = \
+                     {lines:e}\n\
                      serial = {serial:e}\nbarriers = 1\ncycles_per_instruction = {cycles:e}\n\
                      misses_per_kilo_instruction = {misses:e}\nmisses_in_flight = {in_flight:e}"
                 )
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_has_the_knobs_of_its_kernel_and_a_model_the_rounds_of_its_source() {
+    fn commands_and_models_match_the_kernels() {
         let kernel = Kernel::Lock { hold: 300.0, gap: 1000.0 };
         let program = Program { kernel, threads: 2, work: 0.5 };
         let command = program.command(Path::new("/k")).join(" ");

@@ -84,8 +84,8 @@ struct Section {
     wrong: Vec<WrongOrder>,
 }
 
-/// Two policies that the model puts in another order than the live runs, whose intervals do not
-/// overlap.
+/// Two policies that the model puts in another order than the live runs, with intervals that do
+/// not overlap.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct WrongOrder {
     metric: &'static str,
@@ -129,8 +129,8 @@ pub(super) struct Report {
     worst_error: f64,
     /// For each metric, its median error.
     median_error_of: Vec<(&'static str, f64)>,
-    /// Of all cells, the share within the live interval; and the worst error of those whose live
-    /// runs agree.
+    /// Of all cells, the share within the live interval; and the worst error of those with live
+    /// runs that agree.
     within: f64,
     worst_settled_error: f64,
     told_apart: usize,
@@ -202,7 +202,8 @@ impl Report {
         }
         parts.push(shown.to_string());
         parts.push(
-            "Each figure: live, model, error in %; ~ marks live runs that scatter by more than half of the figure."
+            "Each figure: live, model, error in %; ~ marks live runs that scatter by more than \
+             half of the figure."
                 .to_owned(),
         );
         for section in &self.sections {
@@ -212,7 +213,8 @@ impl Report {
         let of: Vec<String> =
             of.map(|(metric, error)| format!("{metric} {} %", percent(*error))).collect();
         parts.push(format!(
-            "Medians of {} run(s) each; {} pairs of policies are distinguishable. Median errors: {}. {} % lie within \
+            "Medians of {} run(s) each; {} pairs of policies are distinguishable. Median errors: \
+             {}. {} % lie within \
              the live intervals; the worst error where live runs agree is {} %.",
             self.rounds,
             self.told_apart,
@@ -243,7 +245,8 @@ impl WrongOrder {
     fn sentence(&self, workload: &str) -> String {
         let WrongOrder { metric, faster, slower, live, simulated } = self;
         format!(
-            "{workload}: {metric} of {faster} is below that of {slower} ({:.3} and {:.3}), but not in the model \
+            "{workload}: {metric} of {faster} is below that of {slower} ({:.3} and {:.3}), but \
+             not in the model \
              ({:.3} and {:.3}).",
             live[0], live[1], simulated[0], simulated[1]
         )
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_the_distance_of_the_medians_as_a_share_of_the_live_one() {
+    fn an_error_is_relative_to_the_live_median() {
         let report = report(&[("linux", samples(&[2.0, 9.0, 1.0], &[3.0, 2.5, 0.0]))]);
         let cells = &report.sections[0].rows[0].cells;
         assert_eq!((cells[0].live.value, cells[0].simulated, cells[0].error), (2.0, 2.5, 0.25));
@@ -356,8 +359,9 @@ mod tests {
         assert_eq!(report.rounds, 3);
     }
 
+    /// Their median says little, and the model can lie within their interval.
     #[test]
-    fn where_live_runs_scatter_a_median_says_little_and_the_model_can_lie_within() {
+    fn scattered_live_runs_are_marked() {
         let settled = report(&[("linux", samples(&[2.0, 2.1, 2.0, 2.1, 2.2, 2.1], &[3.0]))]);
         let cell = &settled.sections[0].rows[0].cells[0];
         assert!(!cell.scattered && !cell.within);
@@ -370,8 +374,9 @@ mod tests {
         assert!((scattered.within - 1.0).abs() < 1e-9);
     }
 
+    /// Nothing instead of nothing is no error; something instead of nothing is the largest.
     #[test]
-    fn an_error_of_nothing_is_nothing_and_of_something_for_nothing_all() {
+    fn errors_are_defined_where_the_live_median_is_zero() {
         assert_eq!(relative_error(0.0, 0.0), 0.0);
         assert_eq!(relative_error(0.0, 5.0), 1.0);
         assert_eq!(relative_error(4.0, 5.0), 0.25);
@@ -379,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_wrong_only_where_live_runs_tell_two_policies_apart() {
+    fn an_order_is_wrong_only_if_live_runs_differ() {
         let fast = &[1.0, 1.1, 1.0, 1.1, 1.0, 1.1];
         let slow = &[2.0, 2.1, 2.0, 2.1, 2.0, 2.1];
         let right = report(&[("a", samples(fast, &[1.3])), ("b", samples(slow, &[1.4]))]);

@@ -11,7 +11,7 @@ use super::memory::Memory;
 use crate::session::Session;
 use crate::sim::this;
 
-/// What stands for a cache whose size the kernel does not tell.
+/// What stands for a cache of unknown size.
 const UNKNOWN_CACHE_MIB: f64 = 8.0;
 
 /// What was measured.
@@ -43,7 +43,7 @@ pub(super) struct Figures {
     pub(super) own: Costs,
     /// How programs were frozen.
     #[serde(skip)]
-    pub(super) rung: &'static str,
+    pub(super) backend: &'static str,
 }
 
 /// The file.
@@ -108,14 +108,16 @@ pub(super) fn text(figures: &Figures, session: &Session) -> String {
         "wake_nanos",
         format!("{wake:.0}"),
         &format!(
-            "From waking a thread that sleeps on an idle CPU until it runs; 8 in 10 take {low:.0} to {high:.0}."
+            "From waking a thread that sleeps on an idle CPU until it runs; 8 in 10 take {low:.0} \
+             to {high:.0}."
         ),
     );
     let [core, package, machine] = figures.signals;
     line(
         "signal_nanos",
         format!("[{core:.0}, {package:.0}, {machine:.0}]"),
-        "Half a round trip between two spinning threads; a distance that is not here is taken from the next one.",
+        "Half a round trip between two spinning threads; a distance that is not here is taken \
+         from the next one.",
     );
     line(
         "interruptions_per_second",
@@ -131,13 +133,15 @@ pub(super) fn text(figures: &Figures, session: &Session) -> String {
         line(
             "strays_per_second",
             format!("{strays:.2}"),
-            "Two threads for each CPU that never wait: how often one is moved, per CPU; moves back do not count.",
+            "Two threads for each CPU that never wait: how often one is moved, per CPU; moves \
+             back do not count.",
         );
     }
     let Costs { start, join, freeze, thaw } = figures.own;
     let _ = writeln!(
         text,
-        "\n# The triad got {:.2} bytes per nanosecond on one CPU and {:.2} on {}: the limit at which the\n\
+        "\n# The triad got {:.2} bytes per nanosecond on one CPU and {:.2} on {}: the limit at \
+         which the\n\
          # simulator's queue slows them down as much, or {} times what they moved if nothing was slowed down.\n\
          [[bus]]\nof = \"package\"\nbytes_per_nano = {:.2}\n\n\
          # What cosched itself takes: from the order to start a program that does nothing until its end is known, and how\n\
@@ -149,7 +153,7 @@ pub(super) fn text(figures: &Figures, session: &Session) -> String {
         super::memory::FAR_ABOVE,
         memory.bus,
         session.usable.cpus.len(),
-        figures.rung,
+        figures.backend,
         start.0,
         join.0,
         freeze.0,
@@ -200,7 +204,7 @@ mod tests {
             tick: 4000.0,
             strays: Some(0.25),
             own,
-            rung: "cgroup-v2",
+            backend: "cgroup-v2",
         };
         let read = Hardware::parse(&text(&figures, &session), "machine.toml").unwrap();
         assert_eq!(read.topology, topology);

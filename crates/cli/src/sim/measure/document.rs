@@ -43,7 +43,7 @@ pub(super) fn json(
         join_nanos: figures.own.join.0,
         freeze_nanos: figures.own.freeze.0,
         thaw_nanos: figures.own.thaw.0,
-        frozen_by: figures.rung,
+        frozen_by: figures.backend,
     };
     let document = Document { schema: SCHEMA, file, machine, figures, own };
     serde_json::to_string_pretty(&document).map_err(Failure::broken)

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// the switches that the kernel counted count.
 pub(super) fn switch(cpu: usize, effort: Effort) -> Result<f64, Failure> {
     let yields = 20_000 / effort.less;
-    let give_way = |threads: usize| -> Result<(f64, u64), Failure> {
+    let yield_cpu = |threads: usize| -> Result<(f64, u64), Failure> {
         let together = Barrier::new(threads);
         let measured = on_each(&vec![cpu; threads], |_| {
             together.wait();
@@ -29,8 +29,8 @@ pub(super) fn switch(cpu: usize, effort: Effort) -> Result<f64, Failure> {
     };
     let mut figures = Vec::new();
     for _ in 0..effort.repetitions {
-        let (alone, _) = give_way(1)?;
-        let (both, switches) = give_way(2)?;
+        let (alone, _) = yield_cpu(1)?;
+        let (both, switches) = yield_cpu(2)?;
         figures.push(((both - 2.0 * alone) / switches.max(1) as f64).max(0.0));
     }
     Ok(median(&figures))

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::workload::{After, ProgramSpec, Repeat, Workload, escaped};
-use cosched_core::{Exit, Experience, Molding, Nanos, Profile};
+use cosched_core::{Exit, Learned, Molding, Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Model};
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub(super) struct Replayed {
     /// The model as a `[program.model]`.
     pub(super) table: toml::Table,
     pub(super) profile: Profile,
-    /// Where it was started with fewer threads than it asks for: how many these are, and its time
+    /// Where it was started with fewer threads than it requests: how many these are, and its time
     /// alone with all of them against that with the fewer.
     molded: Option<(u16, f64)>,
     /// Its position in the record.
@@ -99,7 +99,7 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
         names.map(|program| program.spec.name.as_str()).collect::<Vec<_>>().join(", ")
     };
     // Threads of several programs on one CPU.
-    let side_by_side = matches!(asked, Kind::Linux | Kind::LinuxGroups);
+    let together = matches!(asked, Kind::Linux | Kind::LinuxGroups);
     let several =
         programs.len() > 1 && programs.iter().any(|program| program.spec.threads > Some(1));
     let sentence =
@@ -126,8 +126,8 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
         sentence(named(&|program| program.failed), failed),
         sentence(missing(false), "could not be started, and is left out"),
         sentence(missing(true), "was not started, since another program failed, and is left out"),
-        (side_by_side && several).then(|| {
-            format!("in the simulation of {asked}, no thread spins; programs whose threads do spin take much longer \
+        (together && several).then(|| {
+            format!("in the simulation of {asked}, no thread spins; programs with threads that do spin take much longer \
                      there")
         }),
     ]
@@ -150,11 +150,12 @@ fn replayed(
 ) -> Result<Replayed, Failure> {
     let threads = program.threads.max(1);
     let shape = Shape::of(record, program, hardware);
-    // A second more for what is booked late.
+    // A second more for what is counted late.
     let most = record.total_seconds * record.machine.cpus as f64 + 1.0;
     if shape.cpu > most {
         return Err(Failure::Input(format!(
-            "program {}: the record has {:.0} s of CPU time, but the machine had {most:.0} s in all; run the \
+            "program {}: the record has {:.0} s of CPU time, but the machine had {most:.0} s in \
+             all; run the \
              workload again",
             escaped(&program.name),
             shape.cpu
@@ -248,7 +249,7 @@ fn profile(program: &ProgramResult) -> Profile {
         memory_gigabytes_per_second: terms.and_then(|terms| terms.memory_gigabytes_per_second),
         speedup: None,
         molded: None,
-        experience: Experience::default(),
+        learned: Learned::default(),
     }
 }
 
@@ -351,7 +352,7 @@ fn had_its_cpus(record: &RunResult) -> bool {
     record.policy.parse().is_ok_and(alone)
 }
 
-/// How many CPUs a program was due while all ran side by side: its threads' share of them.
+/// How many CPUs a program was due while all ran together: its threads' share of them.
 fn due(record: &RunResult, program: &ProgramResult) -> f64 {
     let threads: f64 = record.programs.iter().map(|program| f64::from(program.threads)).sum();
     f64::from(program.threads) * (record.machine.cpus as f64 / threads.max(1.0)).min(1.0)

@@ -78,7 +78,7 @@ impl Marked {
                 || state.trim() != "THAWED" && !state.is_empty()
         };
         self.is_stopped(process)
-            || super::rung::cgroups_of(process.pid).iter().any(|folder| frozen(folder))
+            || super::backend::cgroups_of(process.pid).iter().any(|folder| frozen(folder))
     }
 
     /// The CPUs that a process may run on; `None` once it has ended.

@@ -1,19 +1,19 @@
 //! What the tests share: a place, programs, a running `cosched`, and what may be left of it.
 
+mod backend;
 mod cosched;
 mod locker;
 mod marked;
 mod place;
-mod rung;
 mod stamps;
 
 use std::time::{Duration, Instant};
 
+pub(crate) use backend::{Backend, cgroups_named, cgroups_of};
 pub(crate) use cosched::{Cosched, Ended};
 pub(crate) use locker::Locker;
 pub(crate) use marked::Marked;
 pub(crate) use place::{Place, User, copy_file, is_library, program};
-pub(crate) use rung::{Rung, cgroups_named, cgroups_of};
 pub(crate) use stamps::{STAMPS, blocks};
 
 /// Waits for something that must come true. Its duration is not tested.

@@ -209,7 +209,7 @@ impl Place {
         self.undo_logs().iter().any(|log| fs::read_to_string(log).is_ok_and(is_of_kind))
     }
 
-    /// Undo logs whose cosched is gone.
+    /// Undo logs of a cosched that is gone.
     pub(crate) fn forgotten_logs(&self) -> Vec<PathBuf> {
         Log::leftovers(&self.path("run/cosched"), &Proc::default()).unwrap_or_default()
     }

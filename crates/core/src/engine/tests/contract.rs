@@ -76,14 +76,14 @@ fn a_released_program_can_be_managed_again() {
         let turn = world.now.0 / MS(100).0;
         match turn {
             0 | 2 => plan.run(program.id, narrow),
-            1 | 3 => plan.programs.push((program.id, Directive::Leave)),
+            1 | 3 => plan.programs.push((program.id, Directive::Release)),
             _ => return,
         }
         plan.wake_at(MS(100 * (turn + 1)), Token(0));
     });
     let (fake, _) = run(Fake::new([MS(500)]), policy, setup(vec![Entry::new(1)]));
     let steps = fake.steps();
-    assert_eq!(steps.iter().filter(|step| matches!(step, Step::Leave(_))).count(), 2);
+    assert_eq!(steps.iter().filter(|step| matches!(step, Step::Release(_))).count(), 2);
     assert!(
         steps.iter().any(|step| matches!(step, Step::Apply(_, settings, _) if *settings == narrow))
     );
@@ -98,7 +98,7 @@ fn every_request_for_threads_is_answered() {
     fake.script(MS(20), request);
     let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
-            plan.run(program.id, Settings { grant: Some(1), ..Settings::default() });
+            plan.run(program.id, Settings { thread_limit: Some(1), ..Settings::default() });
         }
     });
     let (fake, _) = run(fake, policy, setup(vec![Entry::new(2)]));
@@ -118,18 +118,20 @@ fn a_thread_limit_stands_until_the_next_one() {
     let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         let Some(program) = world.programs.first() else { return };
         if causes.contains(&Cause::Arrived(p(0))) {
-            plan.run(program.id, Settings { grant: Some(3), ..Settings::default() });
+            plan.run(program.id, Settings { thread_limit: Some(3), ..Settings::default() });
             plan.wake_at(MS(40), Token(0));
         }
-        seen.borrow_mut().push((program.requested, program.granted));
+        seen.borrow_mut().push((program.requested, program.allowed));
     });
     let (fake, _) = run(fake, policy, setup(vec![Entry { malleable: true, ..Entry::new(4) }]));
-    let granted = fake.submitted.iter().filter_map(|(at, step)| match step {
-        Step::Start(_, settings) | Step::Apply(_, settings, _) => Some((*at, settings.grant)),
+    let allowed = fake.submitted.iter().filter_map(|(at, step)| match step {
+        Step::Start(_, settings) | Step::Apply(_, settings, _) => {
+            Some((*at, settings.thread_limit))
+        }
         _ => None,
     });
     let expected = [(0, 3), (10, 1), (20, 3), (30, 3)].map(|(at, n)| (MS(at), Some(n)));
-    assert_eq!(granted.collect::<Vec<_>>(), expected);
+    assert_eq!(allowed.collect::<Vec<_>>(), expected);
     assert_eq!(seen.borrow().last(), Some(&(9, 3)));
 }
 
@@ -137,7 +139,7 @@ fn a_thread_limit_stands_until_the_next_one() {
 fn a_limit_of_no_threads_is_a_mistake() {
     let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
-            plan.run(program.id, Settings { grant: Some(0), ..Settings::default() });
+            plan.run(program.id, Settings { thread_limit: Some(0), ..Settings::default() });
         }
     });
     let engine = Engine::new(Fake::new([MS(50)]), policy, setup(vec![Entry::new(2)]));
@@ -178,7 +180,7 @@ fn a_detached_program_runs_on_and_is_not_waited_for() {
     let mut fake = Fake::new([MS(100), MS(4000)]);
     fake.script(MS(50), Happening::Commanded(crate::Command::Detach(p(1))));
     let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
-    assert!(fake.steps().contains(&Step::Leave(p(1))));
+    assert!(fake.steps().contains(&Step::Release(p(1))));
     assert_eq!(outcome.programs[0].done, Some(outcome.total));
     assert_eq!(outcome.programs[1].done, None);
 }
@@ -193,15 +195,15 @@ fn ctrl_c_detaches_attached_and_ends_started_programs() {
     fake.script(MS(50), Happening::Interrupted(crate::machine::Interruption::Interrupt));
     let (fake, outcome) = run(fake, in_turn(), setup(vec![attached, Entry::new(1)]));
     let steps = fake.steps();
-    assert!(steps.contains(&Step::Leave(p(0))));
+    assert!(steps.contains(&Step::Release(p(0))));
     let signalled = |id| steps.iter().any(|step| matches!(step, Step::Signal(to, _) if *to == id));
     assert!(!signalled(p(0)), "{steps:?}");
     assert!(signalled(p(1)), "{steps:?}");
     assert!(outcome.programs[0].completions.is_empty());
 }
 
-/// Twenty thousand threads have a rule each, and one rule changes per quantum. An algorithm whose
-/// cost is the number of rules times the number of threads would not end before the test runner's
+/// Twenty thousand threads have a rule each, and one rule changes per quantum. An algorithm with a
+/// cost of the number of rules times the number of threads would not end before the test runner's
 /// time limit.
 #[test]
 fn only_threads_whose_rules_change_are_set() {
@@ -245,6 +247,6 @@ fn only_threads_whose_rules_change_are_set() {
         now.filter(|(_, step)| matches!(step, Step::ApplyThread(..))).count()
     };
     assert_eq!(told(MS(100)), THREADS as usize);
-    // The thread whose rule changes, and the thread whose rule changes back.
+    // One thread's rule changes, and another thread's rule changes back.
     assert!((2..QUANTA as u64).all(|quantum| told(MS(100 * quantum)) == 2));
 }

@@ -126,7 +126,7 @@ fn only_the_command_is_required() {
 }
 
 #[test]
-fn a_command_line_is_split_as_a_shell_splits_words_and_nothing_is_expanded() {
+fn command_lines_are_split_like_words_and_not_expanded() {
     let text = r#"program = [{ command = "./cg 'a b' $HOME *" }]"#;
     assert_eq!(parse(text).unwrap().programs[0].command, ["./cg", "a b", "$HOME", "*"]);
 }
@@ -195,7 +195,7 @@ fn commands_that_cannot_be_run_are_refused() {
 }
 
 #[test]
-fn what_only_a_shell_understands_is_refused_in_a_string_and_nowhere_else() {
+fn shell_syntax_is_refused_in_strings_only() {
     for (line, operator) in [
         ("a | b", "|"),
         ("a 'x | y' && b", "&&"),
@@ -318,7 +318,7 @@ fn empty_and_oversized_workloads_are_refused() {
 }
 
 #[test]
-fn control_characters_of_a_name_do_not_reach_the_terminal_and_long_names_are_cut() {
+fn shown_names_are_cut_and_without_control_characters() {
     let name = format!("\u{1b}[31m{}", "x".repeat(5000));
     let escaped = name.replace('\u{1b}', "\\u001b");
     let refusal = refusal(&format!("name = \"{escaped}\""));

@@ -18,7 +18,8 @@ const UNSEEN_WAITS: &str = "has threads with lock times that are not known, beca
 /// Reported once where there are more threads than can be observed.
 fn too_many(lost: u64) -> String {
     format!(
-        "too many threads: {ROOM} can be watched at once, so {lost} threads of all programs are left out"
+        "too many threads: {ROOM} can be watched at once, so {lost} threads of all programs are \
+         left out"
     )
 }
 
@@ -60,7 +61,7 @@ impl Linux {
     /// Counts a running program from now on, if that is requested and it was not counted from its
     /// start.
     pub(in crate::machine) fn count_if_wanted(&mut self, id: ProgramId) {
-        if !self.observer.wants(id, Measure::Counters) {
+        if !self.observer.is_requested(id, Measure::Counters) {
             return;
         }
         let Some(live) = self.live.get_mut(&id).filter(|live| live.counters.is_none()) else {

@@ -8,7 +8,7 @@ fn observed(number: u32) -> Observed {
         from: Nanos::ZERO,
         intervals: Intervals::default(),
         counted: Readings::default(),
-        told: Told::default(),
+        reported: Reported::default(),
         frozen: Nanos::ZERO,
         ended: Vec::new(),
         clocks: CpuClocks::default(),

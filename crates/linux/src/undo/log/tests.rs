@@ -96,7 +96,7 @@ fn records_are_read_from_the_open_file_without_its_folder() {
     }
     // It cannot be rewritten, and is still used.
     assert!(!log.has_moved() && log.size > 2000);
-    assert_eq!(Log::read(&file, &Proc::default()).unwrap().records(), log.book().records());
+    assert_eq!(Log::read(&file, &Proc::default()).unwrap().records(), log.journal().records());
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn threads_that_come_and_go_do_not_make_the_log_grow() {
     assert!(size < 6000, "{size} bytes");
     let left = load(&log);
     assert!(left.contains(&of(alive)) && left.len() < 30, "{} records", left.len());
-    assert!(log.book().records().len() < 30);
+    assert!(log.journal().records().len() < 30);
 }
 
 #[test]
@@ -122,8 +122,8 @@ fn records_that_a_full_disk_refuses_are_kept_in_memory() {
     let (_folder, mut log) = log();
     let read = |log: &Log| {
         let file = open(log.path()).unwrap();
-        let book = Log::read_both(&file, &log.memory().unwrap(), &Proc::default()).unwrap();
-        book.records()[1..].to_vec()
+        let journal = Log::read_both(&file, &log.memory().unwrap(), &Proc::default()).unwrap();
+        journal.records()[1..].to_vec()
     };
     log.note(pinned(1)).unwrap();
     let whole = std::mem::replace(&mut log.file, full());

@@ -7,8 +7,9 @@ use super::*;
 pub(super) const PEAK: f64 = 120.0;
 pub(super) const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
-/// A lab whose programs have these traffics alone, in lines per microsecond and CPU. A program with
-/// much traffic is slowed down in proportion to the others' traffic; a program with little is not.
+/// A lab with programs that have these traffics alone, in lines per microsecond and CPU. A program
+/// with much traffic is slowed down in proportion to the others' traffic; a program with little is
+/// not.
 pub(super) struct Bench {
     pub(super) measured: Measured,
     pub(super) lab: Lab<FairProgress>,

@@ -1,4 +1,4 @@
-//! Fits to programs whose cause is known, on the ideal machine of the model's own tests.
+//! Fits to programs with a known cause, on the ideal machine of the model's own tests.
 
 use std::convert::Infallible;
 

@@ -1,0 +1,67 @@
+//! The freezers that this machine gives the caller, and the cgroups that are left of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cosched_linux::cgroup::{Hierarchies, Hierarchy};
+use cosched_linux::procfs::Proc;
+
+/// A freezer, as users name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Backend(pub(crate) &'static str);
+
+impl Backend {
+    /// Those that are available here; for the others a message is printed.
+    pub(crate) fn here() -> Vec<Backend> {
+        let all = [Backend("cgroup-v2"), Backend("cgroup-v1"), Backend("signals")];
+        all.into_iter().filter(|backend| backend.is_here()).collect()
+    }
+
+    pub(crate) fn is_here(self) -> bool {
+        let trees = Hierarchies::find(&Proc::default()).unwrap();
+        let tree = match self.0 {
+            "cgroup-v2" => trees.v2(),
+            "cgroup-v1" => trees.v1("freezer"),
+            _ => return true,
+        };
+        let usable = |tree: &Hierarchy| tree.own.is_writable_by_me().is_ok();
+        let here = tree.is_some_and(usable);
+        if !here {
+            super::skip(format!("{} is not open to this user", self.0));
+        }
+        here
+    }
+}
+
+/// Where cgroup trees are mounted.
+fn mounts() -> Vec<PathBuf> {
+    let table = fs::read_to_string("/proc/self/mounts").unwrap();
+    let rows = table.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    rows.filter(|row| row[2].starts_with("cgroup")).map(|row| row[1].into()).collect()
+}
+
+/// Every cgroup of this name, in every tree.
+pub(crate) fn cgroups_named(name: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    mounts().iter().for_each(|mount| search(mount, name, &mut found));
+    found
+}
+
+fn search(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir())) {
+        if entry.file_name() == name {
+            found.push(entry.path());
+        }
+        search(&entry.path(), name, found);
+    }
+}
+
+/// The cgroups of a process that a run of cosched has made.
+pub(crate) fn cgroups_of(pid: i32) -> Vec<PathBuf> {
+    let places = Proc::default().cgroups(pid).unwrap_or_default();
+    let paths = places.iter().map(|place| place.path.trim_start_matches('/').to_owned());
+    let ours: Vec<String> = paths.filter(|path| path.contains("cosched-")).collect();
+    let folders = mounts().into_iter().flat_map(|m| ours.iter().map(move |path| m.join(path)));
+    folders.filter(|folder| folder.is_dir()).collect()
+}

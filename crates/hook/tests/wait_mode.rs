@@ -1,0 +1,92 @@
+//! What a waiter does, by what it knows.
+
+#![allow(dead_code)]
+
+#[path = "../src/barrier/wait_mode.rs"]
+mod wait_mode;
+
+use wait_mode::{Act, Laggards, Patience, SPIN, WaitMode};
+
+const PATIENCE: Patience = Patience { running: 40_000, unknown: 3_000 };
+
+/// What a donating waiter does after so long.
+fn donating(spent: u64, laggards: Laggards) -> Act {
+    WaitMode::Donate.act(spent, PATIENCE, || laggards)
+}
+
+#[test]
+fn a_waiter_sleeps_for_laggards_queued_here_or_blocked() {
+    for laggards in [Laggards::QueuedHere, Laggards::Blocked] {
+        assert_eq!(donating(0, laggards), Act::Sleep, "{laggards:?}");
+    }
+    for laggards in
+        [Laggards::Run, Laggards::Unknown, Laggards::WokenElsewhere, Laggards::QueuedElsewhere]
+    {
+        assert_eq!(donating(0, laggards), Act::LookOn, "{laggards:?}");
+    }
+}
+
+#[test]
+fn a_waiter_yields_to_its_own_program_for_a_limited_time() {
+    assert_eq!(donating(PATIENCE.running - 1, Laggards::NextHere), Act::Yield);
+    assert_eq!(donating(PATIENCE.running, Laggards::NextHere), Act::Sleep);
+    assert!(Laggards::NextHere > Laggards::Blocked, "it can be helped");
+}
+
+#[test]
+fn only_learning_wait_modes_take_fewer_first_samples() {
+    let looks = |wait_mode: WaitMode| wait_mode.first_looks(3, 64);
+    assert_eq!([WaitMode::Donate, WaitMode::Spread].map(looks), [3, 3]);
+    assert_eq!(
+        [WaitMode::Spin, WaitMode::SpinThenBlock, WaitMode::Block, WaitMode::Yield].map(looks),
+        [64, 64, 1, 1]
+    );
+}
+
+#[test]
+fn a_waiter_spins_longer_while_laggards_run_but_not_for_ever() {
+    for laggards in [Laggards::Unknown, Laggards::WokenElsewhere, Laggards::QueuedElsewhere] {
+        assert_eq!(donating(PATIENCE.unknown - 1, laggards), Act::LookOn);
+        assert_eq!(donating(PATIENCE.unknown, laggards), Act::Sleep);
+    }
+    assert_eq!(donating(PATIENCE.running - 1, Laggards::Run), Act::LookOn);
+    assert_eq!(donating(PATIENCE.running, Laggards::Run), Act::Sleep);
+}
+
+#[test]
+fn spreading_threads_move_for_queued_laggards_only() {
+    let does = |laggards| WaitMode::Spread.act(0, PATIENCE, || laggards);
+    assert_eq!(does(Laggards::QueuedHere), Act::Spread);
+    assert_eq!(does(Laggards::QueuedElsewhere), Act::Join);
+    assert_eq!(does(Laggards::WokenElsewhere), Act::LookOn);
+    assert_eq!(does(Laggards::Blocked), Act::Sleep);
+}
+
+#[test]
+fn a_laggard_that_can_be_helped_counts_more() {
+    let order = [Laggards::QueuedElsewhere, Laggards::QueuedHere, Laggards::Run, Laggards::Blocked];
+    assert_eq!(order.into_iter().max(), Some(Laggards::QueuedHere));
+    assert_eq!([Laggards::Unknown, Laggards::Run].into_iter().max(), Some(Laggards::Unknown));
+}
+
+#[test]
+fn wait_modes_without_donation_ask_for_no_laggards() {
+    let nobody = || -> Laggards { unreachable!("asked for laggards") };
+    assert_eq!(WaitMode::Spin.act(u64::MAX, PATIENCE, nobody), Act::LookOn);
+    assert_eq!(WaitMode::Block.act(0, PATIENCE, nobody), Act::Sleep);
+    assert_eq!(WaitMode::Yield.act(u64::MAX, PATIENCE, nobody), Act::Yield);
+    assert_eq!(WaitMode::SpinThenBlock.act(SPIN - 1, PATIENCE, nobody), Act::LookOn);
+    assert_eq!(WaitMode::SpinThenBlock.act(SPIN, PATIENCE, nobody), Act::Sleep);
+}
+
+#[test]
+fn every_wait_mode_is_found_by_its_name_and_nothing_else_is() {
+    for name in ["spin", "block", "spin-then-block", "yield", "donate"] {
+        assert!(WaitMode::number(name.as_bytes()).and_then(WaitMode::numbered).is_some(), "{name}");
+    }
+    assert_eq!(WaitMode::number(b"donate").and_then(WaitMode::numbered), Some(WaitMode::Donate));
+    assert_eq!(
+        (WaitMode::number(b"spi"), WaitMode::number(b""), WaitMode::numbered(6)),
+        (None, None, None)
+    );
+}

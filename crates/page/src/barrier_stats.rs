@@ -1,0 +1,154 @@
+//! What the threads of a program did at barriers of cosched's library, as they count it themselves.
+//!
+//! Each thread counts on a cache line of its own, so that no thread waits for another. Where a
+//! program has more threads than there are lines, some share one, and lose nothing but time. A
+//! barrier that is passed adds one to one number. Only a thread that had to wait for longer than
+//! its first samples adds a time, too, which it knows by then.
+//!
+//! ```text
+//! a line: how often this thread
+//!   came last            (so the sum over all lines is how many barriers there were)
+//!   had to glance        some looks, without a clock
+//!   looked on            for longer, and saw the end
+//!   gave way             let others run between looks, and saw the end
+//!   slept
+//!   knew                 when it had to do more than glance: what the threads it waited for did
+//!   nanoseconds          that it waited after its glance
+//!   saw                  barriers of the runtime's own, as the first of its team
+//! ```
+
+use core::ops::Add;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// How many threads have a line of their own.
+pub const LINES: usize = 32;
+
+/// How a thread has passed a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It came last.
+    Last,
+    /// After its first samples.
+    Glanced,
+    /// After spinning for longer.
+    LookedOn,
+    /// After yielding to other threads.
+    Yielded,
+    /// After sleeping.
+    Slept,
+}
+
+/// What a thread counts.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Tally {
+    passages: [AtomicU64; 5],
+    knew: AtomicU64,
+    nanoseconds: AtomicU64,
+    seen: AtomicU64,
+}
+
+impl Tally {
+    /// A thread has passed.
+    #[inline]
+    pub fn passed(&self, how: Passage) {
+        if let Some(count) = self.passages.get(how as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds how long the thread had waited after its first samples, and whether it knew what the
+    /// laggards did.
+    pub fn waited(&self, nanoseconds: u64, knew: bool) {
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.knew.fetch_add(knew.into(), Ordering::Relaxed);
+    }
+
+    /// Counts a barrier of the thread's runtime, for which there are no other counts.
+    #[inline]
+    pub fn saw(&self) {
+        self.seen.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The counts of this thread.
+    pub(crate) fn read(&self) -> BarrierStats {
+        let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let [barriers, glanced, looked_on, yielded, slept] = self.passages.each_ref().map(read);
+        let [knew, nanoseconds, seen] = [&self.knew, &self.nanoseconds, &self.seen].map(read);
+        BarrierStats { barriers, glanced, looked_on, yielded, slept, knew, nanoseconds, seen }
+    }
+}
+
+/// The counts of several threads together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BarrierStats {
+    /// Barriers that were passed.
+    pub barriers: u64,
+    /// Waits that ended within the first samples.
+    pub glanced: u64,
+    /// Waits that took longer, and in which the thread spun.
+    pub looked_on: u64,
+    /// Waits in which it yielded to others.
+    pub yielded: u64,
+    /// Waits in which it slept.
+    pub slept: u64,
+    /// The number of the longer waits in which it knew what the laggards did.
+    pub knew: u64,
+    /// The total time of the longer waits, ns.
+    pub nanoseconds: u64,
+    /// Barriers of a runtime's own that were passed, where it reports them.
+    pub seen: u64,
+}
+
+/// The counts of two threads, or processes. A program's counts may be a lie, of any size.
+impl Add for BarrierStats {
+    type Output = BarrierStats;
+
+    fn add(self, other: BarrierStats) -> BarrierStats {
+        let sum = u64::saturating_add;
+        BarrierStats {
+            barriers: sum(self.barriers, other.barriers),
+            glanced: sum(self.glanced, other.glanced),
+            looked_on: sum(self.looked_on, other.looked_on),
+            yielded: sum(self.yielded, other.yielded),
+            slept: sum(self.slept, other.slept),
+            knew: sum(self.knew, other.knew),
+            nanoseconds: sum(self.nanoseconds, other.nanoseconds),
+            seen: sum(self.seen, other.seen),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passages_are_counted_once_and_long_waits_are_added_up() {
+        let tally = Tally::default();
+        for (times, how) in [
+            (1, Passage::Last),
+            (2, Passage::Glanced),
+            (3, Passage::LookedOn),
+            (4, Passage::Yielded),
+            (5, Passage::Slept),
+        ] {
+            (0..times).for_each(|_| tally.passed(how));
+        }
+        tally.waited(70, true);
+        tally.waited(30, false);
+        let (barriers, glanced, looked_on, yielded, slept) = (1, 2, 3, 4, 5);
+        tally.saw();
+        let (knew, nanoseconds, seen) = (1, 100, 1);
+        let expected =
+            BarrierStats { barriers, glanced, looked_on, yielded, slept, knew, nanoseconds, seen };
+        assert_eq!(tally.read(), expected);
+        let lie = BarrierStats { barriers: u64::MAX, ..BarrierStats::default() };
+        assert_eq!(tally.read() + lie, BarrierStats { barriers: u64::MAX, ..expected });
+    }
+
+    #[test]
+    fn a_tally_has_its_own_cache_line() {
+        assert_eq!((size_of::<Tally>(), align_of::<Tally>()), (64, 64));
+    }
+}

@@ -1,0 +1,80 @@
+//! Barrier statistics: how the threads of a program waited at barriers of cosched.
+
+use cosched_core::BarrierStats;
+use cosched_core::result::{BarrierResult, ProgramResult};
+use cosched_core::workload::Barrier;
+
+use crate::history::nanos;
+use crate::words;
+
+/// Stands where there are no figures.
+const NO_FIGURES: &str = "No waits were seen there: the program has no barriers that cosched can replace (a statically linked \
+                          program has none), or the result is from an older cosched.";
+
+/// Sentences about a program that was to use barriers of cosched; none about other programs.
+pub(super) fn in_words(program: &ProgramResult) -> Vec<String> {
+    let Some(barrier) = &program.barrier else { return Vec::new() };
+    if barrier.mode == Barrier::Own {
+        return Vec::new();
+    }
+    let ran = program.timeline.iter().map(|span| span.1 - span.0).sum();
+    let stats =
+        barrier.statistics.map_or_else(|| NO_FIGURES.to_owned(), |stats| waits(&stats, ran));
+    [place(barrier), stats].into_iter().chain(between(barrier)).collect()
+}
+
+/// Which barriers the threads used, and what a waiting thread knew there.
+fn place(barrier: &BarrierResult) -> String {
+    let at = "Its threads were set to wait at barriers of cosched";
+    match (barrier.mode, &barrier.lacks) {
+        (Barrier::Donate, None) => format!("{at}. A waiting thread knew which other threads ran."),
+        (_, Some(why)) => {
+            format!("{at}. A waiting thread did not know which other threads ran: {why}.")
+        }
+        (mode, None) => format!("{at} (mode '{mode}')."),
+    }
+}
+
+/// What bounded how long threads spin between parallel regions, where cosched cannot see them.
+fn between(barrier: &BarrierResult) -> Option<String> {
+    let given = barrier.between_regions.iter().map(|(name, value)| format!("{name}={value}"));
+    let given: Vec<String> = given.collect();
+    (!given.is_empty()).then(|| {
+        let given = words::list(&given);
+        format!("Between parallel regions they spin for a limited time: {given}.")
+    })
+}
+
+/// How many barriers the threads passed while the program ran for so many seconds, and how their
+/// waits ended.
+fn waits(stats: &BarrierStats, ran: f64) -> String {
+    let mut line =
+        format!("They passed {}", words::count(stats.barriers as usize, "barrier", "barriers"));
+    if ran > 0.0 {
+        line.push_str(&format!(", {:.0} per second", stats.barriers as f64 / ran));
+    }
+    line.push('.');
+    let percent = |some: u64| format!("{:.0} %", 100.0 * stats.share(some));
+    if stats.waits() > 0 {
+        line.push_str(&format!(
+            " Of {} waits, {} ended within microseconds, {} after longer spinning, {} after \
+             yielding the CPU, and {} asleep.",
+            stats.waits(),
+            percent(stats.glanced),
+            percent(stats.looked_on),
+            percent(stats.yielded),
+            percent(stats.slept),
+        ));
+    }
+    if stats.long_waits() > 0 {
+        let known = (stats.knew as f64 / stats.long_waits() as f64).min(1.0);
+        line.push_str(&format!(
+            " The waits beyond microseconds took {} in total. In {:.0} % of them, the waiting \
+             thread knew what the late threads \
+             did.",
+            words::span(nanos(stats.waited_seconds)),
+            100.0 * known,
+        ));
+    }
+    line
+}

@@ -1,0 +1,84 @@
+//! The thread limits of a malleable program over a run: from when on, how many threads it might
+//! use, and how many it requested.
+
+use cosched_core::Why;
+use cosched_core::result::RunResult;
+use serde::Serialize;
+
+use super::slices::{reasons, told};
+use crate::history::nanos;
+use crate::words;
+
+/// A thread limit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ThreadLimit {
+    /// From here on, until the next one.
+    pub from_seconds: f64,
+    /// How many threads its parallel regions got at most.
+    pub threads: u16,
+    /// How many threads they requested.
+    pub asked: u16,
+    /// Its speed with these threads relative to its speed with all requested ones, where that was
+    /// known.
+    pub speed: Option<f64>,
+    /// Whether the limit was set to measure that speed.
+    pub trial: bool,
+}
+
+/// All thread limits of a program, in order of time.
+pub(super) fn thread_limits(result: &RunResult, slot: usize) -> Vec<ThreadLimit> {
+    let thread_limit = |(from_seconds, why)| match why {
+        Why::LimitsThreads { threads, asked, speed } => {
+            Some(ThreadLimit { from_seconds, threads, asked, speed, trial: false })
+        }
+        Why::TriesThreads { threads, asked } => {
+            Some(ThreadLimit { from_seconds, threads, asked, speed: None, trial: true })
+        }
+        _ => None,
+    };
+    reasons(result, slot).filter_map(thread_limit).collect()
+}
+
+/// The thread limits in words.
+pub(super) fn in_words(thread_limits: &[ThreadLimit]) -> Vec<String> {
+    if thread_limits.is_empty() {
+        return Vec::new();
+    }
+    let line = |thread_limit: &ThreadLimit| {
+        let from = words::instant(nanos(thread_limit.from_seconds));
+        let ThreadLimit { threads, asked, .. } = thread_limit;
+        let why = match thread_limit {
+            ThreadLimit { trial: true, .. } => ", to measure its speed".to_owned(),
+            ThreadLimit { speed: Some(speed), .. }
+                if thread_limit.threads != thread_limit.asked =>
+            {
+                format!(", {speed:.2} times as fast as with all")
+            }
+            _ => String::new(),
+        };
+        format!("  from {from}: {threads} of {asked} requested threads{why}.")
+    };
+    let head = "The thread limits of its parallel regions:".to_owned();
+    [head].into_iter().chain(told(thread_limits, line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn thread_limits_are_listed_in_order_of_time() {
+        let run = testkit::adaptive();
+        assert_eq!(
+            in_words(&thread_limits(&run, 0)),
+            [
+                "The thread limits of its parallel regions:",
+                "  from 0.000 s: 1 of 4 requested threads.",
+                "  from 0.100 s: 2 of 4 requested threads, to measure its speed.",
+                "  from 0.200 s: 2 of 4 requested threads, 0.80 times as fast as with all.",
+            ]
+        );
+        assert!(in_words(&thread_limits(&run, 1)).is_empty());
+    }
+}

@@ -1,0 +1,45 @@
+//! The panel of barriers of cosched: how the waits of threads that arrived before the last one
+//! ended.
+
+use cosched_core::result::{ProgramResult, RunResult};
+
+use super::{Bar, Panel, Plot, Stack};
+
+/// The barrier statistics of each program that has some.
+pub(super) fn waits(run: &RunResult) -> Option<Panel> {
+    let bar = |program: &ProgramResult| {
+        let stats = program.barrier.as_ref()?.statistics.filter(|stats| stats.waits() > 0)?;
+        let parts = [stats.glanced, stats.looked_on, stats.yielded, stats.slept];
+        let parts = parts.map(|some| 100.0 * stats.share(some)).to_vec();
+        Some(Bar { name: program.name.clone(), parts })
+    };
+    let rows: Vec<Bar> = run.programs.iter().filter_map(bar).collect();
+    (!rows.is_empty()).then(|| Panel {
+        id: "meetings",
+        title: "Waits at barriers of cosched".to_owned(),
+        says: "How the waits of threads that arrived before the last one ended: within microseconds, after longer spinning, \
+               after yielding the CPU to others, or asleep."
+            .to_owned(),
+        plot: Plot::Stack(Stack {
+            unit: "% of all waits",
+            parts: vec!["microseconds", "spun", "yielded", "slept"],
+            rows,
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn barrier_waits_are_shown_in_percent() {
+        let Some(Panel { plot: Plot::Stack(stack), .. }) = waits(&testkit::donating()) else {
+            panic!()
+        };
+        assert_eq!(stack.rows.len(), 1);
+        assert_eq!(stack.rows[0].parts, [60.0, 15.0, 0.0, 25.0]);
+        assert_eq!(waits(&testkit::gang()), None);
+    }
+}

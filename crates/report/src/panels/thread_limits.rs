@@ -1,0 +1,74 @@
+//! The panel of policies that set thread limits: how many threads each malleable program had, of
+//! the threads that it requested.
+
+use cosched_core::Why;
+use cosched_core::result::RunResult;
+
+use super::{Bar, Panel, Plot, Stack};
+
+/// The mean thread limit and the mean request of each program, from the first decision about it to
+/// its end.
+pub(super) fn threads(run: &RunResult) -> Option<Panel> {
+    let bar = |slot: usize| {
+        let program = &run.programs[slot];
+        let end = program.timeline.last().map_or(run.total_seconds, |span| span.1);
+        let (allowed, asked) = means(&known(run, slot), end)?;
+        Some(Bar { name: program.name.clone(), parts: vec![allowed, (asked - allowed).max(0.0)] })
+    };
+    let rows: Vec<Bar> = (0..run.programs.len()).filter_map(bar).collect();
+    (!rows.is_empty()).then(|| Panel {
+        id: "thread-limits",
+        title: "Thread limits".to_owned(),
+        says: "How many threads the parallel regions of malleable programs got, and how many more they requested (means over \
+               each program's time)."
+            .to_owned(),
+        plot: Plot::Stack(Stack { unit: "threads", parts: vec!["got", "requested beyond the limit"], rows }),
+    })
+}
+
+/// The thread limits of a program over time: from when on, the limit, and the request.
+fn known(run: &RunResult, slot: usize) -> Vec<(f64, f64, f64)> {
+    let mut known = Vec::new();
+    for decision in &run.decisions {
+        let own = decision.reasons.iter().filter(|reason| {
+            reason.program.is_some_and(|program| usize::from(program.slot) == slot)
+        });
+        known.extend(own.filter_map(|reason| match reason.why {
+            Why::LimitsThreads { threads, asked, .. } | Why::TriesThreads { threads, asked } => {
+                Some((decision.at_seconds, f64::from(threads), f64::from(asked)))
+            }
+            _ => None,
+        }));
+    }
+    known
+}
+
+/// The means of limits and requests over time until the end.
+fn means(known: &[(f64, f64, f64)], end: f64) -> Option<(f64, f64)> {
+    let began = known.first()?.0;
+    let ends = known.iter().skip(1).map(|(at, ..)| *at).chain([end]);
+    let spans = known.iter().zip(ends).map(|((from, ..), to)| (to.min(end) - from).max(0.0));
+    let sums = known.iter().zip(spans).fold((0.0, 0.0), |sums, ((_, allowed, asked), span)| {
+        (sums.0 + allowed * span, sums.1 + asked * span)
+    });
+    let time = end - began;
+    (time > 0.0).then(|| (sums.0 / time, sums.1 / time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn malleable_programs_have_mean_thread_limits() {
+        let Some(Panel { plot: Plot::Stack(stack), .. }) = threads(&testkit::adaptive()) else {
+            panic!()
+        };
+        assert_eq!(stack.rows.len(), 1);
+        // 1 of 4 for a sixth of the time, then 2 of 4.
+        let parts = &stack.rows[0].parts;
+        assert!((parts[0] - 11.0 / 6.0).abs() < 1e-9 && (parts[1] - 13.0 / 6.0).abs() < 1e-9);
+        assert_eq!(threads(&testkit::gang()), None);
+    }
+}
