@@ -89,7 +89,8 @@ fn killed_together(start: impl Fn(&Place) -> Option<Cosched>) {
             // A sentinel that was killed cannot have undone it.
             assert!(victims.sentinel(), "{victims:?} at {:?}: {left:?}", moment(kill));
             let offered = place.cosched(&["top", "--once"]).ended();
-            assert!(offered.stderr.contains("cosched recover"), "{}", offered.stderr);
+            let said = (&offered.stderr, &left, victims, moment(kill));
+            assert!(offered.stderr.contains("cosched recover"), "{said:?}");
         }
         place.cosched(&["recover"]).ended().with(0);
         let after = wrongs_in_the_end(&place, pid);
