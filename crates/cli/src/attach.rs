@@ -11,10 +11,10 @@ use cosched_core::Profile;
 use cosched_core::Why;
 use cosched_core::result::{DecisionResult, RunResult};
 use cosched_core::workload::Workload;
-use cosched_linux::attachable::attachable;
-use cosched_linux::procfs::Proc;
-use cosched_linux::tree::{Process, Tree};
-use cosched_linux::undo::{self, Held};
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::attachable::attachable;
+use cosched_linux::process::tree::{Process, Tree};
+use cosched_linux::safety::undo::{self, Held};
 use cosched_report::words;
 
 use crate::args::{pid, useless};

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use cosched_core::Nanos;
-use cosched_linux::onlookers;
-use cosched_linux::procfs::Proc;
-use cosched_linux::sched_attr::{self, SchedAttr, default_slice};
-use cosched_linux::tree::Process;
-use cosched_linux::undo::{self, Held, Record};
+use cosched_linux::clients::onlookers;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::sched_attr::{self, SchedAttr, default_slice};
+use cosched_linux::process::tree::Process;
+use cosched_linux::safety::undo::{self, Held, Record};
 use serde::Serialize;
 
 use crate::args::pid;

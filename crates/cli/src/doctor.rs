@@ -17,9 +17,9 @@ mod spin;
 use std::process::ExitCode;
 
 use clap::Args;
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::Rights;
-use cosched_linux::topology::Sys;
 use serde::Serialize;
 
 use crate::failure::{Failure, exit_code};

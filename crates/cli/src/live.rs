@@ -20,15 +20,15 @@ use std::time::SystemTime;
 use cosched_core::engine::{Beat, Watch};
 use cosched_core::live::{About, Board};
 use cosched_core::{Plan, World};
-use cosched_linux::barrier_stats::StatsOfRun;
-use cosched_linux::cpu_time::{Meter, Roots};
-use cosched_linux::procfs::Proc;
-use cosched_linux::undo;
-use cosched_linux::user_requests::UserRequests;
+use cosched_linux::clients::cpu_time::{Meter, Roots};
+use cosched_linux::clients::user_requests::UserRequests;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::observe::barrier_stats::StatsOfRun;
+use cosched_linux::safety::undo;
 
 use crate::failure::Failure;
 use crate::session::{Molded, Request, Session, own_cpu_seconds};
-pub(crate) use cosched_linux::onlookers::live_socket as socket_of;
+pub(crate) use cosched_linux::clients::onlookers::live_socket as socket_of;
 use cpu::CpuTimes;
 use handover::Handover;
 pub(crate) use request::Request as AskedFor;
@@ -49,7 +49,7 @@ pub(crate) struct Live {
 
 impl Live {
     /// Opens the endpoints. It must be done before there is a machine: see
-    /// [`cosched_linux::background`].
+    /// [`cosched_linux::clients::background`].
     ///
     /// # Errors
     /// When metrics are wanted and cannot be served, or no thread can be started. That the run's

@@ -48,10 +48,10 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     // Helper processes are this same executable.
-    cosched_linux::helper::become_one_if_asked();
+    cosched_linux::process::helper::become_one_if_asked();
     // Where it is refused, such a write ends cosched, as it did before.
-    let _ = cosched_linux::signals::outlive_file_size_limit();
-    let _ = cosched_linux::signals::hear_of_children();
+    let _ = cosched_linux::kernel::signals::outlive_file_size_limit();
+    let _ = cosched_linux::kernel::signals::hear_of_children();
     let arguments = match source::utf8_arguments(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(failure) => return failure.report(),

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::{Arg, Args};
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::{ProgramSpec, Workload};
-use cosched_linux::counters::{self, Events, Lack};
+use cosched_linux::observe::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 
 use crate::args::{HowArgs, SourceArgs, useless, whole};

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cosched_linux::procfs::Proc;
-use cosched_linux::undo::{self, Journal, Log, LostGroups, Restored};
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::safety::undo::{self, Journal, Log, LostGroups, Restored};
 use serde::Serialize;
 
 use crate::failure::Failure;

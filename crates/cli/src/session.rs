@@ -23,9 +23,9 @@ use std::path::PathBuf;
 use cosched_core::result::MachineDescription;
 use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_core::{Nanos, Policy, Profile, Speedup, Topology};
-use cosched_linux::procfs::Proc;
-use cosched_linux::topology::Sys;
-use cosched_linux::usable::Usable;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::topology::Sys;
+use cosched_linux::kernel::usable::Usable;
 use cosched_policy::{Demand, Kind, Options, Turns, Unfit};
 
 use crate::args::HowArgs;

@@ -27,7 +27,7 @@ use cosched_core::result::{
 };
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Class, Nanos, Profile, Speedup, Usage};
-use cosched_linux::run_cgroups::ByWeight;
+use cosched_linux::cgroup::run_cgroups::ByWeight;
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Sim};
 

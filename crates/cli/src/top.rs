@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use cosched_core::live::Snapshot;
-use cosched_linux::onlookers::{self, Run, everybodys};
-use cosched_linux::open_files::VISITORS;
-use cosched_linux::procfs::Proc;
-use cosched_linux::undo;
+use cosched_linux::clients::onlookers::{self, Run, everybodys};
+use cosched_linux::kernel::open_files::VISITORS;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::safety::undo;
 use cosched_report::screen::{View, frame};
 use rustix::process::geteuid;
 

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use cosched_linux::counters::{self, Events};
+use cosched_linux::observe::counters::{self, Events};
 use serde_json::Value;
 use tempfile::TempDir;
 

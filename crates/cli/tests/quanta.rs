@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use cosched_linux::sched_attr::slice_supported;
+use cosched_linux::kernel::sched_attr::slice_supported;
 use serde_json::Value;
 use tempfile::TempDir;
 

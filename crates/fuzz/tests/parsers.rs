@@ -10,8 +10,8 @@ use cosched_core::live::Snapshot;
 use cosched_core::result::RunResult;
 use cosched_core::workload::Workload;
 use cosched_fuzz::damaged;
-use cosched_linux::procfs::Proc;
-use cosched_linux::undo::Log;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::safety::undo::Log;
 use cosched_page::{Hello, Page, SIZE};
 use cosched_sim::Hardware;
 use proptest::prelude::*;
@@ -168,6 +168,6 @@ fn undamaged_samples_are_accepted() {
     Snapshot::from_json(SNAPSHOT).unwrap();
     let lines = LOG.lines();
     for line in lines {
-        serde_json::from_str::<cosched_linux::undo::Record>(line).unwrap();
+        serde_json::from_str::<cosched_linux::safety::undo::Record>(line).unwrap();
     }
 }

@@ -13,11 +13,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cosched_linux::clock::Clock;
-use cosched_linux::monitor::interval::{Intervals, ProgramUse, by_program};
-use cosched_linux::monitor::kernel::Kernel;
-use cosched_linux::monitor::{Activity, Monitor};
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::clock::Clock;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::observe::monitor::interval::{Intervals, ProgramUse, by_program};
+use cosched_linux::observe::monitor::kernel::Kernel;
+use cosched_linux::observe::monitor::{Activity, Monitor};
 
 /// Kernels of `workloads/`, with their options.
 const PROGRAMS: [(&str, &str); 9] = [

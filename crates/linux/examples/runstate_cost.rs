@@ -21,9 +21,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use cosched_core::CpuSet;
-use cosched_linux::affinity;
-use cosched_linux::procfs::Proc;
-use cosched_linux::runstate::RunStates;
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::observe::runstate::RunStates;
 
 /// Turns of one thread, in one round.
 const TURNS: u32 = 20_000;

@@ -13,9 +13,9 @@
 use std::process::{Child, Command};
 
 use cosched_core::{Nanos, metrics::quantile};
-use cosched_linux::clock::Clock;
-use cosched_linux::poll::Poll;
-use cosched_linux::sched_attr::{self, SchedAttr, SchedPolicy};
+use cosched_linux::kernel::clock::Clock;
+use cosched_linux::kernel::poll::Poll;
+use cosched_linux::kernel::sched_attr::{self, SchedAttr, SchedPolicy};
 
 const SLEEP: Nanos = Nanos::from_millis(5);
 const SLEEPS_PER_ROUND: usize = 20;

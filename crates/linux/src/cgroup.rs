@@ -22,6 +22,8 @@ mod find;
 mod freeze;
 mod mark;
 mod real_time;
+pub mod run_cgroups;
+pub mod scope;
 mod weight;
 
 use cosched_core::ProgramId;

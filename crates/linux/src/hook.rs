@@ -6,7 +6,7 @@
 //! environment. Each process that needs it connects, and gets its own [page](cosched_page). The
 //! requests of the processes become one thread count for the program, the largest request of all;
 //! the limit holds for each process. Where barriers are the hook's, the [table of
-//! threads](crate::runstate) comes with the page.
+//! threads](crate::observe::runstate) comes with the page.
 //!
 //! All input may be a lie. A process of another program is rejected. A senseless message is
 //! ignored. Of endless input, only a limited part is read per second ([`HookServer::hear`]). The

@@ -1,54 +1,29 @@
-//! A machine made of Linux: one module per kernel interface.
+//! A machine made of Linux.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`kernel`] | interfaces of the kernel, one module each; they know no programs |
+//! | [`cgroup`] | control groups, and those that a run makes |
+//! | [`process`] | how programs are started, found, and followed until they end |
+//! | [`control`] | what is changed for a program: whether it runs, where, and how it is scheduled |
+//! | [`observe`] | what programs do |
+//! | [`clients`] | what clients of a run connect to, ask for, and are shown |
+//! | [`safety`] | how every change is undone |
+//! | [`hook`] | cosched's side of the library inside programs |
+//! | [`rights`] | what this kernel, machine and user allow |
+//! | [`machine`] | all of it together: the machine that carries out plans |
 //!
 //! Every module that reads files takes the folder to read them from, so that it is tested on
 //! made-up machines. Modules that call the kernel are thin. This crate is the only place outside
 //! the hook where `unsafe` is allowed.
 
-pub mod affinity;
-mod again;
-pub mod attachable;
-pub mod autogroup;
-pub mod background;
-pub mod barrier_stats;
-pub mod bpf;
 pub mod cgroup;
-pub mod children;
-pub mod clock;
-pub mod counters;
-mod cpu_clocks;
-pub mod cpu_time;
-pub mod dependencies;
-pub mod files;
-mod fork;
-pub mod freezer;
-mod heartbeat;
-pub mod helper;
+pub mod clients;
+pub mod control;
 pub mod hook;
-pub mod hotplug;
-mod labels;
-pub mod launch;
+pub mod kernel;
 pub mod machine;
-pub mod monitor;
-pub mod onlookers;
-pub mod open_files;
-pub mod pinning;
-pub mod pointers;
-pub mod poll;
-pub mod procfs;
+pub mod observe;
+pub mod process;
 pub mod rights;
-pub mod run_cgroups;
-mod run_delays;
-pub mod runstate;
-pub mod sched_attr;
-pub mod scheduling;
-pub mod scope;
-pub mod sentinel;
-pub mod shim;
-pub mod signals;
-mod spread;
-pub mod stdout;
-pub mod topology;
-pub mod tree;
-pub mod undo;
-pub mod usable;
-pub mod user_requests;
+pub mod safety;

@@ -16,9 +16,9 @@ mod scheduling;
 use serde::Serialize;
 
 use crate::cgroup::Hierarchies;
-use crate::files::{self, FileError};
-use crate::procfs::Proc;
-use crate::topology::Sys;
+use crate::kernel::files::{self, FileError};
+use crate::kernel::procfs::Proc;
+use crate::kernel::topology::Sys;
 
 /// Something that this host may allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -231,7 +231,7 @@ fn missing(name: Ability, detail: impl Into<String>, remedy: Option<&str>) -> Ri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{affinity, sched_attr};
+    use crate::kernel::{affinity, sched_attr};
 
     fn rights(there: &[Ability]) -> Vec<Right> {
         there.iter().map(|ability| available(*ability, "")).collect()

@@ -12,10 +12,10 @@ use cosched_core::{
     Arena, Counts, Event as Told, Happening, Machine, Measure, Nanos, Observe, ProgramId, Quality,
     Settings, Step,
 };
-use cosched_linux::counters::{self, Event, Events};
+use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::machine::{Job, Linux, Origin};
-use cosched_linux::procfs::Proc;
-use cosched_linux::tree::Process;
+use cosched_linux::observe::counters::{self, Event, Events};
+use cosched_linux::process::tree::Process;
 use support::{alone, script};
 
 const PROGRAM: ProgramId = ProgramId::first(0);

@@ -12,11 +12,11 @@ use cosched_core::{
     Settings, Step,
 };
 use cosched_linux::hook::{Hook, LIBRARY, Uses};
-use cosched_linux::launch::{Order, Output};
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::topology::Sys;
+use cosched_linux::kernel::usable::Usable;
 use cosched_linux::machine::{Job, Linux};
-use cosched_linux::procfs::Proc;
-use cosched_linux::topology::Sys;
-use cosched_linux::usable::Usable;
+use cosched_linux::process::launch::{Order, Output};
 use support::alone;
 
 const PROGRAM: ProgramId = ProgramId::first(0);

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use cosched_core::{CpuSet, Exit};
-use cosched_linux::affinity;
-use cosched_linux::launch::{Launcher, Order, Output, Report, Spec, StartStep};
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::launch::{Launcher, Order, Output, Report, Spec, StartStep};
 use rustix::process::Signal;
 use support::{HIDDEN, Program, eventually, reports_of, script};
 
@@ -242,7 +242,7 @@ fn without_cosched_a_program_goes_on_and_its_shim_ends_with_it() {
     eventually("the program's end", || done.exists());
     eventually("the shim's end", || shim.look(&proc).is_none());
     let orphan: i32 = fs::read_to_string(&done).unwrap().trim().parse().unwrap();
-    let orphan = cosched_linux::tree::Process::find(&proc, orphan).unwrap();
+    let orphan = cosched_linux::process::tree::Process::find(&proc, orphan).unwrap();
     assert_ne!(orphan.look(&proc).unwrap().ppid, shim.pid);
     assert_eq!(orphan.signal(&proc, Signal::KILL), Ok(true));
 }
@@ -258,7 +258,10 @@ fn a_killed_shim_shows_as_closed_reports_without_an_end() {
         program.launched.reports.closed()
     });
     assert_eq!(program.reports().len(), 1);
-    let tree =
-        cosched_linux::tree::Tree { shim: Some(shim), main: Some(main), ..Default::default() };
+    let tree = cosched_linux::process::tree::Tree {
+        shim: Some(shim),
+        main: Some(main),
+        ..Default::default()
+    };
     assert!(tree.signal(&proc, Signal::KILL, &[]).unwrap() >= 1);
 }

@@ -12,7 +12,7 @@ use cosched_core::{
     Step,
 };
 use cosched_linux::machine::Linux;
-use cosched_linux::pointers::Source;
+use cosched_linux::observe::pointers::Source;
 use support::{alone, script};
 
 const PROGRAM: ProgramId = ProgramId::first(0);

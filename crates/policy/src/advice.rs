@@ -36,8 +36,8 @@
 use cosched_core::statistics::median_error;
 use cosched_core::{Nanos, Speedup};
 
+use crate::gangs::{greedy, minwait};
 use crate::kind::Kind;
-use crate::{greedy, minwait};
 
 /// If there are more combinations than this, not all are tried.
 const EXHAUSTIVE: u64 = 20_000;

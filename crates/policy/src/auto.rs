@@ -22,7 +22,7 @@
 //! threads wait for CPUs. 3. Solo probes: each program runs alone for a moment (those of one thread
 //! together, one on each CPU), for [`PROBES`] in all where that is enough. They tell how many CPUs
 //! each one uses. 4. [`judgement`] compares that with what all did together. 5. Gangs are made by
-//! [`minwait`](crate::minwait), which gives leftover CPUs away. Programs that [hardly
+//! [`minwait`](crate::gangs::minwait), which gives leftover CPUs away. Programs that [hardly
 //! run](programs) are never frozen. 6. Every [`CHECK`] it is measured whether as much is done as
 //! together. If not, all run together again. Where turns are given up there is a pause that
 //! doubles, until a program comes that was not there before.
@@ -45,10 +45,10 @@ use cosched_core::{
     Token, Wake, Why, World,
 };
 
+use crate::common::unit::{Unit, only_settled};
+use crate::gangs::minwait::{self, Minwait};
+use crate::gangs::rounds::{Gang, Rounds};
 use crate::kind::Options;
-use crate::minwait::{self, Minwait};
-use crate::rounds::{Gang, Rounds};
-use crate::unit::{Unit, only_settled};
 use crate::unmanaged::Unmanaged;
 use inner::Inner;
 use interval::{Going, Interval};

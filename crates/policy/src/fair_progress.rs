@@ -60,11 +60,13 @@ use cosched_core::{
     Token, Wake, Why, World,
 };
 
-use crate::greedy;
+use crate::common::unit::{
+    Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings,
+};
+use crate::gangs::greedy;
+use crate::gangs::placement::Placement;
+use crate::gangs::quantum::{Quantum, SHORTEST, Weights};
 use crate::kind::Options;
-use crate::placement::Placement;
-use crate::quantum::{Quantum, SHORTEST, Weights};
-use crate::unit::{Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings};
 use knowledge::{Knowledge, Target};
 use mapping::{Member, places};
 pub use options::FairOptions;

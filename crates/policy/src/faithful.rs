@@ -26,7 +26,7 @@
 //!   else lock contention alone; the reason says so;
 //! - a program that never has a second thread is left to the kernel;
 //! - what is done is not Solaris' fixed-priority class, which Linux lacks, but one of several
-//!   [`Actuator`]s. A [`guard`](crate::guard) finds out which helps, if any (`--no-guard`: the
+//!   [`Actuator`]s. A [`guard`](crate::common::guard) finds out which helps, if any (`--no-guard`: the
 //!   first one, always);
 //! - learned settings of a program, from this run or earlier ones ([`Learned`]), are not tried
 //!   again at first: they are applied, and compared with nothing only later;
@@ -47,7 +47,7 @@ use cosched_core::{
     Policy, ProgramId, ProgramState, Sample, Settings, Why, World,
 };
 
-use crate::guard::{self, Act, Guard, Lengths};
+use crate::common::guard::{self, Act, Guard, Lengths};
 pub use fixed::Fixed;
 use pace::Pace;
 pub use quanta::{Quanta, QuantaError};

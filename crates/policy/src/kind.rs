@@ -8,22 +8,22 @@ use cosched_core::workload::Places;
 use cosched_core::{CpuSet, Nanos, Policy, Topology};
 
 use crate::auto::Auto;
-use crate::bandwidth::Slowdowns;
-use crate::by_weight::ByWeight;
+use crate::common::goal::Goal;
 use crate::fair_progress::{FairOptions, FairProgress};
 use crate::faithful::{Faithful, FaithfulOptions};
-use crate::fcfs::Fcfs;
-use crate::goal::Goal;
-use crate::minwait::Minwait;
+use crate::gangs::bandwidth::Slowdowns;
+use crate::gangs::by_weight::ByWeight;
+use crate::gangs::fcfs::Fcfs;
+use crate::gangs::minwait::Minwait;
+use crate::gangs::placement::Placement;
+use crate::gangs::quantum::{LONGEST, SHORTEST};
+use crate::gangs::rounds::Rounds;
+use crate::gangs::thread_limits::ThreadLimits;
+use crate::gangs::turns::Turns;
+use crate::gangs::{bandwidth, cgreedy, gang, greedy};
 use crate::molding::Told;
-use crate::placement::Placement;
-use crate::quantum::{LONGEST, SHORTEST};
-use crate::rounds::Rounds;
 use crate::shuffling::{Shuffling, ShufflingOptions};
-use crate::thread_limits::ThreadLimits;
-use crate::turns::Turns;
 use crate::unmanaged::Unmanaged;
-use crate::{bandwidth, cgreedy, gang, greedy};
 
 mod unfit;
 

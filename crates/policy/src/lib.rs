@@ -7,26 +7,25 @@
 //! | policy | programs that run together | file |
 //! |---|---|---|
 //! | `linux`, `linux-groups` | all, scheduled by the kernel | `unmanaged.rs` |
-//! | `fcfs` | one program until it ends | `fcfs.rs` |
-//! | `gang` | one program per quantum | `gang.rs` |
-//! | `greedy` | as many threads per quantum as fit | `greedy.rs` |
-//! | `cgreedy` | one program that misses the cache often, with one that does not | `cgreedy.rs` |
-//! | `bandwidth` | programs that are predicted to slow each other down least | `bandwidth.rs` |
+//! | `fcfs` | one program until it ends | `gangs/fcfs.rs` |
+//! | `gang` | one program per quantum | `gangs/gang.rs` |
+//! | `greedy` | as many threads per quantum as fit | `gangs/greedy.rs` |
+//! | `cgreedy` | one that misses the cache often, with one that does not | `gangs/cgreedy.rs` |
+//! | `bandwidth` | those that slow each other down least, as predicted | `gangs/bandwidth.rs` |
+//! | `minwait` | those that have waited longest, at every quantum | `gangs/minwait.rs` |
+//! | `adaptive-greedy` | as `greedy`; chooses thread counts per round | `gangs/thread_limits.rs` |
+//! | `adaptive-minwait` | as `minwait`; chooses thread counts per quantum | the same |
+//! | `turns` | all; those that have waited longest get most CPU time | `gangs/by_weight.rs` |
 //! | `faithful` | all, with all threads of a program as equals | `faithful.rs` |
-//! | `fair-progress` | programs with the least progress, in time alone | `fair_progress.rs` |
+//! | `fair-progress` | those with the least progress, in time alone | `fair_progress.rs` |
 //! | `shuffling` | all, with threads that wait for locks alike on one socket | `shuffling.rs` |
-//! | `minwait` | programs that have waited longest, chosen at every quantum | `minwait.rs` |
-//! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `thread_limits.rs` |
-//! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `thread_limits.rs` |
-//! | `turns` | all; programs that have waited longest have most of the CPU time
-//! ([`by_weight`](mod@by_weight)) | `by_weight.rs` |
-//! | `auto` | as `linux`, or as `minwait` where that loses nothing that can be measured | `auto.rs`
-//! |
+//! | `auto` | all, or as `minwait` where that loses nothing | `auto.rs` |
 //!
-//! Common parts: programs of one group are one [unit](mod@unit). Gangs take turns in [rounds]. A
-//! [quantum] is as long as the limit on frozen time allows. [placement] gives each program its
-//! CPUs, and [thread_limits] gives malleable programs their thread limits. A [guard] tries out
-//! whether what a policy does to a program helps it.
+//! Common parts: programs of one group are one [unit](mod@common::unit). Gangs take turns in
+//! [rounds](gangs::rounds). A [quantum](gangs::quantum) is as long as the limit on frozen time
+//! allows. [Placement](gangs::placement) gives each program its CPUs, and
+//! [thread limits](gangs::thread_limits) are for malleable programs. A [guard](common::guard) tries
+//! out whether what a policy does to a program helps it.
 //!
 //! The source of `gang` to `minwait`, with all sections, listings, tables and figures named here,
 //! is the diploma thesis on scheduling multithreaded programs in chip multiprocessors with the
@@ -41,43 +40,23 @@
 
 pub mod advice;
 mod auto;
-mod bandwidth;
-mod by_weight;
-mod cgreedy;
+mod common;
 mod fair_progress;
 mod faithful;
-mod fcfs;
-mod gang;
-mod goal;
-mod greedy;
-mod guard;
+pub mod gangs;
 mod kind;
-mod minwait;
 pub mod molding;
-mod placement;
-pub mod quantum;
-mod rounds;
 mod shuffling;
-mod thread_limits;
-mod turns;
-mod unit;
 mod unmanaged;
 
-#[cfg(test)]
-mod on_an_engine;
-#[cfg(test)]
-mod properties;
-#[cfg(test)]
-mod testkit;
-
-pub use bandwidth::{Slowdowns, SlowdownsError};
-pub use by_weight::binds_by_weight;
+pub use common::goal::Goal;
 pub use fair_progress::FairOptions;
 pub use faithful::{
     Basis, FaithfulOptions, Fixed, Found, Quanta, QuantaError, RANGE, Row, Trained, derive,
 };
-pub use goal::Goal;
+pub use gangs::bandwidth::{Slowdowns, SlowdownsError};
+pub use gangs::by_weight::binds_by_weight;
+pub use gangs::placement::{Placement, place};
+pub use gangs::turns::Turns;
 pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
-pub use placement::{Placement, place};
 pub use shuffling::{GroupBy, ShufflingOptions, Sockets, SocketsError, SortBy};
-pub use turns::Turns;

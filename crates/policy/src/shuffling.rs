@@ -30,7 +30,7 @@
 //! - threads that another process has bound are left alone, and count where they are;
 //! - threads that miss the last-level cache often are [held](pages) where their pages lie (not with
 //!   `--no-guard`);
-//! - new groups are compared with the original masks, by the [guard](crate::guard). They are kept
+//! - new groups are compared with the original masks, by the [guard](crate::common::guard). They are kept
 //!   where the program is faster with them, and the latest groups are tried again after a while
 //!   (`--no-guard`: as in the slides, new groups at once);
 //! - a thread that the guard releases goes back [to where it was](tracked), so that groups are
@@ -55,7 +55,7 @@ use cosched_core::{
     ThreadId, Why, World,
 };
 
-use crate::guard::{self, Act, Guard, Lengths};
+use crate::common::guard::{self, Act, Guard, Lengths};
 pub use options::{ShufflingOptions, SortBy};
 use round::{Round, Verdict, socket_of};
 pub use sockets::{GroupBy, Sockets, SocketsError};

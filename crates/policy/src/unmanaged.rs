@@ -42,7 +42,7 @@ impl Policy for Unmanaged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::{Lab, program};
+    use crate::common::testkit::{Lab, program};
     use cosched_core::Directive;
 
     /// A program starts on arrival with its original settings, and the policy plans nothing for it

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cosched_core::workload::shown;
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::procfs::Proc;
 use rustix::process::geteuid;
 
 use super::whole;

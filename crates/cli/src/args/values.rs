@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cosched_core::{Nanos, input, parse_duration};
-use cosched_policy::quantum::{LONGEST, SHORTEST};
+use cosched_policy::gangs::quantum::{LONGEST, SHORTEST};
 use cosched_policy::{Quanta, Slowdowns};
 use cosched_sim::Kernel;
 

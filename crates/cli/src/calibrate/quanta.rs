@@ -22,9 +22,9 @@ use clap::{Args, ValueHint};
 use cosched_core::Nanos;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::{Workload, shown_path};
-use cosched_linux::monitor::Monitor;
-use cosched_linux::procfs::Proc;
-use cosched_linux::sched_attr::{LONGEST_SLICE, SHORTEST_SLICE, default_slice};
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::sched_attr::{LONGEST_SLICE, SHORTEST_SLICE, default_slice};
+use cosched_linux::observe::monitor::Monitor;
 use cosched_policy::{Quanta, derive};
 
 use crate::args::{duration, twice, whole};

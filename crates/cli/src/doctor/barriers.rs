@@ -1,8 +1,8 @@
 //! What `--barrier donate` works with on this host.
 
 use cosched_linux::hook;
-use cosched_linux::procfs::Proc;
-use cosched_linux::runstate::RunStates;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::observe::runstate::RunStates;
 use serde::Serialize;
 
 /// Whether it can be had, and with what.

@@ -1,10 +1,10 @@
 //! Whether programs can take turns by weight here, and what to type where they cannot.
 
-use cosched_linux::files::FileError;
-use cosched_linux::procfs::Proc;
+use cosched_linux::cgroup::scope::{Facts, Lack};
+use cosched_linux::kernel::files::FileError;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::{Ability, Right, Rights};
-use cosched_linux::scope::{Facts, Lack};
-use cosched_linux::topology::Sys;
 use serde::Serialize;
 
 /// Turns by weight on this host.

@@ -4,7 +4,7 @@ use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::result::Context;
 use cosched_core::workload::Workload;
-use cosched_linux::run_cgroups::ByWeight;
+use cosched_linux::cgroup::run_cgroups::ByWeight;
 use cosched_policy::Kind;
 use cosched_report::disturbance;
 

@@ -1,13 +1,13 @@
 //! Adds to a snapshot what programs have used in their present runs.
 //!
 //! The engine knows the CPU time of complete runs only. That of a program's present run is read
-//! from `/proc` ([`cosched_linux::cpu_time`]), by the thread that serves visitors, now and then.
+//! from `/proc` ([`cosched_linux::clients::cpu_time`]), by the thread that serves visitors, now and then.
 //! What is told never falls, though single readings may miss a process that ends meanwhile.
 
 use std::time::Instant;
 
 use cosched_core::live::{Snapshot, Standing, State};
-use cosched_linux::cpu_time::{Meter, Pace, Used};
+use cosched_linux::clients::cpu_time::{Meter, Pace, Used};
 
 /// The last readings.
 pub(super) struct CpuTimes {
@@ -73,8 +73,8 @@ fn is_there(program: &Standing) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cosched_linux::cpu_time::Roots;
-    use cosched_linux::procfs::Proc;
+    use cosched_linux::clients::cpu_time::Roots;
+    use cosched_linux::kernel::procfs::Proc;
 
     use super::*;
 

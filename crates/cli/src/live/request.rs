@@ -5,7 +5,7 @@
 //! requests. There is no answer: that a program was released is seen in the undo log, which tells
 //! it even if cosched dies meanwhile.
 
-use cosched_linux::user_requests::UserRequest;
+use cosched_linux::clients::user_requests::UserRequest;
 use serde::{Deserialize, Serialize};
 
 /// The form of requests.

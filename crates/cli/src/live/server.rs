@@ -19,9 +19,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cosched_core::live::Snapshot;
-use cosched_linux::background;
-use cosched_linux::open_files::VISITORS;
-use cosched_linux::user_requests::UserRequests;
+use cosched_linux::clients::background;
+use cosched_linux::clients::user_requests::UserRequests;
+use cosched_linux::kernel::open_files::VISITORS;
 use cosched_report::openmetrics;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

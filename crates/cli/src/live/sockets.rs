@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use cosched_core::workload::shown_path;
-use cosched_linux::{onlookers, undo};
+use cosched_linux::clients::onlookers;
+use cosched_linux::safety::undo;
 
 use super::server::{Endpoint, Serves};
 
@@ -162,7 +163,7 @@ impl MetricsAt {
 
 #[cfg(test)]
 mod tests {
-    use cosched_linux::onlookers::live_socket;
+    use cosched_linux::clients::onlookers::live_socket;
 
     use super::*;
 

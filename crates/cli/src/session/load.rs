@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
 use cosched_core::result::RunResult;
-use cosched_linux::procfs::{CpuLoad, Proc};
+use cosched_linux::kernel::procfs::{CpuLoad, Proc};
 
 use super::own_cpu_seconds;
 

@@ -10,15 +10,18 @@ use cosched_core::Policy;
 use cosched_core::engine::{Engine, Watch};
 use cosched_core::result::{Backends, NONE, RunResult};
 use cosched_core::workload::{Barrier, OPENMP, ProgramSpec};
-use cosched_linux::barrier_stats::StatsOfRun;
-use cosched_linux::counters::Events;
-use cosched_linux::cpu_time::Roots;
-use cosched_linux::helper::OWN_EXECUTABLE;
+use cosched_linux::cgroup::run_cgroups::{
+    ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,
+};
+use cosched_linux::clients::cpu_time::Roots;
 use cosched_linux::hook::{self, BARRIER_MODE, Hook, Uses};
-use cosched_linux::launch::{LineLabels, Order, Output};
+use cosched_linux::kernel::signals;
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
-use cosched_linux::run_cgroups::{ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes};
-use cosched_linux::{signals, undo};
+use cosched_linux::observe::barrier_stats::StatsOfRun;
+use cosched_linux::observe::counters::Events;
+use cosched_linux::process::helper::OWN_EXECUTABLE;
+use cosched_linux::process::launch::{LineLabels, Order, Output};
+use cosched_linux::safety::undo;
 use cosched_policy::{Kind, Turns, binds_by_weight};
 use rustix::time::{ClockId, clock_gettime};
 

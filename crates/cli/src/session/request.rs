@@ -7,9 +7,9 @@ use cosched_core::engine::outcome::Ended;
 use cosched_core::result::RunResult;
 use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, Profile};
-use cosched_linux::launch::LineLabels;
 use cosched_linux::machine::Origin;
-use cosched_linux::tree::Process;
+use cosched_linux::process::launch::LineLabels;
+use cosched_linux::process::tree::Process;
 use cosched_policy::Kind;
 
 use super::say;

@@ -1,9 +1,9 @@
 //! A cgroup for turns by weight, where the user's own gives none: a [scope] of systemd's user
 //! manager.
 
-use cosched_linux::procfs::Proc;
-use cosched_linux::run_cgroups::ByWeight;
-use cosched_linux::scope::{self, ScopeError};
+use cosched_linux::cgroup::run_cgroups::ByWeight;
+use cosched_linux::cgroup::scope::{self, ScopeError};
+use cosched_linux::kernel::procfs::Proc;
 use cosched_policy::Kind;
 
 use super::Talk;
@@ -44,7 +44,7 @@ fn told(error: &ScopeError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cosched_linux::scope::Lack;
+    use cosched_linux::cgroup::scope::Lack;
 
     use super::*;
 

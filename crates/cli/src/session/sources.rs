@@ -8,8 +8,8 @@
 use cosched_core::Profile;
 use cosched_core::result::Instead;
 use cosched_core::workload::{Barrier, ProgramSpec};
-use cosched_linux::counters::{self, Events, Lack};
 use cosched_linux::machine::Origin;
+use cosched_linux::observe::counters::{self, Events, Lack};
 
 use super::{Origins, Request};
 use crate::failure::Failure;

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::whole_file;
 use cosched_core::workload::{ProgramSpec, StreamFile, Workload, shown, shown_path};
-use cosched_linux::launch::Output;
+use cosched_linux::process::launch::Output;
 use rustix::fs::{Access, access};
 
 use super::Request;

@@ -29,7 +29,7 @@ pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
 }
 
 fn put_if_read(bytes: &[u8]) -> Result<bool, Failure> {
-    if cosched_linux::stdout::was_closed() {
+    if cosched_linux::kernel::stdout::was_closed() {
         let text = "standard output: is closed, so the result cannot be printed; redirect it to a \
                     file, or to /dev/null";
         return Err(Failure::Broken(text.to_owned()));

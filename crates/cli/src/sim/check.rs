@@ -23,9 +23,9 @@ use std::process::ExitCode;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
 use cosched_core::{Nanos, Profile};
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::{Ability, Rights};
-use cosched_linux::topology::Sys;
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Kernel};
 

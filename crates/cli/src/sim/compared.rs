@@ -10,8 +10,8 @@ use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::result::Context;
 use cosched_core::workload::Workload;
-use cosched_linux::poll::{Poll, Ready};
-use cosched_linux::signals::{INTERRUPTIONS, interruption};
+use cosched_linux::kernel::poll::{Poll, Ready};
+use cosched_linux::kernel::signals::{INTERRUPTIONS, interruption};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Kernel};
 

@@ -15,10 +15,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::{CpuSet, Nanos, statistics, whole_file};
-use cosched_linux::affinity;
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::Rights;
-use cosched_linux::topology::Sys;
 use cosched_sim::Costs;
 
 use super::args::SimMeasureArgs;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use cosched_core::{CpuSet, Nanos};
-use cosched_linux::monitor::{ThreadUse, WINDOW};
+use cosched_linux::observe::monitor::{ThreadUse, WINDOW};
 
 /// The windows of an interval.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ pub(super) fn group_of(thread: &ThreadUse, groups: &[CpuSet]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use cosched_linux::monitor::{Activity, Arrival};
+    use cosched_linux::observe::monitor::{Activity, Arrival};
 
     use super::*;
 

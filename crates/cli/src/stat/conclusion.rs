@@ -1,8 +1,8 @@
 //! What the figures mean: the columns, before the first line, and what stood in a program's way,
 //! after the last one.
 
-use cosched_linux::monitor::Activity;
-use cosched_linux::monitor::interval::Slice;
+use cosched_linux::observe::monitor::Activity;
+use cosched_linux::observe::monitor::interval::Slice;
 
 /// What the columns mean.
 pub(super) const LEGEND: &str = "\

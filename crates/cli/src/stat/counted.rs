@@ -5,9 +5,9 @@
 //! left to `perf`.
 
 use cosched_core::Counts;
-use cosched_linux::counters::{self, Counters, Events, Lack, Readings};
-use cosched_linux::open_files::FileLimit;
-use cosched_linux::tree::Process;
+use cosched_linux::kernel::open_files::FileLimit;
+use cosched_linux::observe::counters::{self, Counters, Events, Lack, Readings};
+use cosched_linux::process::tree::Process;
 
 /// The counters of the programs that are looked at, in the order in which these were named.
 #[derive(Debug)]
@@ -60,8 +60,8 @@ mod tests {
     use std::process::Command;
 
     use cosched_core::Quality;
-    use cosched_linux::counters::Event;
-    use cosched_linux::procfs::Proc;
+    use cosched_linux::kernel::procfs::Proc;
+    use cosched_linux::observe::counters::Event;
 
     use super::*;
 

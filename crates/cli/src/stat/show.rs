@@ -1,8 +1,8 @@
 //! An interval as a JSON object, and as lines for people.
 
 use cosched_core::{Counts, CpuSet, Nanos, Quality};
-use cosched_linux::monitor::interval::{ProgramUse, Slice, by_program};
-use cosched_linux::monitor::{Activity, Monitor};
+use cosched_linux::observe::monitor::interval::{ProgramUse, Slice, by_program};
+use cosched_linux::observe::monitor::{Activity, Monitor};
 use serde::Serialize;
 
 use super::arrivals::{Arrivals, group_of};
@@ -354,7 +354,7 @@ mod tests {
     fn lines(counts: Option<&[Counts]>) -> (Vec<String>, serde_json::Value) {
         let names = ["solver".to_owned()];
         let span = (Nanos::ZERO, Nanos::from_millis(500));
-        let monitor = Monitor::sampled(&cosched_linux::procfs::Proc::default());
+        let monitor = Monitor::sampled(&cosched_linux::kernel::procfs::Proc::default());
         let groups = ["0", "1"].map(|cpu| cpu.parse().unwrap()).to_vec();
         let mut arrivals = Arrivals::new(groups, Nanos::ZERO);
         let document = Document::new(&names, &[], counts, Some(&mut arrivals), span, &monitor);

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode};
 
 use cosched_core::workload::Workload;
-use cosched_linux::children::exit_of;
-use cosched_linux::monitor::{Monitor, ThreadUse};
-use cosched_linux::poll::Poll;
-use cosched_linux::procfs::Proc;
-use cosched_linux::signals;
-use cosched_linux::tree::Process;
+use cosched_linux::kernel::poll::Poll;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::signals;
+use cosched_linux::observe::monitor::{Monitor, ThreadUse};
+use cosched_linux::process::children::exit_of;
+use cosched_linux::process::tree::Process;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::counted::Counted;

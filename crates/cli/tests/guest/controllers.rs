@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cosched_core::CpuSet;
 use cosched_linux::cgroup::{Dir, Hierarchies, Version};
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::procfs::Proc;
 
 use super::guest;
 use super::support::{Cosched, Place, eventually, program};

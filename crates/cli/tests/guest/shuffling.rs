@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use cosched_core::{CpuSet, Why};
-use cosched_linux::affinity;
-use cosched_linux::procfs::{Proc, State};
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::{Proc, State};
 use rustix::process::Signal;
 
 use super::guest_is_one_of;

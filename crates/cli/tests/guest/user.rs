@@ -7,8 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use cosched_linux::procfs::Proc;
-use cosched_linux::tree::Process;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 
 use super::guest_is_one_of;
@@ -138,7 +138,7 @@ fn programs_are_restored_after_sigkill_in_a_user_scope() {
         let marked = place.marked();
         marked.signal(main_process(&place), Signal::KILL);
         eventually("the sentinel's end", || marked.named("csentinel").is_empty());
-        let everything = cosched_linux::affinity::get(0).unwrap();
+        let everything = cosched_linux::kernel::affinity::get(0).unwrap();
         for name in ["a", "b"] {
             let pid: i32 = place.read(name).trim().parse().unwrap();
             let process = marked.programs().into_iter().find(|p| p.pid == pid).unwrap();

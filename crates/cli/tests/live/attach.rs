@@ -4,9 +4,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use cosched_linux::procfs::Proc;
-use cosched_linux::sched_attr::{self, SchedAttr, SchedPolicy};
-use cosched_linux::tree::Process;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::sched_attr::{self, SchedAttr, SchedPolicy};
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -305,7 +305,8 @@ fn stat_says_that_waits_are_unknown_without_access_to_syscalls() {
 fn processes_that_stat_cannot_observe_are_refused() {
     let place = Place::new();
     let locker = Locker::start(&place);
-    let threads = cosched_linux::procfs::Proc::default().threads(locker.process.pid).unwrap();
+    let threads =
+        cosched_linux::kernel::procfs::Proc::default().threads(locker.process.pid).unwrap();
     let thread = threads[1].to_string();
     let why = format!("it is a thread of process {}", locker.process.pid);
     place.cosched(&["stat", "--pid", &thread]).ended().with(2).saying(&[&why]);

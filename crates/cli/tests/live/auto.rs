@@ -4,7 +4,7 @@
 
 use cosched_core::result::RunResult;
 use cosched_core::{Mode, ReasonCode, Why};
-use cosched_linux::affinity;
+use cosched_linux::kernel::affinity;
 
 use super::support::{Place, User, eventually, program, skip};
 

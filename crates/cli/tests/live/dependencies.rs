@@ -18,7 +18,7 @@ const TOGETHER: &str =
     "shares pipes, sockets, memory or a file lock with another program: they run together";
 
 fn everything() -> String {
-    format!("threads = {}", cosched_linux::affinity::get(0).unwrap().len())
+    format!("threads = {}", cosched_linux::kernel::affinity::get(0).unwrap().len())
 }
 
 #[test]

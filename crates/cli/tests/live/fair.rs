@@ -4,7 +4,7 @@ use std::process::Command;
 
 use cosched_core::Why;
 use cosched_core::result::Instead;
-use cosched_linux::counters::{self, Events};
+use cosched_linux::observe::counters::{self, Events};
 
 use super::support::{Place, User, program, skip};
 

@@ -1,7 +1,7 @@
 //! `faithful` on the real kernel: the source of its figures, and the slices that it chooses.
 
 use cosched_core::{Nanos, Why};
-use cosched_linux::counters::{self, Events};
+use cosched_linux::observe::counters::{self, Events};
 
 use super::support::{Locker, Place, eventually, program};
 

@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use cosched_linux::procfs::Proc;
-use cosched_linux::tree::Process;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;

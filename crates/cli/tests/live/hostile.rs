@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use cosched_core::ProgramId;
-use cosched_linux::procfs::Proc;
-use cosched_linux::tree::Process;
-use cosched_linux::undo::Record;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::Process;
+use cosched_linux::safety::undo::Record;
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::{Signal, geteuid};
 use serde_json::json;

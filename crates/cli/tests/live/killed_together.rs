@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use cosched_linux::tree::Process;
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 
 use super::kills::{kills, moment, start, wrongs};

@@ -7,9 +7,9 @@ use std::fs;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use cosched_linux::affinity;
-use cosched_linux::procfs::Proc;
-use cosched_linux::tree::Process;
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use cosched_linux::autogroup;
-use cosched_linux::procfs::Proc;
+use cosched_linux::control::autogroup;
+use cosched_linux::kernel::procfs::Proc;
 
 use super::kills::restored;
 use super::support::{Backend, Cosched, Place, eventually, program, skip};

@@ -74,7 +74,7 @@ fn a_daemon_does_not_delay_the_end_and_is_left_running() {
         assert!(!marked.is_held(daemon));
         let before = marked.ticks(daemon);
         eventually("the daemon's going on", || marked.ticks(daemon) > before);
-        assert_eq!(marked.cpus(daemon), Some(cosched_linux::affinity::get(0).unwrap()));
+        assert_eq!(marked.cpus(daemon), Some(cosched_linux::kernel::affinity::get(0).unwrap()));
         eventually("the helpers' end", || marked.all().len() == 1);
         place.no_trace_is_left_of(ended.pid);
     }
@@ -243,5 +243,5 @@ fn a_failed_exec_does_not_keep_other_programs_from_running() {
 
 /// The keys of a program that requests all CPUs.
 fn everything() -> String {
-    format!("threads = {}", cosched_linux::affinity::get(0).unwrap().len())
+    format!("threads = {}", cosched_linux::kernel::affinity::get(0).unwrap().len())
 }

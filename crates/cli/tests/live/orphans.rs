@@ -1,6 +1,6 @@
 //! Shims are killed: cosched takes their place, and no program escapes.
 
-use cosched_linux::tree::Process;
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 
 use super::support::{Backend, Marked, Place, eventually, program};
@@ -143,7 +143,7 @@ fn killing_cosched_with_shims_leaves_no_session_frozen_or_bound() {
         marked.signal(shim, Signal::KILL);
         cosched.kill();
         eventually("the sentinel's end", || marked.named("csentinel").is_empty());
-        let all = cosched_linux::affinity::get(0).unwrap();
+        let all = cosched_linux::kernel::affinity::get(0).unwrap();
         for stray in strays {
             assert!(marked.lives(stray) && !marked.is_held(stray), "{backend:?} {stray}");
             assert_eq!(marked.cpus(stray), Some(all), "{backend:?} {stray}");

@@ -5,7 +5,7 @@ use cosched_core::result::{ProgramResult, RunResult, TimelineEntry};
 use cosched_core::{Exit, Refusal};
 
 use cosched_linux::cgroup::{Hierarchies, Hierarchy};
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::procfs::Proc;
 
 use super::support::{Backend, Place, STAMPS, blocks, eventually, program, skip};
 
@@ -48,7 +48,7 @@ fn three(cpus: usize) -> Vec<String> {
 }
 
 fn cpus() -> usize {
-    cosched_linux::affinity::get(0).unwrap().len()
+    cosched_linux::kernel::affinity::get(0).unwrap().len()
 }
 
 /// What must hold of any complete run.
@@ -266,7 +266,7 @@ fn what_a_program_leaves_running_gets_its_cpus_back() {
         assert!(ended.result().programs.iter().all(|program| program.left_running), "{backend:?}");
         let left = place.marked().programs();
         assert_eq!(left.len(), 2);
-        let found = cosched_linux::affinity::get(0).unwrap();
+        let found = cosched_linux::kernel::affinity::get(0).unwrap();
         for process in left {
             assert_eq!(place.marked().cpus(process), Some(found), "{backend:?}");
             assert!(!place.marked().is_held(process));

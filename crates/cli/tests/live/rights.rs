@@ -5,9 +5,9 @@ use std::os::unix::fs::chown;
 use std::path::PathBuf;
 use std::process::Command;
 
-use cosched_linux::affinity;
 use cosched_linux::cgroup::{Dir, Hierarchies};
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::Proc;
 use rustix::process::Signal;
 
 use super::support::{Cosched, Place, STAMPS, User, blocks, eventually, program, skip};

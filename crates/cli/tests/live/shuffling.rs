@@ -2,8 +2,8 @@
 //! original masks back.
 
 use cosched_core::CpuSet;
-use cosched_linux::affinity;
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::Proc;
 use rustix::process::Signal;
 
 use super::support::{Cosched, Locker, Place, eventually, skip};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cosched_core::Refusal;
 use cosched_linux::cgroup::{Dir, FreezeSwitch, Hierarchies};
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::procfs::Proc;
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::Signal;
 

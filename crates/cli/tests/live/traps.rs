@@ -10,7 +10,7 @@ use super::support::{Backend, Place, program, skip};
 const OTHER: &str = "i=0; while [ ! -e stop ] && [ $i -lt 400000 ]; do i=$((i+1)); done";
 
 fn everything() -> usize {
-    cosched_linux::affinity::get(0).unwrap().len()
+    cosched_linux::kernel::affinity::get(0).unwrap().len()
 }
 
 /// Runs a trap in gangs with another program. It succeeds, and nothing is left of it.
@@ -48,7 +48,7 @@ fn trapped_beside(
 
 /// The trap that binds itself to one of two CPUs; to the only one, where there is one.
 fn pin() -> String {
-    let cpus = cosched_linux::affinity::get(0).unwrap();
+    let cpus = cosched_linux::kernel::affinity::get(0).unwrap();
     let (first, last) = (cpus.iter().next().unwrap(), cpus.iter().last().unwrap());
     format!("pin {last} {first}")
 }

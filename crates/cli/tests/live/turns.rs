@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use cosched_core::{Aspect, CpuSet, Refusal, Why};
-use cosched_linux::affinity;
-use cosched_linux::tree::Process;
+use cosched_linux::kernel::affinity;
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -149,7 +149,7 @@ fn all_is_as_before(place: &Place) {
 
 /// All threads of the programs.
 fn threads(place: &Place) -> Vec<i32> {
-    let proc = cosched_linux::procfs::Proc::default();
+    let proc = cosched_linux::kernel::procfs::Proc::default();
     let programs = place.marked().programs();
     programs.iter().flat_map(|process| proc.threads(process.pid).unwrap_or_default()).collect()
 }
@@ -265,7 +265,7 @@ fn a_thread_keeps_a_mask_of_its_own() {
     for _ in 0..5 {
         for wanted in programs {
             eventually("a program's turn", || {
-                let masks = cosched_linux::procfs::Proc::default().threads(programs[0].pid);
+                let masks = cosched_linux::kernel::procfs::Proc::default().threads(programs[0].pid);
                 for mask in masks.unwrap().into_iter().filter_map(|tid| affinity::get(tid).ok()) {
                     assert_eq!(mask, bound);
                 }

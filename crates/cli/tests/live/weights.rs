@@ -2,7 +2,7 @@
 
 use cosched_core::result::DeviationResult;
 use cosched_core::{Aspect, Refusal};
-use cosched_linux::sched_attr;
+use cosched_linux::kernel::sched_attr;
 
 use super::support::{Place, User, eventually, program};
 

@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 
 use super::Dir;
-use crate::files::FileError;
+use crate::kernel::files::FileError;
 
 /// The child of a cgroup into which the caller steps down if it is in the way; made by
 /// [`enable_controllers`].

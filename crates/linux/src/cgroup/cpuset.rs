@@ -8,7 +8,7 @@
 use cosched_core::CpuSet;
 
 use super::{Dir, Version};
-use crate::files::FileError;
+use crate::kernel::files::FileError;
 
 /// Binds a cgroup of a cpuset tree to CPUs, and to NUMA nodes if any are given. Pages that are
 /// already elsewhere stay there.
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
     use crate::cgroup::live;
-    use crate::{affinity, files};
+    use crate::kernel::{affinity, files};
 
     fn group(version: Version) -> (tempfile::TempDir, Dir) {
         let root = tempfile::tempdir().unwrap();

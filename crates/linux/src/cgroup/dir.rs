@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use crate::files::{self, FileError};
+use crate::kernel::files::{self, FileError};
 
 /// Which generation of the interface a cgroup belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

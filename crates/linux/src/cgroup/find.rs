@@ -11,8 +11,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Dir, Version};
-use crate::files::{self, FileError};
-use crate::procfs::{Membership, Proc, memberships, words};
+use crate::kernel::files::{self, FileError};
+use crate::kernel::procfs::{Membership, Proc, memberships, words};
 
 /// One cgroup tree, as far as the caller sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]

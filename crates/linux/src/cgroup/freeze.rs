@@ -17,7 +17,7 @@ use std::path::Path;
 use rustix::io::Errno;
 
 use super::{Dir, Version};
-use crate::files::FileError;
+use crate::kernel::files::FileError;
 
 /// The opened freezing files of one cgroup. Dropping it changes nothing: a frozen cgroup stays
 /// frozen.
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
     use crate::cgroup::live::{self, Scratch};
-    use crate::procfs::{Proc, State};
+    use crate::kernel::procfs::{Proc, State};
 
     #[test]
     fn the_answer_is_read_from_the_right_line() {

@@ -4,7 +4,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use super::{Dir, FreezeSwitch, Hierarchies, Hierarchy};
-use crate::procfs::Proc;
+use crate::kernel::procfs::Proc;
 
 /// A cgroup that is removed, when dropped, with everything in it.
 pub(crate) struct Scratch {

@@ -23,7 +23,7 @@ use cosched_core::Turn;
 use rustix::io::Errno;
 
 use super::{Dir, Version};
-use crate::files::FileError;
+use crate::kernel::files::FileError;
 
 const IDLE: &str = "cpu.idle";
 

@@ -23,8 +23,8 @@ use rustix::net::{
 use rustix::time::Timespec;
 
 use super::client::{Client, Reported};
-use crate::procfs::Proc;
-use crate::runstate::numbers_alike;
+use crate::kernel::procfs::Proc;
+use crate::observe::runstate::numbers_alike;
 
 const LISTENER: u64 = 0;
 /// How many connections may wait to be taken.

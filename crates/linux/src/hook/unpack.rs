@@ -24,7 +24,7 @@ use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags, fstatvfs, mkdirat, openat
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::undo::log_folder;
+use crate::safety::undo::log_folder;
 
 /// The library's name, as cargo builds it and as programs that are linked with it call it.
 pub const LIBRARY: &str = "libcosched_hook.so";

@@ -24,15 +24,15 @@ use rustix::process::{
 
 use super::program::{Ended, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
-use crate::attachable::holder;
-use crate::children::{self, Child};
+use crate::cgroup::run_cgroups::PinningBackend;
+use crate::clients::user_requests::UserRequest;
 use crate::hook::HookServer;
-use crate::procfs::Proc;
-use crate::run_cgroups::PinningBackend;
-use crate::tree::{Process, Tree};
-use crate::undo::{self, AttachLock, Held, Record};
-use crate::user_requests::UserRequest;
-use crate::{sched_attr, signals};
+use crate::kernel::procfs::Proc;
+use crate::kernel::{sched_attr, signals};
+use crate::process::attachable::holder;
+use crate::process::children::{self, Child};
+use crate::process::tree::{Process, Tree};
+use crate::safety::undo::{self, AttachLock, Held, Record};
 
 impl Linux {
     /// Takes over running programs, unless another cosched was quicker. Nothing is changed yet.

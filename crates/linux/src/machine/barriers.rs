@@ -11,11 +11,11 @@ use cosched_core::ProgramId;
 
 use super::program::Live;
 use super::{Job, Linux};
-use crate::files::FileError;
 use crate::hook::HookServer;
-use crate::procfs::Proc;
-use crate::runstate::{RunStates, Unavailable};
-use crate::tree::Tree;
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::Proc;
+use crate::observe::runstate::{RunStates, Unavailable};
+use crate::process::tree::Tree;
 
 const LACKS: &str = "does not know at barriers which of its threads run";
 

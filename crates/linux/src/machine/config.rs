@@ -6,21 +6,21 @@ use std::sync::mpsc::Sender;
 
 use cosched_core::{CpuSet, ProgramId, Topology};
 
-use crate::barrier_stats::StatsOfRun;
-use crate::counters::Events;
-use crate::cpu_time::Roots;
+use crate::cgroup::run_cgroups::Wishes;
+use crate::clients::cpu_time::Roots;
+use crate::clients::user_requests::UserRequests;
 use crate::hook::Hook;
-use crate::launch::{Order, Output};
-use crate::run_cgroups::Wishes;
-use crate::tree::Process;
-use crate::user_requests::UserRequests;
+use crate::observe::barrier_stats::StatsOfRun;
+use crate::observe::counters::Events;
+use crate::process::launch::{Order, Output};
+use crate::process::tree::Process;
 
 /// What a run on this machine needs to know.
 #[derive(Debug)]
 pub struct Config {
-    /// The executable of helpers; normally [`crate::helper::OWN_EXECUTABLE`].
+    /// The executable of helpers; normally [`crate::process::helper::OWN_EXECUTABLE`].
     pub executable: PathBuf,
-    /// Where the undo log goes; normally [`log_folder`](crate::undo::log_folder).
+    /// Where the undo log goes; normally [`log_folder`](crate::safety::undo::log_folder).
     pub log_folder: PathBuf,
     /// The CPUs, caches and packages of the machine.
     pub topology: Topology,

@@ -10,7 +10,7 @@ use cosched_core::{Aspect, Event, Happening, Nanos, ProgramId};
 use super::orphans::note_strays;
 use super::program::{Live, Parent, State};
 use super::{Linux, MachineError};
-use crate::freezer::Freezer;
+use crate::control::freezer::Freezer;
 
 /// The shortest time between two checks of a freeze that is under way, and the part of the elapsed
 /// time that later checks wait.

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use super::config::Note;
 use super::{Linux, MachineError, SENTINEL};
-use crate::sentinel::Sentinel;
+use crate::safety::sentinel::Sentinel;
 
 impl Linux {
     /// Says that the log is kept in memory, if that is new.

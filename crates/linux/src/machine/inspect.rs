@@ -13,9 +13,9 @@ use cosched_core::{GroupId, Happening, Nanos, ProgramId};
 
 use super::program::{Live, State};
 use super::{Linux, MachineError};
-use crate::dependencies::{self, Dependencies, HandedOut, SharedKey, Tables};
-use crate::procfs::State as ProcState;
-use crate::undo::Record;
+use crate::kernel::procfs::State as ProcState;
+use crate::observe::dependencies::{self, Dependencies, HandedOut, SharedKey, Tables};
+use crate::safety::undo::Record;
 
 const FIRST: Nanos = Nanos::from_millis(100);
 /// How long after a check for stops the next one is useful, and how long after that it is worth

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{ProgramId, ThreadId};
 
-use crate::monitor::ThreadUse;
+use crate::observe::monitor::ThreadUse;
 
 /// The ids in use.
 #[derive(Debug, Default)]

@@ -1,14 +1,14 @@
-//! What policies have measured: the readings of a [monitor](crate::monitor), as samples of programs
+//! What policies have measured: the readings of a [monitor](crate::observe::monitor), as samples of programs
 //! and threads.
 //!
 //! Nothing is loaded or read before a policy requests it. To load programs into the kernel takes a
-//! tenth of a second. It is done in the [background](crate::background), and no program starts
+//! tenth of a second. It is done in the [background](crate::clients::background), and no program starts
 //! later for it. A program with threads that are to be counted is observed from when loading is
 //! done. If its waits for locks are requested before it starts, it is observed from its first
 //! instruction on. It starts later if need be: its shim is observed, and the program inherits that.
 //!
 //! If nothing is requested about single threads, or about their waits, the
-//! [clocks](crate::cpu_clocks) of processes have all that is needed, and nothing is loaded.
+//! [clocks](crate::observe::cpu_clocks) of processes have all that is needed, and nothing is loaded.
 
 mod asked;
 mod source;
@@ -20,19 +20,19 @@ use cosched_core::{Arena, IpBin, Measure, Nanos, ProgramId, Quality, Sample, Thr
 use super::names::{Named, Names};
 use super::program::Live;
 use super::samples::{of_locks, of_program, of_thread, with_counts};
-use crate::clock::Clock;
-use crate::counters::{Counters, Readings};
-use crate::cpu_clocks::CpuClocks;
-use crate::files::FileError;
 use crate::hook::{HookServer, Reported};
+use crate::kernel::clock::Clock;
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::Proc;
 use crate::machine::MachineError;
-use crate::monitor::interval::{Intervals, Slice, by_program};
-use crate::monitor::{Activity, Monitor, ThreadUse};
-use crate::pointers::{Pointers, by_block};
-use crate::procfs::Proc;
-use crate::run_delays::RunDelays;
-use crate::tree::Process;
-use crate::undo::Log;
+use crate::observe::counters::{Counters, Readings};
+use crate::observe::cpu_clocks::CpuClocks;
+use crate::observe::monitor::interval::{Intervals, Slice, by_program};
+use crate::observe::monitor::{Activity, Monitor, ThreadUse};
+use crate::observe::pointers::{Pointers, by_block};
+use crate::observe::run_delays::RunDelays;
+use crate::process::tree::Process;
+use crate::safety::undo::Log;
 use source::{Source, add};
 
 /// What is observed, and by what.

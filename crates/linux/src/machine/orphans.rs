@@ -19,12 +19,12 @@ use rustix::process::{Pid, child_subreaper, getpid, set_child_subreaper};
 
 use super::program::{Ended, Live, Parent, State};
 use super::{Linux, MachineError};
-use crate::children::{self, Child};
-use crate::files::FileError;
-use crate::launch::Launched;
-use crate::procfs::{Proc, Stat};
-use crate::tree::Process;
-use crate::undo::{Log, Record};
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::{Proc, Stat};
+use crate::process::children::{self, Child};
+use crate::process::launch::Launched;
+use crate::process::tree::Process;
+use crate::safety::undo::{Log, Record};
 
 /// What cosched knows about children that are not its helpers.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use cosched_core::{Measure, ProgramId};
 
 use super::Linux;
-use crate::pointers::{MOST_RINGS, Pointers, Source};
-use crate::tree::Process;
+use crate::observe::pointers::{MOST_RINGS, Pointers, Source};
+use crate::process::tree::Process;
 
 impl Linux {
     /// Samples where in its code a program is that is about to be started, if that is requested.

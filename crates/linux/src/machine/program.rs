@@ -4,19 +4,19 @@ use std::os::fd::OwnedFd;
 
 use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Settings, Turn, Usage};
 
+use crate::cgroup::run_cgroups::{FreezerBackend, Plot};
 use crate::cgroup::{Dir, FreezeSwitch, WeightSwitch, can_be_idle};
-use crate::counters::Counters;
-use crate::files::FileError;
-use crate::freezer::{Freezer, Stopper};
+use crate::control::freezer::{Freezer, Stopper};
+use crate::control::pinning::{Masks, Pinning, Place};
+use crate::control::scheduling::Scheduling;
 use crate::hook::HookServer;
-use crate::launch::Launched;
-use crate::pinning::{Masks, Pinning, Place};
-use crate::pointers::Pointers;
-use crate::procfs::Proc;
-use crate::run_cgroups::{FreezerBackend, Plot};
-use crate::scheduling::Scheduling;
-use crate::tree::{Process, Tree};
-use crate::undo::Record;
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::Proc;
+use crate::observe::counters::Counters;
+use crate::observe::pointers::Pointers;
+use crate::process::launch::Launched;
+use crate::process::tree::{Process, Tree};
+use crate::safety::undo::Record;
 
 /// What the machine keeps of one program.
 #[derive(Debug)]

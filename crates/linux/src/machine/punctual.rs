@@ -17,8 +17,8 @@
 
 use cosched_core::{Nanos, Step};
 
-use crate::sched_attr::{self, SHORTEST_SLICE, SchedAttr, SchedPolicy};
-use crate::tree::Process;
+use crate::kernel::sched_attr::{self, SHORTEST_SLICE, SchedAttr, SchedPolicy};
+use crate::process::tree::Process;
 
 const HIGHEST_PRIORITY: i32 = -20;
 const LOWEST_REAL_TIME: u32 = 1;

@@ -12,9 +12,9 @@ use cosched_core::{Event, Exit, Happening, ProgramId, Turn, Usage};
 
 use super::program::{Ended, Live, Parent};
 use super::{Linux, MachineError};
-use crate::counters::Counters;
-use crate::launch::{Launched, Report, Reports, StartStep};
-use crate::undo::Record;
+use crate::observe::counters::Counters;
+use crate::process::launch::{Launched, Report, Reports, StartStep};
+use crate::safety::undo::Record;
 
 /// How long to wait for the last lines of outputs.
 const LAST_LINES: Duration = Duration::from_secs(1);

@@ -2,8 +2,8 @@
 
 use cosched_core::{Counts, LockShare, Nanos, Quality, Sample, ThreadId};
 
-use crate::monitor::interval::{ProgramUse, Slice};
-use crate::monitor::{Activity, ThreadUse, Ticks};
+use crate::observe::monitor::interval::{ProgramUse, Slice};
+use crate::observe::monitor::{Activity, ThreadUse, Ticks};
 
 /// What a thread did in an interval.
 pub(super) fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {

@@ -13,15 +13,15 @@ use super::names::Named;
 use super::orphans::note_strays;
 use super::program::{Live, Parent, State};
 use super::{Linux, MachineError, Origin, key};
-use crate::counters::{Counters, Events};
-use crate::freezer::Freezer;
-use crate::helper::HelperError;
+use crate::cgroup::run_cgroups::{PinningBackend, ShareBackend};
+use crate::control::freezer::Freezer;
+use crate::control::pinning::PinError;
 use crate::hook::HookServer;
-use crate::launch::{LaunchError, Output, Spec};
-use crate::pinning::PinError;
-use crate::run_cgroups::{PinningBackend, ShareBackend};
-use crate::signals;
-use crate::undo::Record;
+use crate::kernel::signals;
+use crate::observe::counters::{Counters, Events};
+use crate::process::helper::HelperError;
+use crate::process::launch::{LaunchError, Output, Spec};
+use crate::safety::undo::Record;
 
 impl Linux {
     pub(super) fn start(&mut self, id: ProgramId, settings: Settings) -> Result<(), MachineError> {

@@ -13,8 +13,8 @@ use std::os::fd::AsFd;
 
 use super::program::Live;
 use super::{HOOK_SERVER, Linux, key};
-use crate::clock;
 use crate::hook::{Hook, HookServer, preloaded};
+use crate::kernel::clock;
 
 const NANOS: u64 = 1_000_000;
 

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 
 use super::Linux;
 use super::program::Live;
-use crate::spread::Candidate;
-use crate::undo::LogError;
+use crate::control::spread::Candidate;
+use crate::safety::undo::LogError;
 
 impl Linux {
     /// Gives a program its part in turns by weight; `None`: the default weight.

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::{Ability, Right, available, missing};
-use crate::affinity;
 use crate::cgroup::{Dir, FreezeSwitch, Hierarchies, Hierarchy, bind_to, enable_controllers};
-use crate::files::FileError;
+use crate::kernel::affinity;
+use crate::kernel::files::FileError;
 
 /// There as long as systemd manages the host.
 const SYSTEMD: &str = "/run/systemd/system";
@@ -126,7 +126,7 @@ fn bind_to_all(child: &Dir) -> Result<(), FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procfs::Proc;
+    use crate::kernel::procfs::Proc;
 
     #[test]
     fn without_a_cgroup_tree_nothing_is_there_and_v2_has_a_remedy() {

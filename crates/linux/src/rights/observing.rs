@@ -1,10 +1,10 @@
 //! What may be observed: scheduling inside the kernel, hardware counters, pressure.
 
 use super::{Ability, Right, available, missing};
-use crate::counters::{self, Events};
-use crate::files::{self, FileError};
-use crate::procfs::{Proc, status_field};
-use crate::topology::Sys;
+use crate::kernel::files::{self, FileError};
+use crate::kernel::procfs::{Proc, status_field};
+use crate::kernel::topology::Sys;
+use crate::observe::counters::{self, Events};
 
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;

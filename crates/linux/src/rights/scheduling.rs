@@ -1,11 +1,11 @@
 //! What may be changed about the scheduling of threads.
 
 use super::{Ability, Right, available, missing};
-use crate::affinity;
-use crate::files;
-use crate::procfs::Proc;
-use crate::sched_attr::{self, SchedAttr, SchedPolicy, default_slice, on_scratch_thread};
-use crate::topology::Sys;
+use crate::kernel::affinity;
+use crate::kernel::files;
+use crate::kernel::procfs::Proc;
+use crate::kernel::sched_attr::{self, SchedAttr, SchedPolicy, default_slice, on_scratch_thread};
+use crate::kernel::topology::Sys;
 
 const SET_NICE_CAPABILITY: &str = "sudo setcap cap_sys_nice+ep \"$(command -v cosched)\"";
 

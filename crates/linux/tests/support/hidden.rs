@@ -9,15 +9,15 @@
 use std::path::Path;
 
 use cosched_core::{CpuSet, ProgramId};
-use cosched_linux::affinity;
 use cosched_linux::cgroup::{Dir, FreezeSwitch, Hierarchies};
-use cosched_linux::helper;
-use cosched_linux::launch::{Launched, Launcher, Order, Output, Report, Spec};
-use cosched_linux::procfs::Proc;
-use cosched_linux::sched_attr::{self, SchedAttr, SchedPolicy};
-use cosched_linux::sentinel::Sentinel;
-use cosched_linux::tree::{Process, Tree};
-use cosched_linux::undo::{CgroupKind, Log, Record};
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::sched_attr::{self, SchedAttr, SchedPolicy};
+use cosched_linux::process::helper;
+use cosched_linux::process::launch::{Launched, Launcher, Order, Output, Report, Spec};
+use cosched_linux::process::tree::{Process, Tree};
+use cosched_linux::safety::sentinel::Sentinel;
+use cosched_linux::safety::undo::{CgroupKind, Log, Record};
 use rustix::process::Signal;
 
 const PROGRAM: ProgramId = ProgramId::first(0);

@@ -7,9 +7,9 @@ pub(crate) mod alone;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cosched_linux::launch::{Launched, Launcher, Order, Output, Report, Spec};
-use cosched_linux::procfs::Proc;
-use cosched_linux::tree::{Process, Tree};
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::launch::{Launched, Launcher, Order, Output, Report, Spec};
+use cosched_linux::process::tree::{Process, Tree};
 use rustix::process::Signal;
 
 /// The executable that becomes helpers.

@@ -20,7 +20,7 @@
 
 use cosched_core::ReasonCode;
 
-use crate::minwait::Share;
+use crate::gangs::minwait::Share;
 
 /// The part of the joint work that may be lost where programs may spin. In experiments/policies,
 /// such programs take 1.3 to 10 times as long together; this is 1.33 times.
@@ -103,7 +103,7 @@ pub(super) fn expected(rivals: &[Rival], turns: &[Share], cpus: usize, together:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::minwait::shares;
+    use crate::gangs::minwait::shares;
 
     fn rivals(all: &[(usize, f64, f64)]) -> Vec<Rival> {
         let rival = |&(threads, width, rate): &(usize, f64, f64)| Rival {

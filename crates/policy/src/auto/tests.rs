@@ -2,7 +2,7 @@ use cosched_core::{Program, ProgramId, Quality, Sample, Why};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testkit::{Lab, cases, program};
+use crate::common::testkit::{Lab, cases, program};
 
 fn lab(cpus: u16, programs: Vec<Program>) -> Lab<Auto> {
     let options = Options { quantum: QUANTUM, ..Options::default() };

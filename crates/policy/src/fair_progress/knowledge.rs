@@ -23,9 +23,9 @@ use super::selection::{Pair, Waits, select, select_mixed};
 use super::stopped::{Change, Stopped};
 use super::tracked::{How, Tracked, begin_region};
 use super::training::{Runner, co_runners};
-use crate::bandwidth::Slowdowns;
+use crate::common::unit::Unit;
+use crate::gangs::bandwidth::Slowdowns;
 use crate::kind::Options;
-use crate::unit::Unit;
 
 /// The peak where it is not known. Any value will do, since no traffic is compared with it then.
 const ANY_PEAK: f64 = 1.0;

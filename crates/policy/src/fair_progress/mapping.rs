@@ -7,14 +7,14 @@
 //!
 //! *Source.* The FPS paper, section 4.6. Ours: of equally loaded caches, the one in the less loaded
 //! package counts, and then the CPU that the program had last. Programs of several CPUs are placed
-//! first, by their [placement](mod@crate::placement).
+//! first, by their [placement](mod@crate::gangs::placement).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use cosched_core::{CpuSet, Level, Topology};
 
-use crate::placement::{Placement, place};
+use crate::gangs::placement::{Placement, place};
 
 /// A program to be placed.
 #[derive(Clone, Copy, Debug, PartialEq)]

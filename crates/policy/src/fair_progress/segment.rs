@@ -155,7 +155,7 @@ mod tests {
     use cosched_core::{Quality, Sample};
 
     use super::*;
-    use crate::testkit::{Scene, program};
+    use crate::common::testkit::{Scene, program};
 
     const MS: fn(u64) -> Nanos = Nanos::from_millis;
 

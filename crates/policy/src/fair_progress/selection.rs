@@ -16,8 +16,8 @@ use std::cmp::Reverse;
 
 use cosched_core::Nanos;
 
-use crate::rounds::first_fit;
-use crate::unit::Unit;
+use crate::common::unit::Unit;
+use crate::gangs::rounds::first_fit;
 
 /// A unit that may run in the next quantum.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ pub(super) fn select_mixed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::unit;
+    use crate::common::testkit::unit;
 
     const QUANTUM: Nanos = Nanos::from_millis(100);
     const LIMIT: Nanos = Nanos::from_millis(900);

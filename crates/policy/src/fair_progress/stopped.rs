@@ -62,7 +62,7 @@ impl Stopped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::program;
+    use crate::common::testkit::program;
 
     #[test]
     fn a_continued_program_stays_out_until_the_next_quantum() {

@@ -5,7 +5,7 @@ use cosched_core::{GroupId, ProgramState};
 mod bench;
 
 use super::*;
-use crate::testkit::{Lab, options, program, unit};
+use crate::common::testkit::{Lab, options, program, unit};
 use bench::*;
 
 /// Equal weights give equal progress. Without training, progress is less equal.

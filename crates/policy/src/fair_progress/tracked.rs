@@ -191,7 +191,7 @@ mod tests {
     use cosched_core::{IpBin, Nanos, Quality, Sample};
 
     use super::*;
-    use crate::testkit::{Scene, program};
+    use crate::common::testkit::{Scene, program};
 
     /// 100 ms in this block at a speed of this many instructions per nanosecond, 10 lines per 1000
     /// of them.

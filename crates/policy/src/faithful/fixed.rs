@@ -61,7 +61,7 @@ mod tests {
     use cosched_core::{Directive, Sample, ThreadId};
 
     use super::*;
-    use crate::testkit::{Lab, program};
+    use crate::common::testkit::{Lab, program};
 
     /// Each interval except the first is reported.
     #[test]

@@ -4,7 +4,7 @@ use cosched_core::{Class, Program, Quality, Reason};
 
 use super::tests::{A, born, interval};
 use super::*;
-use crate::testkit::{Lab, program};
+use crate::common::testkit::{Lab, program};
 
 fn lab(programs: Vec<Program>) -> Lab<Faithful> {
     use Actuator::{Batch, BatchSlice, Slice};

@@ -1,7 +1,7 @@
 use cosched_core::{MaskOwner, Quality, Thread, ThreadId};
 
 use super::*;
-use crate::testkit::{Lab, program};
+use crate::common::testkit::{Lab, program};
 use cosched_core::Program;
 
 const SECOND: Nanos = Nanos::from_secs(1);

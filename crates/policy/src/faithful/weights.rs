@@ -31,7 +31,7 @@ pub(super) fn nice_values(programs: &[Program]) -> Vec<Option<i8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::program;
+    use crate::common::testkit::program;
 
     #[test]
     fn half_the_weight_is_three_nice_steps() {

@@ -2,7 +2,7 @@ use cosched_core::workload::{Place, Position};
 use cosched_core::{Molding, Why};
 
 use super::*;
-use crate::testkit::options;
+use crate::common::testkit::options;
 
 /// A demand of a program of jobs.toml, with its command in line 2 and its threads in line 3.
 fn demand(name: &str, threads: u16, misses: Option<f64>) -> Demand<'_> {
@@ -95,7 +95,7 @@ fn impossible_quanta_are_refused_with_the_range() {
 
 #[test]
 fn a_lower_thread_count_is_reported_under_every_goal() {
-    use crate::testkit::{Lab, program};
+    use crate::common::testkit::{Lab, program};
     for kind in [Kind::Turns, Kind::Auto] {
         for (goal, turns) in
             Goal::ALL.into_iter().flat_map(|goal| [(goal, None), (goal, Some(Turns::Freeze))])

@@ -4,7 +4,7 @@ use cosched_core::Nanos;
 use cosched_core::workload::{Place, shown};
 
 use super::Kind;
-use crate::quantum::{LONGEST, SHORTEST};
+use crate::gangs::quantum::{LONGEST, SHORTEST};
 use crate::shuffling::SocketsError;
 
 /// Why a policy cannot run, and the remedy.

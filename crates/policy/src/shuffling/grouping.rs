@@ -219,7 +219,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testkit::cases;
+    use crate::common::testkit::cases;
 
     fn contenders(of: &[(f64, usize)]) -> Vec<Contender> {
         let one = |(slot, (value, socket)): (usize, &(f64, usize))| Contender {

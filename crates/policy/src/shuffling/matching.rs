@@ -61,7 +61,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testkit::cases;
+    use crate::common::testkit::cases;
 
     fn sum(costs: &[Vec<i64>], chosen: &[usize]) -> i64 {
         costs.iter().zip(chosen).map(|(row, column)| row[*column]).sum()

@@ -2,7 +2,7 @@ use cosched_core::{LockShare, MaskOwner, Measure, Quality, Sample, Thread};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testkit::{Lab, cases, program};
+use crate::common::testkit::{Lab, cases, program};
 
 pub(super) const A: ProgramId = ProgramId::first(0);
 pub(super) const INTERVAL: Nanos = Nanos::from_millis(500);

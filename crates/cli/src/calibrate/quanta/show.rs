@@ -3,7 +3,7 @@
 use cosched_core::Nanos;
 use cosched_core::result::MachineDescription;
 use cosched_core::statistics::{Estimate, comparison_of_best};
-use cosched_linux::sched_attr::LONGEST_SLICE;
+use cosched_linux::kernel::sched_attr::LONGEST_SLICE;
 use cosched_policy::{Basis, Quanta, Row};
 use serde::Serialize;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cosched_linux::cgroup::{Hierarchies, Hierarchy};
-use cosched_linux::procfs::Proc;
+use cosched_linux::kernel::procfs::Proc;
 
 /// A freezer, as users name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

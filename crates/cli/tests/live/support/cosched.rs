@@ -7,8 +7,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use cosched_core::result::RunResult;
-use cosched_linux::procfs::Proc;
-use cosched_linux::tree::Process;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 
 use super::Place;

@@ -2,9 +2,9 @@
 
 use std::process::Child;
 
-use cosched_linux::procfs::Proc;
-use cosched_linux::sched_attr::{self, SchedAttr, slice_supported};
-use cosched_linux::tree::Process;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::sched_attr::{self, SchedAttr, slice_supported};
+use cosched_linux::process::tree::Process;
 
 use super::{Place, eventually, skip};
 

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
-use cosched_linux::affinity;
-use cosched_linux::procfs::{Proc, State};
-use cosched_linux::tree::Process;
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::{Proc, State};
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 
 /// The variable that marks them.

@@ -5,8 +5,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use cosched_linux::procfs::Proc;
-use cosched_linux::undo::{Log, restore};
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::safety::undo::{Log, restore};
 use tempfile::TempDir;
 
 use super::marked::MARK;

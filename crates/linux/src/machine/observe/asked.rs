@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, ThreadId};
 
 use super::{Unseen, threads};
-use crate::counters::{Counters, Events};
-use crate::files::FileError;
+use crate::kernel::files::FileError;
 use crate::machine::{Linux, MachineError};
-use crate::monitor::ROOM;
+use crate::observe::counters::{Counters, Events};
+use crate::observe::monitor::ROOM;
 
 /// Reported once where it cannot be seen what threads sleep for.
 const UNSEEN_WAITS: &str = "has threads with lock times that are not known, because this user may not read their \

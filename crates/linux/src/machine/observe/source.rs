@@ -1,11 +1,11 @@
-//! The source of observations: a [monitor](crate::monitor), opened when a policy first needs it.
+//! The source of observations: a [monitor](crate::observe::monitor), opened when a policy first needs it.
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use crate::background;
-use crate::files::FileError;
-use crate::monitor::Monitor;
-use crate::procfs::Proc;
+use crate::clients::background;
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::Proc;
+use crate::observe::monitor::Monitor;
 
 /// The source of observations.
 #[derive(Debug, Default)]

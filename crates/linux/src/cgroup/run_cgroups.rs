@@ -1,0 +1,503 @@
+//! The run cgroups: found, chosen, made, and given to the programs.
+//!
+//! A run gets one cgroup below the caller's own in every tree that it uses, and inside it one per
+//! program. Each is announced in the undo log before it is made. The process that undoes the run
+//! therefore finds them all under a few names.
+
+use std::path::PathBuf;
+
+use cosched_core::{CpuSet, ProgramId};
+
+use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy, Mark, RUN, Version};
+use crate::control::autogroup;
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::Proc;
+use crate::safety::undo::{CgroupKind, Log, LogError, Record};
+
+/// How programs are frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FreezerBackend {
+    /// `cgroup.freeze` of version 2.
+    CgroupV2,
+    /// The freezer controller of version 1.
+    CgroupV1,
+    /// SIGSTOP and SIGCONT.
+    Signals,
+}
+
+/// How programs are bound to CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PinningBackend {
+    /// The mask of every thread.
+    Affinity,
+    /// The cpuset controller of either version.
+    Cpuset,
+}
+
+/// How each program gets its own share of the CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ShareBackend {
+    /// The cpu controller of either version.
+    Cgroup,
+    /// A session of its own, which the kernel's autogroup feature makes a group.
+    Autogroup,
+}
+
+impl FreezerBackend {
+    /// The name that users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            FreezerBackend::CgroupV2 => "cgroup-v2",
+            FreezerBackend::CgroupV1 => "cgroup-v1",
+            FreezerBackend::Signals => "signals",
+        }
+    }
+}
+
+impl PinningBackend {
+    /// The name that users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            PinningBackend::Affinity => "affinity",
+            PinningBackend::Cpuset => "cpuset",
+        }
+    }
+}
+
+/// What the caller requests; `None`: the best available.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// How to freeze.
+    pub freezer: Option<FreezerBackend>,
+    /// How to bind.
+    pub pinning: Option<PinningBackend>,
+    /// Whether each program gets its own share of the CPUs.
+    pub shares: bool,
+    /// Whether programs take turns by weight instead of being frozen.
+    pub by_weight: ByWeight,
+}
+
+/// Whether programs take turns by weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ByWeight {
+    /// They do not.
+    #[default]
+    No,
+    /// They do where CPU groups are available.
+    IfPossible,
+    /// They do, or the run fails.
+    Always,
+}
+
+/// Why a request cannot be met.
+#[derive(Debug, thiserror::Error)]
+pub enum RunCgroupsError {
+    /// There is no tree for the request.
+    #[error("not available here: {wish} ({why}); {remedy}")]
+    NotHere {
+        /// The request.
+        wish: &'static str,
+        /// What prevents it.
+        why: String,
+        /// What would help.
+        remedy: &'static str,
+    },
+    /// A cgroup could not be made.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A cgroup cannot enable controllers.
+    #[error(transparent)]
+    Enable(#[from] EnableError),
+    /// The change could not be announced.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+impl RunCgroupsError {
+    /// Whether this host, or this user's permissions, lack it: another backend may be used.
+    fn is_lack(&self) -> bool {
+        matches!(self, RunCgroupsError::NotHere { .. } | RunCgroupsError::Enable(_))
+    }
+}
+
+const DELEGATE: &str = "`cosched doctor` names a remedy; or leave the option out";
+
+/// Cgroups besides the programs': the run's, one for other processes in cosched's cgroup, and one
+/// to try out.
+const OWN_CGROUPS: usize = 3;
+
+/// The cgroups of a run.
+#[derive(Debug)]
+pub struct RunCgroups {
+    freezer: FreezerBackend,
+    pinning: PinningBackend,
+    share: Option<ShareBackend>,
+    /// Whether programs take turns by weight; `Err`: why not, where it was requested.
+    by_weight: Result<bool, String>,
+    bases: Vec<Base>,
+    /// The mark of the leaf into which cosched has stepped down.
+    leaf: Option<Mark>,
+}
+
+/// The cgroup of a run in one tree.
+#[derive(Debug)]
+struct Base {
+    roles: Vec<Role>,
+    dir: Dir,
+    _mark: Option<Mark>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Freezer,
+    Cpuset,
+    Share,
+}
+
+/// The cgroups of one program.
+#[derive(Debug, Default)]
+pub struct Plot {
+    /// The cgroup that freezes.
+    pub freezer: Option<Dir>,
+    /// The cgroup that binds.
+    pub cpuset: Option<Dir>,
+    /// The cgroup that has a share of the CPUs.
+    pub share: Option<Dir>,
+    /// All of these cgroups, each once.
+    pub all: Vec<Dir>,
+}
+
+impl Plot {
+    /// The cgroup in which the program's first process can start. Not one that binds: before Linux
+    /// 6.3 the kernel forgot the CPUs of processes that start there.
+    pub fn born_in(&self) -> Option<PathBuf> {
+        let can_bear =
+            |dir: &&Dir| dir.version() == Version::V2 && self.cpuset.as_ref() != Some(*dir);
+        self.all.iter().find(can_bear).map(|dir| dir.path().to_owned())
+    }
+
+    /// The `cgroup.procs` files of all others, into which the process has to write itself.
+    pub fn procs(&self) -> Vec<PathBuf> {
+        let born_in = self.born_in();
+        let others = self.all.iter().filter(|dir| Some(dir.path()) != born_in.as_deref());
+        others.map(|dir| dir.path().join("cgroup.procs")).collect()
+    }
+}
+
+impl RunCgroups {
+    /// Chooses the backends and makes the run cgroups, with room for so many programs.
+    ///
+    /// # Errors
+    /// When a request cannot be met, or an available cgroup cannot be made.
+    pub fn prepare(
+        proc: &Proc,
+        wishes: Wishes,
+        programs: usize,
+        all: &CpuSet,
+        log: &mut Log,
+    ) -> Result<RunCgroups, RunCgroupsError> {
+        let trees = Hierarchies::find(proc)?.with_room_for(programs + OWN_CGROUPS);
+        let pinning = wishes.pinning.unwrap_or(PinningBackend::Affinity);
+        let mut run_cgroups = RunCgroups {
+            freezer: FreezerBackend::Signals,
+            pinning,
+            share: None,
+            by_weight: Ok(false),
+            bases: Vec::new(),
+            leaf: None,
+        };
+        if wishes.by_weight != ByWeight::No {
+            run_cgroups.by_weight = match run_cgroups.claim_weights(&trees, all, log) {
+                Ok(()) => Ok(true),
+                Err(error) if wishes.by_weight == ByWeight::IfPossible && error.is_lack() => {
+                    Err(error.to_string())
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        // Programs in turn by weight are not frozen.
+        if run_cgroups.by_weight != Ok(true) {
+            run_cgroups.freezer = choose_freezer(&trees, wishes.freezer, log)?;
+        }
+        match run_cgroups.freezer {
+            FreezerBackend::CgroupV2 => {
+                run_cgroups.claim(trees.v2(), CgroupKind::V2, Role::Freezer, log)?
+            }
+            FreezerBackend::CgroupV1 => {
+                run_cgroups.claim(
+                    trees.v1("freezer"),
+                    CgroupKind::V1Freezer,
+                    Role::Freezer,
+                    log,
+                )?;
+            }
+            FreezerBackend::Signals => {}
+        }
+        if pinning == PinningBackend::Cpuset {
+            run_cgroups.claim_controller(
+                &trees,
+                "cpuset",
+                CgroupKind::V1Cpuset,
+                Role::Cpuset,
+                log,
+            )?;
+            for base in run_cgroups.bases.iter().filter(|base| base.roles.contains(&Role::Cpuset)) {
+                cgroup::bind_to(&base.dir, all, None)?;
+            }
+        }
+        if wishes.shares && run_cgroups.share.is_none() {
+            run_cgroups.share = Some(run_cgroups.claim_share(&trees, proc, log)?);
+        }
+        Ok(run_cgroups)
+    }
+
+    /// How programs are frozen.
+    pub fn freezer(&self) -> FreezerBackend {
+        self.freezer
+    }
+
+    /// How programs are bound.
+    pub fn pinning(&self) -> PinningBackend {
+        self.pinning
+    }
+
+    /// Whether programs take turns by weight.
+    pub fn is_by_weight(&self) -> bool {
+        self.by_weight == Ok(true)
+    }
+
+    /// Why programs do not take turns by weight, where it was requested.
+    pub fn no_weights(&self) -> Option<&str> {
+        self.by_weight.as_ref().err().map(String::as_str)
+    }
+
+    /// How programs get shares, if they do.
+    pub fn share(&self) -> Option<ShareBackend> {
+        self.share
+    }
+
+    /// Makes the cgroups of a program. The run's are announced, so these need no announcement.
+    ///
+    /// # Errors
+    /// When one cannot be made.
+    pub fn plot(&self, id: ProgramId, own_share: bool, all: &CpuSet) -> Result<Plot, FileError> {
+        let mut plot = Plot::default();
+        let name = cgroup::name_of(id);
+        for base in &self.bases {
+            if base.roles == [Role::Share] && !own_share {
+                continue;
+            }
+            let dir = base.dir.create_child(&name)?;
+            if base.roles.contains(&Role::Freezer) {
+                plot.freezer = Some(dir.clone());
+            }
+            if base.roles.contains(&Role::Cpuset) {
+                cgroup::bind_to(&dir, all, None)?;
+                plot.cpuset = Some(dir.clone());
+            }
+            if base.roles.contains(&Role::Share) {
+                cgroup::grant_real_time(&dir, &base.dir, 8);
+                plot.share = Some(dir.clone());
+            }
+            plot.all.push(dir);
+        }
+        Ok(plot)
+    }
+
+    /// Makes the run's cgroup in a tree, or gives the existing one another role.
+    fn claim(
+        &mut self,
+        tree: Option<&Hierarchy>,
+        kind: CgroupKind,
+        role: Role,
+        log: &mut Log,
+    ) -> Result<(), RunCgroupsError> {
+        let Some(tree) = tree else {
+            return Err(RunCgroupsError::NotHere {
+                wish: "a cgroup tree",
+                why: "none is mounted".into(),
+                remedy: DELEGATE,
+            });
+        };
+        let dir = base_in(tree);
+        if let Some(base) = self.bases.iter_mut().find(|base| base.dir == dir) {
+            base.roles.push(role);
+            return Ok(());
+        }
+        let origin = tree.own.path().to_owned();
+        log.note(Record::CgroupDir { kind, dir: dir.path().to_owned(), origin })?;
+        std::fs::create_dir(dir.path())
+            .map_err(|source| FileError::io("make cgroup", dir.path(), source))?;
+        let mark = Mark::set(&dir, log.path());
+        self.bases.push(Base { roles: vec![role], dir, _mark: mark });
+        Ok(())
+    }
+
+    /// Claims a tree with a controller: version 2 if it has the controller, else version 1.
+    fn claim_controller(
+        &mut self,
+        trees: &Hierarchies,
+        controller: &'static str,
+        kind: CgroupKind,
+        role: Role,
+        log: &mut Log,
+    ) -> Result<(), RunCgroupsError> {
+        let v2 = trees.v2().filter(|tree| tree.controllers.iter().any(|c| c == controller));
+        if let Some(tree) = v2 {
+            let leaf = pass_on(&tree.own, controller, log)?;
+            self.leaf = self.leaf.take().or(leaf);
+            self.claim(Some(tree), CgroupKind::V2, role, log)?;
+            let base = base_in(tree);
+            let added = vec![controller.to_owned()];
+            log.note(Record::Controllers { dir: base.path().to_owned(), added })?;
+            return Ok(base.write("cgroup.subtree_control", &format!("+{controller}"))?);
+        }
+        let not_here = |why| RunCgroupsError::NotHere { wish: controller, why, remedy: DELEGATE };
+        let Some(tree) = trees.v1(controller) else {
+            let why = format!("no cgroup tree with the {controller} controller is open to you");
+            return Err(not_here(why));
+        };
+        try_out(tree, kind, log)?.map_err(|why| not_here(why.to_string()))?;
+        self.claim(Some(tree), kind, role, log)?;
+        for base in self.bases.iter().filter(|base| base.roles.contains(&Role::Share)) {
+            cgroup::grant_real_time(&base.dir, &tree.own, 2);
+        }
+        Ok(())
+    }
+
+    /// Claims what turns by weight need: a CPU group for each program that can be idle.
+    fn claim_weights(
+        &mut self,
+        trees: &Hierarchies,
+        all: &CpuSet,
+        log: &mut Log,
+    ) -> Result<(), RunCgroupsError> {
+        self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log).map_err(
+            |error| match error {
+                RunCgroupsError::NotHere { why, .. } => {
+                    let (wish, remedy) = ("turns by weight", "`cosched doctor` names a remedy");
+                    RunCgroupsError::NotHere { wish, why, remedy }
+                }
+                other => other,
+            },
+        )?;
+        let base = self.bases.iter().find(|base| base.roles.contains(&Role::Share));
+        if let Some(Base { dir, .. }) = base {
+            if !cgroup::can_be_idle(dir) {
+                return Err(RunCgroupsError::NotHere {
+                    wish: "turns by weight",
+                    why: "this kernel has no idle CPU groups (cpu.idle)".to_owned(),
+                    remedy: "use Linux 5.15 or later, or `--turns freeze`",
+                });
+            }
+            cgroup::weigh_as_threads(dir, all.len())?;
+        }
+        self.share = Some(ShareBackend::Cgroup);
+        Ok(())
+    }
+
+    fn claim_share(
+        &mut self,
+        trees: &Hierarchies,
+        proc: &Proc,
+        log: &mut Log,
+    ) -> Result<ShareBackend, RunCgroupsError> {
+        match self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log) {
+            Ok(()) => Ok(ShareBackend::Cgroup),
+            Err(error) if error.is_lack() && autogroup::is_in_effect(trees, proc) => {
+                Ok(ShareBackend::Autogroup)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The run's cgroup in a tree.
+fn base_in(tree: &Hierarchy) -> Dir {
+    tree.own.child(&format!("{RUN}{}", std::process::id()))
+}
+
+fn choose_freezer(
+    trees: &Hierarchies,
+    wish: Option<FreezerBackend>,
+    log: &mut Log,
+) -> Result<FreezerBackend, RunCgroupsError> {
+    let backends = [
+        (FreezerBackend::CgroupV2, trees.v2(), CgroupKind::V2, "freezing by cgroup v2"),
+        (
+            FreezerBackend::CgroupV1,
+            trees.v1("freezer"),
+            CgroupKind::V1Freezer,
+            "freezing by cgroup v1",
+        ),
+    ];
+    for (backend, tree, kind, name) in backends {
+        if wish.is_some_and(|wish| wish != backend) {
+            continue;
+        }
+        let why = match tree.map(|tree| try_out(tree, kind, log)).transpose()? {
+            Some(Ok(())) => return Ok(backend),
+            Some(Err(why)) => why.to_string(),
+            None if backend == FreezerBackend::CgroupV2 => trees.no_v2().to_owned(),
+            None => "no such cgroup tree is mounted".to_owned(),
+        };
+        if wish.is_some() {
+            return Err(RunCgroupsError::NotHere { wish: name, why, remedy: DELEGATE });
+        }
+    }
+    Ok(FreezerBackend::Signals)
+}
+
+/// Finds out whether the caller may use a tree. That makes a cgroup for a moment, so it is
+/// announced: a cosched that is killed at that moment leaves the cgroup behind.
+fn try_out(
+    tree: &Hierarchy,
+    kind: CgroupKind,
+    log: &mut Log,
+) -> Result<Result<(), FileError>, LogError> {
+    let dir = tree.own.probe().path().to_owned();
+    log.note(Record::CgroupDir { kind, dir: dir.clone(), origin: tree.own.path().to_owned() })?;
+    let outcome = tree.own.is_writable_by_me();
+    log.note(Record::CgroupRemoved { dir })?;
+    Ok(outcome)
+}
+
+/// Enables a controller for the children of the caller's v2 cgroup, and announces all changes.
+/// Returns the mark of the leaf into which this process had to step down.
+fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<Option<Mark>, RunCgroupsError> {
+    let passed = own.read("cgroup.subtree_control")?;
+    let leaf = cgroup::leaf_below(own);
+    if !passed.split_whitespace().any(|c| c == controller) {
+        let origin = own.path().to_owned();
+        log.note(Record::CgroupDir {
+            kind: CgroupKind::V2,
+            dir: leaf.path().to_owned(),
+            origin: origin.clone(),
+        })?;
+        let added = vec![controller.to_owned()];
+        log.note(Record::Controllers { dir: origin, added })?;
+    }
+    cgroup::enable_controllers(own, &[controller])?;
+    Ok(Mark::set(&leaf, log.path()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It joins its other cgroups later.
+    #[test]
+    fn a_program_starts_in_its_v2_cgroup_unless_that_binds() {
+        let dir = |path: &str, version| Dir::new(path, version);
+        let (freezer, share) = (dir("/v2/p", Version::V2), dir("/cpu/p", Version::V1));
+        let all = vec![share, freezer.clone()];
+        let mut plot = Plot { freezer: Some(freezer.clone()), all, ..Plot::default() };
+        assert_eq!(plot.born_in(), Some("/v2/p".into()));
+        assert_eq!(plot.procs(), [PathBuf::from("/cpu/p/cgroup.procs")]);
+        plot.cpuset = Some(freezer);
+        assert_eq!(plot.born_in(), None);
+        let both = ["/cpu/p/cgroup.procs", "/v2/p/cgroup.procs"].map(PathBuf::from);
+        assert_eq!(plot.procs(), both);
+        assert_eq!((Plot::default().born_in(), Plot::default().procs().len()), (None, 0));
+    }
+}

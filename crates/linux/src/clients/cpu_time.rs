@@ -1,0 +1,202 @@
+//! CPU time and context switches of running programs, for clients.
+//!
+//! The usage of a program is known exactly when it has ended (`wait4`). Before that it has to be
+//! summed up. *CPU time*: the kernel counts for each process its own time and that of the children
+//! that it has waited for. The program's [shim](crate::process::shim) waits for every process that no other
+//! process waits for. The sum over the tree below the shim is therefore complete; the shim's own
+//! time is left out. *Switches* are counted for each thread. Those of a thread that has ended since
+//! the last sample are missed until the program's end.
+//!
+//! A sample costs an open file for each process and each thread. It is therefore taken by a thread
+//! that is not the scheduling one, and only while there is a client. [`Pace`] says how often.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::kernel::procfs::{Proc, Stat};
+
+/// The shortest time between two samples.
+const LOOK: Duration = Duration::from_secs(2);
+/// Samples take this part of the time at most: 0.025 % of a CPU, however many programs and threads
+/// there are.
+const PART: u32 = 4000;
+/// How often the processes of a program are listed.
+const WALK: Duration = Duration::from_secs(10);
+/// Ticks in a second: the kernel's unit of times for user space.
+const TICKS: f64 = 100.0;
+
+/// The shims of the programs by slot: the machine writes them for the code that reads times.
+#[derive(Clone, Debug, Default)]
+pub struct Roots(Arc<[AtomicI32]>);
+
+impl Roots {
+    /// For so many programs; none runs yet.
+    pub fn new(slots: usize) -> Roots {
+        Roots((0..slots).map(|_| AtomicI32::new(0)).collect())
+    }
+
+    /// Sets the shim of a program.
+    pub(crate) fn set(&self, slot: u16, shim: i32) {
+        if let Some(root) = self.0.get(usize::from(slot)) {
+            root.store(shim, Ordering::Relaxed);
+        }
+    }
+
+    fn get(&self, slot: usize) -> Option<i32> {
+        self.0.get(slot).map(|root| root.load(Ordering::Relaxed)).filter(|pid| *pid > 0)
+    }
+}
+
+/// When to sample.
+#[derive(Debug, Default)]
+pub struct Pace {
+    next: Option<Instant>,
+}
+
+impl Pace {
+    /// Whether a sample is due.
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.next.is_none_or(|next| now >= next)
+    }
+
+    /// Notes the duration of a sample.
+    pub fn has_looked(&mut self, began: Instant, took: Duration) {
+        self.next = Some(began + LOOK.max(took * PART));
+    }
+}
+
+/// What a program has used in its present run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Used {
+    /// CPU time, seconds.
+    pub seconds: f64,
+    /// Context switches, voluntary and not.
+    pub switches: u64,
+}
+
+/// Reads what programs have used.
+#[derive(Debug)]
+pub struct Meter {
+    proc: Proc,
+    roots: Roots,
+    walked: Vec<Walked>,
+}
+
+/// What was found below a shim.
+#[derive(Clone, Debug, Default)]
+struct Walked {
+    shim: i32,
+    below: Vec<i32>,
+    at: Option<Instant>,
+    /// Switches of the threads that existed at the last sample.
+    threads: HashMap<i32, u64>,
+    /// Switches of threads that have ended, as far as they were seen.
+    gone: u64,
+}
+
+impl Meter {
+    /// For the programs with these shims.
+    pub fn new(proc: Proc, roots: Roots) -> Meter {
+        let walked = vec![Walked::default(); roots.0.len()];
+        Meter { proc, roots, walked }
+    }
+
+    /// The usage of the program in this slot, which must have started and not be done. `None` if
+    /// its shim is gone.
+    pub fn used(&mut self, slot: usize, now: Instant) -> Option<Used> {
+        let shim = self.roots.get(slot)?;
+        let walked = &mut self.walked[slot];
+        if walked.shim != shim {
+            *walked = Walked { shim, ..Walked::default() };
+        }
+        if walked.at.is_none_or(|at| now.duration_since(at) >= WALK) {
+            (walked.below, walked.at) = (self.proc.descendants(shim).ok()?, Some(now));
+        }
+        // Parents come first: the time of a process that ends meanwhile is missed once, and not
+        // counted twice.
+        let reaped = self.proc.stat(shim).ok()?.reaped;
+        let below = walked.below.iter().filter_map(|pid| self.proc.stat(*pid).ok());
+        let used: u64 = below.map(|stat| own(&stat) + stat.reaped).sum();
+        Some(Used {
+            seconds: (reaped + used) as f64 / TICKS,
+            switches: walked.switches(&self.proc),
+        })
+    }
+}
+
+impl Walked {
+    fn switches(&mut self, proc: &Proc) -> u64 {
+        let mut threads = HashMap::new();
+        for pid in &self.below {
+            for tid in proc.threads(*pid).unwrap_or_default() {
+                if let Ok(switches) = proc.switches(*pid, tid) {
+                    threads.insert(tid, switches);
+                }
+            }
+        }
+        let ended = self.threads.iter().filter(|(tid, _)| !threads.contains_key(tid));
+        self.gone += ended.map(|(_, switches)| switches).sum::<u64>();
+        self.threads = threads;
+        self.gone + self.threads.values().sum::<u64>()
+    }
+}
+
+fn own(stat: &Stat) -> u64 {
+    stat.utime + stat.stime
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_longer_a_sample_takes_the_rarer_it_is() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        assert!(pace.is_due(now));
+        pace.has_looked(now, Duration::from_micros(100));
+        assert!(!pace.is_due(now + LOOK / 2) && pace.is_due(now + LOOK));
+        pace.has_looked(now, Duration::from_millis(5));
+        assert!(!pace.is_due(now + Duration::from_secs(19)));
+        assert!(pace.is_due(now + Duration::from_secs(20)));
+    }
+
+    #[test]
+    fn cpu_time_includes_descendants_that_have_ended() {
+        // A child that has ended, one that lives, and the parent in the shim's place; its own
+        // time is left out.
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let script = format!("sh -c '{spin}'; sh -c '{spin}; exec sleep 1000' & wait");
+        let mut shim = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+        let roots = Roots::new(2);
+        roots.set(1, shim.id() as i32);
+        let (proc, mut meter) = (Proc::default(), Meter::new(Proc::default(), roots));
+        let last = loop {
+            let below = proc.descendants(shim.id() as i32).unwrap();
+            let asleep = |pid: &&i32| {
+                std::fs::read_to_string(proc.folder(**pid).join("comm"))
+                    .is_ok_and(|c| c == "sleep\n")
+            };
+            if let Some(pid) = below.iter().find(asleep) {
+                break *pid;
+            }
+            std::thread::yield_now();
+        };
+        let alone = own(&proc.stat(last).unwrap()) as f64 / TICKS;
+        let used = meter.used(1, Instant::now()).unwrap();
+        let both = used.seconds;
+        assert!(alone > 0.0 && both > alone, "{both} {alone}");
+        assert!(used.switches > 0);
+        assert_eq!(meter.used(0, Instant::now()), None);
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(last).unwrap(),
+            rustix::process::Signal::KILL,
+        )
+        .unwrap();
+        shim.wait().unwrap();
+        assert_eq!(meter.used(1, Instant::now()), None);
+    }
+}

@@ -1,0 +1,7 @@
+//! What cosched changes for a program: whether it runs, on which CPUs, and how it is scheduled.
+
+pub mod autogroup;
+pub mod freezer;
+pub mod pinning;
+pub mod scheduling;
+pub(crate) mod spread;

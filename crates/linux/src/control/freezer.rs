@@ -1,0 +1,217 @@
+//! Stopping one program and continuing it, with the best available backend.
+//!
+//! A cgroup stops everything in it at once, whatever it forks meanwhile, and unseen by the
+//! program's parents. Without any permission there are still signals. SIGSTOP goes to every process
+//! of the program's tree, walk after walk, until a walk finds no new process. Stopping takes a
+//! moment with both backends, so there are two calls: [`Freezer::freeze`] requests it, and
+//! [`Freezer::is_frozen`] checks whether it is done.
+//!
+//! A stop begins when *some* thread takes the signal. If that is the process's first thread, and it
+//! sleeps (waiting for the others to end, say), it must first get a CPU that its siblings hold:
+//! measured, 1 to 4 ms. Where the first thread sleeps, a running thread therefore gets the signal
+//! too.
+//!
+//! With signals, a thread in uninterruptible sleep counts as stopped: its stop is pending, so it
+//! cannot run another instruction of the program. The cgroup freezers wait for it, up to the
+//! engine's limit.
+
+use std::collections::HashSet;
+
+use cosched_core::Refusal;
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use crate::cgroup::FreezeSwitch;
+use crate::kernel::procfs::{Proc, State, StateReader};
+use crate::kernel::signals;
+use crate::process::tree::{Process, Tree};
+
+/// How many threads are checked for one that runs. A check costs some ten microseconds: after more
+/// of them, the stop would have begun by itself.
+const MOST_LOOKS: usize = 64;
+
+/// How one program is stopped.
+#[derive(Debug)]
+pub enum Freezer {
+    /// By a cgroup of its own, of either version.
+    Cgroup(FreezeSwitch),
+    /// By signals to its processes.
+    Signals(Stopper),
+}
+
+impl Freezer {
+    /// Asks every thread of the program to stop.
+    ///
+    /// # Errors
+    /// Why it cannot be stopped; none of its threads is stopped then.
+    pub fn freeze(&mut self, tree: &Tree, proc: &Proc) -> Result<(), Refusal> {
+        match self {
+            Freezer::Cgroup(switch) => switch.freeze().map_err(refusal),
+            Freezer::Signals(stopper) => stopper.freeze(tree, proc),
+        }
+    }
+
+    /// Whether every thread has stopped.
+    ///
+    /// # Errors
+    /// Why it cannot be stopped after all.
+    pub fn is_frozen(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
+        match self {
+            Freezer::Cgroup(switch) => switch.is_frozen().map_err(refusal),
+            Freezer::Signals(stopper) => stopper.is_frozen(tree, proc),
+        }
+    }
+
+    /// Continues every thread that was stopped here.
+    ///
+    /// # Errors
+    /// Why it could not be continued.
+    pub fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
+        match self {
+            Freezer::Cgroup(switch) => match switch.thaw() {
+                Ok(()) | Err(Errno::NODEV) => Ok(()),
+                Err(errno) => Err(refusal(errno)),
+            },
+            Freezer::Signals(stopper) => stopper.thaw(proc),
+        }
+    }
+}
+
+fn refusal(errno: Errno) -> Refusal {
+    match errno {
+        Errno::PERM | Errno::ACCESS => Refusal::NotPermitted,
+        _ => Refusal::NotSupported,
+    }
+}
+
+/// Stops by signals, and remembers which processes it stopped.
+#[derive(Debug, Default)]
+pub struct Stopper {
+    stopped: Vec<Stopped>,
+    /// The processes that another process had stopped: left out, now and at the thaw.
+    others: Vec<Process>,
+}
+
+#[derive(Debug)]
+struct Stopped {
+    process: Process,
+    /// Its threads, as far as they were listed.
+    seen: HashSet<i32>,
+    /// The threads that are not known to have stopped.
+    pending: Vec<StateReader>,
+}
+
+impl Stopped {
+    fn new(process: Process) -> Stopped {
+        Stopped { process, seen: HashSet::new(), pending: Vec::new() }
+    }
+
+    /// Whether no thread can run another instruction of the program before it is continued. Each
+    /// thread is checked until it has stopped. The list is read again until it holds no new thread.
+    fn is_confirmed(&mut self, proc: &Proc) -> bool {
+        loop {
+            self.pending.retain(|thread| !thread.state().is_ok_and(cannot_run));
+            if !self.pending.is_empty() {
+                return false;
+            }
+            let threads = proc.threads(self.process.pid).unwrap_or_default();
+            let new: Vec<i32> = threads.into_iter().filter(|tid| self.seen.insert(*tid)).collect();
+            if new.is_empty() {
+                return true;
+            }
+            for tid in new {
+                match StateReader::open(proc, self.process.pid, tid) {
+                    Ok(reader) => self.pending.push(reader),
+                    Err(error) if error.is_gone() => {}
+                    // No more files may be opened: the state of this thread is not known yet.
+                    Err(_) => {
+                        self.seen.remove(&tid);
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Stopper {
+    /// Processes that another process has stopped, as far as was seen at the last freeze.
+    pub fn stopped_by_others(&self) -> &[Process] {
+        &self.others
+    }
+
+    fn freeze(&mut self, tree: &Tree, proc: &Proc) -> Result<(), Refusal> {
+        self.others
+            .retain(|process| process.look(proc).is_some_and(|stat| stat.state == State::Stopped));
+        match self.stop_newcomers(tree, proc) {
+            Ok(_) => Ok(()),
+            Err(refused) => {
+                self.thaw(proc)?;
+                Err(refused)
+            }
+        }
+    }
+
+    /// Sends SIGSTOP to the processes that have not had it. Returns whether there were any.
+    fn stop_newcomers(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
+        let mut any = false;
+        for process in tree.members(proc) {
+            let known =
+                self.stopped.iter().any(|s| s.process == process) || self.others.contains(&process);
+            let Some(stat) = process.look(proc).filter(|_| !known) else { continue };
+            match stat.state {
+                State::Stopped => self.others.push(process),
+                State::Traced => return Err(Refusal::Traced),
+                _ => {
+                    any = true;
+                    // Noted before the signal, so that a thaw after a failure finds it.
+                    self.stopped.push(Stopped::new(process));
+                    process.signal(proc, Signal::STOP).map_err(refusal)?;
+                    if stat.state != State::Running && stat.threads > 1 {
+                        stop_by_a_running_thread(process, proc);
+                    }
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    fn is_frozen(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
+        if !self.stopped.iter_mut().all(|stopped| stopped.is_confirmed(proc)) {
+            return Ok(false);
+        }
+        self.stop_newcomers(tree, proc).map(|any| !any)
+    }
+
+    fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
+        // A process that is not continued stays stopped for good, so a failure is tried again.
+        let proceed = |process: Process| process.signal(proc, Signal::CONT);
+        let twice = |process| proceed(process).or_else(|_| proceed(process));
+        let results: Vec<_> = self.stopped.drain(..).map(|one| twice(one.process)).collect();
+        match results.into_iter().find_map(Result::err) {
+            Some(errno) => Err(refusal(errno)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Makes a thread that is on a CPU begin the stop. The stop is under way in any case, so a failure
+/// here does not matter.
+fn stop_by_a_running_thread(process: Process, proc: &Proc) {
+    let threads = proc.threads(process.pid).unwrap_or_default();
+    let runs = |tid: &i32| {
+        proc.thread_stat(process.pid, *tid).is_ok_and(|stat| stat.state == State::Running)
+    };
+    if let Some(tid) = threads.into_iter().take(MOST_LOOKS).find(runs) {
+        signals::send_to_thread(process.pid, tid, Signal::STOP);
+    }
+}
+
+/// Whether a thread in this state runs no further instruction of the program before it is
+/// continued.
+fn cannot_run(state: State) -> bool {
+    matches!(state, State::Stopped | State::Traced | State::DiskSleep) || state.has_ended()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,441 @@
+//! Moving the threads of a program apart when its turn begins.
+//!
+//! *Problem.* A program that runs as backfill ([filler](cosched_core::Turn::Filler)) often has
+//! several threads in the queue of one CPU. When its turn begins they stay there until the kernel
+//! next balances all queues, a tick or two later (4 ms each with 250 Hz). Until then a barrier
+//! waits for the thread behind, and the other CPU is left to backfill. With quanta of 100 ms, eight
+//! kernels with barriers took 6.0 s instead of 5.2 s (`docs/research/turns.md`).
+//!
+//! *Idea.* A queued thread moves at once when its mask changes. Each thread that shares a CPU while
+//! another CPU has fewer is therefore bound to that one, and gets its own mask back at once. A mask
+//! is never widened: a thread moves only to CPUs of its own mask.
+//!
+//! *Algorithm.* The runnable threads of the programs that get the turn are counted by CPU. One
+//! after another, a thread moves to the CPU with the fewest, if that has at least two fewer than
+//! its own. Mostly there is no such CPU.
+//!
+//! *Between two weights.* The moves are made when the programs already have their weight in turn,
+//! and those at the end of their turn have it still. Earlier, reading a thread's data may wait for
+//! a lock that the thread holds, and the thread gets no CPU to release it. Later, Linux 6.18 may
+//! keep everything else from a CPU for seconds: a thread of great weight comes to a CPU that has
+//! only backfill (`docs/research/turns.md`).
+//!
+//! *A thread that is started in that moment* inherits its mask. Mostly there can be none: a thread
+//! that the kernel has not run meanwhile has started none. If it has run, the threads that were
+//! started in the program since, by their numbers, are checked until none has the mask. To make
+//! that rare, a program is left alone if a thread or process of it has come since its last switch,
+//! or one of its processes has waited for a child.
+//!
+//! The temporary masks are in the undo log.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use cosched_core::{CpuSet, MAX_CPUS, ProgramId};
+
+use crate::cgroup::{Dir, Version};
+use crate::kernel::affinity::{self, AffinityError};
+use crate::kernel::procfs::{Proc, Stat, State};
+use crate::process::tree::Process;
+use crate::safety::undo::{Log, LogError, Move, Record};
+
+/// How many threads are checked, or twice as many as there are CPUs: a check costs some five
+/// microseconds.
+const MOST_LOOKS: usize = 64;
+/// How long it takes at most until a thread that is being started can be seen.
+const BIRTH: Duration = Duration::from_millis(1);
+/// The most generations of threads that are followed from a thread to those that it starts.
+const MOST_GENERATIONS: usize = 8;
+
+/// A program with threads that are moved apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate<'a> {
+    pub(crate) program: ProgramId,
+    pub(crate) dir: &'a Dir,
+    /// The CPUs that it has from now on.
+    pub(crate) cpus: CpuSet,
+}
+
+/// A runnable thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Runnable {
+    program: ProgramId,
+    thread: Process,
+    /// The CPU with the queue that it is in.
+    cpu: usize,
+    /// The CPUs that its program has from now on.
+    cpus: CpuSet,
+}
+
+/// Moves threads apart, and remembers what it has seen of them.
+#[derive(Debug, Default)]
+pub(crate) struct Spread {
+    /// The threads of each program at its last switch, and what each had waited for.
+    seen: BTreeMap<ProgramId, HashMap<Process, u64>>,
+    unsettled: Option<Unsettled>,
+}
+
+/// Moves that were announced, and are not yet sure to be over.
+#[derive(Debug, Default)]
+struct Unsettled {
+    /// The last number that a thread had got before.
+    first: Option<i32>,
+    /// The threads of the programs before.
+    known: BTreeMap<ProgramId, Vec<i32>>,
+    /// The moves of threads that have run meanwhile, and may have started others.
+    have_run: Vec<Move>,
+    /// Whether a mask could not be restored.
+    refused: bool,
+}
+
+impl Spread {
+    /// Separates the threads of programs that get or keep the turn now, on a machine with so
+    /// many CPUs.
+    ///
+    /// # Errors
+    /// When the moves cannot be announced; then none is made.
+    pub(crate) fn spread(
+        &mut self,
+        in_turn: &[Candidate<'_>],
+        cpus: usize,
+        proc: &Proc,
+        log: &mut Log,
+    ) -> Result<(), LogError> {
+        let before: Vec<Vec<i32>> = in_turn.iter().map(|one| threads(one.dir)).collect();
+        let count: usize = before.iter().map(Vec::len).sum();
+        if count < 2 || count > MOST_LOOKS.max(2 * cpus) {
+            return Ok(());
+        }
+        let mut runnable = Vec::new();
+        for (candidate, tids) in in_turn.iter().zip(&before) {
+            self.look(candidate, tids, proc, &mut runnable);
+        }
+        let moves = moves(&runnable, |thread| affinity::get(thread.pid).ok());
+        if moves.is_empty() {
+            return Ok(());
+        }
+        let known = in_turn.iter().zip(&before);
+        let known = known.flat_map(|(one, tids)| tids.iter().map(|tid| (one.program, *tid)));
+        let kept = kept(
+            &moves,
+            known,
+            |tid| affinity::get(tid).ok(),
+            |tid| proc.thread_stat(tid, tid).ok().map(Process::from),
+        );
+        let announced = moves.iter().chain(&kept).copied().collect();
+        log.note(Record::MovesApart { moves: announced })?;
+        let known = in_turn.iter().map(|one| one.program).zip(before).collect();
+        let mut unsettled = Unsettled { first: proc.last_pid(), known, ..Unsettled::default() };
+        for one in &moves {
+            // Its owner may have changed it since.
+            if affinity::get(one.thread.pid).is_ok_and(|mask| mask == one.found) {
+                let runs = proc.runs(one.thread.pid);
+                unless_gone(affinity::set(one.thread.pid, &one.set));
+                unsettled.refused |= give_back(one.thread.pid, one) == Given::Refused;
+                if runs.is_none() || runs != proc.runs(one.thread.pid) {
+                    unsettled.have_run.push(*one);
+                }
+            }
+        }
+        self.unsettled = Some(unsettled);
+        Ok(())
+    }
+
+    /// Makes sure that the last moves are over: no thread that was started meanwhile has one of
+    /// their masks. This may take milliseconds, in which the program should have its turn.
+    ///
+    /// # Errors
+    /// When it cannot be written that they are over.
+    pub(crate) fn settle<'a>(
+        &mut self,
+        dir: impl Fn(ProgramId) -> Option<&'a Dir>,
+        proc: &Proc,
+        log: &mut Log,
+    ) -> Result<(), LogError> {
+        let Some(Unsettled { first, known, have_run, refused }) = self.unsettled.take() else {
+            return Ok(());
+        };
+        let mut settled = !refused;
+        for (program, known) in &known {
+            let of_it: Vec<&Move> = have_run.iter().filter(|one| one.program == *program).collect();
+            let Some(dir) = dir(*program).filter(|_| !of_it.is_empty()) else { continue };
+            // Threads that these have started in turn have greater numbers.
+            let mut last = proc.last_pid();
+            settled &= give_back_to_newborn(known, &of_it, give_back, || {
+                std::thread::sleep(BIRTH);
+                let mut newborn = threads(dir);
+                newborn.retain(|tid| is_between(*tid, first, last));
+                last = proc.last_pid();
+                newborn
+            });
+        }
+        // Masks that could not be restored stay announced.
+        if settled { log.note(Record::MovedApart) } else { Ok(()) }
+    }
+
+    /// Checks the threads of a program; adds those that are runnable, with whether they may move.
+    fn look(
+        &mut self,
+        candidate: &Candidate<'_>,
+        tids: &[i32],
+        proc: &Proc,
+        runnable: &mut Vec<Runnable>,
+    ) {
+        let Candidate { program, cpus, .. } = *candidate;
+        let before = self.seen.remove(&program).unwrap_or_default();
+        let stats: Vec<Stat> =
+            tids.iter().filter_map(|tid| proc.thread_stat(*tid, *tid).ok()).collect();
+        let now: HashMap<Process, u64> =
+            stats.iter().map(|stat| (Process::from(*stat), stat.faults_of_reaped)).collect();
+        if starts_nothing(&before, &now) {
+            let running = stats.iter().filter(|stat| stat.state == State::Running);
+            runnable.extend(running.map(|stat| {
+                let thread = Process::from(*stat);
+                Runnable { program, thread, cpu: stat.cpu, cpus }
+            }));
+        }
+        self.seen.insert(program, now);
+    }
+
+    /// Forgets all other programs.
+    pub(crate) fn keep_only(&mut self, is_there: impl Fn(ProgramId) -> bool) {
+        self.seen.retain(|program, _| is_there(*program));
+    }
+}
+
+/// Whether a thread with this number was started between two other numbers; where one of them is
+/// unknown, it may have been. Numbers start again after the greatest.
+fn is_between(tid: i32, first: Option<i32>, last: Option<i32>) -> bool {
+    match (first, last) {
+        (Some(first), Some(last)) if first <= last => tid > first && tid <= last,
+        (Some(first), Some(last)) => tid > first || tid <= last,
+        _ => true,
+    }
+}
+
+/// Whether a program seems to have started no thread and no process since its last switch: all of
+/// its threads were there then, and none has waited for a process since.
+fn starts_nothing(before: &HashMap<Process, u64>, now: &HashMap<Process, u64>) -> bool {
+    now.iter().all(|(thread, waited_for)| before.get(thread) == Some(waited_for))
+}
+
+/// Restores the mask of threads that are not among the known ones and have inherited a temporary
+/// one. Returns whether all have their mask.
+fn give_back_to_newborn(
+    known: &[i32],
+    moves: &[&Move],
+    mut give_back: impl FnMut(i32, &Move) -> Given,
+    mut look: impl FnMut() -> Vec<i32>,
+) -> bool {
+    let mut known: HashSet<i32> = known.iter().copied().collect();
+    for _ in 0..MOST_GENERATIONS {
+        let news: Vec<i32> = look().into_iter().filter(|tid| known.insert(*tid)).collect();
+        let pairs = news.iter().flat_map(|tid| moves.iter().map(move |one| (*tid, one)));
+        let given: Vec<Given> = pairs.map(|(tid, one)| give_back(tid, one)).collect();
+        if given.contains(&Given::Refused) {
+            return false;
+        }
+        if !given.contains(&Given::Back) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The result of restoring a mask.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Given {
+    /// The thread has it.
+    Back,
+    /// The thread did not have the temporary mask, or has ended.
+    NotNeeded,
+    Refused,
+}
+
+/// Restores the mask of a thread, if it has the temporary one.
+fn give_back(tid: i32, one: &Move) -> Given {
+    match affinity::get(tid) {
+        Ok(mask) if mask == one.set => match unless_gone(affinity::set(tid, &one.found)) {
+            true => Given::Back,
+            false => Given::Refused,
+        },
+        // Its owner has changed it since, or it has ended.
+        _ => Given::NotNeeded,
+    }
+}
+
+fn unless_gone(result: Result<(), AffinityError>) -> bool {
+    matches!(result, Ok(()) | Err(AffinityError::Gone { .. }))
+}
+
+/// The threads in a program's cgroup, without those in its own groups below.
+fn threads(dir: &Dir) -> Vec<i32> {
+    let file = match dir.version() {
+        Version::V2 => "cgroup.threads",
+        Version::V1 => "tasks",
+    };
+    let list = dir.read(file).unwrap_or_default();
+    list.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// Which threads move, and where to.
+fn moves(runnable: &[Runnable], mask: impl Fn(Process) -> Option<CpuSet>) -> Vec<Move> {
+    let mut load = [0u32; MAX_CPUS];
+    for one in runnable {
+        load[one.cpu.min(MAX_CPUS - 1)] += 1;
+    }
+    let mut moves = Vec::new();
+    for one in runnable.iter().filter(|one| one.cpu < MAX_CPUS) {
+        let may_stay = one.cpus.contains(one.cpu);
+        if may_stay && load[one.cpu] < 2 {
+            continue;
+        }
+        let Some(found) = mask(one.thread) else { continue };
+        let Some(to) = found.intersection(&one.cpus).iter().min_by_key(|cpu| load[*cpu]) else {
+            continue;
+        };
+        if !may_stay || load[to] + 2 <= load[one.cpu] {
+            load[to] += 1;
+            load[one.cpu] -= 1;
+            let set = [to].into_iter().collect();
+            moves.push(Move { program: one.program, thread: one.thread, found, set });
+        }
+    }
+    moves
+}
+
+/// The threads that set the mask of a move themselves, listed as moves that change nothing. Undo
+/// then keeps their masks, and does not take them for threads that were started in that moment.
+fn kept(
+    moves: &[Move],
+    known: impl Iterator<Item = (ProgramId, i32)>,
+    mask: impl Fn(i32) -> Option<CpuSet>,
+    process: impl Fn(i32) -> Option<Process>,
+) -> Vec<Move> {
+    let keeps = |(program, tid): (ProgramId, i32)| {
+        let own = mask(tid)?;
+        let alike = moves.iter().any(|one| one.program == program && one.set == own);
+        let thread = alike.then(|| process(tid)).flatten()?;
+        Some(Move { program, thread, found: own, set: own })
+    };
+    known.filter_map(keeps).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P: ProgramId = ProgramId::first(0);
+
+    /// Threads on these CPUs of so many.
+    fn on(cpus: &[usize], cpus_in_all: usize) -> Vec<Runnable> {
+        let thread = |i: usize| Process { pid: i as i32, start_time: 0 };
+        let of = |(i, cpu): (usize, &usize)| Runnable {
+            program: P,
+            thread: thread(i),
+            cpu: *cpu,
+            cpus: CpuSet::first(cpus_in_all),
+        };
+        cpus.iter().enumerate().map(of).collect()
+    }
+
+    /// The threads that move, each with its new CPU.
+    fn told(at: &[usize], cpus: usize, mask: impl Fn(i32) -> &'static str) -> Vec<(i32, String)> {
+        let mask = |thread: Process| Some(mask(thread.pid).parse().unwrap());
+        let moves = moves(&on(at, cpus), mask);
+        moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect()
+    }
+
+    #[test]
+    fn threads_that_share_a_cpu_move_to_one_without() {
+        assert_eq!(told(&[1, 1], 2, |_| "0-1"), [(0, "0".to_owned())]);
+        assert_eq!(told(&[0, 1], 2, |_| "0-1"), []);
+        let apart = told(&[2, 2, 2, 2], 4, |_| "0-3");
+        assert_eq!(apart, [(0, "0".to_owned()), (1, "1".to_owned()), (2, "3".to_owned())]);
+    }
+
+    #[test]
+    fn a_program_that_starts_threads_is_left_alone() {
+        let threads = |all: &[(i32, u64)]| {
+            let of = |(pid, waited_for): &(i32, u64)| {
+                (Process { pid: *pid, start_time: 0 }, *waited_for)
+            };
+            all.iter().map(of).collect::<HashMap<_, _>>()
+        };
+        let before = threads(&[(1, 0), (2, 30), (3, 0)]);
+        assert!(starts_nothing(&before, &before));
+        assert!(starts_nothing(&before, &threads(&[(1, 0), (2, 30)])), "one has ended");
+        assert!(!starts_nothing(&before, &threads(&[(1, 0), (4, 0)])), "one is new");
+        assert!(!starts_nothing(&before, &threads(&[(1, 0), (2, 31)])), "a child has ended");
+        assert!(!starts_nothing(&HashMap::new(), &before), "it has not been looked at before");
+    }
+
+    #[test]
+    fn a_newly_bound_program_is_moved_to_its_cpus_first() {
+        let mut threads = on(&[0, 2, 3], 4);
+        threads.iter_mut().for_each(|one| one.cpus = "2-3".parse().unwrap());
+        let moves = moves(&threads[..2], |_| "0-3".parse().ok());
+        let told: Vec<_> = moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect();
+        assert_eq!(told, [(0, "3".to_owned())]);
+    }
+
+    #[test]
+    fn numbers_show_which_threads_were_started_meanwhile() {
+        let between = |tid, first, last| is_between(tid, Some(first), Some(last));
+        assert_eq!([8, 9, 12, 13].map(|tid| between(tid, 8, 12)), [false, true, true, false]);
+        assert_eq!([8, 30, 2, 5].map(|tid| between(tid, 29, 3)), [false, true, true, false]);
+        assert!(is_between(5, None, Some(3)) && is_between(5, Some(8), None));
+    }
+
+    #[test]
+    fn with_more_threads_than_cpus_the_queues_become_even() {
+        assert_eq!(told(&[0, 0, 0, 1], 2, |_| "0-1"), [(0, "1".to_owned())]);
+        assert_eq!(told(&[0, 0, 1], 2, |_| "0-1"), []);
+    }
+
+    #[test]
+    fn threads_bound_by_themselves_are_distinguished() {
+        let process = |tid: i32| Process { pid: tid, start_time: 0 };
+        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+        let one = Move { program: P, thread: process(1), found: cpus("0-1"), set: cpus("1") };
+        let other = ProgramId::first(1);
+        let known = [(P, 1), (P, 2), (P, 3), (other, 4)];
+        let mask = |tid: i32| Some(cpus(["0-1", "1", "0", "1"][tid as usize - 1]));
+        let kept = kept(&[one], known.into_iter(), mask, |tid| Some(process(tid)));
+        assert_eq!(
+            kept,
+            [Move { program: P, thread: process(2), found: cpus("1"), set: cpus("1") }]
+        );
+    }
+
+    #[test]
+    fn newborn_threads_are_checked_until_none_has_the_mask() {
+        let process = Process { pid: 1, start_time: 0 };
+        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+        let one = Move { program: P, thread: process, found: cpus("0-1"), set: cpus("1") };
+        let (mut given, mut looks) = (Vec::new(), 0);
+        let lists: [&[i32]; 4] = [&[1, 2], &[1, 2, 3], &[1, 3, 4], &[5]];
+        let give = |tid: i32, _: &Move| {
+            given.push(tid);
+            if tid < 4 { Given::Back } else { Given::NotNeeded }
+        };
+        let look = || {
+            looks += 1;
+            lists[looks - 1].to_vec()
+        };
+        assert!(give_back_to_newborn(&[1], &[&one], give, look));
+        assert_eq!((given, looks), (vec![2, 3, 4], 3));
+        let refuse = |_: i32, _: &Move| Given::Refused;
+        assert!(!give_back_to_newborn(&[1], &[&one], refuse, || vec![2]), "it stays announced");
+    }
+
+    #[test]
+    fn no_thread_leaves_its_own_mask() {
+        assert_eq!(
+            told(&[1, 1], 4, |tid| if tid == 0 { "1" } else { "1-2" }),
+            [(1, "2".to_owned())]
+        );
+        assert_eq!(told(&[1, 1], 2, |_| "1"), []);
+        assert_eq!(told(&[1, 1], 2, |_| "1,5"), [], "no CPU of the run");
+    }
+}

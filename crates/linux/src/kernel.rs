@@ -1,0 +1,16 @@
+//! Interfaces of the kernel: one module each, without knowledge of programs or policies.
+
+pub mod affinity;
+pub(crate) mod again;
+pub mod bpf;
+pub mod clock;
+pub mod files;
+pub mod hotplug;
+pub mod open_files;
+pub mod poll;
+pub mod procfs;
+pub mod sched_attr;
+pub mod signals;
+pub mod stdout;
+pub mod topology;
+pub mod usable;

@@ -1,0 +1,326 @@
+//! Programs for the kernel (BPF): compiled with this crate, loaded when a caller needs their data.
+//!
+//! They run at tracepoints while they are attached. They are removed when the value that holds them
+//! is dropped, and when cosched is killed: nothing else keeps them in the kernel. They observe only
+//! the threads of members. A member has a value in the storage of its first thread. The value is
+//! written by pidfd, so process numbers are never compared, whatever PID namespaces there are. What
+//! the process forks later inherits it.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::{fs, io};
+
+use aya::maps::{Map, MapData, MapError};
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, Ebpf, EbpfError, EbpfLoader};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::Proc;
+
+/// Why BPF programs cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unavailable {
+    /// There was no clang when cosched was built.
+    #[error(
+        "cosched was built without its BPF programs (remedy: install clang and libbpf-dev, and \
+         build again)"
+    )]
+    NotBuilt,
+    /// A permission or a part of the kernel is missing.
+    #[error("the kernel refuses BPF programs: {0} (`cosched doctor` tells what is missing)")]
+    Refused(String),
+}
+
+impl From<EbpfError> for Unavailable {
+    fn from(error: EbpfError) -> Unavailable {
+        Unavailable::Refused(causes(&error))
+    }
+}
+
+impl From<ProgramError> for Unavailable {
+    fn from(error: ProgramError) -> Unavailable {
+        Unavailable::Refused(causes(&error))
+    }
+}
+
+impl From<MapError> for Unavailable {
+    fn from(error: MapError) -> Unavailable {
+        Unavailable::Refused(causes(&error))
+    }
+}
+
+impl From<io::Error> for Unavailable {
+    fn from(error: io::Error) -> Unavailable {
+        Unavailable::Refused(error.to_string())
+    }
+}
+
+/// An error with its causes, without the verifier's log.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The object that clang made of one source, and its tracepoints.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// Empty where there was no clang.
+    pub(crate) code: &'static [u8],
+    /// Each program and its tracepoint.
+    pub(crate) tracepoints: &'static [(&'static str, &'static str)],
+}
+
+impl Object {
+    /// Checks that the object was built.
+    ///
+    /// # Errors
+    /// When there was no clang.
+    pub(crate) fn is_built(&self) -> Result<(), Unavailable> {
+        if self.code.is_empty() { Err(Unavailable::NotBuilt) } else { Ok(()) }
+    }
+}
+
+/// The programs of one object, in the kernel.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    loaded: Ebpf,
+    tracepoints: &'static [(&'static str, &'static str)],
+    /// Where they are attached: all of them, or none.
+    links: Vec<BtfTracePointLinkId>,
+}
+
+impl Programs {
+    /// Loads the programs; nothing runs yet. They number threads as `proc` does.
+    ///
+    /// # Errors
+    /// When they were not built, or this kernel or user does not allow them.
+    pub(crate) fn load(
+        object: &Object,
+        proc: &Proc,
+        constants: &[(&str, u32)],
+    ) -> Result<Programs, Unavailable> {
+        Programs::load_with(object, proc, constants, |_| Ok(()))
+    }
+
+    /// Loads the programs as [`Programs::load`] does, with an existing map in place of the object's
+    /// own map of this name. Both have to have one layout.
+    ///
+    /// # Errors
+    /// As [`Programs::load`].
+    pub(crate) fn load_for(
+        object: &Object,
+        proc: &Proc,
+        name: &str,
+        map: BorrowedFd<'_>,
+    ) -> Result<Programs, Unavailable> {
+        Programs::load_with(object, proc, &[], |own| {
+            Ok(stand_for(own.map(name).fd().as_fd(), map)?)
+        })
+    }
+
+    /// Does something before the programs are loaded, when there are only maps.
+    fn load_with(
+        object: &Object,
+        proc: &Proc,
+        constants: &[(&str, u32)],
+        before: impl FnOnce(&Programs) -> Result<(), Unavailable>,
+    ) -> Result<Programs, Unavailable> {
+        object.is_built()?;
+        let namespace = fs::metadata(proc.root().join("self/ns/pid"))?.ino() as u32;
+        let mut loader = EbpfLoader::new();
+        loader.allow_unsupported_maps().set_global("namespace_inode", &namespace, true);
+        for (name, value) in constants {
+            loader.set_global(name, value, true);
+        }
+        let loaded = loader.load(object.code)?;
+        let mut programs = Programs { loaded, tracepoints: object.tracepoints, links: Vec::new() };
+        before(&programs)?;
+        let types = Btf::from_sys_fs().map_err(|error| Unavailable::Refused(causes(&error)))?;
+        for (name, tracepoint) in object.tracepoints {
+            at_tracepoint(&mut programs.loaded, name)?.load(tracepoint, &types)?;
+        }
+        Ok(programs)
+    }
+
+    /// Attaches the programs, unless they are attached.
+    ///
+    /// # Errors
+    /// When the kernel refuses one; then none is attached.
+    pub(crate) fn attach(&mut self) -> Result<(), Unavailable> {
+        if !self.links.is_empty() {
+            return Ok(());
+        }
+        for (name, _) in self.tracepoints {
+            match at_tracepoint(&mut self.loaded, name).and_then(BtfTracePoint::attach) {
+                Ok(link) => self.links.push(link),
+                Err(error) => {
+                    self.detach();
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Attaches another one as well, until this value is dropped.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub(crate) fn attach_also(&mut self, name: &str, tracepoint: &str) -> Result<(), Unavailable> {
+        let types = Btf::from_sys_fs().map_err(|error| Unavailable::Refused(causes(&error)))?;
+        let program = at_tracepoint(&mut self.loaded, name)?;
+        program.load(tracepoint, &types)?;
+        program.attach()?;
+        Ok(())
+    }
+
+    /// Detaches all programs.
+    pub(crate) fn detach(&mut self) {
+        for ((name, _), link) in self.tracepoints.iter().zip(self.links.drain(..)) {
+            // Only a missing link is refused.
+            let _ = at_tracepoint(&mut self.loaded, name).and_then(|at| at.detach(link));
+        }
+    }
+
+    /// The whole object, for programs without a tracepoint.
+    pub(crate) fn loaded(&self) -> &Ebpf {
+        &self.loaded
+    }
+
+    /// The whole object, to change it.
+    pub(crate) fn loaded_mut(&mut self) -> &mut Ebpf {
+        &mut self.loaded
+    }
+
+    /// The data of a map.
+    pub(crate) fn map(&self, name: &str) -> &MapData {
+        match self.loaded.map(name) {
+            // The library has no type for the storage of tasks.
+            Some(Map::Array(data) | Map::Unsupported(data)) => data,
+            _ => unreachable!("{name} is in the object, and of one of these kinds"),
+        }
+    }
+
+    /// Makes a process a member, with all that it will start; `kept` is stored with it.
+    ///
+    /// # Errors
+    /// When the process is gone, or cannot be a member.
+    pub(crate) fn join(&self, proc: &Proc, process: i32, kept: [u32; 2]) -> Result<(), FileError> {
+        let path = || proc.folder(process);
+        let gone = || FileError::io("watch", &path(), io::Error::from_raw_os_error(libc::ESRCH));
+        let pid = Pid::from_raw(process).ok_or_else(gone)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())
+            .map_err(|error| FileError::io("watch", &path(), error))?;
+        store(self.map("members").fd().as_fd(), pidfd.as_fd(), kept)
+            .map_err(|error| FileError::io("watch", &path(), error))
+    }
+}
+
+fn at_tracepoint<'a>(
+    loaded: &'a mut Ebpf,
+    name: &str,
+) -> Result<&'a mut BtfTracePoint, ProgramError> {
+    loaded.program_mut(name).expect("it is in the object").try_into()
+}
+
+/// Writes a value into the storage of the task that a pidfd stands for.
+fn store(storage: BorrowedFd<'_>, pidfd: BorrowedFd<'_>, value: [u32; 2]) -> io::Result<()> {
+    const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+    /// The part of `union bpf_attr` that this command reads.
+    #[repr(C)]
+    struct Update {
+        map: u32,
+        unused: u32,
+        key: u64,
+        value: u64,
+        flags: u64,
+    }
+    let key = pidfd.as_raw_fd();
+    let update = Update {
+        map: storage.as_raw_fd() as u32,
+        unused: 0,
+        key: &raw const key as u64,
+        value: value.as_ptr() as u64,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads `update`, a key of four bytes and a value of eight, all of which
+    // outlive the call.
+    let result = unsafe {
+        libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, &raw const update, size_of::<Update>())
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes the descriptor of a map of the library refer to another map. Programs that are loaded
+/// later know a map only by the number of its descriptor, and the library has no way to be given a
+/// map.
+fn stand_for(own: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the number stays one of a map that is open, and nothing of the map that it stood for
+    // is in use yet.
+    let result = unsafe { libc::dup3(other.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) };
+    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes a map of so many words of eight bytes, which processes can map into their memory.
+pub(crate) fn words(entries: u32) -> io::Result<OwnedFd> {
+    const BPF_MAP_CREATE: libc::c_int = 0;
+    const BPF_MAP_TYPE_ARRAY: u32 = 2;
+    const BPF_F_MMAPABLE: u32 = 1 << 10;
+    /// The part of `union bpf_attr` that this command reads.
+    #[repr(C)]
+    struct Create {
+        kind: u32,
+        key_size: u32,
+        value_size: u32,
+        entries: u32,
+        flags: u32,
+    }
+    let create = Create {
+        kind: BPF_MAP_TYPE_ARRAY,
+        key_size: 4,
+        value_size: 8,
+        entries,
+        flags: BPF_F_MMAPABLE,
+    };
+    // SAFETY: the kernel reads `create`, which outlives the call. The descriptor that it returns
+    // has no other owner.
+    unsafe {
+        let size = size_of::<Create>();
+        match libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, &raw const create, size) {
+            -1 => Err(io::Error::last_os_error()),
+            map => Ok(OwnedFd::from_raw_fd(map as i32)),
+        }
+    }
+}
+
+/// Lets only programs in the kernel write to a map from now on. A process with a descriptor of it
+/// can write neither by the system call nor through memory. There must be no writable mapping of it
+/// yet.
+pub(crate) fn freeze(map: BorrowedFd<'_>) -> io::Result<()> {
+    const BPF_MAP_FREEZE: libc::c_int = 22;
+    let map = map.as_raw_fd();
+    // SAFETY: the part of `union bpf_attr` that this command reads is a descriptor, which outlives
+    // the call.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_FREEZE, &raw const map, size_of_val(&map)) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_called_bpf() {
+        let refused = Unavailable::from(io::Error::from_raw_os_error(1)).to_string();
+        assert!(refused.starts_with("the kernel refuses BPF programs: Operation not"), "{refused}");
+        assert!(Unavailable::NotBuilt.to_string().contains("without its BPF programs"));
+    }
+}

@@ -1,0 +1,140 @@
+//! The effect of signals on this process and the programs that it starts, and which signals ask it
+//! to end.
+//!
+//! Ignored signals and the mask of blocked ones survive `exec`. A helper that ignores signals of
+//! the terminal therefore has to undo that before it becomes a user's program.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use cosched_core::Interruption;
+use rustix::process::Signal;
+
+/// The signals that would end cosched at once without a handler, by their numbers.
+pub const INTERRUPTIONS: [(i32, Interruption); 7] = [
+    (libc::SIGINT, Interruption::Interrupt),
+    (libc::SIGQUIT, Interruption::Quit),
+    (libc::SIGHUP, Interruption::Hangup),
+    (libc::SIGTERM, Interruption::Terminate),
+    (libc::SIGUSR1, Interruption::User1),
+    (libc::SIGUSR2, Interruption::User2),
+    (libc::SIGALRM, Interruption::Alarm),
+];
+
+/// The kernel's `struct sigaction` for the default effect: handler, flags, restorer and mask are
+/// zero.
+const DEFAULT_ACTION: [u64; 4] = [0; 4];
+
+/// The meaning of a signal, if it is one of [`INTERRUPTIONS`].
+pub fn interruption(signal: i32) -> Option<Interruption> {
+    INTERRUPTIONS.iter().find(|(number, _)| *number == signal).map(|(_, by)| *by)
+}
+
+/// The signals of [`INTERRUPTIONS`] that this process ignores because its caller did (`nohup`). The
+/// programs that it starts ignore them, too.
+pub fn ignored() -> Vec<i32> {
+    INTERRUPTIONS.iter().map(|(signal, _)| *signal).filter(|signal| is_ignored(*signal)).collect()
+}
+
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: nothing is changed, and the action is read only if the kernel has written it.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Ignores a signal in this process.
+///
+/// # Errors
+/// For signals that cannot be ignored (KILL and STOP).
+pub fn ignore(signal: Signal) -> io::Result<()> {
+    // SAFETY: SIG_IGN is no function, so no code of ours can run in a handler.
+    match unsafe { libc::signal(signal.as_raw(), libc::SIG_IGN) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the ends of children arrive as signals, even if the caller ignored them.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn hear_of_children() -> io::Result<()> {
+    // SAFETY: SIG_DFL is no function.
+    match unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a write fail in a file that grows beyond the user's limit (`ulimit -f`), instead of ending
+/// this process.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn outlive_file_size_limit() -> io::Result<()> {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // Not ignored: programs would inherit that. They do not inherit a handler.
+    // SAFETY: the handler does nothing, so it may run at any time.
+    match unsafe { libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Sends a signal to one thread of a process. Returns whether the thread was there and the caller
+/// may.
+pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
+    // SAFETY: the call takes three numbers and touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal.as_raw()) == 0 }
+}
+
+/// Gives every signal its default effect, except for some that stay ignored, and blocks none, as a
+/// program expects at its start.
+///
+/// Allocates nothing and takes no lock, so it may run between `fork` and `exec`.
+///
+/// # Errors
+/// When the kernel refuses to change the mask.
+pub fn reset(ignored: &[i32]) -> io::Result<()> {
+    for signal in (1..=libc::SIGRTMAX()).filter(|signal| !ignored.contains(signal)) {
+        // SAFETY: the kernel reads the action, of which all four words are there, and writes
+        // nothing. It refuses KILL and STOP, which are at their default. The C library would refuse
+        // 32 and 33, too.
+        unsafe {
+            let (none, set) = (std::ptr::null_mut::<u64>(), size_of::<u64>());
+            libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT_ACTION.as_ptr(), none, set);
+        }
+    }
+    unblock()
+}
+
+/// Blocks no signal in what this command will start, whatever the caller waits for by then (see
+/// [`poll`](crate::kernel::poll)).
+pub fn unblock_in(command: &mut Command) -> &mut Command {
+    // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and
+    // takes no lock.
+    unsafe { command.pre_exec(unblock) }
+}
+
+/// Blocks no signal; the rest stays as it is. As safe between `fork` and `exec` as [`reset`].
+///
+/// # Errors
+/// When the kernel refuses to change the mask.
+pub fn unblock() -> io::Result<()> {
+    let mut none = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises the set before the next call reads it, and the old mask is
+    // not asked for.
+    let refused = unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
+    };
+    match refused {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}

@@ -1,0 +1,10 @@
+//! What programs do: their threads, counters, code, barriers and IPC dependencies.
+
+pub mod barrier_stats;
+pub mod counters;
+pub(crate) mod cpu_clocks;
+pub mod dependencies;
+pub mod monitor;
+pub mod pointers;
+pub(crate) mod run_delays;
+pub mod runstate;

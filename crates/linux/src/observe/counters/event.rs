@@ -1,0 +1,191 @@
+//! One performance event, as the kernel opens and reads it.
+//!
+//! A processor has a handful of counters. Where more events are requested, the kernel multiplexes
+//! them, and says for how long each was requested (*enabled*) and for how long it really counted
+//! (*running*). A count is scaled up by the ratio of the two. A counter that never ran says
+//! nothing, and does not count as zero.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::FromRawFd;
+
+use cosched_core::Quality;
+
+use crate::process::tree::Process;
+
+/// What to count, in the kernel's numbering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// `type` of `struct perf_event_attr`: hardware, software, caches.
+    pub kind: u32,
+    /// `config` of `struct perf_event_attr`: which one of that type.
+    pub config: u64,
+}
+
+/// The event at which the instruction pointer is sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// What is counted.
+    pub event: Event,
+    /// The number of events between two samples.
+    pub period: u64,
+}
+
+/// An event that is being counted, in user mode only; until it is dropped.
+#[derive(Debug)]
+pub(super) struct Counter(File);
+
+impl Counter {
+    /// Counts the calling thread from now on, without its children.
+    pub(super) fn here(event: Event) -> io::Result<Counter> {
+        open(event, 0, 0).map(Counter)
+    }
+
+    /// Counts what `parent` starts from now on, with all descendants: each from its `exec` on.
+    ///
+    /// The parent itself does not execute anything, so its own counter stays off. A child inherits
+    /// it in that state, and it is switched on when the child executes its command. What the
+    /// command then starts inherits a running counter.
+    pub(super) fn below(event: Event, parent: Process) -> io::Result<Counter> {
+        open(event, parent.pid, DISABLED | INHERIT | ENABLE_ON_EXEC).map(Counter)
+    }
+
+    /// Counts a running thread, and what it will start, from now on.
+    pub(super) fn of(event: Event, thread: libc::pid_t) -> io::Result<Counter> {
+        open(event, thread, INHERIT).map(Counter)
+    }
+
+    /// The sum over all counted threads, also those that have ended.
+    pub(super) fn read(&self) -> io::Result<Reading> {
+        let mut words = [[0; 8]; 3];
+        (&self.0).read_exact(words.as_flattened_mut())?;
+        let [value, enabled, running] = words.map(u64::from_ne_bytes);
+        Ok(Reading { value, enabled, running })
+    }
+}
+
+/// The reading of a counter, or of several together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub(super) value: u64,
+    /// For how long it was enabled, ns over all threads.
+    pub(super) enabled: u64,
+    /// For how long it counted, ns over all threads.
+    pub(super) running: u64,
+}
+
+impl Reading {
+    /// The sum of both, as the kernel adds up a thread and those that it has started.
+    pub(super) fn plus(self, other: Reading) -> Reading {
+        Reading {
+            value: self.value + other.value,
+            enabled: self.enabled + other.enabled,
+            running: self.running + other.running,
+        }
+    }
+
+    /// The difference to an earlier reading.
+    pub(super) fn since(self, before: Reading) -> Reading {
+        Reading {
+            value: self.value.saturating_sub(before.value),
+            enabled: self.enabled.saturating_sub(before.enabled),
+            running: self.running.saturating_sub(before.running),
+        }
+    }
+
+    /// The count for the whole time, and how far it can be trusted.
+    pub(super) fn count(self) -> Option<(u64, Quality)> {
+        if self.running == 0 {
+            return None;
+        }
+        if self.running >= self.enabled {
+            return Some((self.value, Quality::Exact));
+        }
+        let scaled = u128::from(self.value) * u128::from(self.enabled) / u128::from(self.running);
+        Some((u64::try_from(scaled).ok()?, Quality::Scaled))
+    }
+}
+
+/// The first version of the kernel's `struct perf_event_attr`.
+#[repr(C)]
+#[derive(Default)]
+struct PerfEventAttr {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    breakpoint_address: u64,
+}
+
+const _: () = assert!(size_of::<PerfEventAttr>() == 64);
+const TOTAL_TIME_ENABLED: u64 = 1 << 0;
+const TOTAL_TIME_RUNNING: u64 = 1 << 1;
+const DISABLED: u64 = 1 << 0;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const ENABLE_ON_EXEC: u64 = 1 << 12;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+/// Samples consist of the instruction pointer.
+const SAMPLE_IP: u64 = 1 << 0;
+const ANY_CPU: i32 = -1;
+
+/// Tries whether the caller may be sampled like that.
+pub(crate) fn can_sample(sampling: Sampling) -> io::Result<()> {
+    open_as(sampled(sampling, DISABLED), 0, ANY_CPU).map(drop)
+}
+
+/// Takes samples of what `parent` starts from now on, as [`Counter::below`] counts it, while it is
+/// on this CPU.
+pub(crate) fn sample_below(sampling: Sampling, parent: Process, cpu: usize) -> io::Result<File> {
+    let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
+    open_as(sampled(sampling, DISABLED | INHERIT | ENABLE_ON_EXEC), parent.pid, cpu)
+}
+
+fn sampled(Sampling { event, period }: Sampling, flags: u64) -> PerfEventAttr {
+    PerfEventAttr { sample_period: period, sample_type: SAMPLE_IP, ..attr(event, flags) }
+}
+
+fn attr(event: Event, flags: u64) -> PerfEventAttr {
+    PerfEventAttr {
+        kind: event.kind,
+        size: size_of::<PerfEventAttr>() as u32,
+        config: event.config,
+        // Without samples in the kernel, no permission is needed for own programs, by default.
+        flags: flags | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+        ..PerfEventAttr::default()
+    }
+}
+
+/// Opens an event that counts a thread; 0 means the caller.
+fn open(event: Event, thread: libc::pid_t, flags: u64) -> io::Result<File> {
+    let read_format = TOTAL_TIME_ENABLED | TOTAL_TIME_RUNNING;
+    open_as(PerfEventAttr { read_format, ..attr(event, flags) }, thread, ANY_CPU)
+}
+
+fn open_as(attr: PerfEventAttr, thread: libc::pid_t, cpu: i32) -> io::Result<File> {
+    // Inherited events cannot be read as a group on every kernel, so each stands alone.
+    let no_group = -1;
+    // SAFETY: the kernel reads the `size` bytes that the structure declares, which is its real
+    // size, from a reference that outlives the call, and keeps no pointer to it.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attr,
+            thread,
+            cpu,
+            no_group,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    let Ok(fd @ 0..) = i32::try_from(result) else {
+        return Err(io::Error::last_os_error());
+    };
+    // SAFETY: the kernel has just opened this descriptor for us; nothing else owns it.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}

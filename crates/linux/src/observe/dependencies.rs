@@ -1,0 +1,288 @@
+//! What ties a program to others (IPC dependencies), and what forbids freezing it.
+//!
+//! A frozen program must not make others wait. One that holds a GPU keeps its queue, one that
+//! listens keeps its clients, and one that holds a terminal keeps a person waiting. If two programs
+//! share a pipe or memory, a frozen one stalls the other: they have to freeze together, as a
+//! *group*.
+//!
+//! All of that is read from the files that the processes of a program hold, and from their shared
+//! mappings. (Shared memory is usually mapped and its descriptor closed.) Two programs that are
+//! just about to open the same named pipe hold nothing yet; the system call that they are in shows
+//! it (`opening`). What the caller itself handed to every program ties no programs together and is
+//! left out: its own terminal, the pipe behind its output, a make's job server.
+//!
+//! Two programs with a TCP connection between them share it. Whether a listening socket has clients
+//! is known by its connections (`sockets`).
+//!
+//! Limits: `/proc` does not show which process is at the other end of a UNIX connection, nor which
+//! serves over UDP. Such ties show only if both programs hold the same end. The user can name
+//! groups by hand.
+
+mod groups;
+mod locks;
+mod opening;
+mod sockets;
+mod tables;
+mod terminals;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use cosched_core::Refusal;
+use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
+
+use crate::kernel::files::{self, FileError};
+use crate::kernel::procfs::{Fd, Proc};
+
+pub use groups::groups;
+pub use locks::contended_locks;
+use sockets::{Contacts, Sockets};
+pub use tables::Tables;
+use terminals::Terminals;
+
+/// What all programs were given: names as in `/proc/PID/fd`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandedOut(BTreeSet<String>);
+
+impl HandedOut {
+    /// Everything that a process, usually the caller, holds now: whatever it passes on is then
+    /// known.
+    ///
+    /// # Errors
+    /// When its files cannot be listed.
+    pub fn held_by(proc: &Proc, pid: i32) -> Result<HandedOut, FileError> {
+        Ok(proc.fds(pid)?.into_iter().map(|fd| fd.target).collect())
+    }
+
+    /// Adds one more.
+    pub fn insert(&mut self, target: impl Into<String>) {
+        self.0.insert(target.into());
+    }
+}
+
+impl FromIterator<String> for HandedOut {
+    fn from_iter<I: IntoIterator<Item = String>>(targets: I) -> HandedOut {
+        HandedOut(targets.into_iter().collect())
+    }
+}
+
+/// Something that two programs can hold in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SharedKey {
+    /// A pipe without a name, by inode number.
+    Pipe(u64),
+    /// A named pipe.
+    Fifo(FileId),
+    /// A named pipe that is being opened, without further details. It may be any named pipe that is
+    /// being opened.
+    FifoBeingOpened,
+    /// A socket, by inode number.
+    Socket(u64),
+    /// Shared memory: a memfd, a file in `/dev/shm`, or a System V segment.
+    Memory(FileId),
+    /// A file with a lock that programs wait for, or hold while others wait.
+    LockedFile(FileId),
+}
+
+/// The identity of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// The file system's device number.
+    pub device: u64,
+    /// The inode number.
+    pub inode: u64,
+}
+
+/// What was found about one program: its IPC dependencies and freeze blockers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dependencies {
+    /// It has a GPU device open.
+    pub holds_gpu: bool,
+    /// It waits for connections of other programs: one is connected, or knows the address.
+    pub listens: bool,
+    /// It waits for connections, so far only of its own processes.
+    pub listens_within: bool,
+    /// It has a terminal open that it was not given, and did not make for its own processes.
+    pub holds_terminal: bool,
+    /// What it may share with other programs.
+    pub shared: BTreeSet<SharedKey>,
+    /// Its processes with files that the caller may not see.
+    pub unseen: Vec<i32>,
+}
+
+impl Dependencies {
+    /// Why the program should be left running unless the user says otherwise, if there is a reason.
+    pub fn forbid_freezing(&self) -> Option<Refusal> {
+        let reasons = [
+            (self.holds_gpu, Refusal::HoldsGpu),
+            (self.listens, Refusal::Listens),
+            (self.holds_terminal, Refusal::HoldsTerminal),
+        ];
+        reasons.into_iter().find_map(|(holds, why)| holds.then_some(why))
+    }
+
+    fn note(&mut self, folder: &Path, fd: &Fd) {
+        let target = fd.target.as_str();
+        if let Some(inode) = inode_of(target, "pipe:[") {
+            self.shared.insert(SharedKey::Pipe(inode));
+        } else if let Some(inode) = inode_of(target, "socket:[") {
+            self.shared.insert(SharedKey::Socket(inode));
+        } else if is_any(target, &["/dev/nvidia", "/dev/dri/", "/dev/kfd"]) {
+            self.holds_gpu = true;
+        } else if target.starts_with('/') {
+            self.note_file(&folder.join(format!("fd/{}", fd.number)), target);
+        }
+    }
+
+    /// A file with a name: only its type distinguishes a named pipe from an ordinary file.
+    fn note_file(&mut self, link: &Path, target: &str) {
+        // No file server is asked, since it might not answer. A file closed meanwhile ties no
+        // programs together.
+        let flags = AtFlags::STATX_DONT_SYNC;
+        let Ok(file) = statx(CWD, link, flags, StatxFlags::TYPE | StatxFlags::INO) else {
+            return;
+        };
+        let id = file_id(&file);
+        if FileType::from_raw_mode(file.stx_mode.into()) == FileType::Fifo {
+            self.shared.insert(SharedKey::Fifo(id));
+        } else if is_memory(target) {
+            self.shared.insert(SharedKey::Memory(id));
+        }
+    }
+}
+
+/// Finds out what the processes of one program hold. Processes that end meanwhile are skipped.
+/// `others` returns the processes of all other programs that run under cosched. `tables` are those
+/// that were just read for other programs.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn inspect(
+    proc: &Proc,
+    pids: &[i32],
+    others: &dyn Fn() -> Vec<i32>,
+    handed_out: &HandedOut,
+    tables: &mut Tables,
+) -> Result<Dependencies, FileError> {
+    let (mut dependencies, first) = look(proc, pids, handed_out, tables)?;
+    dependencies.shared.extend(first.peers.iter().copied().map(SharedKey::Socket));
+    let is_served = serves_others(proc, pids, others, handed_out, &first)?;
+    dependencies.listens = is_served || first.known && !first.within;
+    dependencies.listens_within = first.listens && !dependencies.listens;
+    Ok(dependencies)
+}
+
+/// Whether a process that is not under cosched is connected to a listening socket of the program.
+fn serves_others(
+    proc: &Proc,
+    pids: &[i32],
+    others: &dyn Fn() -> Vec<i32>,
+    handed_out: &HandedOut,
+    first: &Contacts,
+) -> Result<bool, FileError> {
+    if first.strangers.is_empty() {
+        return Ok(false);
+    }
+    // Descriptors and tables are not read at one moment, so a new connection of the program's own
+    // may look like another's. It does not twice.
+    let (_, second) = look(proc, pids, handed_out, &mut Tables::default())?;
+    let mut held_by_others = BTreeSet::new();
+    for pid in others() {
+        let fds = proc.fds(pid).unwrap_or_default();
+        held_by_others.extend(fds.iter().filter_map(|fd| inode_of(&fd.target, "socket:[")));
+    }
+    let mut strangers = first.strangers.intersection(&second.strangers);
+    Ok(strangers.any(|one| one.inode.is_none_or(|inode| !held_by_others.contains(&inode))))
+}
+
+/// What the processes hold now.
+fn look(
+    proc: &Proc,
+    pids: &[i32],
+    handed_out: &HandedOut,
+    tables: &mut Tables,
+) -> Result<(Dependencies, Contacts), FileError> {
+    let mut seen = Look::default();
+    for &pid in pids {
+        match seen.add(proc, pid, handed_out, tables) {
+            Ok(()) => {}
+            Err(error) if error.is_gone() => {}
+            Err(error) if error.is_denied() => seen.dependencies.unseen.push(pid),
+            Err(error) => return Err(error),
+        }
+    }
+    seen.dependencies.holds_terminal = seen.terminals.are_of_others();
+    Ok((seen.dependencies, seen.sockets.contacts(tables, proc, pids)))
+}
+
+/// What was seen so far of the processes of one program.
+#[derive(Default)]
+struct Look {
+    dependencies: Dependencies,
+    sockets: Sockets,
+    terminals: Terminals,
+}
+
+impl Look {
+    fn add(
+        &mut self,
+        proc: &Proc,
+        pid: i32,
+        handed_out: &HandedOut,
+        tables: &mut Tables,
+    ) -> Result<(), FileError> {
+        let folder = proc.folder(pid);
+        let mut sockets = BTreeSet::new();
+        for fd in proc.fds(pid)?.iter().filter(|fd| !handed_out.0.contains(&fd.target)) {
+            if !self.terminals.note(&folder, fd) {
+                self.dependencies.note(&folder, fd);
+            }
+            sockets.extend(inode_of(&fd.target, "socket:["));
+        }
+        if !sockets.is_empty() {
+            tables.read(&sockets, &folder)?;
+            self.sockets.add(sockets, &folder);
+        }
+        let shared = &mut self.dependencies.shared;
+        if let Some(maps) = files::read_if_there(&folder.join("maps"))? {
+            shared.extend(maps.lines().filter_map(shared_mapping).map(SharedKey::Memory));
+        }
+        shared.extend(opening::pipes_opened_by(&folder));
+        Ok(())
+    }
+}
+
+/// A line of `/proc/PID/maps`, if it is shared memory:
+/// `7f00-7f01 rw-s 00000000 00:1a 42    /dev/shm/x`.
+fn shared_mapping(line: &str) -> Option<FileId> {
+    let mut words = line.split_ascii_whitespace();
+    let (_range, rights, _offset) = (words.next()?, words.next()?, words.next()?);
+    let (major, minor) = words.next()?.split_once(':')?;
+    let (inode, path) = (words.next()?, words.next()?);
+    let hexadecimal = |number| u32::from_str_radix(number, 16).ok();
+    let id = FileId {
+        device: makedev(hexadecimal(major)?, hexadecimal(minor)?),
+        inode: inode.parse().ok()?,
+    };
+    (rights.ends_with('s') && is_memory(path)).then_some(id)
+}
+
+fn is_memory(path: &str) -> bool {
+    is_any(path, &["/dev/shm/", "/memfd:", "/SYSV"])
+}
+
+fn is_any(path: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// The number in `pipe:[123]`.
+fn inode_of(target: &str, prefix: &str) -> Option<u64> {
+    target.strip_prefix(prefix)?.strip_suffix(']')?.parse().ok()
+}
+
+fn file_id(file: &Statx) -> FileId {
+    FileId { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino }
+}
+
+#[cfg(test)]
+mod tests;

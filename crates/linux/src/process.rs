@@ -1,0 +1,10 @@
+//! Processes of programs: started, found, and followed until they end.
+
+pub mod attachable;
+pub mod children;
+pub(crate) mod fork;
+pub mod helper;
+pub(crate) mod labels;
+pub mod launch;
+pub mod shim;
+pub mod tree;

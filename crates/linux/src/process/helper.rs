@@ -1,0 +1,149 @@
+//! The helper processes: cosched's own executable, started again with a hidden first argument.
+//!
+//! Two things must outlive cosched in every case: the [shim], with a program in its subtree, and
+//! the [sentinel], which undoes everything. Only a process of its own can do that. The executable
+//! that runs is the only one that is surely there and of the same version.
+//!
+//! A helper talks to cosched over a socket that it gets as its standard input, so no descriptor
+//! number has to be agreed upon. Either side sees the end of the other as the end of that stream:
+//! the kernel closes it, even when the other side was killed.
+//!
+//! Helpers have other names than cosched, in `comm` and on their command lines, so that `pkill
+//! cosched` does not end them with it. They ignore every signal that a terminal or a plain `kill`
+//! sends.
+
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::kernel::signals;
+use crate::process::shim;
+use crate::safety::sentinel;
+
+/// The running executable, by a name that stays right when its file is replaced meanwhile.
+pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
+
+/// Why a helper could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start a helper process from {}: {source}", executable.display())]
+pub struct HelperError {
+    /// The file that was to be executed.
+    pub executable: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// A kind of helper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Helper {
+    /// The parent of one program.
+    Shim,
+    /// The process that undoes changes by the undo log.
+    Sentinel,
+}
+
+impl Helper {
+    /// The hidden first argument.
+    fn argument(self) -> &'static str {
+        match self {
+            Helper::Shim => "__shim",
+            Helper::Sentinel => "__sentinel",
+        }
+    }
+
+    /// The name that `ps` and `pkill` show.
+    pub fn name(self) -> &'static CStr {
+        match self {
+            Helper::Shim => c"shim",
+            Helper::Sentinel => c"csentinel",
+        }
+    }
+}
+
+/// Becomes a helper if the command line asks for it; returns at once otherwise.
+///
+/// Has to be the first thing that `main` does: a helper closes every descriptor that it finds.
+pub fn become_one_if_asked() {
+    let Some(argument) = std::env::args_os().nth(1) else { return };
+    if argument == Helper::Shim.argument() {
+        shim::main();
+    }
+    if argument == Helper::Sentinel.argument() {
+        sentinel::main();
+    }
+}
+
+/// Starts a helper with these outputs and returns it with cosched's end of the socket.
+///
+/// `message` waits in the socket before the helper is there: the helper gets it even if cosched
+/// dies now.
+pub(crate) fn spawn(
+    executable: &Path,
+    helper: Helper,
+    [stdout, stderr]: [Stdio; 2],
+    message: &[u8],
+) -> Result<(Child, UnixStream), HelperError> {
+    let failed = |source| HelperError { executable: executable.to_owned(), source };
+    let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
+    ours.write_all(message).map_err(failed)?;
+    let mut command = Command::new(executable);
+    if helper == Helper::Shim {
+        // A process group of its own, so that what hits cosched's whole group (Ctrl-C, `kill -9
+        // -PGID`) misses it. The sentinel opens a session, which a group leader may not.
+        command.process_group(0);
+    }
+    let child = command
+        .arg0(OsStr::from_bytes(helper.name().to_bytes()))
+        .arg(helper.argument())
+        .stdin(OwnedFd::from(theirs))
+        .stdout(stdout)
+        .stderr(stderr)
+        .spawn()
+        .map_err(failed)?;
+    Ok((child, ours))
+}
+
+/// The first steps of every helper: its name, its signals, and nothing open but the socket, which
+/// is returned, and the two outputs.
+pub(crate) fn begin(helper: Helper) -> io::Result<UnixStream> {
+    close_inherited()?;
+    rustix::thread::set_name(helper.name())?;
+    for signal in [Signal::HUP, Signal::INT, Signal::TERM, Signal::QUIT, Signal::PIPE, Signal::TSTP]
+    {
+        signals::ignore(signal)?;
+    }
+    signals::hear_of_children()?;
+    let channel = std::io::stdin().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdin(null()?)?;
+    Ok(UnixStream::from(channel))
+}
+
+/// Closes the outputs, so that their reader sees their end when the others have closed them.
+pub(crate) fn drop_outputs() -> io::Result<()> {
+    rustix::stdio::dup2_stdout(null()?)?;
+    rustix::stdio::dup2_stderr(null()?)?;
+    Ok(())
+}
+
+fn null() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/null")
+}
+
+/// Closes what cosched's own caller left open: a helper may live long, and must not keep pipes
+/// and locks of others.
+fn close_inherited() -> io::Result<()> {
+    // SAFETY: this runs before anything else in the process (see `become_one_if_asked`), so no
+    // value in it owns a descriptor beyond the standard three.
+    match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,275 @@
+//! The shim: the process with one program in its subtree.
+//!
+//! A program is one command with *all* its descendants. Without a cgroup, Linux forgets the
+//! ancestors of a process as soon as a parent in between ends: the orphan becomes a child of init.
+//! If an ancestor is a *child subreaper*, the orphan becomes that ancestor's child instead. Every
+//! program therefore gets a small parent of its own that is one. However a program forks, double
+//! forks and daemons included, its processes stay below its shim until they end.
+//!
+//! The shim reads its [order](crate::process::launch), starts the command, and then only reaps: it reports
+//! when the command has ended, and when the last descendant has. Where outputs are labelled, it
+//! passes them on. It is never frozen. If cosched is gone, the shim stays until the command has
+//! ended, because a stopped command gets a SIGHUP from the kernel when its parent dies.
+//! Remaining processes then go to init, as they would without cosched. Until then the shim holds
+//! the undo log open, unread. If the sentinel and the file's name are gone, too, `cosched recover`
+//! [finds](crate::safety::undo::kept_by_shims) the log there.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use cosched_core::Nanos;
+use rustix::process::{Pid, Signal, WaitOptions};
+
+use crate::kernel::again::again;
+use crate::kernel::clock::{Clock, monotonic};
+use crate::kernel::poll::{Poll, Ready};
+use crate::kernel::procfs::Proc;
+use crate::kernel::signals;
+use crate::process::children;
+use crate::process::fork::{self, Forked};
+use crate::process::helper::{self, Helper};
+use crate::process::labels::Pipes;
+use crate::process::launch::{Order, Report, StartStep};
+use crate::process::tree::Process;
+
+/// The key of the socket to cosched.
+const CHANNEL: u64 = 0;
+
+/// How long to wait where waiting for children fails.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Runs the shim until its program and cosched need it no more.
+///
+/// Has to be the first thing that the process does: it closes every descriptor that it finds.
+pub fn main() -> ! {
+    // An error cannot be reported: cosched sees the socket close.
+    let status = if run().is_ok() { 0 } else { 1 };
+    std::process::exit(status)
+}
+
+fn run() -> io::Result<()> {
+    let channel = helper::begin(Helper::Shim)?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let poll = Poll::new(&[libc::SIGCHLD])?;
+    poll.add(channel.as_fd(), CHANNEL)?;
+
+    let Some(ends) = Pipes::receive(&channel)? else { return Ok(()) };
+    let mut line = String::new();
+    BufReader::new(&channel).read_line(&mut line)?;
+    if !line.ends_with('\n') {
+        return Ok(()); // cosched was gone before it gave its order: nothing has begun.
+    }
+    let order: Order = serde_json::from_str(&line)?;
+    let _log = order.log.as_ref().map(File::open);
+    let started = start(&order, ends, &channel);
+    let mut shim = Shim { channel, poll, cosched_is_there: true };
+    match started {
+        Ok((main, outputs)) => {
+            let watched = shim.watch(main);
+            // Whatever outlives the command may still write.
+            outputs.into_iter().for_each(|thread| _ = thread.join());
+            watched
+        }
+        Err((step, error)) => {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            shim.report(&Report::Failed { step, errno });
+            Ok(())
+        }
+    }
+}
+
+struct Shim {
+    channel: UnixStream,
+    poll: Poll,
+    cosched_is_there: bool,
+}
+
+impl Shim {
+    /// Reaps until no process is left, or until the command has ended and cosched is gone.
+    fn watch(&mut self, main: Pid) -> io::Result<()> {
+        let pid = main.as_raw_nonzero().get();
+        let process = again(|| Process::find(&Proc::default(), pid)).map_err(io::Error::other)?;
+        self.report(&Report::Started { at: Nanos(monotonic()), process });
+        // The shim must not hold open what the program closes, nor its working directory.
+        again(helper::drop_outputs)?;
+        again(|| std::env::set_current_dir("/"))?;
+
+        let mut main_runs = true;
+        while main_runs || self.cosched_is_there {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == main => {
+                    main_runs = false;
+                    let (at, exit) = (Nanos(monotonic()), children::exit_of(status.as_raw()));
+                    let usage = again(children::usage_of_all)?;
+                    self.report(&Report::Exited { at, exit, usage });
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => self.sleep()?,
+                Err(rustix::io::Errno::CHILD) => {
+                    let at = Nanos(monotonic());
+                    self.report(&Report::Gone { at, usage: again(children::usage_of_all)? });
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a child has ended or cosched is gone.
+    fn sleep(&mut self) -> io::Result<()> {
+        let mut ready = Vec::new();
+        if self.poll.wait(Clock::start().absolute(Nanos::NEVER), &mut ready).is_err() {
+            // The signal may be taken already, so its cause is looked for.
+            std::thread::sleep(PAUSE);
+        }
+        if ready.contains(&Ready::Source(CHANNEL))
+            && !matches!(again(|| self.channel.read(&mut [0; 64])), Ok(1..))
+        {
+            again(|| self.poll.remove(self.channel.as_fd()))?;
+            self.cosched_is_there = false;
+        }
+        Ok(())
+    }
+
+    /// Reports to cosched. If cosched is gone, this is no error here; [`Shim::sleep`] notices it.
+    fn report(&mut self, report: &Report) {
+        tell(&self.channel, report);
+    }
+}
+
+fn tell(mut channel: &UnixStream, report: &Report) {
+    let mut line = serde_json::to_vec(report).unwrap_or_default();
+    line.push(b'\n');
+    let mut left = &line[..];
+    // Without memory, the kernel takes nothing for a moment.
+    let _ = again(|| {
+        while !left.is_empty() {
+            left = &left[channel.write(left)?..];
+        }
+        io::Result::Ok(())
+    });
+}
+
+/// In the child: reports its number to cosched, and waits until that is in the undo log. So nothing
+/// runs that the log does not know, even if cosched, its sentinel and this shim are killed
+/// together. If cosched is gone, nothing starts.
+fn wait_until_known(mut channel: &UnixStream) -> io::Result<()> {
+    let pid = std::process::id() as i32;
+    let process = again(|| Process::find(&Proc::default(), pid)).map_err(io::Error::other)?;
+    tell(channel, &Report::Forked { process });
+    again(|| channel.read_exact(&mut [0]))
+}
+
+/// What passes labelled outputs on.
+type Outputs = Vec<JoinHandle<()>>;
+
+/// Starts the command; returns when it executes its own first instruction.
+fn start(
+    order: &Order,
+    ends: Vec<OwnedFd>,
+    channel: &UnixStream,
+) -> Result<(Pid, Outputs), (StartStep, io::Error)> {
+    std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
+    let failed = |error| (StartStep::Command, error);
+    let (told, mut tells) = UnixStream::pair().map_err(failed)?;
+    let pipes = Pipes::of(&order.labels, ends).map_err(failed)?;
+    // SAFETY: the shim has a single thread.
+    match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
+        Forked::Child { born_in } => {
+            let known = wait_until_known(channel);
+            let (step, error) = match known {
+                Ok(()) => become_the_command(order, born_in, &pipes),
+                Err(error) => (StartStep::Command, error),
+            };
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            let _ = tells.write_all(&[&[step.to_byte()][..], &errno.to_ne_bytes()].concat());
+            fork::end()
+        }
+        Forked::Parent { child } => {
+            drop(tells);
+            let begun = hear(told).and_then(|()| pipes.pass_on().map_err(failed));
+            if begun.is_err() {
+                // It has failed, whatever it is about to do.
+                let _ = rustix::process::kill_process(child, Signal::KILL);
+                let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
+            }
+            begun.map(|outputs| (child, outputs))
+        }
+    }
+}
+
+/// Waits until the child has executed the command, which closes its end of the socket, or has
+/// reported an error.
+fn hear(mut told: UnixStream) -> Result<(), (StartStep, io::Error)> {
+    let mut all = Vec::new();
+    told.read_to_end(&mut all).map_err(|error| (StartStep::Command, error))?;
+    let Some((step, errno)) = all.split_first() else { return Ok(()) };
+    let errno = errno.try_into().map_or(libc::EIO, i32::from_ne_bytes);
+    Err((StartStep::from_byte(*step), io::Error::from_raw_os_error(errno)))
+}
+
+/// In the child: executes the command, or returns the error.
+fn become_the_command(order: &Order, born_in: bool, pipes: &Pipes) -> (StartStep, io::Error) {
+    if let Err(failed) = prepare(order, born_in) {
+        return failed;
+    }
+    if let Err(error) = pipes.write_into() {
+        return (StartStep::Command, error);
+    }
+    let mut command = Command::new(&order.executable);
+    if let Some((name, arguments)) = order.argv.split_first() {
+        command.arg0(name).args(arguments);
+    }
+    if let Some(stdin) = &order.stdin {
+        match open_input(stdin) {
+            Ok(file) => command.stdin(file),
+            Err(error) => return (StartStep::Input, error),
+        };
+    }
+    // Otherwise its standard input is the shim's, which is nothing.
+    command.env_clear().envs(order.env.iter().map(|(key, value)| (key, value)));
+    if !order.new_session {
+        command.process_group(0);
+    }
+    (StartStep::Command, command.exec())
+}
+
+/// Opens what a program reads as standard input. A terminal must not become that of the program's
+/// session.
+fn open_input(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_NOCTTY).open(path)
+}
+
+/// Before `exec`: everything that must hold from the command's first instruction on.
+fn prepare(order: &Order, born_in: bool) -> Result<(), (StartStep, io::Error)> {
+    let own = order.born_in.iter().filter(|_| !born_in).map(|dir| dir.join("cgroup.procs"));
+    for procs in own.chain(order.cgroups.iter().cloned()) {
+        // 0 means the writing process.
+        crate::kernel::files::write(&procs, "0")
+            .map_err(|error| (StartStep::Cgroup, raw(error.errno())))?;
+    }
+    if let Some(cpus) = &order.cpus {
+        crate::kernel::affinity::set(0, cpus).map_err(|error| (StartStep::Cpus, error.into()))?;
+    }
+    if let Some(limit) = order.open_files {
+        limit.set().map_err(|error| (StartStep::Command, error.into()))?;
+    }
+    if order.new_session {
+        rustix::process::setsid().map_err(|error| (StartStep::Session, error.into()))?;
+    }
+    signals::reset(&order.ignored).map_err(|error| (StartStep::Command, error))
+}
+
+/// Only a number travels from the child to its parent.
+fn raw(errno: Option<i32>) -> io::Error {
+    io::Error::from_raw_os_error(errno.unwrap_or(libc::EIO))
+}

@@ -1,0 +1,283 @@
+//! All processes of one program, and signals that reach them and no other process.
+//!
+//! No system call signals a program with all its descendants: they may have left its process group
+//! and its session. But they cannot leave the subtree of the program's [shim](crate::process::shim). Walking
+//! a tree takes time in which processes fork, so a walk is repeated until it finds nothing to do. A
+//! stopped process does not fork, so stopping converges.
+//!
+//! Process numbers are reused. A process is therefore named by its number *and* its start time, and
+//! signals go through a pidfd, which stays bound to the process that it was opened for: open, check
+//! whether it is still the right one, send.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::files::FileError;
+use crate::kernel::procfs::{Proc, Stat};
+
+/// More walks than any program needs that does not deliberately fork faster than the walks.
+const MOST_WALKS: usize = 100;
+
+/// A process or thread, distinguishable from an earlier one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// When it started, clock ticks since boot.
+    pub start_time: u64,
+}
+
+impl From<Stat> for Process {
+    fn from(stat: Stat) -> Process {
+        Process { pid: stat.pid, start_time: stat.start_time }
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.pid)
+    }
+}
+
+impl Process {
+    /// The process that has this number now.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find(proc: &Proc, pid: i32) -> Result<Process, FileError> {
+        proc.stat(pid).map(Process::from)
+    }
+
+    /// Its present data; `None` once it has ended, even if it has not been waited for yet.
+    pub fn look(&self, proc: &Proc) -> Option<Stat> {
+        let stat = proc.stat(self.pid).ok()?;
+        (stat.start_time == self.start_time && !stat.state.has_ended()).then_some(stat)
+    }
+
+    /// Sends a signal. Returns whether the process was there to get it.
+    ///
+    /// # Errors
+    /// When the caller may not send it (the process may have changed its user).
+    pub fn signal(&self, proc: &Proc, signal: Signal) -> Result<bool, Errno> {
+        let Some(pid) = Pid::from_raw(self.pid) else { return Ok(false) };
+        let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+            Err(Errno::SRCH) => return Ok(false),
+            other => other?,
+        };
+        // Checked after opening: if it is the right process now, the handle belongs to the right
+        // one.
+        if self.look(proc).is_none() {
+            return Ok(false);
+        }
+        match pidfd_send_signal(&handle, signal) {
+            Ok(()) => Ok(true),
+            Err(Errno::SRCH) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Where the processes of a program are found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// The parent that cosched gave it, which is not part of the program.
+    pub shim: Option<Process>,
+    /// The first process of the program, from which its tree is found if the shim is gone.
+    pub main: Option<Process>,
+    /// Further processes from which the tree is found then: orphans, without their parents.
+    pub orphans: Vec<Process>,
+}
+
+impl Tree {
+    /// The present processes of the program, without those that have ended and were not waited for.
+    pub fn members(&self, proc: &Proc) -> Vec<Process> {
+        // A folder of /proc that cannot be read belongs to a process that has just ended.
+        let below = |root: Process| proc.descendants(root.pid).unwrap_or_default();
+        let pids: BTreeSet<i32> = match self.shim.filter(|shim| shim.look(proc).is_some()) {
+            Some(shim) => below(shim).into_iter().collect(),
+            None => {
+                let roots = self.main.iter().chain(&self.orphans);
+                let alive = roots.filter(|root| root.look(proc).is_some());
+                alive.flat_map(|root| below(*root).into_iter().chain([root.pid])).collect()
+            }
+        };
+        let stats = pids.into_iter().filter_map(|pid| proc.stat(pid).ok());
+        stats.filter(|stat| !stat.state.has_ended()).map(Process::from).collect()
+    }
+
+    /// Whether a process belongs to the program. The search goes upwards: that costs a read for
+    /// each of its ancestors, where a walk costs one for every process.
+    pub fn has(&self, proc: &Proc, pid: i32) -> bool {
+        let Some(shim) = self.shim.filter(|shim| shim.look(proc).is_some()) else {
+            return self.members(proc).iter().any(|process| process.pid == pid);
+        };
+        // If an ancestor ends meanwhile, its children are given to the shim, and the search starts
+        // again.
+        let mut looks = (0..MOST_WALKS).map(|_| descends_from(proc, pid, shim.pid));
+        looks.find_map(|found| found).unwrap_or(false)
+    }
+
+    /// Calls `act` on every process, again and again, until a whole walk had nothing to do; `act`
+    /// returns whether it did something.
+    pub fn until_stable(&self, proc: &Proc, mut act: impl FnMut(Process) -> bool) {
+        for _ in 0..MOST_WALKS {
+            let mut busy = false;
+            for process in self.members(proc) {
+                busy |= act(process);
+            }
+            if !busy {
+                return;
+            }
+        }
+    }
+
+    /// Calls `act` once on every thread of the program, including those that are born meanwhile.
+    ///
+    /// # Errors
+    /// The first error of `act`, which ends the walk.
+    pub fn threads_until_stable<E>(
+        &self,
+        proc: &Proc,
+        mut act: impl FnMut(Process) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut visited = HashSet::new();
+        for _ in 0..MOST_WALKS {
+            let mut busy = false;
+            for process in self.members(proc) {
+                // A process that has just ended has no threads.
+                for tid in proc.threads(process.pid).unwrap_or_default() {
+                    let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
+                    let thread = Process::from(stat);
+                    if visited.insert(thread) {
+                        busy = true;
+                        act(thread)?;
+                    }
+                }
+            }
+            if !busy {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a signal once to every process of the program except those in `except`, including
+    /// children born meanwhile. Returns the number of processes that got it. The shim never gets
+    /// it.
+    ///
+    /// # Errors
+    /// The first refusal; the other processes got the signal nevertheless.
+    pub fn signal(&self, proc: &Proc, signal: Signal, except: &[Process]) -> Result<usize, Errno> {
+        let (mut visited, mut reached, mut refused) = (HashSet::new(), 0, None);
+        self.until_stable(proc, |process| {
+            let new = !except.contains(&process) && visited.insert(process);
+            if new {
+                match process.signal(proc, signal) {
+                    Ok(got_it) => reached += usize::from(got_it),
+                    Err(error) => refused = refused.or(Some(error)),
+                }
+            }
+            new
+        });
+        refused.map_or(Ok(reached), Err)
+    }
+}
+
+/// Whether a process is below another one; `None`: an ancestor has ended meanwhile.
+fn descends_from(proc: &Proc, pid: i32, root: i32) -> Option<bool> {
+    let mut at = pid;
+    while at > 1 {
+        at = proc.stat(at).ok()?.ppid;
+        if at == root {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_process_with_a_reused_number_gets_no_signal() {
+        let proc = Proc::default();
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let right = Process::find(&proc, child.id() as i32).unwrap();
+        let wrong = Process { start_time: right.start_time + 1, ..right };
+        assert_eq!(wrong.signal(&proc, Signal::KILL), Ok(false));
+        assert_eq!(right.signal(&proc, Signal::TERM), Ok(true));
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+        assert_eq!(right.signal(&proc, Signal::TERM), Ok(false));
+    }
+
+    #[test]
+    fn a_tree_without_living_roots_is_empty() {
+        let nobody = Process { pid: i32::MAX, start_time: 1 };
+        let tree = Tree { shim: Some(nobody), main: Some(nobody), orphans: vec![nobody] };
+        assert_eq!(tree.members(&Proc::default()), []);
+        assert_eq!(Tree::default().signal(&Proc::default(), Signal::KILL, &[]), Ok(0));
+    }
+
+    #[test]
+    fn members_below_the_shim_are_found_and_no_others() {
+        let proc = Proc::default();
+        let mut shell = Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
+        let find = |pid: u32| Process::find(&proc, pid as i32).unwrap();
+        let tree = Tree { shim: Some(find(shell.id())), ..Tree::default() };
+        let child = loop {
+            match tree.members(&proc).first() {
+                Some(child) => break *child,
+                None => std::thread::yield_now(),
+            }
+        };
+        assert!(tree.has(&proc, child.pid));
+        for other in [shell.id() as i32, std::process::id() as i32, 1, i32::MAX] {
+            assert!(!tree.has(&proc, other), "{other}");
+        }
+        child.signal(&proc, Signal::KILL).unwrap();
+        shell.wait().unwrap();
+        assert!(!tree.has(&proc, child.pid));
+    }
+
+    #[test]
+    fn orphans_count_once_with_their_descendants() {
+        let proc = Proc::default();
+        let start = || Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
+        let mut shells = [start(), start()];
+        let [main, orphan] =
+            [0, 1].map(|i: usize| Process::find(&proc, shells[i].id() as i32).unwrap());
+        let tree = Tree { main: Some(main), orphans: vec![orphan, main], ..Tree::default() };
+        while tree.members(&proc).len() < 4 {
+            std::thread::yield_now();
+        }
+        assert_eq!(tree.signal(&proc, Signal::KILL, &[]), Ok(4));
+        for shell in &mut shells {
+            shell.wait().unwrap();
+        }
+        assert_eq!(tree.members(&proc), []);
+    }
+
+    #[test]
+    fn all_processes_of_a_tree_but_the_excepted_get_the_signal() {
+        let proc = Proc::default();
+        let mut shell =
+            Command::new("sh").args(["-c", "sleep 1000 & sleep 1000 & wait"]).spawn().unwrap();
+        let main = Process::find(&proc, shell.id() as i32).unwrap();
+        let tree = Tree { main: Some(main), ..Tree::default() };
+        while tree.members(&proc).len() < 3 {
+            std::thread::yield_now();
+        }
+        let spared = tree.members(&proc).into_iter().find(|process| *process != main).unwrap();
+        assert_eq!(tree.signal(&proc, Signal::KILL, &[spared]), Ok(2));
+        shell.wait().unwrap();
+        assert_eq!(spared.signal(&proc, Signal::KILL), Ok(true));
+    }
+}

@@ -1,0 +1,337 @@
+//! The sentinel: the process that undoes everything if cosched cannot.
+//!
+//! A killed process cleans up nothing. Before cosched changes anything, it therefore starts a
+//! process that only waits at the other end of a socket. The kernel closes cosched's end however
+//! cosched ends: exit, panic, SIGKILL, out of memory. If no goodbye came before, the sentinel reads
+//! the [undo log](crate::safety::undo) and restores everything. It can do so at once even while every CPU
+//! is busy, since a thread that has slept long is served first. It holds the log open, so that it
+//! works even when the file was removed.
+//!
+//! The sentinel must survive what kills cosched. It is in a session of its own, ignores what
+//! terminals send, has another name, and holds nothing else open. It leaves cosched's cgroup where
+//! it may, because systemd ends services and scopes by killing a cgroup. If it is killed
+//! nevertheless, its end of the socket closes, and cosched can start another. cosched also replaces
+//! a sentinel that is stopped or frozen.
+//!
+//! A cosched that another process *stops* (SIGSTOP, a debugger) is alive and thaws no program. A
+//! cosched that is *stuck*, and misses a `heartbeat`, thaws no program either. The sentinel
+//! therefore checks now and then, and thaws every program, with the same weight, while cosched is
+//! stopped or stuck. Nothing else is undone then. The sentinel reports when it did so, and cosched
+//! resumes from there when it continues.
+
+mod refuge;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use cosched_core::Nanos;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::clients::onlookers;
+use crate::kernel::again::again;
+use crate::kernel::clock::monotonic;
+use crate::kernel::procfs::{Proc, Stat, State};
+use crate::process::helper::{self, Helper, HelperError};
+use crate::safety::heartbeat::Heartbeat;
+use crate::safety::undo::{self, Journal, Log};
+use refuge::Refuge;
+
+/// What cosched sends when everything is undone.
+const GOODBYE: u8 = b'.';
+/// What the sentinel sends when it is ready.
+const ON_GUARD: u8 = b'!';
+/// The length of the report that every program was thawed: when, on the kernel's monotonic clock.
+const NEWS: usize = size_of::<u64>();
+/// How often to check whether cosched is stopped or stuck.
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+/// How often to check whether a process still listens at a killed cosched's sockets, and the time
+/// between two checks.
+const GLANCES_AT_SOCKETS: usize = 100;
+const BETWEEN_GLANCES: Duration = Duration::from_millis(10);
+/// Far longer than a process takes to start on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The sentinel, seen from cosched. When it is dropped without [`Sentinel::goodbye`], the sentinel
+/// assumes that cosched has failed, and undoes all changes.
+#[derive(Debug)]
+pub struct Sentinel {
+    child: Child,
+    channel: UnixStream,
+    heartbeat: Heartbeat,
+}
+
+impl Sentinel {
+    /// Starts the sentinel of a log, from an executable that has to call
+    /// [`helper::become_one_if_asked`] first; normally [`helper::OWN_EXECUTABLE`]. It is ready when
+    /// this returns.
+    ///
+    /// # Errors
+    /// When no process can be made, or it does not answer.
+    pub fn spawn(executable: &Path, log: &Log) -> Result<Sentinel, HelperError> {
+        let failed = |source| HelperError { executable: executable.to_owned(), source };
+        let path = std::path::absolute(log.path()).map_err(failed)?;
+        // Not as an argument: `pkill -f cosched` must not find it there.
+        let path = [path.as_os_str().as_bytes(), &[0]].concat();
+        // The log itself is passed, too: another process may remove the file.
+        let heartbeat = Heartbeat::new(log.memory().map_err(failed)?);
+        let outputs = [log.file(), heartbeat.memory()];
+        let [log, memory] = outputs.map(|file| file.map(Stdio::from).map_err(failed));
+        let outputs = [log?, memory?];
+        let (child, mut channel) = helper::spawn(executable, Helper::Sentinel, outputs, &path)?;
+        channel.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        channel.read_exact(&mut [0]).map_err(failed)?;
+        channel.set_nonblocking(true).map_err(failed)?;
+        Ok(Sentinel { child, channel, heartbeat })
+    }
+
+    /// The number of its process.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Notes that cosched waits, until this time on the kernel's monotonic clock at most.
+    pub fn waits_until(&self, at: Nanos) {
+        self.heartbeat.waits_until(at);
+    }
+
+    /// Notes that cosched works: to be called more often than every half second.
+    pub fn works(&self) {
+        self.heartbeat.works();
+    }
+
+    /// Whether it does not work, since it is stopped, or frozen: then another is needed.
+    pub fn is_held_up(&self, proc: &Proc) -> bool {
+        let is_stopped = |stat: Stat| stat.state == State::Stopped;
+        self.heartbeat.is_unwatched() || proc.stat(self.pid()).is_ok_and(is_stopped)
+    }
+
+    /// Dismisses a sentinel that is held up or has ended, without waiting for it.
+    pub fn dismiss(mut self) {
+        // If it is frozen, it reads this before it sees that the socket is closed, and undoes
+        // nothing.
+        let _ = self.channel.write_all(&[GOODBYE]);
+        let _ = self.child.kill();
+        let _ = self.child.try_wait();
+    }
+
+    /// All its reports that were not read yet; to be called when it is readable, otherwise there
+    /// are none.
+    ///
+    /// # Errors
+    /// When the kernel does not know it as a child.
+    pub fn hear(&mut self) -> io::Result<Heard> {
+        let mut heard = Heard::default();
+        let mut news = [0; NEWS];
+        loop {
+            // The kernel delivers whole what was written whole.
+            match self.channel.read(&mut news) {
+                Ok(NEWS) => heard.thawed.push(Nanos(u64::from_le_bytes(news))),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_for_now(&error) => return Ok(heard),
+                Ok(_) | Err(_) => {
+                    heard.has_ended = true;
+                    self.child.try_wait()?;
+                    return Ok(heard);
+                }
+            }
+        }
+    }
+
+    /// Dismisses the sentinel: everything is undone. Waits a little for its end, so that it leaves
+    /// no trace.
+    ///
+    /// # Errors
+    /// When it has ended before.
+    pub fn goodbye(mut self) -> io::Result<()> {
+        self.channel.set_nonblocking(false)?;
+        self.channel.write_all(&[GOODBYE])?;
+        // Its end closes the socket. A sentinel that another process has stopped is not waited for
+        // long.
+        if self.channel.read_to_end(&mut Vec::new()).is_ok() {
+            self.child.wait()?;
+        }
+        Ok(())
+    }
+}
+
+/// What cosched learns from the sentinel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// When it thawed every program, since cosched was stopped: on the kernel's monotonic clock, in
+    /// order.
+    pub thawed: Vec<Nanos>,
+    /// It has ended, so another is needed.
+    pub has_ended: bool,
+}
+
+/// Readable (for epoll) when there is something to [hear](Sentinel::hear).
+impl AsFd for Sentinel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+/// Runs the sentinel until cosched has ended.
+///
+/// Has to be the first thing that the process does: it closes every descriptor that it finds.
+pub fn main() -> ! {
+    // An error cannot be reported: changes that could not be undone stay in the log.
+    let status = if guard().is_ok() { 0 } else { 1 };
+    std::process::exit(status)
+}
+
+fn guard() -> io::Result<()> {
+    let mut channel = helper::begin(Helper::Sentinel)?;
+    rustix::process::setsid()?;
+    std::env::set_current_dir("/")?;
+    let (file, memory) = outputs()?;
+    let log = Kept { path: read_path(&mut channel)?, file, memory: memory.try_clone()? };
+    let heartbeat = Heartbeat::of(memory);
+    let cosched = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let refuge = Refuge::enter(&Proc::default());
+    // If cosched is gone already, the next read shows it.
+    let _ = channel.write_all(&[ON_GUARD]);
+    // A cosched that is stopped for hours reads nothing: reports that do not fit any more are
+    // dropped.
+    channel.set_nonblocking(true)?;
+    let said_goodbye = wait_for_the_end(&mut channel, &log, &heartbeat, cosched);
+    let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
+    refuge.leave();
+    if let (false, Some(folder)) = (said_goodbye, log.path.parent()) {
+        remove_sockets(folder, cosched as u32);
+    }
+    result
+}
+
+/// Waits until cosched has ended, and thaws everything while it is stopped or stuck. Returns
+/// whether it said goodbye.
+fn wait_for_the_end(
+    channel: &mut UnixStream,
+    log: &Kept,
+    heartbeat: &Heartbeat,
+    cosched: i32,
+) -> bool {
+    let proc = Proc::default();
+    let mut last_word = [0];
+    loop {
+        heartbeat.glances();
+        match poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&GLANCE)) {
+            Ok(0) => {
+                if is_held_up(cosched, heartbeat, &proc) {
+                    // A log that cannot be read now is tried again at the next check.
+                    if let Ok(journal) = log.journal(&proc) {
+                        // A program with little left to do may have ended before all of them run.
+                        let since = monotonic();
+                        undo::thaw(&journal, &proc);
+                        let _ = channel.write(&since.to_le_bytes());
+                    }
+                }
+                continue;
+            }
+            Err(Errno::INTR) => continue,
+            // Reading reports the error, if not at once.
+            Err(_) => std::thread::sleep(BETWEEN_GLANCES),
+            Ok(_) => {}
+        }
+        match channel.read(&mut last_word) {
+            Ok(0) => return false,
+            Ok(_) => return last_word[0] == GOODBYE,
+            Err(error) if is_for_now(&error) => {}
+            // An error is not the end: a cosched that lives undoes its changes itself.
+            Err(_) if proc.stat(cosched).is_ok_and(|stat| !stat.state.has_ended()) => {
+                std::thread::sleep(BETWEEN_GLANCES);
+            }
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Whether cosched thaws no program: it is stopped, or stuck.
+fn is_held_up(cosched: i32, heartbeat: &Heartbeat, proc: &Proc) -> bool {
+    let stopped = |stat: Stat| matches!(stat.state, State::Stopped | State::Traced);
+    heartbeat.is_missed() || proc.stat(cosched).is_ok_and(stopped)
+}
+
+/// Whether there is just nothing to read.
+fn is_for_now(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
+}
+
+fn undo_all(log: &Kept) -> io::Result<()> {
+    let proc = Proc::default();
+    let restored = undo::restore(&log.journal(&proc)?, &proc);
+    // Changes that could not be undone stay in the log, for another attempt later.
+    if !restored.failed.is_empty() {
+        return log.keep_memory();
+    }
+    // Shims may hold it open, and its name may be removed.
+    let _ = log.file.set_len(0);
+    again(|| Log::delete_at(&log.path)).map_err(io::Error::other)
+}
+
+/// The undo log, by its name, as an open file, and its part in memory. The file of that name is
+/// newer after the log was rewritten. The open file is there when the other one, or its folder, was
+/// removed.
+struct Kept {
+    path: PathBuf,
+    file: File,
+    memory: File,
+}
+
+impl Kept {
+    /// Writes the part that is only in memory into the file, since memory ends with this process.
+    fn keep_memory(&self) -> io::Result<()> {
+        (&self.file).write_all(&Log::lines_in(&self.memory)?)
+    }
+
+    fn journal(&self, proc: &Proc) -> io::Result<Journal> {
+        let named = again(|| match undo::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            file => Log::read_both(&file?, &self.memory, proc).map(Some),
+        });
+        match named {
+            Ok(Some(journal)) => Ok(journal),
+            _ => again(|| Log::read_both(&self.file, &self.memory, proc)),
+        }
+    }
+}
+
+/// The files that cosched has passed as the standard outputs, which are closed: the log, and the
+/// memory with the heartbeat and further lines of the log.
+fn outputs() -> io::Result<(File, File)> {
+    let log = io::stdout().as_fd().try_clone_to_owned()?;
+    let memory = io::stderr().as_fd().try_clone_to_owned()?;
+    helper::drop_outputs()?;
+    Ok((log.into(), memory.into()))
+}
+
+/// Removes the sockets of a cosched that has been killed. The kernel may close them a moment after
+/// the channel. A socket at which a process listens for longer belongs to another process.
+fn remove_sockets(folder: &Path, cosched: u32) {
+    for _ in 0..GLANCES_AT_SOCKETS {
+        if !onlookers::is_run_heard(folder, cosched) {
+            break;
+        }
+        std::thread::sleep(BETWEEN_GLANCES);
+    }
+    onlookers::remove_left(folder, cosched);
+}
+
+/// A path, ended by a zero byte. The end of the stream means that cosched died before it had one.
+fn read_path(channel: &mut UnixStream) -> io::Result<PathBuf> {
+    let (mut path, mut byte) = (Vec::new(), [0]);
+    loop {
+        channel.read_exact(&mut byte)?;
+        if byte[0] == 0 {
+            return Ok(PathBuf::from(std::ffi::OsString::from_vec(path)));
+        }
+        path.push(byte[0]);
+    }
+}

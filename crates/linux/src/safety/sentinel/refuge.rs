@@ -1,0 +1,123 @@
+//! A cgroup for the sentinel alone, so that it survives when cosched's is killed.
+//!
+//! systemd ends a service or scope by killing everything in its cgroup. Where the caller may write
+//! in the cgroup *above* cosched's (a delegated subtree), the sentinel makes a cgroup for itself
+//! there. Where there is a systemd user manager, it is asked to put the sentinel into a scope of
+//! its own. Both may fail without harm: in an ordinary terminal no software kills cgroups, and a
+//! sentinel that stays is as good.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::cgroup::{Dir, Hierarchies};
+use crate::kernel::procfs::Proc;
+use crate::kernel::signals;
+
+/// How long the kernel may take to notice that the cgroup is empty.
+const LEAVING: Duration = Duration::from_millis(500);
+
+/// The prefix of such a cgroup's name; the sentinel's number follows.
+const NAME: &str = "csentinel-";
+
+/// The cgroup into which the sentinel has moved.
+pub(super) struct Refuge {
+    /// The cgroup that was made, and the one that was left.
+    moved: Option<(Dir, Dir)>,
+}
+
+impl Refuge {
+    /// Moves this process to a cgroup of its own, where it may.
+    pub(super) fn enter(proc: &Proc) -> Refuge {
+        let moved = beside_own_cgroup(proc);
+        if moved.is_none() {
+            ask_user_manager();
+        }
+        Refuge { moved }
+    }
+
+    /// Moves back and removes the cgroup.
+    pub(super) fn leave(self) {
+        let Some((place, before)) = self.moved else { return };
+        // cosched's cgroup may be gone; the one above exists as long as this process is below it.
+        let above = place.path().parent().map(|path| Dir::new(path, place.version()));
+        if before.add(0).is_err() && above.is_none_or(|above| above.add(0).is_err()) {
+            return;
+        }
+        let until = Instant::now() + LEAVING;
+        while place.remove().is_err() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn beside_own_cgroup(proc: &Proc) -> Option<(Dir, Dir)> {
+    let trees = Hierarchies::find(proc).ok()?;
+    let tree = trees.v2()?;
+    let above = tree.own_and_above().nth(1)?;
+    remove_left(&above, proc);
+    // In a folder that is not writable, this fails.
+    let place = above.create_child(&format!("{NAME}{}", std::process::id())).ok()?;
+    if place.add(0).is_err() {
+        let _ = place.remove();
+        return None;
+    }
+    Some((place, tree.own.clone()))
+}
+
+/// Removes the cgroups of sentinels that were killed.
+fn remove_left(above: &Dir, proc: &Proc) {
+    for place in above.children().unwrap_or_default() {
+        let name = place.path().file_name().and_then(|name| name.to_str());
+        let pid = name.and_then(|name| name.strip_prefix(NAME)?.parse().ok());
+        if pid.is_some_and(|pid| proc.stat(pid).is_err()) {
+            // A cgroup with processes stays.
+            let _ = place.remove();
+        }
+    }
+}
+
+/// Asks systemd's user manager for a scope with this process in it, without waiting for the answer.
+/// This is what `systemd-run --scope` does, but for a process that exists already.
+fn ask_user_manager() {
+    let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR") else { return };
+    if !Path::new(&runtime).join("systemd/private").exists() {
+        return;
+    }
+    // Ignored, so that the kernel reaps the messenger.
+    if signals::ignore(Signal::CHILD).is_err() {
+        return;
+    }
+    let pid = std::process::id().to_string();
+    let scope = format!("csentinel-{pid}.scope");
+    let manager = [
+        "org.freedesktop.systemd1",
+        "/org/freedesktop/systemd1",
+        "org.freedesktop.systemd1.Manager",
+    ];
+    // A name, what to do if there is such a scope, two properties, and no further units.
+    let unit = [
+        &scope,
+        "fail",
+        "2",
+        "PIDs",
+        "au",
+        "1",
+        &pid,
+        "CollectMode",
+        "s",
+        "inactive-or-failed",
+        "0",
+    ];
+    let _ = Command::new("busctl")
+        .args(["--user", "call"])
+        .args(manager)
+        .args(["StartTransientUnit", "ssa(sv)a(sa(sv))"])
+        .args(unit)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+}

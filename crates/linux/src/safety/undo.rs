@@ -1,0 +1,41 @@
+//! Undoing: whatever happens to cosched, programs get their original settings back.
+//!
+//! Every change to a program is announced in a *write-ahead log* before it is made: one line says
+//! what will be changed, and the original setting. If cosched ends, in whatever way, a process
+//! reads the log and [`restore`]s. This is cosched itself, the [sentinel](crate::safety::sentinel) within a
+//! moment of cosched's death, or later `cosched recover`.
+//!
+//! What makes this safe:
+//! - an announced change may not have been made. Undoing therefore checks first, and changes only
+//!   what is as cosched would have set it. What other software has changed since stays;
+//! - undoing twice, or by two processes at once, does no harm, for the same reason;
+//! - a log says which cosched it belongs to by number and start time ([`Log::leftovers`]), and in
+//!   which boot of the machine it was written: nothing outlives a reboot, but numbers are reused.
+//!
+//! The parts: [`Record`] is one announcement, [`Journal`] holds what is still to be undone,
+//! [`Log`] keeps it in a file, [`restore`] does it.
+
+mod attr;
+mod cgroups;
+mod changes;
+mod guards;
+mod held;
+mod journal;
+mod kept;
+mod log;
+mod lost;
+mod owed;
+mod place;
+mod record;
+mod restore;
+
+pub use guards::{are_at_work, continue_sentinels, stopped_sentinels};
+pub use held::{AttachLock, Held};
+pub use journal::Journal;
+pub use kept::{KeptLog, kept_by_shims};
+pub(crate) use log::open;
+pub use log::{Log, LogError};
+pub use lost::{LostGroups, lost_groups};
+pub use place::{is_own_folder, log_folder, log_folders, own_log_folders, possible_log_folders};
+pub use record::{CgroupKind, Move, Record};
+pub use restore::{NotRestored, Restored, restore, thaw};

@@ -1,0 +1,168 @@
+//! The programs that running instances of cosched have, according to their logs.
+//!
+//! A log has what its cosched still has to undo, and so names every program that it has. It is read
+//! here from outside: before another cosched attaches to a process, and to make a cosched detach a
+//! program.
+//!
+//! Root reads the logs of other users, too, and these users can write anything there. No more than
+//! `MOST_OF_ANOTHER` bytes and `MOST_LOGS` logs of one of them are therefore read. Their logs are
+//! believed only for a cosched and processes of the same user: no user can change the processes of
+//! others.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use cosched_core::ProgramId;
+use rustix::fs::{FlockOperation, flock};
+
+use super::log::{open, owner};
+use super::owed::Owed;
+use super::{Journal, Log, LogError, Record};
+use crate::kernel::procfs::Proc;
+use crate::process::attachable::may_change_any;
+use crate::process::tree::{Process, Tree};
+
+/// How much of one other user's logs is read, in bytes.
+const MOST_OF_ANOTHER: u64 = 4 << 20;
+/// How many of these logs are read, and of programs in each.
+const MOST_LOGS: usize = 20;
+const MOST_PROGRAMS: usize = 100;
+/// How long to wait for others that attach at the same time, which takes milliseconds.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A program that a living cosched has.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The cosched.
+    pub owner: Process,
+    /// The log of that cosched.
+    pub log: PathBuf,
+    /// The program's name there.
+    pub program: ProgramId,
+    /// Where its processes are.
+    tree: Tree,
+    /// The user of the processes that it can have; `None`: any user.
+    only_of: Option<u32>,
+}
+
+impl Held {
+    /// Every program of every cosched that runs and keeps its log in this folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed. A log that cannot be read is skipped: it may have just
+    /// been removed.
+    pub fn all(folder: &Path, proc: &Proc) -> Result<Vec<Held>, LogError> {
+        let user = fs::symlink_metadata(folder).map_or(u32::MAX, |found| found.uid());
+        let is_own = user == rustix::process::geteuid().as_raw();
+        let (mut left, logs) = match is_own {
+            true => (u64::MAX, usize::MAX),
+            false => (MOST_OF_ANOTHER, MOST_LOGS),
+        };
+        let mut held = Vec::new();
+        for log in Log::all(folder)?.into_iter().take(logs) {
+            let lives = |owner: &Process| owner.look(proc).is_some();
+            let Some(owner) = owner(&log).filter(lives) else { continue };
+            if proc.user(owner.pid) != Some(user) {
+                continue;
+            }
+            let Ok(file) = open(&log) else { continue };
+            let size = file.metadata().map_or(u64::MAX, |found| found.len());
+            let most = left;
+            left = left.saturating_sub(size);
+            let Ok(journal) = Log::read_at_most(&file, most, proc) else { continue };
+            let changes_any = user == 0 || may_change_any(proc, owner.pid);
+            let most = if is_own { usize::MAX } else { MOST_PROGRAMS };
+            let programs = Owed::of(&journal).programs.into_iter().take(most);
+            held.extend(programs.map(|(program, owed)| Held {
+                owner,
+                log: log.clone(),
+                program,
+                tree: owed.tree,
+                only_of: (!changes_any).then_some(user),
+            }));
+        }
+        Ok(held)
+    }
+
+    /// Its processes now.
+    pub fn members(&self, proc: &Proc) -> Vec<Process> {
+        let mut members = self.tree.members(proc);
+        members
+            .retain(|process| self.only_of.is_none_or(|user| proc.user(process.pid) == Some(user)));
+        members
+    }
+
+    /// Whether a process with this number belongs to it.
+    pub fn includes(&self, pid: i32, proc: &Proc) -> bool {
+        self.members(proc).iter().any(|process| process.pid == pid)
+    }
+
+    /// The changes that its cosched has not undone yet; empty once the program is detached.
+    pub fn owed(&self, proc: &Proc) -> Vec<Record> {
+        let journal = Log::load(&self.log, proc).unwrap_or_default();
+        Journal::records(&journal)
+            .iter()
+            .filter(|record| record.program() == Some(self.program))
+            .cloned()
+            .collect()
+    }
+}
+
+/// Keeps other instances of cosched from attaching while one checks what is free and announces what
+/// it takes. It is held until it is dropped.
+#[derive(Debug)]
+pub struct AttachLock {
+    _folders: Vec<File>,
+}
+
+impl AttachLock {
+    /// Takes the lock of each folder of logs. Another user may hold the lock of the own folder for
+    /// ever, so the wait is limited to a second.
+    pub fn take(folders: &[PathBuf]) -> AttachLock {
+        let until = Instant::now() + LONGEST_WAIT;
+        let lock = |folder: &PathBuf| {
+            let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+            let file = File::options().read(true).custom_flags(flags).open(folder).ok()?;
+            while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                if Instant::now() > until {
+                    return None;
+                }
+                std::thread::sleep(PAUSE);
+            }
+            Some(file)
+        };
+        AttachLock { _folders: folders.iter().filter_map(lock).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_held_until_its_changes_are_undone() {
+        let (folder, proc) = (tempfile::tempdir().unwrap(), Proc::default());
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let (pid, program) = (child.id() as i32, ProgramId::first(3));
+        let mut log = Log::create(folder.path(), &proc).unwrap();
+        let process = Process::find(&proc, pid).unwrap();
+        log.note(Record::Main { program, process }).unwrap();
+        std::fs::write(folder.path().join("2147483647-5-1.undo"), "").unwrap();
+        let all = || Held::all(folder.path(), &proc).unwrap();
+        let [held] = &all()[..] else { panic!("{:?}", all()) };
+        assert!(held.includes(pid, &proc) && !held.includes(1, &proc));
+        assert_eq!((held.owner.pid, held.program), (std::process::id() as i32, program));
+        assert_eq!(held.owed(&proc), [Record::Main { program, process }]);
+        log.note(Record::Gone { program }).unwrap();
+        assert_eq!((held.owed(&proc), all().len()), (vec![], 0));
+        log.delete().unwrap();
+        assert_eq!(held.owed(&proc), []);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

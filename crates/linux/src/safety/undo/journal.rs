@@ -1,0 +1,242 @@
+//! The undo journal: what is still to be undone, according to the log.
+//!
+//! Later records cancel earlier ones (a program is gone, a cgroup was removed), and many repeat
+//! what is known already: a program that is bound to the same CPUs in every quantum needs one
+//! record, not one per quantum. The journal is therefore small however long cosched runs, and knows
+//! which announcements are new.
+
+use std::collections::HashSet;
+
+use super::Record;
+use crate::process::tree::Process;
+
+/// The records that are in force.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    records: Vec<Record>,
+    /// Their keys, to find them fast.
+    keys: HashSet<String>,
+}
+
+impl Journal {
+    /// The records in force, in the order in which they came.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Whether there is nothing to undo.
+    pub fn owes_nothing(&self) -> bool {
+        self.records.iter().all(|record| match record {
+            Record::Program { stopped_by_signal, .. } => !stopped_by_signal,
+            Record::Boot { .. } | Record::Main { .. } | Record::Orphan { .. } => true,
+            _ => false,
+        })
+    }
+
+    /// Whether the record would change the journal.
+    pub fn is_news(&self, record: &Record) -> bool {
+        match record {
+            Record::Gone { program } => {
+                self.records.iter().any(|known| known.program() == Some(*program))
+            }
+            Record::ContinuedByOther { process } => {
+                self.keys.contains(&key(&Record::StoppedByOther { process: *process }))
+            }
+            Record::CgroupRemoved { dir } => self.records.iter().any(|known| known.is_cgroup(dir)),
+            Record::MovedApart => self.records.iter().any(is_move),
+            _ => !self.keys.contains(&key(record)),
+        }
+    }
+
+    /// Adds a record.
+    pub fn add(&mut self, record: Record) {
+        match &record {
+            Record::Gone { program } => self.strike(|known| known.program() == Some(*program)),
+            Record::ContinuedByOther { process } => {
+                self.strike(|known| *known == Record::StoppedByOther { process: *process });
+            }
+            Record::CgroupRemoved { dir } => self.strike(|known| known.is_cgroup(dir)),
+            Record::MovedApart => self.strike(is_move),
+            // Of a thread's own masks, the last one is valid.
+            Record::UserMask { program, thread, mask } => {
+                self.strike(|known| match known {
+                    Record::UserMask { program: owner, thread: of, mask: before } => {
+                        (owner, of) == (program, thread) && before != mask
+                    }
+                    _ => false,
+                });
+                self.take_in(record);
+            }
+            _ => self.take_in(record),
+        }
+    }
+
+    fn take_in(&mut self, record: Record) {
+        if self.keys.insert(key(&record)) {
+            self.records.push(record);
+        }
+    }
+
+    /// Forgets the changes of threads that have ended, except for one of each kind: what such a
+    /// thread has started may have inherited it.
+    pub(super) fn forget_ended(&mut self, lives: impl Fn(Process) -> bool) {
+        let mut kept = HashSet::new();
+        self.strike(|known| {
+            let (thread, alike) = match known {
+                Record::Attr { program, thread, found, set } => {
+                    (*thread, format!("{program:?} {found:?} {set:?}"))
+                }
+                Record::UserMask { program, thread, mask } => {
+                    (*thread, format!("{program:?} {mask:?}"))
+                }
+                _ => return false,
+            };
+            !lives(thread) && !kept.insert(alike)
+        });
+    }
+
+    fn strike(&mut self, mut matches: impl FnMut(&Record) -> bool) {
+        let keys = &mut self.keys;
+        self.records.retain(|known| {
+            let stays = !matches(known);
+            if !stays {
+                keys.remove(&key(known));
+            }
+            stays
+        });
+    }
+}
+
+fn is_move(record: &Record) -> bool {
+    matches!(record, Record::MovesApart { .. })
+}
+
+/// The identity of a record: its text, since not all of its values can be hashed.
+fn key(record: &Record) -> String {
+    format!("{record:?}")
+}
+
+impl FromIterator<Record> for Journal {
+    fn from_iter<I: IntoIterator<Item = Record>>(records: I) -> Journal {
+        let mut journal = Journal::default();
+        records.into_iter().for_each(|record| journal.add(record));
+        journal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::{CpuSet, Nanos, ProgramId};
+
+    use super::*;
+    use crate::kernel::sched_attr::{SchedAttr, SchedPolicy};
+    use crate::safety::undo::Move;
+
+    const P: ProgramId = ProgramId::first(0);
+    const Q: ProgramId = ProgramId::first(1);
+
+    fn pinned(program: ProgramId, cpus: usize) -> Record {
+        Record::Pinned { program, found: CpuSet::first(8), set: CpuSet::first(cpus) }
+    }
+
+    #[test]
+    fn a_repeated_announcement_is_news_only_once() {
+        let mut journal = Journal::default();
+        assert!(journal.is_news(&pinned(P, 2)));
+        journal.add(pinned(P, 2));
+        assert!(!journal.is_news(&pinned(P, 2)));
+        assert!(journal.is_news(&pinned(P, 4)) && journal.is_news(&pinned(Q, 2)));
+    }
+
+    #[test]
+    fn an_unchanged_program_needs_no_undo() {
+        let process = Process { pid: 7, start_time: 1 };
+        let main = Record::Main { program: P, process };
+        let started =
+            |stopped_by_signal| Record::Program { program: P, shim: process, stopped_by_signal };
+        let journal = |records: Vec<Record>| records.into_iter().collect::<Journal>();
+        assert!(journal(vec![started(false), main.clone()]).owes_nothing());
+        assert!(!journal(vec![started(true), main.clone()]).owes_nothing());
+        assert!(!journal(vec![main, pinned(P, 2)]).owes_nothing());
+    }
+
+    #[test]
+    fn a_program_that_is_gone_needs_no_undo() {
+        let mut journal: Journal = [pinned(P, 2), pinned(Q, 2), pinned(P, 4)].into_iter().collect();
+        journal.add(Record::Gone { program: P });
+        assert_eq!(journal.records(), [pinned(Q, 2)]);
+        assert!(!journal.is_news(&Record::Gone { program: P }));
+        assert!(journal.is_news(&pinned(P, 2)));
+    }
+
+    #[test]
+    fn a_process_continued_by_others_may_be_stopped_by_them_again() {
+        let process = Process { pid: 7, start_time: 1 };
+        let (stopped, continued) =
+            (Record::StoppedByOther { process }, Record::ContinuedByOther { process });
+        let mut journal = Journal::default();
+        assert!(!journal.is_news(&continued));
+        journal.add(stopped.clone());
+        journal.add(continued);
+        assert_eq!(journal.records(), []);
+        assert!(journal.is_news(&stopped));
+    }
+
+    #[test]
+    fn a_move_needs_undo_until_it_is_over() {
+        let thread = Process { pid: 1, start_time: 1 };
+        let (found, set) = (CpuSet::first(2), CpuSet::first(1));
+        let moves = || Record::MovesApart { moves: vec![Move { program: P, thread, found, set }] };
+        let mut journal = Journal::default();
+        assert!(!journal.is_news(&Record::MovedApart));
+        journal.add(moves());
+        assert!(journal.is_news(&Record::MovedApart));
+        journal.add(Record::MovedApart);
+        assert_eq!(journal.records(), []);
+        assert!(journal.is_news(&moves()), "the next switch moves the same thread");
+    }
+
+    #[test]
+    fn a_thread_may_take_a_mask_again_that_it_gave_up() {
+        let mask = |pid, cpus| Record::UserMask {
+            program: P,
+            thread: Process { pid, start_time: 1 },
+            mask: CpuSet::first(cpus),
+        };
+        let mut journal: Journal = [mask(1, 2), mask(2, 2), mask(1, 8)].into_iter().collect();
+        assert_eq!(journal.records(), [mask(2, 2), mask(1, 8)]);
+        assert!(!journal.is_news(&mask(1, 8)) && journal.is_news(&mask(1, 2)));
+        journal.add(mask(1, 2));
+        assert_eq!(journal.records(), [mask(2, 2), mask(1, 2)]);
+    }
+
+    #[test]
+    fn ended_threads_keep_one_record_of_each_kind() {
+        let attr = |policy| SchedAttr {
+            policy,
+            flags: 0,
+            nice: 0,
+            priority: 0,
+            runtime: Nanos::ZERO,
+            deadline: Nanos::ZERO,
+            period: Nanos::ZERO,
+        };
+        let (found, batch) = (attr(SchedPolicy::Other), attr(SchedPolicy::Batch));
+        let of = |program, pid, set| Record::Attr {
+            program,
+            thread: Process { pid, start_time: 1 },
+            found,
+            set,
+        };
+        let mut journal: Journal = (0..5)
+            .flat_map(|pid| [of(P, pid, batch), of(P, pid, found), of(Q, pid, batch)])
+            .collect();
+        journal.forget_ended(|thread| thread.pid == 3);
+        let left = [0, 3].into_iter();
+        let left: Vec<Record> = left
+            .flat_map(|pid| [of(P, pid, batch), of(P, pid, found), of(Q, pid, batch)])
+            .collect();
+        assert_eq!(journal.records(), left);
+        assert!(journal.is_news(&of(P, 4, batch)) && !journal.is_news(&of(P, 3, batch)));
+    }
+}

@@ -1,0 +1,420 @@
+//! The write-ahead log: a file with one record per line.
+//!
+//! A line is stored by the kernel as soon as `write` returns, which is safe enough: it survives
+//! cosched in any case, and a crash of the machine leaves nothing to undo. A last line without an
+//! end announces a change that was not made. A log that has grown is rewritten with the valid
+//! records only, and without those of ended threads, into a new file that replaces it at once.
+//!
+//! A disk may be full, or fail. Further lines then go into memory that cosched shares with its
+//! sentinel, until the log can be rewritten. The sentinel therefore knows all of them. They are
+//! lost only if it is killed together with cosched.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
+use rustix::io::Errno;
+
+use super::{Journal, Record};
+use crate::kernel::procfs::Proc;
+use crate::process::tree::Process;
+
+/// The size, in bytes, from which a log is rewritten.
+const LARGE: u64 = 1 << 20;
+/// The start of the lines in memory; before them is the [heartbeat](crate::safety::heartbeat).
+const FIRST_LINE: u64 = 4096;
+/// Another try at a file comes after this many bytes of lines in memory.
+const WORTH_A_TRY: u64 = 4096;
+/// The maximum size of a log, in bytes: some hundred thousand threads would have to be changed at
+/// once.
+const LARGEST: u64 = 1 << 28;
+
+/// Why the log cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} the undo log {}: {source}", path.display())]
+pub struct LogError {
+    action: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// A log that is being written. Dropping it leaves the file; [`Log::delete`] ends it.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    file: File,
+    /// Lines that the file did not take, from [`FIRST_LINE`] on.
+    memory: File,
+    /// The length of these lines, in bytes.
+    spilled: u64,
+    /// The length of these lines when the log could not be rewritten, in bytes.
+    tried: u64,
+    /// Why the file refused a line, until it is read.
+    refusal: Option<io::Error>,
+    /// Whether it is in another file since the last call of [`Log::has_moved`].
+    moved: bool,
+    /// Its former files, which others may hold open.
+    old: Vec<File>,
+    size: u64,
+    /// Its size after it was last rewritten.
+    least: u64,
+    /// The size from which it is rewritten, provided that it has at least doubled.
+    large: u64,
+    journal: Journal,
+    proc: Proc,
+}
+
+impl Log {
+    /// Begins a log of this process; an earlier one that could not be undone stays.
+    ///
+    /// # Errors
+    /// When the file cannot be made in `folder`, normally [`log_folder`](super::log_folder).
+    pub fn create(folder: &Path, proc: &Proc) -> Result<Log, LogError> {
+        let pid = std::process::id() as i32;
+        let error = |source| LogError { action: "begin", path: folder.to_owned(), source };
+        let owner = Process::find(proc, pid).map_err(|e| error(io::Error::other(e)))?;
+        let id = boot_id(proc).map_err(error)?;
+        let memory = memfd_create("undo", MemfdFlags::CLOEXEC).map_err(|e| error(e.into()))?;
+        let (path, file) = begin(folder, owner).map_err(error)?;
+        let mut log = Log {
+            path,
+            file,
+            memory: memory.into(),
+            spilled: 0,
+            tried: 0,
+            refusal: None,
+            moved: false,
+            old: Vec::new(),
+            size: 0,
+            least: 0,
+            large: LARGE,
+            journal: Journal::default(),
+            proc: proc.clone(),
+        };
+        if let Err(error) = log.note(Record::Boot { id }) {
+            // The first error is the one that the user has to know.
+            let _ = log.delete();
+            return Err(error);
+        }
+        Ok(log)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file itself: a process that holds it can [read](Log::read) it when its name is removed.
+    ///
+    /// # Errors
+    /// When this process may open no more files.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// The memory that is shared with the sentinel.
+    ///
+    /// # Errors
+    /// When this process may open no more files.
+    pub(crate) fn memory(&self) -> io::Result<File> {
+        self.memory.try_clone()
+    }
+
+    /// Why the file takes no more lines, if this has happened since the last call.
+    pub(crate) fn refusal(&mut self) -> Option<LogError> {
+        let source = self.refusal.take()?;
+        Some(LogError { action: "write", path: self.path.clone(), source })
+    }
+
+    /// Whether it is in another file since the last call.
+    pub fn has_moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// Empties its former files, which no process reads any more.
+    pub(crate) fn forget_former(&mut self) {
+        for file in self.old.drain(..) {
+            // A former file that cannot be emptied holds only old records.
+            let _ = file.set_len(0);
+        }
+    }
+
+    /// Whether all of it is in the file, where others can read it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.spilled == 0
+    }
+
+    /// What is still to be undone.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Announces a change; it may be made once this has returned. An announcement that is still
+    /// valid costs next to nothing.
+    ///
+    /// # Errors
+    /// When there is no memory for it either. The change must not be made then.
+    pub fn note(&mut self, record: Record) -> Result<(), LogError> {
+        if !self.journal.is_news(&record) {
+            return Ok(());
+        }
+        let error = |source| LogError { action: "write", path: self.path.clone(), source };
+        let line = line(&record).map_err(|e| error(e.into()))?;
+        if let Err(source) = self.append(line.as_bytes()) {
+            return Err(LogError { action: "write", path: self.path.clone(), source });
+        }
+        self.journal.add(record);
+        let is_long = self.size > self.large.max(2 * self.least);
+        let is_worth_a_try = self.spilled > WORTH_A_TRY.max(2 * self.tried);
+        if (is_long || is_worth_a_try) && self.rewrite().is_err() {
+            // It is as good as before, only longer: the disk is full, or the folder was removed.
+            self.large = self.large.max(2 * self.size);
+            self.tried = self.spilled;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        // Later lines must not be read earlier: once a line is in memory, all further ones are.
+        if self.spilled == 0 {
+            match self.file.write_all(line) {
+                Ok(()) => {
+                    self.size += line.len() as u64;
+                    return Ok(());
+                }
+                Err(refusal) => {
+                    // Half a line must not spoil the next one.
+                    let _ = self.file.set_len(self.size);
+                    self.refusal = Some(refusal);
+                }
+            }
+        }
+        self.memory.write_all_at(line, FIRST_LINE + self.spilled)?;
+        self.spilled += line.len() as u64;
+        Ok(())
+    }
+
+    /// Removes the file: everything is undone.
+    ///
+    /// # Errors
+    /// When the file cannot be removed. A file that is gone already is no error.
+    pub fn delete(mut self) -> Result<(), LogError> {
+        self.forget_former();
+        Log::delete_at(&self.path)
+    }
+
+    /// Removes the log of a cosched that is gone, after it was undone.
+    ///
+    /// # Errors
+    /// When the file cannot be removed. A file that is gone already is no error.
+    pub fn delete_at(path: &Path) -> Result<(), LogError> {
+        // Shims that hold it open must not have a log that looks lost.
+        if let Ok(file) = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(path) {
+            let _ = file.set_len(0);
+        }
+        match fs::remove_file(path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(LogError { action: "remove", path: path.to_owned(), source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is still to be undone according to a log. Lines that cannot be read are skipped: the
+    /// last one may be torn. A log of an earlier boot has nothing to undo.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn load(path: &Path, proc: &Proc) -> Result<Journal, LogError> {
+        let error = |source| LogError { action: "read", path: path.to_owned(), source };
+        Log::read(&open(path).map_err(error)?, proc).map_err(error)
+    }
+
+    /// What is still to be undone according to an open file and the memory that belongs to it.
+    ///
+    /// # Errors
+    /// When one of them cannot be read.
+    pub(crate) fn read_both(file: &File, memory: &File, proc: &Proc) -> io::Result<Journal> {
+        // In this order: lines that are moved into the file meanwhile are then read twice, which
+        // does no harm.
+        let later = bytes(memory, FIRST_LINE, u64::MAX)?;
+        let lines = [bytes(file, 0, LARGEST)?, later];
+        // The full disk may have taken half of a line, which ends here.
+        journal(&lines.join(&b'\n'), proc)
+    }
+
+    /// The lines that are only in memory.
+    pub(crate) fn lines_in(memory: &File) -> io::Result<Vec<u8>> {
+        bytes(memory, FIRST_LINE, u64::MAX)
+    }
+
+    /// What is still to be undone according to an open file only.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(file: &File, proc: &Proc) -> io::Result<Journal> {
+        Log::read_at_most(file, LARGEST, proc)
+    }
+
+    /// What is still to be undone according to a file that should not exceed so many bytes.
+    pub(super) fn read_at_most(file: &File, most: u64, proc: &Proc) -> io::Result<Journal> {
+        journal(&bytes(file, 0, most)?, proc)
+    }
+
+    /// The logs in a folder that neither a cosched nor a sentinel uses any more, also in a
+    /// container that shares the folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed.
+    pub fn leftovers(folder: &Path, proc: &Proc) -> Result<Vec<PathBuf>, LogError> {
+        let gone = |path: &PathBuf| {
+            owner(path).is_some_and(|owner| owner.look(proc).is_none())
+                && open(path).is_ok_and(|file| !is_in_use(&file))
+        };
+        Ok(Log::all(folder)?.into_iter().filter(gone).collect())
+    }
+
+    /// The logs in a folder, by name.
+    pub(super) fn all(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
+        let error = |source| LogError { action: "look for", path: folder.to_owned(), source };
+        let mut logs = Vec::new();
+        for entry in fs::read_dir(folder).map_err(error)? {
+            let path = entry.map_err(error)?.path();
+            if owner(&path).is_some() {
+                logs.push(path);
+            }
+        }
+        logs.sort();
+        Ok(logs)
+    }
+
+    fn rewrite(&mut self) -> Result<(), LogError> {
+        let proc = &self.proc;
+        self.journal.forget_ended(|thread| thread.look(proc).is_some());
+        let error = |source| LogError { action: "rewrite", path: self.path.clone(), source };
+        let fresh = self.path.with_extension("undo-new");
+        let text: String = self
+            .journal
+            .records()
+            .iter()
+            .map(line)
+            .collect::<Result<_, _>>()
+            .map_err(|e| error(e.into()))?;
+        let mut file = for_appending().create(true).truncate(true).open(&fresh).map_err(error)?;
+        lock(&file);
+        let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&fresh, &self.path));
+        if let Err(source) = written {
+            // A full disk has no room for it.
+            let _ = fs::remove_file(&fresh);
+            return Err(error(source));
+        }
+        self.old.push(std::mem::replace(&mut self.file, file));
+        (self.size, self.least) = (text.len() as u64, text.len() as u64);
+        self.moved = true;
+        // Reading them once more does no harm.
+        if self.memory.set_len(FIRST_LINE).is_ok() {
+            (self.spilled, self.tried) = (0, 0);
+        }
+        Ok(())
+    }
+}
+
+/// A record as a line of the log; fails only for a cgroup with a path that is not UTF-8.
+fn line(record: &Record) -> serde_json::Result<String> {
+    let mut line = serde_json::to_string(record)?;
+    line.push('\n');
+    Ok(line)
+}
+
+/// The content of a file from here on, independent of its file position.
+fn bytes(file: &File, from: u64, most: u64) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut part) = (Vec::new(), [0; 1 << 16]);
+    loop {
+        match file.read_at(&mut part, from + bytes.len() as u64) {
+            Ok(0) => return Ok(bytes),
+            Ok(count) => bytes.extend(&part[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if bytes.len() as u64 > most {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it has more than {most} bytes, which no undo log has"),
+            ));
+        }
+    }
+}
+
+/// What is still to be undone according to these lines.
+fn journal(lines: &[u8], proc: &Proc) -> io::Result<Journal> {
+    let lines = lines.split(|byte| *byte == b'\n');
+    let journal: Journal = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let now = Record::Boot { id: boot_id(proc)? };
+    Ok(if journal.is_news(&now) { Journal::default() } else { journal })
+}
+
+/// Opens a log to read it. In another user's folder anything may have taken its place: no link is
+/// followed, and the other end of a pipe is not waited for.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file")),
+    }
+}
+
+/// Marks the log as in use. The lock is on the open file, which cosched shares with its sentinel:
+/// the kernel releases it when both are gone, whatever other processes can see of them.
+fn lock(file: &File) {
+    // Where a file system has no locks, only the owner's number shows that.
+    let _ = flock(file, FlockOperation::NonBlockingLockShared);
+}
+
+/// Whether a cosched or its sentinel uses the log.
+pub(super) fn is_in_use(file: &File) -> bool {
+    let is_locked = flock(file, FlockOperation::NonBlockingLockExclusive);
+    if is_locked.is_ok() {
+        let _ = flock(file, FlockOperation::Unlock);
+    }
+    is_locked == Err(Errno::WOULDBLOCK)
+}
+
+/// Creates the first log of its owner that does not exist yet.
+fn begin(folder: &Path, owner: Process) -> io::Result<(PathBuf, File)> {
+    for number in 1.. {
+        let path = folder.join(format!("{}-{}-{number}.undo", owner.pid, owner.start_time));
+        match for_appending().create_new(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => {
+                let file = other?;
+                lock(&file);
+                return Ok((path, file));
+            }
+        }
+    }
+    unreachable!("a folder cannot hold a file for every number")
+}
+
+fn for_appending() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_APPEND);
+    options
+}
+
+fn boot_id(proc: &Proc) -> io::Result<String> {
+    let path = proc.root().join("sys/kernel/random/boot_id");
+    Ok(fs::read_to_string(path)?.trim().to_owned())
+}
+
+/// The cosched that a log belongs to, by its name.
+pub(super) fn owner(path: &Path) -> Option<Process> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".undo")?;
+    let [pid, start_time, _number] = name.split('-').collect::<Vec<_>>()[..] else { return None };
+    Some(Process { pid: pid.parse().ok()?, start_time: start_time.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests;

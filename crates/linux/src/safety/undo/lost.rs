@@ -1,0 +1,147 @@
+//! Cgroups of a run that nothing leads to: its log was removed, and all its processes were killed.
+//!
+//! A cgroup tells by its [mark](crate::cgroup::Mark) which log it was in, and whether its cosched
+//! lives. What was in the log besides is lost: the threads that were bound or got another priority
+//! one by one. Processes that were stopped by signals carry no mark, since programs would see it.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::log::owner;
+use super::{CgroupKind, Journal, Record};
+use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, RUN, Version};
+use crate::kernel::procfs::Proc;
+
+const PASSED_ON: &str = "cgroup.subtree_control";
+/// The most levels below a mount: far more than any system uses.
+const DEEPEST: usize = 32;
+
+/// The cgroups of a run.
+#[derive(Debug)]
+pub struct LostGroups {
+    /// Where the log was.
+    pub log: PathBuf,
+    /// What is to be undone of them.
+    pub journal: Journal,
+}
+
+/// The cgroups of this user's runs of which the cosched is gone, and the log was removed from one
+/// of these folders.
+pub fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
+    let user = rustix::process::geteuid().as_raw();
+    let mut lost: Vec<LostGroups> = Vec::new();
+    for tree in Hierarchies::find(proc).iter().flat_map(Hierarchies::all) {
+        let Some(kind) = kind(tree) else { continue };
+        let top = Dir::new(&tree.mount, tree.own.version());
+        each(&top, DEEPEST, &mut |dir| {
+            let log = Mark::left(dir, user).filter(|log| is_lost(log, folders, proc));
+            let (Some(log), Some(origin)) = (log, dir.path().parent()) else { return };
+            let known = lost.iter().position(|one| one.log == log);
+            let known = known.unwrap_or_else(|| {
+                lost.push(LostGroups { log, journal: Journal::default() });
+                lost.len() - 1
+            });
+            records(kind, dir, origin).into_iter().for_each(|one| lost[known].journal.add(one));
+        });
+    }
+    lost
+}
+
+fn kind(tree: &Hierarchy) -> Option<CgroupKind> {
+    let has = |name: &str| tree.controllers.iter().any(|controller| controller == name);
+    match tree.own.version() {
+        Version::V2 => Some(CgroupKind::V2),
+        Version::V1 if has("freezer") => Some(CgroupKind::V1Freezer),
+        Version::V1 if has("cpuset") => Some(CgroupKind::V1Cpuset),
+        Version::V1 if has("cpu") => Some(CgroupKind::V1Cpu),
+        Version::V1 => None,
+    }
+}
+
+/// Whether this log was in one of these folders, and is not there any more, and neither is its
+/// cosched.
+fn is_lost(log: &Path, folders: &[PathBuf], proc: &Proc) -> bool {
+    let is_ours = folders.iter().any(|folder| log.parent() == Some(folder));
+    let is_gone = owner(log).is_some_and(|owner| owner.look(proc).is_none());
+    is_ours && is_gone && log.symlink_metadata().is_err()
+}
+
+/// Calls `act` for each cgroup that has the name of one of a run.
+fn each(dir: &Dir, levels: usize, act: &mut impl FnMut(&Dir)) {
+    for child in dir.children().unwrap_or_default() {
+        let name = child.path().file_name().unwrap_or_default().to_string_lossy();
+        let is_number = |text: &str| text.parse::<u32>().is_ok();
+        if [RUN, LEAF].iter().any(|prefix| name.strip_prefix(prefix).is_some_and(is_number)) {
+            act(&child);
+        } else if levels > 0 && has_children(&child) {
+            each(&child, levels - 1, act);
+        }
+    }
+}
+
+/// Whether a cgroup has further ones, which its number of links tells faster than a list.
+fn has_children(dir: &Dir) -> bool {
+    dir.path().symlink_metadata().is_ok_and(|found| found.nlink() != 2)
+}
+
+/// What its log said of a cgroup.
+fn records(kind: CgroupKind, dir: &Dir, origin: &Path) -> Vec<Record> {
+    let passed_on = |dir: &Dir| {
+        let list = dir.read(PASSED_ON).unwrap_or_default();
+        let added: Vec<String> = list.split_whitespace().map(str::to_owned).collect();
+        (!added.is_empty()).then(|| Record::Controllers { dir: dir.path().to_owned(), added })
+    };
+    let mut records = Vec::new();
+    if kind == CgroupKind::V2 {
+        // The run with a leaf has enabled all that is enabled above it: no cgroup passes
+        // controllers on while a process is in it.
+        let name = dir.path().file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(LEAF) {
+            records.extend(passed_on(&Dir::new(origin, Version::V2)));
+        }
+        records.extend(passed_on(dir));
+    }
+    let (dir, origin) = (dir.path().to_owned(), origin.to_owned());
+    records.push(Record::CgroupDir { kind, dir, origin });
+    records
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn groups_are_found_by_their_names_on_every_level() {
+        let root = tempfile::tempdir().unwrap();
+        for path in ["cosched-5/p0-1", "a/b/cosched-self-7", "cosched-probe-5", "cosched-5.scope"] {
+            fs::create_dir_all(root.path().join(path)).unwrap();
+        }
+        let mut found = Vec::new();
+        let top = Dir::new(root.path(), Version::V2);
+        each(&top, DEEPEST, &mut |dir| {
+            found.push(dir.path().strip_prefix(root.path()).unwrap().to_owned());
+        });
+        found.sort();
+        assert_eq!(found, ["a/b/cosched-self-7", "cosched-5"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_leaf_tells_that_the_group_above_passes_controllers_on() {
+        let root = tempfile::tempdir().unwrap();
+        let top = root.path().to_owned();
+        let passing = |dir: &Path, list: &str| fs::write(dir.join(PASSED_ON), list).unwrap();
+        for (name, inner) in [("cosched-self-5", ""), ("cosched-5", "cpu")] {
+            let dir = Dir::new(&top, Version::V2).create_child(name).unwrap();
+            passing(&top, "cpu\n");
+            passing(dir.path(), inner);
+            let made = records(CgroupKind::V2, &dir, &top);
+            let passes = if inner.is_empty() { top.clone() } else { dir.path().to_owned() };
+            let passes = Record::Controllers { dir: passes, added: vec!["cpu".to_owned()] };
+            let kind = CgroupKind::V2;
+            let dir = dir.path().to_owned();
+            assert_eq!(made, [passes, Record::CgroupDir { kind, dir, origin: top.clone() }]);
+        }
+    }
+}

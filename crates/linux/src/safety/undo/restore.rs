@@ -1,0 +1,331 @@
+//! Undoing what a log lists.
+//!
+//! First everything that is frozen or stopped is continued. Then processes are moved back to their
+//! cgroups, and masks and scheduling are restored, in this order because moves between cpusets
+//! change masks. Threads that are born meanwhile inherit what is being undone, so this is repeated
+//! until there was nothing to do. Last, the cgroups are removed.
+//!
+//! A program may be in the middle of its start: its shim has got the order, and cosched is dead.
+//! Its first process will still bind itself and join its cgroups, so its shim is waited for, with a
+//! limit.
+//!
+//! SIGCONT goes to every process of a program that was frozen by signals, not only to those that
+//! look stopped. A SIGSTOP that was sent in cosched's last moment may not have taken effect yet,
+//! and SIGCONT cancels it. Processes that another process stopped, and those under a debugger, get
+//! none.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use cosched_core::CpuSet;
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use super::Journal;
+use super::cgroups::pass_on_no_more;
+use super::changes::Changes;
+use super::owed::{Owed, Program};
+use crate::kernel::affinity::{self, AffinityError, Seen};
+use crate::kernel::files::{self, FileError};
+use crate::kernel::procfs::{Proc, State};
+use crate::kernel::sched_attr::{self, SchedAttr, SchedError};
+use crate::process::helper::Helper;
+use crate::process::tree::{Process, Tree};
+
+/// How long to wait for programs in the middle of their start.
+const STARTING: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(2);
+/// How often to go over everything again.
+const TRIES: usize = 4;
+/// More rounds than any program needs, unless it starts threads faster than they can be restored.
+const MOST_ROUNDS: usize = 2000;
+
+/// What was undone. All zero if there was nothing (left) to undo.
+#[derive(Debug, Default)]
+pub struct Restored {
+    /// Processes found stopped and continued.
+    pub continued: usize,
+    /// Threads that got their CPUs back.
+    pub masks: usize,
+    /// Threads that got their scheduling back.
+    pub attrs: usize,
+    /// Processes moved back to the cgroup that they came from.
+    pub moved: usize,
+    /// Cgroups removed.
+    pub cgroups: usize,
+    /// What could not be undone. A thing that was gone already is no failure.
+    pub failed: Vec<NotRestored>,
+}
+
+impl Restored {
+    /// Whether there was nothing to do.
+    fn is_nothing(&self) -> bool {
+        let Restored { continued, masks, attrs, moved, cgroups, failed } = self;
+        [continued, masks, attrs, moved, cgroups].iter().all(|count| **count == 0)
+            && failed.is_empty()
+    }
+
+    /// Adds what was undone by another try, which has tried all that had failed.
+    fn add(&mut self, more: Restored) {
+        self.continued += more.continued;
+        self.masks += more.masks;
+        self.attrs += more.attrs;
+        self.moved += more.moved;
+        self.cgroups += more.cgroups;
+        self.failed = more.failed;
+    }
+}
+
+/// Something that could not be undone.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRestored {
+    /// A cgroup.
+    #[error("a cgroup is left: {0}")]
+    Cgroup(#[from] FileError),
+    /// A thread's CPUs.
+    #[error("the CPUs of a thread are not restored: {0}")]
+    Mask(#[from] AffinityError),
+    /// A thread's scheduling.
+    #[error("the scheduling of a thread is not restored: {0}")]
+    Attr(#[from] SchedError),
+    /// A process that may be stopped.
+    #[error("cannot continue {process}: {errno}")]
+    Stopped {
+        /// Which.
+        process: Process,
+        /// What the kernel said.
+        errno: Errno,
+    },
+}
+
+/// Continues every program that cosched has frozen or stopped, gives all the same weight, and
+/// leaves the rest as it is.
+pub fn thaw(journal: &Journal, proc: &Proc) -> Restored {
+    let mut owed = Owed::of(journal);
+    let mut work = Work::begin(proc);
+    // First the steps that need no data of a program: reading them may wait for a lock of a program
+    // that gets no CPU.
+    work.thaw(&owed);
+    owed.take_in_members_of_cgroups(proc);
+    for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
+        for process in program.tree.members(proc) {
+            work.resume(process, &owed.stopped_by_others);
+        }
+    }
+    work.done
+}
+
+/// Undoes everything in the journal that is not undone already.
+///
+/// A call that fails, if only for a moment, may hide a process or a thread. Everything is therefore
+/// gone over again until there was nothing to do.
+pub fn restore(journal: &Journal, proc: &Proc) -> Restored {
+    let mut done = restore_once(journal, proc);
+    for _ in 0..TRIES {
+        let more = restore_once(journal, proc);
+        let is_all = more.is_nothing();
+        done.add(more);
+        if is_all {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    done
+}
+
+fn restore_once(journal: &Journal, proc: &Proc) -> Restored {
+    let mut owed = Owed::of(journal);
+    let mut work = Work::begin(proc);
+    work.thaw(&owed);
+    for (dir, added) in owed.controllers.iter().rev() {
+        // A cgroup accepts processes again only when it enables no controllers.
+        work.expect(pass_on_no_more(dir, added));
+    }
+    let give_up = Instant::now() + STARTING;
+    for _ in 0..MOST_ROUNDS {
+        // Listed before the round: a process that binds itself and executes meanwhile is found by
+        // the next one.
+        owed.take_in_members_of_cgroups(proc);
+        let starting = owed.programs.values().any(|program| is_starting(&program.tree, proc));
+        if work.round(&owed) {
+            continue;
+        }
+        if !starting || Instant::now() > give_up {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    // Inner ones were made later.
+    for cgroup in owed.cgroups.iter().rev().filter(|cgroup| cgroup.is_there()) {
+        let removed = cgroup.remove();
+        work.done.cgroups += usize::from(removed.is_ok());
+        work.expect(removed);
+    }
+    work.done
+}
+
+/// Undoing, under way.
+struct Work<'a> {
+    proc: &'a Proc,
+    /// Processes that got their SIGCONT.
+    continued: HashSet<Process>,
+    /// Threads that cannot be restored.
+    hopeless: HashSet<Process>,
+    done: Restored,
+}
+
+impl<'a> Work<'a> {
+    fn begin(proc: &'a Proc) -> Work<'a> {
+        Work {
+            proc,
+            continued: HashSet::new(),
+            hopeless: HashSet::new(),
+            done: Restored::default(),
+        }
+    }
+
+    fn thaw(&mut self, owed: &Owed) {
+        for cgroup in &owed.cgroups {
+            let thawed = cgroup.thaw();
+            self.expect(thawed);
+            let evened_out = cgroup.even_out();
+            self.expect(evened_out);
+        }
+    }
+
+    /// Goes over everything once. Returns whether there was something to do.
+    fn round(&mut self, owed: &Owed) -> bool {
+        let mut busy = false;
+        for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
+            for process in program.tree.members(self.proc) {
+                busy |= self.resume(process, &owed.stopped_by_others);
+            }
+        }
+        for cgroup in &owed.cgroups {
+            // A failure here shows when the cgroup cannot be removed.
+            let moved = cgroup.thaw().and_then(|()| cgroup.evacuate()).unwrap_or(0);
+            self.done.moved += moved;
+            busy |= moved > 0;
+        }
+        for program in owed.programs.values().filter(|program| program.has_changed_threads()) {
+            let mut visited = HashSet::new();
+            for process in program.tree.members(self.proc) {
+                busy |= self.restore_threads(process, program, &mut visited);
+            }
+            // If their program's first process has ended, no tree leads to them any more, nor to
+            // their siblings.
+            for thread in program.attrs.threads().chain(program.masks.threads()) {
+                if !visited.contains(&thread) && thread.look(self.proc).is_some() {
+                    busy |= self.restore_threads(thread, program, &mut visited);
+                }
+            }
+        }
+        busy
+    }
+
+    fn resume(&mut self, process: Process, stopped_by_others: &HashSet<Process>) -> bool {
+        let Some(stat) = process.look(self.proc) else { return false };
+        let not_ours = stopped_by_others.contains(&process) || stat.state == State::Traced;
+        if not_ours || !self.continued.insert(process) {
+            return false;
+        }
+        match process.signal(self.proc, Signal::CONT) {
+            Ok(_) => self.done.continued += usize::from(stat.state == State::Stopped),
+            Err(errno) => self.done.failed.push(NotRestored::Stopped { process, errno }),
+        }
+        true
+    }
+
+    /// Restores cosched's settings on the threads of a process, which any of its threads stands
+    /// for. Returns whether there were any.
+    fn restore_threads(
+        &mut self,
+        process: Process,
+        program: &Program,
+        visited: &mut HashSet<Process>,
+    ) -> bool {
+        let mut busy = false;
+        for tid in self.proc.threads(process.pid).unwrap_or_default() {
+            let Ok(stat) = self.proc.thread_stat(process.pid, tid) else { continue };
+            let thread = Process::from(stat);
+            visited.insert(thread);
+            busy |= self.restore_thread(thread, program);
+        }
+        busy
+    }
+
+    fn restore_thread(&mut self, thread: Process, program: &Program) -> bool {
+        if self.hopeless.contains(&thread) {
+            return false;
+        }
+        let mut busy = false;
+        let results = [
+            restore_mask(thread, &program.masks)
+                .map(|done| (done, false))
+                .map_err(NotRestored::from),
+            restore_attr(thread, &program.attrs)
+                .map(|done| (false, done))
+                .map_err(NotRestored::from),
+        ];
+        for result in results {
+            match result {
+                Ok((mask, attr)) => {
+                    self.done.masks += usize::from(mask);
+                    self.done.attrs += usize::from(attr);
+                    busy |= mask || attr;
+                }
+                Err(NotRestored::Mask(AffinityError::Gone { .. }))
+                | Err(NotRestored::Attr(SchedError::Gone { .. })) => {}
+                Err(error) => {
+                    self.done.failed.push(error);
+                    self.hopeless.insert(thread);
+                }
+            }
+        }
+        busy
+    }
+
+    fn expect(&mut self, result: Result<(), FileError>) {
+        self.done.failed.extend(result.err().map(NotRestored::from));
+    }
+}
+
+/// Restores a mask. Returns whether it was cosched's.
+fn restore_mask(thread: Process, changes: &Changes<CpuSet>) -> Result<bool, AffinityError> {
+    if changes.is_empty() {
+        return Ok(false);
+    }
+    let seen = Seen::of(thread.pid)?;
+    let present = seen.mask;
+    let found = changes.original(thread, present).or_else(|| {
+        let mut shown = changes.sets().filter(|set| seen.shows(set));
+        shown.find_map(|set| changes.original(thread, set))
+    });
+    let Some(found) = found else { return Ok(false) };
+    affinity::set(thread.pid, &found)?;
+    // The kernel removes CPUs that the thread's cpuset lacks: the rest may be what was there.
+    Ok(affinity::get(thread.pid)? != present)
+}
+
+/// Restores the scheduling. Returns whether it was cosched's.
+fn restore_attr(thread: Process, changes: &Changes<SchedAttr>) -> Result<bool, SchedError> {
+    if changes.is_empty() {
+        return Ok(false);
+    }
+    let present = sched_attr::get(thread.pid)?;
+    let Some(found) = changes.original_scheduling(thread, present) else { return Ok(false) };
+    sched_attr::set(thread.pid, &found)?;
+    Ok(sched_attr::get(thread.pid)? != present)
+}
+
+/// Whether the program's first process may not have called `exec` yet: there is none, or it has the
+/// shim's name.
+fn is_starting(tree: &Tree, proc: &Proc) -> bool {
+    let Some(shim) = tree.shim.filter(|shim| shim.look(proc).is_some()) else { return false };
+    let children = proc.children(shim.pid).unwrap_or_default();
+    let name = |pid: i32| files::read(&proc.folder(pid).join("comm")).unwrap_or_default();
+    children.is_empty()
+        || children
+            .iter()
+            .any(|pid| name(*pid).trim_end().as_bytes() == Helper::Shim.name().to_bytes())
+}

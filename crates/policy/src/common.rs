@@ -1,0 +1,11 @@
+//! What several policies use.
+
+pub(crate) mod goal;
+pub(crate) mod guard;
+#[cfg(test)]
+pub(crate) mod on_an_engine;
+#[cfg(test)]
+pub(crate) mod properties;
+#[cfg(test)]
+pub(crate) mod testkit;
+pub(crate) mod unit;

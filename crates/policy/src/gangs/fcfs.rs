@@ -1,0 +1,115 @@
+//! `fcfs`: first come, first served; one program until it ends, on all CPUs.
+//!
+//! *Problem and idea.* This is what a shell loop does: programs never disturb each other, and
+//! nothing has to be frozen. For programs that use all CPUs well there is nothing better. Short
+//! programs behind long ones wait long, and CPUs that a program leaves idle stay idle.
+//!
+//! *Algorithm.* Programs start in order of arrival (those of one instant in the order of the
+//! workload). When the command of one has ended, the next starts. Its descendants in the background
+//! do not hold the queue, as in a shell. A program that another process stops does hold the queue.
+//! Programs of one group start together, or they would wait for each other for ever.
+//!
+//! A program that runs already when it arrives (it was attached) runs on: this policy freezes no
+//! program. It is the second baseline, and not from the thesis.
+
+use std::collections::BTreeSet;
+
+use cosched_core::{Cause, Plan, Policy, Program, ProgramId, ProgramState, Settings, Why, World};
+
+/// The policy `fcfs`.
+#[derive(Debug, Default)]
+pub(crate) struct Fcfs {
+    /// The programs that were told to run: the world shows a start a moment later.
+    told_to_run: BTreeSet<ProgramId>,
+    told_to_wait: BTreeSet<ProgramId>,
+}
+
+impl Policy for Fcfs {
+    fn decide(&mut self, _causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        self.told_to_run.retain(|id| world.program(*id).is_some());
+        self.told_to_wait.retain(|id| world.program(*id).is_some());
+
+        let alive = world.programs.iter().filter(|p| p.state != ProgramState::Exiting);
+        let (started, mut new): (Vec<&Program>, Vec<&Program>) =
+            alive.partition(|p| p.state != ProgramState::New || self.told_to_run.contains(&p.id));
+        new.sort_by_key(|p| (p.arrived, p.id));
+        let next = if started.is_empty() { new.first().copied() } else { None };
+
+        let groups: Vec<_> = started.iter().copied().chain(next).filter_map(|p| p.group).collect();
+        let (start, wait): (Vec<&Program>, Vec<&Program>) = new.into_iter().partition(|p| {
+            next.is_some_and(|next| next.id == p.id) || p.group.is_some_and(|g| groups.contains(&g))
+        });
+        for program in start {
+            self.told_to_run.insert(program.id);
+            plan.run(program.id, Settings::default());
+            plan.because(Some(program.id), Why::Turn);
+        }
+        for (ahead, program) in wait.into_iter().enumerate() {
+            if self.told_to_wait.insert(program.id) {
+                plan.freeze(program.id);
+                plan.because(Some(program.id), Why::Queued { ahead: ahead as u16 });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testkit::{Lab, program};
+    use cosched_core::{Directive, GroupId, Nanos};
+
+    fn lab(programs: Vec<Program>) -> Lab<Fcfs> {
+        Lab::new(Fcfs::default(), 2, programs)
+    }
+
+    #[test]
+    fn programs_run_one_after_another_in_order_of_arrival() {
+        let mut lab = lab(vec![program(2, 2), program(3, 1)]);
+        lab.pass(Nanos::from_millis(1));
+        lab.arrive(program(0, 8));
+        assert_eq!(lab.running(), [2]);
+        lab.exit(2);
+        assert_eq!(lab.running(), [3]);
+        lab.exit(3);
+        assert_eq!(lab.running(), [0]);
+        assert_eq!(
+            lab.plan.directive(ProgramId::first(0)),
+            Some(&Directive::Run(Settings::default()))
+        );
+        assert_eq!(lab.next_wake(), None, "nothing is timed");
+    }
+
+    /// A program's descendants in the background do not hold the queue. A stopped program does.
+    #[test]
+    fn background_descendants_do_not_hold_the_queue() {
+        let mut lab = lab(vec![program(0, 1), program(1, 1), program(2, 1)]);
+        lab.set_state(0, ProgramState::Exiting);
+        assert_eq!(lab.running(), [1]);
+        lab.set_state(1, ProgramState::StoppedByOther);
+        assert!(lab.running().is_empty());
+        lab.exit(1);
+        assert_eq!(lab.running(), [2]);
+    }
+
+    /// Programs of a group start together, even when one of them arrives later.
+    #[test]
+    fn programs_of_one_group_start_together() {
+        let grouped = |slot| Program { group: Some(GroupId(1)), ..program(slot, 1) };
+        let mut lab = lab(vec![grouped(0), program(1, 1), grouped(2)]);
+        assert_eq!(lab.running(), [0, 2]);
+        lab.arrive(grouped(3));
+        assert_eq!(lab.running(), [0, 2, 3]);
+    }
+
+    #[test]
+    fn a_program_that_runs_already_is_never_frozen() {
+        let attached =
+            Program { state: ProgramState::Running, waiting_since: None, ..program(0, 1) };
+        let mut lab = lab(vec![attached, program(1, 1)]);
+        assert_eq!(lab.running(), [0]);
+        assert_eq!(lab.plan.directive(ProgramId::first(0)), None);
+        lab.exit(0);
+        assert_eq!(lab.running(), [1]);
+    }
+}

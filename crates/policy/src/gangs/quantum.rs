@@ -1,0 +1,238 @@
+//! The length of a quantum: as requested, or shorter, so that no program is frozen too long.
+//!
+//! While one gang runs the others are frozen. With `n` gangs a program waits `n - 1` quanta between
+//! its turns, and no program may be frozen longer than `max_frozen` at a stretch. Quanta therefore
+//! shrink when there are many gangs: all other gangs' quanta, and the switches between them, take
+//! at most 90 % of `max_frozen` together. A switch is assumed to cost half a millisecond, and more
+//! if wake-ups were later than that recently: on a busy machine two hundred late wake-ups add up to
+//! a tenth of a second.
+//!
+//! The thesis' quanta are equally long. Ours grow with the weight of a gang, which
+//! is that of its heaviest program: the lightest gang gets one quantum's
+//! length, a gang of twice its weight twice that.
+//!
+//! A quantum never gets shorter than a millisecond: below that, most of the time would go to
+//! switching. Very light gangs get a millisecond, and the others share the rest by weight. Even
+//! such quanta can be too many (some 600 gangs with the default `max_frozen`). A program may also
+//! wait for parts of two rounds when gangs are cut again. In both cases the engine ends freezes
+//! that last too long.
+
+use cosched_core::{Nanos, Plan, Why};
+
+/// The shortest quantum.
+pub const SHORTEST: Nanos = Nanos::from_millis(1);
+/// The longest quantum that can be requested: for longer ones, `fcfs` is the better policy.
+pub const LONGEST: Nanos = Nanos::from_secs(60);
+/// The least cost of a switch, as far as is known; a higher cost is assumed in steps of this.
+const SWITCH: Nanos = Nanos::from_micros(500);
+/// A later wake-up than this is an exception, and does not count.
+const LATEST: Nanos = Nanos::from_millis(10);
+/// The lateness is averaged over about this many wake-ups.
+const REMEMBERED: u64 = 8;
+
+/// The weights of gangs.
+#[derive(Debug)]
+pub(crate) struct Weights {
+    each: Vec<f64>,
+    lightest: f64,
+    /// A limit, and the nanoseconds per unit of weight for it. They mostly stay while the gangs do.
+    worth: Option<(Nanos, f64)>,
+}
+
+impl Weights {
+    pub(crate) fn new(each: Vec<f64>) -> Weights {
+        let lightest = each.iter().copied().fold(f64::INFINITY, f64::min);
+        Weights { each, lightest, worth: None }
+    }
+
+    /// Nanoseconds per unit of weight, from [`per_weight`].
+    fn worth(&mut self, asked: Nanos, limit: Nanos) -> f64 {
+        if let Some((_, worth)) = self.worth.filter(|(known, _)| *known == limit) {
+            return worth;
+        }
+        let worth = per_weight(&self.each, asked.0 as f64 / self.lightest, limit);
+        self.worth = Some((limit, worth));
+        worth
+    }
+}
+
+/// The rule for a policy's quanta. It remembers which shortening it has reported.
+#[derive(Debug)]
+pub(crate) struct Quantum {
+    asked: Nanos,
+    given: Nanos,
+    lateness: Nanos,
+}
+
+impl Quantum {
+    pub(crate) fn new(asked: Nanos) -> Quantum {
+        Quantum { asked, given: asked, lateness: Nanos::ZERO }
+    }
+
+    /// Takes in how much later than planned a quantum ended.
+    pub(crate) fn ended_late(&mut self, by: Nanos) {
+        self.lateness = (self.lateness * (REMEMBERED - 1) + by.min(LATEST)) / REMEMBERED;
+    }
+
+    /// How long `quanta` quanta of others may take together if no program is to be frozen longer
+    /// than `max_frozen`.
+    pub(crate) fn longest_wait(&self, quanta: usize, max_frozen: Nanos) -> Nanos {
+        let steps = self.lateness.0.div_ceil(SWITCH.0).max(1);
+        max_frozen - max_frozen / 10 - SWITCH * steps * quanta as u64
+    }
+
+    /// The length of `turn`'s quantum among gangs of these weights; a gang alone has no end.
+    pub(crate) fn length(
+        &mut self,
+        weights: &mut Weights,
+        turn: usize,
+        max_frozen: Nanos,
+        plan: &mut Plan,
+    ) -> Nanos {
+        if weights.each.len() < 2 {
+            return Nanos::NEVER;
+        }
+        let limit = self.longest_wait(weights.each.len() - 1, max_frozen);
+        let per_weight = weights.worth(self.asked, limit);
+        let given = length_of(weights.lightest, per_weight);
+        if given != self.given && given < self.asked {
+            plan.because(None, Why::QuantumShortened { asked: self.asked, given });
+        }
+        self.given = given;
+        length_of(weights.each[turn], per_weight)
+    }
+}
+
+fn length_of(weight: f64, per_weight: f64) -> Nanos {
+    Nanos((weight * per_weight) as u64).max(SHORTEST)
+}
+
+/// Nanoseconds per unit of weight: at most `asked`. The lightest gang, which therefore waits
+/// longest, waits for `limit` at most.
+fn per_weight(weights: &[f64], asked: f64, limit: Nanos) -> f64 {
+    let lightest = weights.iter().copied().fold(f64::INFINITY, f64::min);
+    let others = weights.iter().sum::<f64>() - lightest;
+    let mut rate = asked.min(limit.0 as f64 / others);
+    let mut raised = 0;
+    // A gang that is raised to the shortest quantum takes time from the others, which may bring
+    // more of them down to the shortest.
+    loop {
+        let low = weights.iter().filter(|weight| **weight * rate < SHORTEST.0 as f64);
+        let (count, weight) = low.fold((0, 0.0), |(n, sum), weight| (n + 1, sum + weight));
+        if count == raised {
+            return rate;
+        }
+        if count == weights.len() {
+            return 0.0;
+        }
+        raised = count;
+        // The lightest gang is one of those raised, and does not wait for itself.
+        let left = limit - SHORTEST * (count as u64 - 1);
+        rate = left.0 as f64 / (others + lightest - weight);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::common::testkit::cases;
+
+    const SECOND: Nanos = Nanos::from_secs(1);
+    const ASKED: Nanos = Nanos::from_millis(100);
+
+    fn lengths(quantum: &mut Quantum, weights: &[f64]) -> (Vec<u64>, usize) {
+        let (mut plan, mut gangs) = (Plan::default(), Weights::new(weights.to_vec()));
+        let lengths = (0..weights.len())
+            .map(|turn| quantum.length(&mut gangs, turn, SECOND, &mut plan).0 / 1000)
+            .collect();
+        (lengths, plan.reasons.len())
+    }
+
+    #[test]
+    fn equal_weights_give_the_requested_quantum() {
+        let mut quantum = Quantum::new(ASKED);
+        assert_eq!(lengths(&mut quantum, &[3.0; 9]), (vec![100_000; 9], 0));
+    }
+
+    #[test]
+    fn many_gangs_shorten_the_quantum_with_one_report() {
+        let mut quantum = Quantum::new(ASKED);
+        // 18 others in 0.9 s; each switch takes half a millisecond.
+        assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 1));
+        assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 0));
+        assert_eq!(lengths(&mut quantum, &[1.0; 9]), (vec![100_000; 9], 0));
+        assert_eq!(lengths(&mut quantum, &[1.0; 19]).1, 1);
+    }
+
+    /// Late wake-ups shorten the quantum. One that is absurdly late hardly does.
+    #[test]
+    fn late_wake_ups_shorten_the_quantum() {
+        let mut quantum = Quantum::new(ASKED);
+        for _ in 0..100 {
+            quantum.ended_late(Nanos::from_millis(2));
+        }
+        assert_eq!(lengths(&mut quantum, &[1.0; 19]).0, [48_000; 19]);
+        quantum.ended_late(Nanos::from_secs(100));
+        let (after, _) = lengths(&mut quantum, &[1.0; 19]);
+        assert!(after[0] > 46_000, "{after:?}");
+    }
+
+    /// Quanta grow with weights, and all of them fit the limit together.
+    #[test]
+    fn a_gangs_quantum_grows_with_its_weight() {
+        let mut quantum = Quantum::new(ASKED);
+        assert_eq!(lengths(&mut quantum, &[1.0, 2.0, 0.5]).0, [200_000, 400_000, 100_000]);
+        let (long, reasons) = lengths(&mut quantum, &[1.0, 17.0, 2.0]);
+        assert_eq!(reasons, 1);
+        assert!(long[1] + long[2] <= 899_000, "{long:?}");
+        assert!(long[1] + long[2] > 890_000, "{long:?}");
+    }
+
+    /// The programs of a gang that is too light for its share wait no longer for that.
+    #[test]
+    fn a_very_light_gang_gets_the_shortest_quantum() {
+        let (lengths, _) = lengths(&mut Quantum::new(ASKED), &[0.01, 100.0, 50.0]);
+        assert_eq!(lengths[0], 1000);
+        assert!(lengths[1] + lengths[2] <= 899_000, "{lengths:?}");
+        assert_eq!(lengths[1] / 2, lengths[2]);
+    }
+
+    #[test]
+    fn one_gang_has_no_end_and_no_quantum_vanishes() {
+        let mut quantum = Quantum::new(ASKED);
+        let mut plan = Plan::default();
+        assert_eq!(
+            quantum.length(&mut Weights::new(vec![1.0]), 0, SECOND, &mut plan),
+            Nanos::NEVER
+        );
+        let mut nine = Weights::new(vec![1.0; 9]);
+        assert!(quantum.length(&mut nine, 0, SECOND, &mut plan) > SHORTEST);
+        assert_eq!(quantum.length(&mut nine, 0, Nanos::ZERO, &mut plan), SHORTEST, "another limit");
+    }
+
+    proptest! {
+        #![proptest_config(cases(300))]
+
+        /// The wait for all other gangs is no longer than the limit.
+        #[test]
+        fn no_wait_is_longer_than_the_limit_whatever_the_weights(
+            weights in prop::collection::vec(-2.0..2.0f64, 2..500),
+        ) {
+            let weights: Vec<f64> = weights.into_iter().map(|power| 10f64.powf(power)).collect();
+            let mut quantum = Quantum::new(ASKED);
+            let limit = quantum.longest_wait(weights.len() - 1, SECOND);
+            let mut plan = Plan::default();
+            let mut gangs = Weights::new(weights.clone());
+            let lengths: Vec<Nanos> = (0..weights.len())
+                .map(|turn| quantum.length(&mut gangs, turn, SECOND, &mut plan))
+                .collect();
+            let round: Nanos = lengths.iter().copied().sum();
+            for length in &lengths {
+                prop_assert!(*length >= SHORTEST);
+                prop_assert!(round - *length <= limit, "{:?}", lengths);
+            }
+        }
+    }
+}
