@@ -1,6 +1,6 @@
 """ratio.py: how much of B it takes for A, from pairs, as `cosched compare` tells it.
 
-The same as crates/core/src/statistics.rs, which says why it is done like this: Hodges' and Lehmann's estimate with
+The same as crates/results/src/statistics.rs, which says why it is done like this: Hodges' and Lehmann's estimate with
 Wilcoxon's interval of 98 %, on the logarithms of the pairs' ratios. It is here for what cosched does not compare itself:
 two ways of which neither is the first, and times that a program tells.
 """

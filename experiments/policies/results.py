@@ -28,6 +28,6 @@ def figures(ways):
 
 
 def unfairness(result, alone):
-    """The largest slowdown over the smallest, as in crates/core/src/metrics.rs."""
+    """The largest slowdown over the smallest, as in crates/results/src/metrics.rs."""
     slowdowns = [program["turnaround_seconds"] / seconds for program, seconds in zip(result["programs"], alone, strict=True)]
     return max(slowdowns) / min(slowdowns)

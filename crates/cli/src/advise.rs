@@ -13,10 +13,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Speedup};
 use cosched_policy::Kind;
 use cosched_policy::advice::{self, Candidate, Prediction};
+use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use crate::args::{HowArgs, SourceArgs, whole};
 use crate::choices;

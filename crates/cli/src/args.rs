@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use cosched_core::engine::Limits;
-use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_core::{Actuator, Class, Nanos};
 use cosched_policy::{
     FaithfulOptions, Goal, Kind, Options, Placement, Quanta, ShufflingOptions, Slowdowns, Turns,
 };
+use cosched_workload::{Barrier, ProgramSpec};
 
 use crate::advise::AdviseArgs;
 use crate::attach::AttachArgs;

@@ -9,13 +9,13 @@ use std::process::ExitCode;
 use clap::Args;
 use cosched_core::Profile;
 use cosched_core::Why;
-use cosched_core::result::{DecisionResult, RunResult};
-use cosched_core::workload::Workload;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::process::attachable::attachable;
 use cosched_linux::process::tree::{Process, Tree};
 use cosched_linux::safety::undo::{self, Held};
 use cosched_report::words;
+use cosched_results::result::{DecisionResult, RunResult};
+use cosched_workload::Workload;
 
 use crate::args::{pid, useless};
 use crate::failure::{Failure, exit_code};

@@ -6,9 +6,9 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use cosched_core::Actuator;
-use cosched_core::workload::Barrier;
 use cosched_policy::{Goal, GroupBy, Kind, Placement, SortBy, Turns};
 use cosched_sim::{Hardware, Kernel};
+use cosched_workload::Barrier;
 
 use crate::args::{self, named};
 use crate::experiment::Variant;

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
-use cosched_core::workload::Workload;
 use cosched_policy::Kind;
 use cosched_report::{Comparison, Incomparable};
 use cosched_sim::Kernel;
+use cosched_workload::Workload;
 
 use crate::args::{HowArgs, PolicyArgs, SourceArgs, seed, useless, whole};
 use crate::choices;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cosched_core::result::RunResult;
 use cosched_report::words::{cause, effect};
+use cosched_results::result::RunResult;
 
 /// Names of more programs than this are not spelt out.
 const NAMES: usize = 6;

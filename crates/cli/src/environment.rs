@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use cosched_core::workload::ProgramSpec;
+use cosched_workload::ProgramSpec;
 
 /// How names begin that count: of OpenMP and its runtimes, numeric libraries and thread pools, the
 /// loader, the C library and other allocators, Python, and languages (`sort` alone is several times
@@ -73,7 +73,7 @@ fn counts(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::workload::Workload;
+    use cosched_workload::Workload;
 
     use super::*;
 

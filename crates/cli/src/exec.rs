@@ -10,13 +10,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::Workload;
 use cosched_core::{Exit, Nanos};
 use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::poll::{Poll, Ready};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::signals::{self, INTERRUPTIONS};
 use cosched_linux::process::children::{self, Child};
+use cosched_workload::Workload;
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_core::Nanos;
-use cosched_core::result::RunResult;
-use cosched_core::workload::{escaped, shown};
 use cosched_report::explain::{Moment, Story};
+use cosched_results::result::RunResult;
+use cosched_workload::{escaped, shown};
 
 use crate::args::instant;
 use crate::experiment::Record;

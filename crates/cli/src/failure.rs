@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::shown_path;
 use cosched_core::{Exit, Interruption};
+use cosched_workload::shown_path;
 
 /// The contract with scripts, for every subcommand. `--help` and the man pages print it.
 pub(crate) const EXIT_CODES: [(u8, &str); 5] = [

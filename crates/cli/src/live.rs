@@ -2,7 +2,7 @@
 //!
 //! The scheduling thread must not wait for a client, and should not even work while no client
 //! looks. It keeps only the policy's last reasons (`Board`), and at a heartbeat asks one flag
-//! whether a client wants to know. If so, it puts a [`Snapshot`](cosched_core::live::Snapshot) into
+//! whether a client wants to know. If so, it puts a [`Snapshot`](cosched_results::live::Snapshot) into
 //! a place for one ([`handover`]). A thread of the background does the rest: it reads what programs
 //! have used ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). What a visitor
 //! requests ([`request`]) goes the other way. docs/results.md tells users of it.
@@ -18,13 +18,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use cosched_core::engine::{Beat, Watch};
-use cosched_core::live::{About, Board};
 use cosched_core::{Plan, World};
 use cosched_linux::clients::cpu_time::{Meter, Roots};
 use cosched_linux::clients::user_requests::UserRequests;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::observe::barrier_stats::StatsOfRun;
 use cosched_linux::safety::undo;
+use cosched_results::live::{About, Board};
 
 use crate::failure::Failure;
 use crate::session::{Molded, Request, Session, own_cpu_seconds};

@@ -13,8 +13,8 @@ use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use cosched_core::whole_file;
-use cosched_core::workload::shown_path;
+use cosched_results::whole_file;
+use cosched_workload::shown_path;
 
 use crate::args::Cli;
 use crate::failure::{EXIT_CODES, Failure};

@@ -14,11 +14,11 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use cosched_core::Exit;
-use cosched_core::input;
-use cosched_core::result::{ResultError, RunResult};
-use cosched_core::whole_file;
-use cosched_core::workload::{Workload, shown, shown_path};
 use cosched_policy::Kind;
+use cosched_results::result::{ResultError, RunResult};
+use cosched_results::whole_file;
+use cosched_workload::input;
+use cosched_workload::{Workload, shown, shown_path};
 use rustix::fs::{Access, access};
 use tempfile::TempDir;
 

@@ -23,9 +23,9 @@ use std::process::ExitCode;
 
 use clap::{Arg, Args};
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_linux::observe::counters::{self, Events, Lack};
 use cosched_policy::Placement;
+use cosched_workload::{ProgramSpec, Workload};
 
 use crate::args::{HowArgs, SourceArgs, useless, whole};
 use crate::failure::{self, Failure, exit_code};
@@ -278,7 +278,7 @@ fn why_no_misses(countable: Result<(), Lack>) -> String {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
-    use cosched_core::workload::OPENMP;
+    use cosched_workload::OPENMP;
 
     use super::*;
     use crate::args::Cli;

@@ -9,13 +9,13 @@ use std::sync::mpsc::Receiver;
 
 use cosched_core::engine::outcome::NotStarted;
 use cosched_core::engine::{Beat, Watch};
-use cosched_core::result::NotStartedResult;
-use cosched_core::workload::ProgramSpec;
 use cosched_core::{
     Aspect, Event, Happening, Plan, ProgramId, ProgramState, ReasonCode, Why, World,
 };
 use cosched_linux::machine::Note;
 use cosched_report::{after, words};
+use cosched_results::result::NotStartedResult;
+use cosched_workload::ProgramSpec;
 
 use crate::failure::Failure;
 use crate::session::{Talk, watched};

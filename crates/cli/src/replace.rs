@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use cosched_core::workload::shown_path;
+use cosched_workload::shown_path;
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 

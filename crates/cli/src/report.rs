@@ -8,10 +8,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_core::Nanos;
-use cosched_core::workload::shown_path;
 use cosched_report::html::GENERATOR;
 use cosched_report::svg::MARK;
 use cosched_report::{Report, Variant};
+use cosched_workload::shown_path;
 use serde::Serialize;
 
 use crate::args::instant;

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_core::Exit;
-use cosched_core::result::RunResult;
-use cosched_core::workload::shown_path;
 use cosched_policy::Kind;
 use cosched_report::{disturbance, words};
+use cosched_results::result::RunResult;
+use cosched_workload::shown_path;
 
 use crate::args::{HowArgs, SourceArgs, named, whole};
 use crate::choices;

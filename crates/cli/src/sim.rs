@@ -22,14 +22,14 @@ use std::sync::Arc;
 
 use cosched_core::engine::Engine;
 use cosched_core::engine::outcome::{Completion, Ended, Outcome};
-use cosched_core::result::{
-    Backends, Context, MachineDescription, NONE, RunResult, SIMULATED, Simulation,
-};
-use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Class, Nanos, Profile, Speedup, Usage};
 use cosched_linux::cgroup::run_cgroups::ByWeight;
 use cosched_policy::Kind;
+use cosched_results::result::{
+    Backends, Context, MachineDescription, NONE, RunResult, SIMULATED, Simulation,
+};
 use cosched_sim::{Costs, Hardware, Job, Kernel, Sim};
+use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::{self, Failure, exit_code};

@@ -5,12 +5,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cosched_core::input;
-use cosched_core::workload::{
-    ProgramSpec, SEPARATOR, Workload, WorkloadError, shown, split_commands,
-};
 use cosched_policy::Kind;
 use cosched_sim::Model;
+use cosched_workload::input;
+use cosched_workload::{ProgramSpec, SEPARATOR, Workload, WorkloadError, shown, split_commands};
 
 use crate::args::SourceArgs;
 use crate::failure::{self, Failure};

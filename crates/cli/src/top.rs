@@ -14,12 +14,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use cosched_core::live::Snapshot;
 use cosched_linux::clients::onlookers::{self, Run, everybodys};
 use cosched_linux::kernel::open_files::VISITORS;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::safety::undo;
 use cosched_report::screen::{View, frame};
+use cosched_results::live::Snapshot;
 use rustix::process::geteuid;
 
 use crate::args::pid;

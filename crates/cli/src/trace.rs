@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cosched_core::workload::shown_path;
 use cosched_report::Trace;
+use cosched_workload::shown_path;
 use serde::Serialize;
 
 use crate::failure::Failure;

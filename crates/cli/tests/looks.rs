@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use cosched_core::Nanos;
-use cosched_core::result::RunResult;
 use cosched_report::history::{History, Phase, State, nanos};
+use cosched_results::result::RunResult;
 use serde_json::Value;
 
 /// Programs that differ in everything that a schedule depends on.

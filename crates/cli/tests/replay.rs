@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 use serde_json::Value;
 
 /// The machine of the recordings, whatever machine the tests run on.

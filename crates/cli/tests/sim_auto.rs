@@ -5,8 +5,8 @@
 
 use std::process::Command;
 
-use cosched_core::result::RunResult;
 use cosched_core::{Mode, ReasonCode, Why};
+use cosched_results::result::RunResult;
 
 /// The most that may be lost to solo probes. experiments/policies has many more mixes.
 const MOST: f64 = 1.05;

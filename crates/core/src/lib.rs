@@ -7,8 +7,7 @@
 //! causes and accounts, checks the plan, and carries out the difference between the plan and the
 //! confirmed state.
 //!
-//! No decision here depends on a clock, a file or a random number; only
-//! [`workload`] and [`result`] touch files, at the two ends of a run.
+//! No decision here depends on a clock, a file or a random number.
 
 #![forbid(unsafe_code)]
 
@@ -19,25 +18,17 @@ mod choice;
 mod cpuset;
 pub mod engine;
 pub mod fake;
-pub mod input;
 mod learned;
-pub mod live;
 mod machine;
-pub mod metrics;
-pub mod nearest;
 mod plan;
 mod policy;
 mod program;
-pub mod result;
 mod sample;
 mod speedup;
-pub mod statistics;
 mod time;
 mod topology;
 mod treatment;
 pub mod waits;
-pub mod whole_file;
-pub mod workload;
 
 pub use actuator::{Actuator, UnknownActuator};
 pub use barrier_stats::BarrierStats;

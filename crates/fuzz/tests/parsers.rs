@@ -6,14 +6,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cosched_core::live::Snapshot;
-use cosched_core::result::RunResult;
-use cosched_core::workload::Workload;
 use cosched_fuzz::damaged;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::safety::undo::Log;
 use cosched_page::{Hello, Page, SIZE};
+use cosched_results::live::Snapshot;
+use cosched_results::result::RunResult;
 use cosched_sim::Hardware;
+use cosched_workload::Workload;
 use proptest::prelude::*;
 
 /// The files of a folder of the repository that end like this.

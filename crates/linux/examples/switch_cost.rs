@@ -11,12 +11,13 @@
 
 use std::process::{Child, Command};
 
-use cosched_core::{Nanos, metrics::quantile};
+use cosched_core::Nanos;
 use cosched_linux::cgroup::{Dir, FreezeSwitch, Hierarchies};
 use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::poll::Poll;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::sched_attr::{self, SHORTEST_SLICE, SchedAttr};
+use cosched_results::metrics::quantile;
 use rustix::time::{ClockId, clock_gettime};
 
 const QUANTUM: Nanos = Nanos::from_millis(100);

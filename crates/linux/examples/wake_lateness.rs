@@ -12,10 +12,11 @@
 
 use std::process::{Child, Command};
 
-use cosched_core::{Nanos, metrics::quantile};
+use cosched_core::Nanos;
 use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::poll::Poll;
 use cosched_linux::kernel::sched_attr::{self, SchedAttr, SchedPolicy};
+use cosched_results::metrics::quantile;
 
 const SLEEP: Nanos = Nanos::from_millis(5);
 const SLEEPS_PER_ROUND: usize = 20;

@@ -33,8 +33,8 @@
 //! Ours. The thesis chooses each program's *ideal* count by itself: the fewest threads with 80 % of
 //! its best speedup (section 5.2), whatever its co-runners are.
 
-use cosched_core::statistics::median_error;
 use cosched_core::{Nanos, Speedup};
+use cosched_results::statistics::median_error;
 
 use crate::gangs::{greedy, minwait};
 use crate::kind::Kind;

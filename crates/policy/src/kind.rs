@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use cosched_core::workload::Places;
 use cosched_core::{CpuSet, Nanos, Policy, Topology};
+use cosched_workload::Places;
 
 use crate::auto::Auto;
 use crate::common::goal::Goal;

@@ -1,7 +1,7 @@
 //! Programs that start after others: when they came, or why they were not started.
 
 use cosched_core::engine::outcome::Missing;
-use cosched_core::result::{NotStartedResult, ProgramResult};
+use cosched_results::result::{NotStartedResult, ProgramResult};
 
 use crate::history::nanos;
 use crate::words;
@@ -40,7 +40,7 @@ pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::result::AfterResult;
+    use cosched_results::result::AfterResult;
 
     use super::*;
     use crate::by_hand::{A, B, run};

@@ -15,8 +15,8 @@
 use cosched_core::engine::outcome::{
     Completion, Decision, Deviation, Ended, Outcome, ProgramOutcome, Span,
 };
-use cosched_core::result::{Backends, Context, MachineDescription, ProgramContext, RunResult};
 use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Reason, Refusal, Usage, Why};
+use cosched_results::result::{Backends, Context, MachineDescription, ProgramContext, RunResult};
 
 pub(crate) const A: usize = 0;
 pub(crate) const B: usize = 1;

@@ -2,7 +2,7 @@
 //! `docs/json.md`.
 //!
 //! Figures are medians over the rounds, and ratios from the pairs within each round, with 95 %
-//! intervals ([`cosched_core::statistics`]). `compare` and `report` compute them from the runs.
+//! intervals ([`cosched_results::statistics`]). `compare` and `report` compute them from the runs.
 //! Where the runs are gone, they are read from the JSON that `compare --json` printed.
 
 mod check;
@@ -11,8 +11,8 @@ mod tests;
 mod verdict;
 
 use cosched_core::Exit;
-use cosched_core::result::{Backends, MachineDescription, RunResult};
-use cosched_core::statistics::{Estimate, Verdict, comparison, median_estimate, ratio_estimate};
+use cosched_results::result::{Backends, MachineDescription, RunResult};
+use cosched_results::statistics::{Estimate, Verdict, comparison, median_estimate, ratio_estimate};
 use serde::{Deserialize, Serialize};
 
 use crate::Variant;

@@ -3,7 +3,7 @@
 //! A figure that is impossible, such as a program that takes half of its solo time with co-runners,
 //! says nothing about policies. It says that something was measured on a busy machine.
 
-use cosched_core::result::{ProgramResult, RunResult};
+use cosched_results::result::{ProgramResult, RunResult};
 
 use crate::interference::Interference;
 use crate::{Variant, words};

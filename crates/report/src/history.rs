@@ -16,10 +16,10 @@
 
 mod quanta;
 
-use cosched_core::result::{
+use cosched_core::{CpuSet, Nanos, Refusal, Why};
+use cosched_results::result::{
     CompletionResult, DeviationResult, ProgramResult, RunResult, TimelineEntry,
 };
-use cosched_core::{CpuSet, Nanos, Refusal, Why};
 
 pub use quanta::Quantum;
 

@@ -15,8 +15,8 @@ mod timeline;
 
 use std::fmt::Write;
 
-use cosched_core::result::{NONE, RunResult, Simulation};
-use cosched_core::statistics::FEWEST_TO_COMPARE;
+use cosched_results::result::{NONE, RunResult, Simulation};
+use cosched_results::statistics::FEWEST_TO_COMPARE;
 use serde_json::Value;
 
 use crate::comparison::Comparison;

@@ -7,7 +7,7 @@
 //! the profile is out of date or that its measurement was disturbed.
 
 use cosched_core::Exit;
-use cosched_core::result::ProgramResult;
+use cosched_results::result::ProgramResult;
 
 use crate::history::stopped_seconds;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cosched_core::result::{ProgramResult, RunResult};
+use cosched_results::result::{ProgramResult, RunResult};
 
 use crate::history::nanos;
 use crate::words;

@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use cosched_core::Actuator;
-use cosched_core::live::{ChosenSlice, Forward, Shuffled, Snapshot, Standing, State};
+use cosched_results::live::{ChosenSlice, Forward, Shuffled, Snapshot, Standing, State};
 
 /// The text for one answer to a scraper.
 pub fn text(snapshot: &Snapshot) -> String {

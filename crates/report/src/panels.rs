@@ -23,7 +23,7 @@ mod snapshot;
 mod thread_limits;
 mod times;
 
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 
 pub use compared::compared;
 pub use courses::{Course, Courses, Mark, Point};

@@ -1,6 +1,6 @@
 //! The content of a report.
 
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 
 use crate::panels::{self, Panel, Plot};
 use crate::{Comparison, Variant, html, svg};

@@ -12,7 +12,7 @@ mod tests;
 use std::cmp::Ordering;
 
 use cells::Rates;
-use cosched_core::live::{Snapshot, Standing, State};
+use cosched_results::live::{Snapshot, Standing, State};
 
 /// The order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

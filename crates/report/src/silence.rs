@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cosched_core::result::{Instead, ProgramResult, RunResult};
+use cosched_results::result::{Instead, ProgramResult, RunResult};
 
 use crate::words;
 

@@ -4,7 +4,7 @@
 //! program is paused counts as taking turns, even if two others run.
 
 use cosched_core::Nanos;
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 
 use crate::history::{History, State, nanos};
 use crate::words;
@@ -147,7 +147,7 @@ fn changes(result: &RunResult) -> Vec<Change> {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::result::TimelineEntry;
+    use cosched_results::result::TimelineEntry;
 
     use super::*;
     use crate::testkit;

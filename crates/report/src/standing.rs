@@ -1,10 +1,10 @@
 //! Snapshots of runs for tests: two gangs, one of which has the quantum, and a program that has
 //! ended.
 
-use cosched_core::live::{
+use cosched_core::{Actuator, BarrierStats, CpuSet, Exit, Nanos, Why};
+use cosched_results::live::{
     ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State,
 };
-use cosched_core::{Actuator, BarrierStats, CpuSet, Exit, Nanos, Why};
 
 /// Three programs under the policy gang.
 pub(crate) fn snapshot() -> Snapshot {

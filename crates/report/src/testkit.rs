@@ -1,14 +1,14 @@
 //! Small results for tests.
 
-use cosched_core::metrics::Metrics;
-use cosched_core::result::{
-    Backends, BarrierResult, DecisionResult, DeviationResult, MachineDescription, Own,
-    ProgramResult, RunResult, SCHEMA, TimelineEntry,
-};
-use cosched_core::workload::Barrier;
 use cosched_core::{
     Actuator, Aspect, BarrierStats, CpuSet, Exit, Nanos, ProgramId, Reason, Refusal, Usage, Why,
 };
+use cosched_results::metrics::Metrics;
+use cosched_results::result::{
+    Backends, BarrierResult, DecisionResult, DeviationResult, MachineDescription, Own,
+    ProgramResult, RunResult, SCHEMA, TimelineEntry,
+};
+use cosched_workload::Barrier;
 
 /// Two programs of two threads that take turns on two CPUs. Each has a solo time of 0.3 s and two
 /// quanta of 0.15 s, without a gap between them.

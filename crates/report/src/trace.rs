@@ -22,8 +22,8 @@ mod protobuf;
 #[cfg(test)]
 mod tests;
 
-use cosched_core::result::RunResult;
 use cosched_core::{CpuSet, Nanos, Reason};
+use cosched_results::result::RunResult;
 
 use crate::history::{History, Phase, Quantum, State, changes, nanos, runs};
 use crate::{treatment, words};

@@ -1,8 +1,8 @@
 //! How a program's threads were scheduled over a run, and when that changed. Pictures and traces
 //! are made from these changes.
 
-use cosched_core::result::RunResult;
 use cosched_core::{Actuator, Nanos, Treatment, Why};
+use cosched_results::result::RunResult;
 
 use crate::history::nanos;
 use crate::words;

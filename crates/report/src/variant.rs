@@ -1,6 +1,6 @@
 //! One variant of an experiment, with its run in each round.
 
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 
 /// A variant: a policy, or a rival such as `passive`.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,8 +8,8 @@ mod choices;
 
 use std::borrow::Cow;
 
-use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::{Aspect, Exit, Mode, Nanos, Refusal, Why};
+use cosched_results::result::{ProgramResult, RunResult};
 
 use crate::treatment::name;
 use choices::chosen;

@@ -11,7 +11,8 @@ mod words;
 
 use std::path::Path;
 
-use cosched_core::{Cpu, Level, Nanos, Topology, input};
+use cosched_core::{Cpu, Level, Nanos, Topology};
+use cosched_workload::input;
 use serde::Deserialize;
 
 pub use synthetic::topology;

@@ -1,7 +1,7 @@
 //! Advice as a table and as JSON.
 
-use cosched_core::result::RunResult;
 use cosched_policy::advice::{Candidate, Prediction};
+use cosched_results::result::RunResult;
 use serde::Serialize;
 
 use super::Advice;

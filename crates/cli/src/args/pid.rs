@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use cosched_core::workload::shown;
 use cosched_linux::kernel::procfs::Proc;
+use cosched_workload::shown;
 use rustix::process::geteuid;
 
 use super::whole;

@@ -3,8 +3,8 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
-use cosched_core::nearest::nearest;
-use cosched_core::workload::SEPARATOR;
+use cosched_workload::SEPARATOR;
+use cosched_workload::nearest::nearest;
 
 use super::Cli;
 

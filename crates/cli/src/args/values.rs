@@ -6,10 +6,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cosched_core::{Nanos, input, parse_duration};
+use cosched_core::{Nanos, parse_duration};
 use cosched_policy::gangs::quantum::{LONGEST, SHORTEST};
 use cosched_policy::{Quanta, Slowdowns};
 use cosched_sim::Kernel;
+use cosched_workload::input;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How times are written.

@@ -21,11 +21,11 @@ use std::time::SystemTime;
 use clap::{Args, ValueHint};
 use cosched_core::Nanos;
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::{Workload, shown_path};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::sched_attr::{LONGEST_SLICE, SHORTEST_SLICE, default_slice};
 use cosched_linux::observe::monitor::Monitor;
 use cosched_policy::{Quanta, derive};
+use cosched_workload::{Workload, shown_path};
 
 use crate::args::{duration, twice, whole};
 use crate::failure::{Failure, exit_code};

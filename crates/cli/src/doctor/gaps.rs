@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::metrics::quantile;
 use cosched_core::{Event, Happening, Machine, Nanos, ProgramId, Settings, Signal, Step};
 use cosched_linux::cgroup::run_cgroups::{FreezerBackend, Wishes};
 use cosched_linux::clients::cpu_time::Roots;
@@ -22,6 +21,7 @@ use cosched_linux::process::helper::OWN_EXECUTABLE;
 use cosched_linux::process::launch::{Order, Output};
 use cosched_linux::rights::{Ability, Rights};
 use cosched_linux::safety::undo;
+use cosched_results::metrics::quantile;
 use serde::Serialize;
 
 use super::spin::{self, Gap};

@@ -101,7 +101,7 @@ mod tests {
     use std::time::Duration;
 
     use cosched_core::Actuator;
-    use cosched_core::workload::Barrier;
+    use cosched_workload::Barrier;
 
     use super::*;
     use crate::experiment::Variant;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use cosched_core::Exit;
-use cosched_core::result::ProgramResult;
-use cosched_core::workload::{escaped, shown_path};
 use cosched_report::after;
+use cosched_results::result::ProgramResult;
+use cosched_workload::{escaped, shown_path};
 
 use super::rounds::{Ready, Round};
 use crate::{out, profile};

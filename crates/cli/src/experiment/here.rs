@@ -2,11 +2,11 @@
 
 use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
-use cosched_core::result::Context;
-use cosched_core::workload::Workload;
 use cosched_linux::cgroup::run_cgroups::ByWeight;
 use cosched_policy::Kind;
 use cosched_report::disturbance;
+use cosched_results::result::Context;
+use cosched_workload::Workload;
 
 use super::{Site, Turn};
 use crate::args::HowArgs;

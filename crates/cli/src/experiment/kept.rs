@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use cosched_core::result::{ResultError, RunResult};
-use cosched_core::workload::{Workload, shown_path};
+use cosched_results::result::{ResultError, RunResult};
+use cosched_workload::{Workload, shown_path};
 
 use super::origin::{self, Seen};
 use super::rounds::{MOST_ROUNDS, Ready, Round};

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use cosched_core::workload::shown_path;
+use cosched_workload::shown_path;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 

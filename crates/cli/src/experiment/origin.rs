@@ -11,9 +11,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use cosched_core::result::{Context, ProgramContext, ProgramResult, RunResult};
-use cosched_core::workload::shown_path;
 use cosched_core::{Exit, Nanos};
+use cosched_results::result::{Context, ProgramContext, ProgramResult, RunResult};
+use cosched_workload::shown_path;
 use serde::Serialize;
 use serde_json::{Value, json};
 

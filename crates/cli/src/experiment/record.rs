@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
-use cosched_core::workload::{ProgramSpec, Repeat, Streams, Workload, shown_path};
-use cosched_core::{input, whole_file};
+use cosched_results::whole_file;
+use cosched_workload::input;
+use cosched_workload::{ProgramSpec, Repeat, Streams, Workload, shown_path};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::Exit;
 use cosched_core::engine::outcome::Ended;
-use cosched_core::result::RunResult;
-use cosched_core::workload::Workload;
+use cosched_results::result::RunResult;
+use cosched_workload::Workload;
 
 use super::pace::Pace;
 use super::{Record, Site, Turn, Variant, failures, kept, lock};

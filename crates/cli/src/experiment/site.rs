@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::result::Context;
-use cosched_core::workload::Workload;
 use cosched_policy::Kind;
+use cosched_results::result::Context;
+use cosched_workload::Workload;
 
 use crate::args::HowArgs;
 use crate::failure::Failure;

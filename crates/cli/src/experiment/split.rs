@@ -11,8 +11,8 @@
 //! sets one, a user who gives a program one CPU does not tell it to use two. A number in the
 //! command itself (`--threads 8`) stays.
 
-use cosched_core::workload::ProgramSpec;
 use cosched_core::{CpuSet, Level};
+use cosched_workload::ProgramSpec;
 
 use crate::failure::Failure;
 use crate::session::Session;

@@ -2,9 +2,9 @@
 
 use comfy_table::Cell;
 use cosched_core::engine::outcome::Ended;
-use cosched_core::statistics::{Estimate, FEWEST_TO_COMPARE};
 use cosched_report::comparison::Compared;
 use cosched_report::{Comparison, disturbance, molding, silence};
+use cosched_results::statistics::{Estimate, FEWEST_TO_COMPARE};
 
 use super::Experiment;
 use crate::{deviations, table};

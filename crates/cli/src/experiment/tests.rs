@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use cosched_core::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
-use cosched_core::result::{
-    Backends, Context, MachineDescription, NONE, ProgramContext, RunResult,
-};
-use cosched_core::statistics::Verdict;
-use cosched_core::workload::Workload;
 use cosched_core::{Exit, Interruption, Nanos, Topology, Usage};
 use cosched_policy::Kind;
 use cosched_report::Comparison;
+use cosched_results::result::{
+    Backends, Context, MachineDescription, NONE, ProgramContext, RunResult,
+};
+use cosched_results::statistics::Verdict;
+use cosched_workload::Workload;
 
 use super::rounds::order;
 use super::{Experiment, Plan, Record, Site, Turn, Variant};

@@ -13,8 +13,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_policy::Kind;
+use cosched_workload::{ProgramSpec, Workload};
 
 use super::asked::{self, Asked};
 use super::split;
@@ -259,7 +259,7 @@ fn library_folders() -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use cosched_core::Topology;
-    use cosched_core::result::{MachineDescription, SIMULATED};
+    use cosched_results::result::{MachineDescription, SIMULATED};
 
     use super::*;
 

@@ -6,8 +6,8 @@
 
 use std::time::Instant;
 
-use cosched_core::live::{Snapshot, Standing, State};
 use cosched_linux::clients::cpu_time::{Meter, Pace, Used};
+use cosched_results::live::{Snapshot, Standing, State};
 
 /// The last readings.
 pub(super) struct CpuTimes {

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cosched_core::live::Snapshot;
+use cosched_results::live::Snapshot;
 use rustix::event::{EventfdFlags, eventfd};
 
 /// The place, and what both sides tell one another.

@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cosched_core::live::Snapshot;
 use cosched_linux::clients::background;
 use cosched_linux::clients::user_requests::UserRequests;
 use cosched_linux::kernel::open_files::VISITORS;
 use cosched_report::openmetrics;
+use cosched_results::live::Snapshot;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cpu::CpuTimes;

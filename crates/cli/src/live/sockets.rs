@@ -12,9 +12,9 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use cosched_core::workload::shown_path;
 use cosched_linux::clients::onlookers;
 use cosched_linux::safety::undo;
+use cosched_workload::shown_path;
 
 use super::server::{Endpoint, Serves};
 

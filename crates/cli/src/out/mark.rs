@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use cosched_core::workload::ProgramSpec;
+use cosched_workload::ProgramSpec;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open, openat};
 use rustix::io::Errno;
 

@@ -13,10 +13,10 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use cosched_core::input;
-use cosched_core::result::{MAX_BYTES, RunResult};
-use cosched_core::whole_file;
-use cosched_core::workload::shown;
+use cosched_results::result::{MAX_BYTES, RunResult};
+use cosched_results::whole_file;
+use cosched_workload::input;
+use cosched_workload::shown;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat, unlinkat};
 use rustix::io::Errno;
 

@@ -14,9 +14,9 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::{Barrier, ProgramSpec, Repeat, Workload};
 use cosched_core::{Counts, Nanos, Profile, Quality};
 use cosched_policy::Kind;
+use cosched_workload::{Barrier, ProgramSpec, Repeat, Workload};
 
 use super::curve::median;
 use crate::args::HowArgs;

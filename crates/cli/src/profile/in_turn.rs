@@ -8,7 +8,7 @@
 //! Every time is kept, so an interruption costs one run. If the user wants more runs than are
 //! known, only the missing ones are made.
 
-use cosched_core::workload::ProgramSpec;
+use cosched_workload::ProgramSpec;
 
 use super::alone::{self, Alone, Stop};
 use crate::args::HowArgs;

@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use cosched_core::result::MachineDescription;
+use cosched_results::result::MachineDescription;
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -96,8 +96,8 @@ fn figure(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use cosched_core::Nanos;
-    use cosched_core::workload::Workload;
     use cosched_policy::Placement;
+    use cosched_workload::Workload;
 
     use super::*;
     use crate::store::Entry;

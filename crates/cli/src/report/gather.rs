@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cosched_core::input;
-use cosched_core::result::{MAX_BYTES, RunResult};
-use cosched_core::workload::shown_path;
 use cosched_report::{Comparison, Variant};
+use cosched_results::result::{MAX_BYTES, RunResult};
+use cosched_workload::input;
+use cosched_workload::shown_path;
 use serde_json::Value;
 
 use crate::experiment::Record;

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use cosched_core::result::BarrierResult;
-use cosched_core::workload::Barrier;
+use cosched_results::result::BarrierResult;
+use cosched_workload::Barrier;
 
 use super::{Request, Session, between};
 

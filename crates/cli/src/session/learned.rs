@@ -1,9 +1,9 @@
 //! What a run has shown of its programs is kept for the next one.
 
-use cosched_core::result::RunResult;
-use cosched_core::workload::Workload;
 use cosched_core::{Learned, Reason, Why};
 use cosched_policy::Kind;
+use cosched_results::result::RunResult;
+use cosched_workload::Workload;
 
 use super::{Request, Session};
 use crate::args::HowArgs;

@@ -4,8 +4,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
-use cosched_core::result::RunResult;
 use cosched_linux::kernel::procfs::{CpuLoad, Proc};
+use cosched_results::result::RunResult;
 
 use super::own_cpu_seconds;
 

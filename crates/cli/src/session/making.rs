@@ -8,8 +8,6 @@ use std::time::SystemTime;
 
 use cosched_core::Policy;
 use cosched_core::engine::{Engine, Watch};
-use cosched_core::result::{Backends, NONE, RunResult};
-use cosched_core::workload::{Barrier, OPENMP, ProgramSpec};
 use cosched_linux::cgroup::run_cgroups::{
     ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,
 };
@@ -23,6 +21,8 @@ use cosched_linux::process::helper::OWN_EXECUTABLE;
 use cosched_linux::process::launch::{LineLabels, Order, Output};
 use cosched_linux::safety::undo;
 use cosched_policy::{Kind, Turns, binds_by_weight};
+use cosched_results::result::{Backends, NONE, RunResult};
+use cosched_workload::{Barrier, OPENMP, ProgramSpec};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::load::{self, Load};

@@ -7,10 +7,10 @@
 
 use std::fmt;
 
-use cosched_core::workload::{ProgramSpec, Repeat, THREAD_VARIABLES, Workload};
 use cosched_core::{Molding, Profile, Speedup};
 use cosched_policy::advice::Candidate;
 use cosched_policy::molding::mold;
+use cosched_workload::{ProgramSpec, Repeat, THREAD_VARIABLES, Workload};
 
 use super::{Request, Session};
 

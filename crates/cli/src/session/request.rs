@@ -4,13 +4,13 @@ use std::fmt;
 use std::path::Path;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::result::RunResult;
-use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, Profile};
 use cosched_linux::machine::Origin;
 use cosched_linux::process::launch::LineLabels;
 use cosched_linux::process::tree::Process;
 use cosched_policy::Kind;
+use cosched_results::result::RunResult;
+use cosched_workload::{ProgramSpec, Workload, escaped};
 
 use super::say;
 use crate::args::HowArgs;

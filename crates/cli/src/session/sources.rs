@@ -6,10 +6,10 @@
 //! the hook sees), or it has to be predicted from its traffic with memory and a table of slowdowns.
 
 use cosched_core::Profile;
-use cosched_core::result::Instead;
-use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_linux::machine::Origin;
 use cosched_linux::observe::counters::{self, Events, Lack};
+use cosched_results::result::Instead;
+use cosched_workload::{Barrier, ProgramSpec};
 
 use super::{Origins, Request};
 use crate::failure::Failure;
@@ -112,7 +112,7 @@ fn refusal(spec: &ProgramSpec, request: &Request<'_>, lack: &Lack) -> String {
          `memory_gigabytes_per_second`, and name a table with --slowdowns",
         spec.places.command,
         request.kind,
-        cosched_core::workload::shown(&spec.name),
+        cosched_workload::shown(&spec.name),
     )
 }
 

@@ -16,9 +16,9 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use cosched_core::whole_file;
-use cosched_core::workload::{ProgramSpec, StreamFile, Workload, shown, shown_path};
 use cosched_linux::process::launch::Output;
+use cosched_results::whole_file;
+use cosched_workload::{ProgramSpec, StreamFile, Workload, shown, shown_path};
 use rustix::fs::{Access, access};
 
 use super::Request;

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use cosched_core::engine::{Entry, Limits, Setup, Wait};
-use cosched_core::result::{AfterResult, Backends, Context, NONE, ProgramContext, Terms};
-use cosched_core::workload::{After, Barrier, ProgramSpec};
 use cosched_core::{GroupId, Nanos, Profile};
+use cosched_results::result::{AfterResult, Backends, Context, NONE, ProgramContext, Terms};
+use cosched_workload::{After, Barrier, ProgramSpec};
 
 use super::{HEARTBEAT, Origins, Request, Session, barriers, watched};
 use crate::environment;

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use cosched_core::workload::escaped;
+use cosched_workload::escaped;
 
 use crate::failure::Failure;
 

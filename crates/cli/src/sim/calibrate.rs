@@ -6,10 +6,10 @@
 
 use std::process::ExitCode;
 
-use cosched_core::input;
-use cosched_core::workload::{Workload, shown_path};
 use cosched_sim::model::fit::{Alone, FitError, Fitted, Residual, SoloTable, fit};
 use cosched_sim::{Job, Model};
+use cosched_workload::input;
+use cosched_workload::{Workload, shown_path};
 use serde::Serialize;
 
 use super::args::SimCalibrateArgs;

@@ -21,13 +21,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::Workload;
 use cosched_core::{Nanos, Profile};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::{Ability, Rights};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Kernel};
+use cosched_workload::Workload;
 
 use super::args::SimCheckArgs;
 use super::{Scene, Simulator, this};

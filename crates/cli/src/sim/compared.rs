@@ -8,12 +8,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
-use cosched_core::result::Context;
-use cosched_core::workload::Workload;
 use cosched_linux::kernel::poll::{Poll, Ready};
 use cosched_linux::kernel::signals::{INTERRUPTIONS, interruption};
 use cosched_policy::Kind;
+use cosched_results::result::Context;
 use cosched_sim::{Hardware, Job, Kernel};
+use cosched_workload::Workload;
 
 use super::{Prepared, Scene, Simulator, hardware};
 use crate::args::HowArgs;

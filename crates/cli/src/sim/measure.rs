@@ -14,11 +14,13 @@ mod threads;
 use std::path::Path;
 use std::process::ExitCode;
 
-use cosched_core::{CpuSet, Nanos, statistics, whole_file};
+use cosched_core::{CpuSet, Nanos};
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::Rights;
+use cosched_results::statistics;
+use cosched_results::whole_file;
 use cosched_sim::Costs;
 
 use super::args::SimMeasureArgs;

@@ -16,11 +16,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::Profile;
-use cosched_core::result::RunResult;
-use cosched_core::workload::{Workload, shown_path};
 use cosched_policy::Kind;
 use cosched_report::disturbance;
+use cosched_results::result::RunResult;
 use cosched_sim::{Hardware, Kernel};
+use cosched_workload::{Workload, shown_path};
 
 use super::args::SimRunArgs;
 use super::{Scene, Simulator};

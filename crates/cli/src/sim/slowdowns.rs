@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use cosched_core::Profile;
-use cosched_core::workload::{ProgramSpec, Repeat, Workload, shown_path};
 use cosched_policy::Kind;
 use cosched_sim::Job;
+use cosched_workload::{ProgramSpec, Repeat, Workload, shown_path};
 use serde::Serialize;
 
 use super::args::SimSlowdownsArgs;

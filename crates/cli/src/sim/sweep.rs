@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cosched_core::workload::Workload;
 use cosched_policy::Kind;
+use cosched_workload::Workload;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::args::SimRunArgs;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use cosched_core::Nanos;
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 use cosched_sim::Sim;
 use serde_json::{Value, json};
 

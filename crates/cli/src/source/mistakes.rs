@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cosched_core::workload::{ProgramSpec, SEPARATOR, Workload, shown_path};
+use cosched_workload::{ProgramSpec, SEPARATOR, Workload, shown_path};
 
 use crate::failure::Failure;
 

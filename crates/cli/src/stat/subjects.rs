@@ -5,13 +5,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode};
 
-use cosched_core::workload::Workload;
 use cosched_linux::kernel::poll::Poll;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::signals;
 use cosched_linux::observe::monitor::{Monitor, ThreadUse};
 use cosched_linux::process::children::exit_of;
 use cosched_linux::process::tree::Process;
+use cosched_workload::Workload;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::counted::Counted;

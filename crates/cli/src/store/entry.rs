@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 
 use cosched_core::Nanos;
-use cosched_core::result::MachineDescription;
-use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_policy::Placement;
+use cosched_results::result::MachineDescription;
+use cosched_workload::{Barrier, ProgramSpec};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a key is made of other parts: old entries are then not found any more.

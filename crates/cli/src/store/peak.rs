@@ -3,7 +3,7 @@
 //! It is measured once, by `cosched profile --machine`, and is the same for all programs: so it is
 //! kept under the machine's name alone.
 
-use cosched_core::result::MachineDescription;
+use cosched_results::result::MachineDescription;
 use serde::{Deserialize, Serialize};
 
 use super::{MACHINES, Store, StoreError};

@@ -1,9 +1,9 @@
 use std::thread;
 
-use cosched_core::result::MachineDescription;
-use cosched_core::workload::{Barrier, ProgramSpec, Workload};
 use cosched_core::{Actuator, CpuSet, Learned, Nanos};
 use cosched_policy::{Placement, SortBy};
+use cosched_results::result::MachineDescription;
+use cosched_workload::{Barrier, ProgramSpec, Workload};
 use tempfile::TempDir;
 
 use super::*;

@@ -2,10 +2,10 @@
 //! next.
 
 use comfy_table::Cell;
-use cosched_core::result::{Backends, NONE, ProgramResult, RunResult};
 use cosched_core::{Exit, Waits};
 use cosched_report::spent::Spent;
 use cosched_report::{after, disturbance, molding, silence, words};
+use cosched_results::result::{Backends, NONE, ProgramResult, RunResult};
 
 use super::{number, table, text};
 use crate::deviations;
@@ -186,8 +186,8 @@ fn end(program: &ProgramResult) -> String {
 #[cfg(test)]
 mod tests {
     use cosched_core::engine::outcome::{Completion, Deviation, Ended, Outcome, ProgramOutcome};
-    use cosched_core::result::{Context, MachineDescription, ProgramContext, TimelineEntry};
     use cosched_core::{Aspect, Exit, Nanos, ProgramId, Refusal, Usage};
+    use cosched_results::result::{Context, MachineDescription, ProgramContext, TimelineEntry};
 
     use super::*;
 

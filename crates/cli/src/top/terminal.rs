@@ -14,10 +14,10 @@ use std::process::ExitCode;
 
 use cosched_core::Interruption;
 use cosched_core::engine::outcome::Ended;
-use cosched_core::live::Snapshot;
 use cosched_linux::kernel::poll::{Poll, Ready};
 use cosched_linux::kernel::signals::{INTERRUPTIONS, interruption};
 use cosched_report::screen::{Line, Tone, View, frame};
+use cosched_results::live::Snapshot;
 use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::style::{Attribute, Color, Print, ResetColor, SetAttribute, SetForegroundColor};
 use crossterm::terminal::{

@@ -5,8 +5,8 @@
 //! therefore print their results: when each quantum began and ended (nanoseconds), and how often
 //! each program was switched. What must hold for every order of events is asserted.
 
-use cosched_core::result::DeviationResult;
 use cosched_core::{Aspect, Refusal};
+use cosched_results::result::DeviationResult;
 
 use super::guest_is_one_of;
 use super::support::{Place, program};

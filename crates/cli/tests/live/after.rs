@@ -1,7 +1,7 @@
 //! The key `after` of a workload file: programs that start when others have ended.
 
 use cosched_core::engine::outcome::Missing;
-use cosched_core::result::{AfterResult, NotStartedResult, ProgramResult, RunResult};
+use cosched_results::result::{AfterResult, NotStartedResult, ProgramResult, RunResult};
 use rustix::process::Signal;
 
 use super::support::{Place, eventually, program};

@@ -2,9 +2,9 @@
 //!
 //! Its choice depends on other users of the machine, so the choice is not tested here.
 
-use cosched_core::result::RunResult;
 use cosched_core::{Mode, ReasonCode, Why};
 use cosched_linux::kernel::affinity;
+use cosched_results::result::RunResult;
 
 use super::support::{Place, User, eventually, program, skip};
 

@@ -4,10 +4,10 @@
 use std::process::Command;
 use std::time::Duration;
 
-use cosched_core::workload::Barrier;
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::observe::runstate::RunStates;
+use cosched_workload::Barrier;
 use rustix::process::Signal;
 
 use super::support::{Ended, Place, User, eventually, is_library, program, skip};

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-use cosched_core::result::TimelineEntry;
 use cosched_core::{Aspect, Refusal};
+use cosched_results::result::TimelineEntry;
 
 use super::support::{Backend, Place, STAMPS, User, blocks, eventually, program, skip};
 

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use cosched_core::Why;
-use cosched_core::result::Instead;
 use cosched_linux::observe::counters::{self, Events};
+use cosched_results::result::Instead;
 
 use super::support::{Place, User, program, skip};
 

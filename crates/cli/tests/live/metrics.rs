@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use cosched_core::live::Snapshot;
+use cosched_results::live::Snapshot;
 use rustix::process::Signal;
 
 use super::onlookers::{endless, socket};

@@ -7,8 +7,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
-use cosched_core::live::{SCHEMA, Snapshot, State};
 use cosched_linux::clients::onlookers::{live_socket, metrics_link};
+use cosched_results::live::{SCHEMA, Snapshot, State};
 use rustix::process::Signal;
 
 use super::support::{Cosched, Place, eventually, program};

@@ -1,8 +1,8 @@
 //! Every policy with every freezer: programs run to their ends, one gang at a time, and get their
 //! original settings back.
 
-use cosched_core::result::{ProgramResult, RunResult, TimelineEntry};
 use cosched_core::{Exit, Refusal};
+use cosched_results::result::{ProgramResult, RunResult, TimelineEntry};
 
 use cosched_linux::cgroup::{Hierarchies, Hierarchy};
 use cosched_linux::kernel::procfs::Proc;

@@ -2,7 +2,7 @@
 //! they would alone. cosched reports what it cannot do with them.
 
 use cosched_core::Refusal;
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 
 use super::support::{Backend, Place, program, skip};
 

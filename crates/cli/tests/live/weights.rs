@@ -1,8 +1,8 @@
 //! Programs of different weights under `faithful`: nice values, where they can be undone.
 
-use cosched_core::result::DeviationResult;
 use cosched_core::{Aspect, Refusal};
 use cosched_linux::kernel::sched_attr;
+use cosched_results::result::DeviationResult;
 
 use super::support::{Place, User, eventually, program};
 

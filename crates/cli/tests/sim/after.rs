@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use cosched_core::result::{ProgramResult, RunResult};
+use cosched_results::result::{ProgramResult, RunResult};
 
 use super::{result, sim};
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use cosched_core::Why;
-use cosched_core::result::{RunResult, Simulation};
+use cosched_results::result::{RunResult, Simulation};
 
 const WORKLOAD: &str = "[[program]]\ncommand = 'a'\nthreads = 24\n\
     [program.model]\nspin = 'forever'\n[[program.model.phase]]\ninstructions = 1e10\nbarriers = 1000\n\

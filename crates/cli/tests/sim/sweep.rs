@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 
 use super::WORKLOAD;
 

@@ -7,10 +7,10 @@ use super::latest::Latest;
 use super::outcome::{Completion, NotStarted, ProgramOutcome, Span, Stretch, Totals};
 use super::setup::Entry;
 use crate::cpuset::CpuSet;
+use crate::engine::Repeat;
 use crate::plan::Turn;
 use crate::program::{Exit, Program, ProgramId, Usage};
 use crate::time::Nanos;
-use crate::workload::Repeat;
 
 /// At least this many spans, turns and complete runs of every program are kept.
 const LEAST_SPANS: usize = 256;

@@ -35,7 +35,7 @@ mod turns;
 mod watch;
 
 pub use check::{BadPlan, check};
-pub use setup::{Entry, Limits, Setup, Wait};
+pub use setup::{Entry, Limits, Repeat, Setup, Wait};
 pub use watch::{Beat, Watch};
 
 use crate::cause::{Cause, Token};

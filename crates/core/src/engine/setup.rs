@@ -4,7 +4,6 @@ use crate::cpuset::CpuSet;
 use crate::program::{GroupId, Profile};
 use crate::time::Nanos;
 use crate::topology::Topology;
-use crate::workload::Repeat;
 
 /// The machine's shape, the programs, and the limits.
 #[derive(Clone, Debug)]
@@ -61,6 +60,16 @@ impl Entry {
             profile: Profile::default(),
         }
     }
+}
+
+/// How often a program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// This often; its turnaround ends with the last run. Never zero.
+    Times(u32),
+    /// Again and again until every other program has ended once, so that the load stays the same;
+    /// its turnaround ends with its first run.
+    UntilAllFinish,
 }
 
 /// That a program comes only when another one has ended.

@@ -18,7 +18,7 @@
 //! Slices need not fall from row to row, as those of table I do.
 
 use cosched_core::Nanos;
-use cosched_core::statistics::{Estimate, Verdict, comparison_of_best, ratio_estimate};
+use cosched_results::statistics::{Estimate, Verdict, comparison_of_best, ratio_estimate};
 
 /// Rows: tenths of the scaling factor, as in table I.
 const ROWS: usize = 10;

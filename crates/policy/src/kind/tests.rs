@@ -1,5 +1,5 @@
-use cosched_core::workload::{Place, Position};
 use cosched_core::{Molding, Why};
+use cosched_workload::{Place, Position};
 
 use super::*;
 use crate::common::testkit::options;

@@ -1,7 +1,7 @@
 //! Why a policy cannot run these programs, on this machine, or with these options.
 
 use cosched_core::Nanos;
-use cosched_core::workload::{Place, shown};
+use cosched_workload::{Place, shown};
 
 use super::Kind;
 use crate::gangs::quantum::{LONGEST, SHORTEST};

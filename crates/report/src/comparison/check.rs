@@ -2,11 +2,11 @@
 //!
 //! Figures of different work, or from different machines, are no samples of one thing. A document
 //! that was edited by hand may be well-formed and still have impossible values. The error names the
-//! first such field, as for [a run](cosched_core::result).
+//! first such field, as for [a run](cosched_results::result).
 
 use cosched_core::MAX_CPUS;
-use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::workload::{Barrier, shown};
+use cosched_results::result::{ProgramResult, RunResult};
+use cosched_workload::{Barrier, shown};
 
 use super::{Compared, Comparison, Incomparable, Samples};
 use crate::{Variant, after};

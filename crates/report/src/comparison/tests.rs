@@ -1,6 +1,6 @@
 //! Which runs can be compared, and what the verdicts are.
 
-use cosched_core::result::{
+use cosched_results::result::{
     AfterResult, ProgramResult, SIMULATED, Simulation, Terms, TimelineEntry,
 };
 

@@ -1,6 +1,6 @@
 //! A comparison in one sentence: what cosched took, and the other variants beside it.
 
-use cosched_core::statistics::{FEWEST_TO_COMPARE, Verdict, comparison};
+use cosched_results::statistics::{FEWEST_TO_COMPARE, Verdict, comparison};
 
 use super::{Compared, Comparison, NEGLIGIBLE};
 
@@ -88,7 +88,7 @@ fn times(ratio: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::result::RunResult;
+    use cosched_results::result::RunResult;
 
     use super::*;
     use crate::{Variant, testkit};

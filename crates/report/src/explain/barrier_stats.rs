@@ -1,8 +1,8 @@
 //! Barrier statistics: how the threads of a program waited at barriers of cosched.
 
 use cosched_core::BarrierStats;
-use cosched_core::result::{BarrierResult, ProgramResult};
-use cosched_core::workload::Barrier;
+use cosched_results::result::{BarrierResult, ProgramResult};
+use cosched_workload::Barrier;
 
 use crate::history::nanos;
 use crate::words;

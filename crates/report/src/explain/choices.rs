@@ -1,7 +1,7 @@
 //! The modes in which `auto` ran the programs: from when on, which, and why.
 
-use cosched_core::result::RunResult;
 use cosched_core::{Mode, Nanos, ReasonCode, Why};
+use cosched_results::result::RunResult;
 use serde::Serialize;
 
 use super::slices::told;

@@ -5,8 +5,8 @@
 //! either the freeze is not confirmed yet, or it failed, and a deviation says why. A start or a
 //! thaw may be unconfirmed in the same way.
 
-use cosched_core::result::{DeviationResult, RunResult};
 use cosched_core::{Aspect, CpuSet, Nanos, Why};
+use cosched_results::result::{DeviationResult, RunResult};
 use serde::Serialize;
 
 use super::SCHEMA;

@@ -4,8 +4,8 @@
 //! The policy gives its figures with every slice. A program with changing figures may have
 //! hundreds of slices. The sentences then have the first and the last ones; the data have all.
 
-use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::{Actuator, Reason, Why};
+use cosched_results::result::{ProgramResult, RunResult};
 use serde::Serialize;
 
 use super::story::ProgramStory;

@@ -1,7 +1,7 @@
 //! The memory-bound programs that the policy spread over the caches.
 
 use cosched_core::Why;
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 
 use crate::words;
 

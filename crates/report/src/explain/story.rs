@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use cosched_core::result::{BarrierResult, Instead, ProgramResult, RunResult, Simulation};
 use cosched_core::{Actuator, Exit, Nanos};
+use cosched_results::result::{BarrierResult, Instead, ProgramResult, RunResult, Simulation};
 use serde::Serialize;
 
 use super::SCHEMA;

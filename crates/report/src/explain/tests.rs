@@ -1,9 +1,9 @@
 //! The words, on a run made by hand.
 
 use cosched_core::engine::outcome::Decision;
-use cosched_core::result::{BarrierResult, DecisionResult, RunResult};
-use cosched_core::workload::Barrier;
 use cosched_core::{Actuator, Exit, ProgramId, Reason, Why};
+use cosched_results::result::{BarrierResult, DecisionResult, RunResult};
+use cosched_workload::Barrier;
 
 use super::*;
 use crate::by_hand::{A, B, C, context, ms, outcome, run};

@@ -2,7 +2,7 @@
 //! use, and how many it requested.
 
 use cosched_core::Why;
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 use serde::Serialize;
 
 use super::slices::{reasons, told};

@@ -6,8 +6,8 @@
 //! the run. A quantum that goes on for twice its length therefore ends when the programs that had
 //! to wait in it no longer wait, if no program waits from then on.
 
-use cosched_core::result::RunResult;
 use cosched_core::{Nanos, Why};
+use cosched_results::result::RunResult;
 
 use super::{Phase, State, nanos};
 

@@ -1,7 +1,9 @@
 //! What every user may expect of the page. A test of the command opens it in a browser.
 
 use cosched_core::CpuSet;
-use cosched_core::result::{MachineDescription, RunResult, SIMULATED, Simulation, TimelineEntry};
+use cosched_results::result::{
+    MachineDescription, RunResult, SIMULATED, Simulation, TimelineEntry,
+};
 
 use crate::{Comparison, Report, Variant, testkit};
 

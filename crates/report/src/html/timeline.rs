@@ -102,7 +102,7 @@ mod tests {
         // A third of the unit is lost or won at every end.
         run.programs[0].timeline = (0..3000)
             .map(|i| f64::from(i) * 0.2000333)
-            .map(|at| cosched_core::result::TimelineEntry(at, at + 0.1000333, None))
+            .map(|at| cosched_results::result::TimelineEntry(at, at + 0.1000333, None))
             .collect();
         let encoded = encode(&Snapshot::of(&run));
         let numbers = encoded["spans"][0].as_array().unwrap().chunks(3);

@@ -1,7 +1,7 @@
 //! The panel of barriers of cosched: how the waits of threads that arrived before the last one
 //! ended.
 
-use cosched_core::result::{ProgramResult, RunResult};
+use cosched_results::result::{ProgramResult, RunResult};
 
 use super::{Bar, Panel, Plot, Stack};
 

@@ -1,6 +1,6 @@
 //! Several variants compared: a figure with its interval for each.
 
-use cosched_core::statistics::Estimate;
+use cosched_results::statistics::Estimate;
 
 use super::{Dot, Dots, Panel, Plot};
 use crate::comparison::{Compared, Comparison};

@@ -1,8 +1,8 @@
 //! The panel of `faithful`: how much threads waited for locks and memory, and how they were
 //! scheduled.
 
-use cosched_core::result::RunResult;
 use cosched_core::{Actuator, Why};
+use cosched_results::result::RunResult;
 
 use super::{Course, Courses, Mark, Panel, Plot, Point};
 use crate::treatment::{self, Change};

@@ -2,7 +2,7 @@
 //! became known, and what measuring cost.
 
 use cosched_core::Why;
-use cosched_core::result::{DecisionResult, ProgramResult, RunResult};
+use cosched_results::result::{DecisionResult, ProgramResult, RunResult};
 
 use super::{Bar, Dot, Dots, Panel, Plot, Stack};
 use crate::disturbance::has_impossible_solo;

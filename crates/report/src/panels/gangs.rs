@@ -2,7 +2,7 @@
 //! had waited.
 
 use cosched_core::Why;
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 
 use super::{Panel, Plot, Steps, over_time};
 

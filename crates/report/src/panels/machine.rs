@@ -1,6 +1,6 @@
 //! How much of the machine the running programs could use: the thesis' figure 5.10 over time.
 
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 
 use super::{Panel, Plot, Rows, Snapshot, Steps, over_time};
 

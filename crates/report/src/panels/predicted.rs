@@ -1,7 +1,7 @@
 //! The panel of `bandwidth`: the slowdowns that it predicted, and the measured ones.
 
-use cosched_core::result::RunResult;
 use cosched_core::{ProgramId, Why};
+use cosched_results::result::RunResult;
 
 use super::{Dot, Dots, Panel, Plot};
 use crate::interference::Interference;

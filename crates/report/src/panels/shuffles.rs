@@ -1,8 +1,8 @@
 //! The panel of `shuffling`: how much threads waited at locks, how different the threads of a group
 //! were, and how many moved.
 
-use cosched_core::result::RunResult;
 use cosched_core::{Reason, Why};
+use cosched_results::result::RunResult;
 
 use super::{Course, Courses, Panel, Plot, Point};
 use crate::words;

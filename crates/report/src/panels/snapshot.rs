@@ -1,7 +1,7 @@
 //! Which program ran where and when: the thesis' snapshots (figures 5.11 and 5.12), for any run.
 
-use cosched_core::result::{ProgramResult, RunResult, TimelineEntry};
 use cosched_core::{CpuSet, Why};
+use cosched_results::result::{ProgramResult, RunResult, TimelineEntry};
 
 use super::{Panel, Plot, Table};
 

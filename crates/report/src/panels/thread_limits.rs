@@ -2,7 +2,7 @@
 //! the threads that it requested.
 
 use cosched_core::Why;
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 
 use super::{Bar, Panel, Plot, Stack};
 

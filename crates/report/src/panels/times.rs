@@ -1,6 +1,6 @@
 //! Where the time of every program went, how fair the run was, and how long programs were paused.
 
-use cosched_core::result::{ProgramResult, RunResult};
+use cosched_results::result::{ProgramResult, RunResult};
 
 use super::{Bar, Dot, Dots, INTERFERENCE, Panel, Plot, STOPPED, Stack, WAITING};
 use crate::disturbance::{has_impossible_solo, impossible_solos, why_unknown};

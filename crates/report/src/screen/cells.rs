@@ -1,7 +1,7 @@
 //! The words and figures of a frame, each fitted to its column.
 
-use cosched_core::live::{Snapshot, Standing, State};
 use cosched_core::{Exit, Why};
+use cosched_results::live::{Snapshot, Standing, State};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::history::nanos;

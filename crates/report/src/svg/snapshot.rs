@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use cosched_core::result::TimelineEntry;
+use cosched_results::result::TimelineEntry;
 
 use super::{Drawing, Scale, fill, legend, names_width, short, text_width};
 use crate::panels::{Lane, Rows, Snapshot};
@@ -183,7 +183,7 @@ fn label(drawing: &mut Drawing, corner: (f64, f64), size: (f64, f64), name: &str
 #[cfg(test)]
 mod tests {
     use cosched_core::CpuSet;
-    use cosched_core::result::TimelineEntry;
+    use cosched_results::result::TimelineEntry;
 
     use super::*;
     use crate::testkit;

@@ -8,9 +8,9 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Profile};
 use cosched_policy::{Fixed, Found, Kind, Trained};
+use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use super::trainees::Trainee;
 use crate::args::{HowArgs, PolicyArgs};

@@ -1,10 +1,10 @@
 //! The derived table beside table I, for people and as JSON.
 
 use cosched_core::Nanos;
-use cosched_core::result::MachineDescription;
-use cosched_core::statistics::{Estimate, comparison_of_best};
 use cosched_linux::kernel::sched_attr::LONGEST_SLICE;
 use cosched_policy::{Basis, Quanta, Row};
+use cosched_results::result::MachineDescription;
+use cosched_results::statistics::{Estimate, comparison_of_best};
 use serde::Serialize;
 
 use super::live::Program;

@@ -1,6 +1,6 @@
 //! The training programs: those of a workload file, each with several thread counts.
 
-use cosched_core::workload::{ProgramSpec, Workload};
+use cosched_workload::{ProgramSpec, Workload};
 
 /// The option by which kernels are told how much to do.
 const WORK: &str = "--work";

@@ -6,7 +6,7 @@
 //! another program.
 
 use cosched_core::Nanos;
-use cosched_core::statistics::median;
+use cosched_results::statistics::median;
 use cosched_sim::model::Mix;
 use cosched_sim::{Costs, Hardware};
 use serde::Serialize;

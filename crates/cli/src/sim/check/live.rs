@@ -8,9 +8,9 @@
 use std::path::Path;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::Workload;
 use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
+use cosched_workload::Workload;
 
 use super::constants::Runs;
 use super::program::{Program, SPINS};

@@ -1,7 +1,7 @@
 //! How far the model is from the machine: the errors, and which orders of policies it gets wrong.
 
-use cosched_core::result::{MachineDescription, RunResult};
-use cosched_core::statistics::{Estimate, median, median_estimate};
+use cosched_results::result::{MachineDescription, RunResult};
+use cosched_results::statistics::{Estimate, median, median_estimate};
 use serde::Serialize;
 
 use super::constants::Constants;
@@ -30,7 +30,7 @@ impl Figures {
     }
 
     pub(super) fn of(result: &RunResult) -> Figures {
-        let switches = |program: &cosched_core::result::ProgramResult| {
+        let switches = |program: &cosched_results::result::ProgramResult| {
             program.usage.voluntary_switches + program.usage.involuntary_switches
         };
         let switches: u64 = result.programs.iter().map(switches).sum();

@@ -179,7 +179,7 @@ fn shape(topology: &Topology) -> (String, bool) {
 #[cfg(test)]
 mod tests {
     use cosched_core::Nanos;
-    use cosched_core::result::MachineDescription;
+    use cosched_results::result::MachineDescription;
     use cosched_sim::Hardware;
 
     use super::*;

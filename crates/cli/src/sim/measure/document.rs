@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cosched_core::result::MachineDescription;
+use cosched_results::result::MachineDescription;
 use serde::Serialize;
 
 use super::description::Figures;

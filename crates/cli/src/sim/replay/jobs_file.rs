@@ -1,7 +1,7 @@
 //! The programs of a record with their models, as a jobs file to edit and to simulate.
 
 use cosched_core::Nanos;
-use cosched_core::workload::Repeat;
+use cosched_workload::Repeat;
 use serde::Serialize;
 
 use super::program::Replayed;

@@ -1,6 +1,6 @@
 //! On which machine a record is replayed: the one that it was made on, as far as that is known.
 
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 use cosched_sim::Hardware;
 
 use crate::failure::Failure;

@@ -4,8 +4,8 @@
 //! helps is another record, of a workload that says more.
 
 use cosched_core::Profile;
-use cosched_core::result::RunResult;
 use cosched_policy::{Kind, Unfit};
+use cosched_results::result::RunResult;
 
 use super::program::Replayed;
 use crate::failure::Failure;

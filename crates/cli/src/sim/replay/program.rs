@@ -15,11 +15,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::workload::{After, ProgramSpec, Repeat, Workload, escaped};
 use cosched_core::{Exit, Learned, Molding, Nanos, Profile};
 use cosched_policy::Kind;
+use cosched_results::result::{ProgramResult, RunResult};
 use cosched_sim::{Hardware, Job, Model};
+use cosched_workload::{After, ProgramSpec, Repeat, Workload, escaped};
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -1,8 +1,8 @@
 //! What came of a replay: a table for people, JSON for scripts (docs/json.md).
 
-use cosched_core::result::RunResult;
-use cosched_core::workload::escaped;
+use cosched_results::result::RunResult;
 use cosched_sim::Hardware;
+use cosched_workload::escaped;
 use serde::Serialize;
 
 use super::program::{Basis, Replayed};

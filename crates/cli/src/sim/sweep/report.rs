@@ -1,6 +1,6 @@
 //! What came of a sweep: a table for people, JSON for scripts (docs/json.md).
 
-use cosched_core::result::RunResult;
+use cosched_results::result::RunResult;
 use serde::Serialize;
 
 use super::super::Scene;
@@ -47,7 +47,7 @@ impl Row {
         let gangs = scene.policy.makes_gangs();
         let solos = result.programs.iter().map(|program| program.solo_seconds);
         let solo_sum = solos.sum::<Option<f64>>();
-        let wait = |program: &cosched_core::result::ProgramResult| {
+        let wait = |program: &cosched_results::result::ProgramResult| {
             let started = program.started_seconds.unwrap_or(result.total_seconds);
             (started - program.arrived_seconds).max(program.longest_frozen_seconds)
         };

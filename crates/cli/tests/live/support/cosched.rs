@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use cosched_core::result::RunResult;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::process::tree::Process;
+use cosched_results::result::RunResult;
 use rustix::process::Signal;
 
 use super::Place;

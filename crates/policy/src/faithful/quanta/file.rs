@@ -120,7 +120,7 @@ fn because(row: &Row) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::statistics::Estimate;
+    use cosched_results::statistics::Estimate;
 
     use super::*;
 

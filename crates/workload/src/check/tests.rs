@@ -1,7 +1,7 @@
 //! The rules of a workload, one by one.
 
 use super::*;
-use crate::workload::Position;
+use crate::Position;
 
 fn parse(text: &str) -> Result<Workload, WorkloadError> {
     Workload::parse(text, Path::new("/tmp/jobs.toml"))

@@ -25,16 +25,13 @@ use serde::{Deserialize, Serialize};
 pub use build::{Context, ProgramContext};
 pub(crate) use build::{seconds, to_microseconds};
 
-use crate::barrier_stats::BarrierStats;
-use crate::cause::{Aspect, Refusal};
-use crate::cpuset::CpuSet;
-use crate::engine::outcome::Missing;
-use crate::input;
 use crate::metrics::Metrics;
-use crate::plan::Reason;
-use crate::program::{Exit, ProgramId, Usage};
 use crate::whole_file;
-use crate::workload::{Barrier, shown, shown_path};
+use cosched_core::barrier_stats::BarrierStats;
+use cosched_core::engine::outcome::Missing;
+use cosched_core::{Aspect, CpuSet, Exit, ProgramId, Reason, Refusal, Usage};
+use cosched_workload::input;
+use cosched_workload::{Barrier, shown, shown_path};
 
 /// The version of the schema that is written.
 pub const SCHEMA: &str = "cosched-run/2";
@@ -156,7 +153,7 @@ pub struct Backends {
     pub pinning: String,
 }
 
-/// One program. Spans end when the program was done ([`Repeat`](crate::workload::Repeat) tells when
+/// One program. Spans end when the program was done ([`Repeat`](cosched_workload::Repeat) tells when
 /// that is), except where another end is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramResult {

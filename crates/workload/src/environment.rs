@@ -82,7 +82,7 @@ fn first_number(list: &OsStr) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use crate::workload::Workload;
+    use crate::Workload;
 
     use super::*;
 

@@ -5,14 +5,12 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::latest::Latest;
-use crate::engine::outcome::{
+use cosched_core::engine::latest::Latest;
+use cosched_core::engine::outcome::{
     Completion, Decision, Deviation, Earlier, Ended, NotStarted, Outcome, ProgramOutcome, Span,
 };
-use crate::machine::Interruption;
-use crate::plan::Why;
-use crate::time::Nanos;
-use crate::waits::Waits;
+use cosched_core::waits::Waits;
+use cosched_core::{Interruption, Nanos, Why};
 
 fn completion(at: Nanos, exit: Exit) -> Completion {
     let usage = Usage {

@@ -1,13 +1,8 @@
 use super::*;
-use crate::actuator::Actuator;
-use crate::cause::{Cause, Token};
-use crate::engine::{Beat, Engine, Entry, Limits, Setup, Watch};
-use crate::fake::Fake;
-use crate::plan::{Plan, Settings};
-use crate::policy::{Policy, World};
-use crate::time::Nanos;
-use crate::topology::Topology;
-use crate::workload::Repeat;
+use cosched_core::engine::{Beat, Engine, Entry, Limits, Setup, Watch};
+use cosched_core::fake::Fake;
+use cosched_core::{Actuator, Cause, Nanos, Plan, Policy, Settings, Token, Topology, World};
+use cosched_workload::Repeat;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 

@@ -13,8 +13,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::outcome::Gaps;
-use crate::time::Nanos;
+use cosched_core::Nanos;
+use cosched_core::engine::outcome::Gaps;
 
 /// What a run was for one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

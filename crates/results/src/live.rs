@@ -18,13 +18,9 @@ use serde::{Deserialize, Serialize};
 
 pub use board::{About, Board};
 
-use crate::actuator::Actuator;
-use crate::barrier_stats::BarrierStats;
-use crate::cpuset::CpuSet;
-use crate::plan::Why;
-use crate::program::{Exit, GroupId, ProgramState};
 use crate::result::{seconds, to_microseconds};
-use crate::treatment::Chosen;
+use cosched_core::barrier_stats::BarrierStats;
+use cosched_core::{Actuator, Chosen, CpuSet, Exit, GroupId, ProgramState, Why};
 
 /// The version of the schema that this crate writes and reads.
 pub const SCHEMA: &str = "cosched-live/1";

@@ -8,11 +8,10 @@ use super::{
     Instead, MachineDescription, NotStartedResult, Own, ProgramResult, Quantiles, RunResult,
     SCHEMA, Simulation, Terms, TimelineEntry,
 };
-use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome, Samples};
 use crate::metrics::{Metrics, ProgramTimes, quantile};
-use crate::program::{Exit, Molding, Usage};
-use crate::time::Nanos;
-use crate::waits::Waits;
+use cosched_core::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome, Samples};
+use cosched_core::waits::Waits;
+use cosched_core::{Exit, Molding, Nanos, Usage};
 
 /// What the engine does not know of a run.
 #[derive(Clone, Debug, PartialEq)]

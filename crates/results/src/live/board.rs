@@ -6,12 +6,9 @@
 //! decision.
 
 use super::{ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
-use crate::engine::{Beat, Entry};
-use crate::plan::{Plan, Why};
-use crate::program::Usage;
 use crate::result::{seconds, to_microseconds};
-use crate::time::Nanos;
-use crate::treatment::Treatment;
+use cosched_core::engine::{Beat, Entry};
+use cosched_core::{Nanos, Plan, Treatment, Usage, Why};
 
 /// What does not change in a run.
 #[derive(Clone, Debug, PartialEq)]

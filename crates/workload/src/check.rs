@@ -21,7 +21,7 @@ use super::shell_paths;
 use super::streams::{self, StreamFile, Streams};
 use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, SEPARATOR, Workload};
 use crate::input::is_loop;
-use crate::time::{Nanos, parse_duration};
+use cosched_core::{Nanos, parse_duration};
 
 /// Beyond a ratio of ten thousand no quantum is short enough for the one and long enough for the
 /// other.

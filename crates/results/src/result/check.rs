@@ -12,8 +12,8 @@
 use std::collections::HashSet;
 
 use super::{DecisionResult, ProgramResult, RunResult};
-use crate::cpuset::MAX_CPUS;
-use crate::plan::{Reason, Why};
+use cosched_core::MAX_CPUS;
+use cosched_core::{Reason, Why};
 
 /// The longest time that is accepted: thirty years. Nanoseconds of it fit into 64 bits many times.
 const LONGEST_SECONDS: f64 = 1e9;

@@ -273,7 +273,7 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::symlink;
 
-    use crate::workload::Workload;
+    use crate::Workload;
 
     use super::*;
 

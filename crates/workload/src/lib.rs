@@ -38,6 +38,8 @@
 //!
 //! `docs/jobs-file.md` is the same for users, with ranges.
 
+#![forbid(unsafe_code)]
+
 mod after;
 mod barrier;
 mod check;
@@ -46,9 +48,11 @@ mod error;
 mod executable;
 mod file;
 mod found;
+pub mod input;
 mod interpreter;
 mod mistakes;
 mod names;
+pub mod nearest;
 mod script;
 mod shell_paths;
 mod shown;
@@ -67,8 +71,8 @@ pub use found::Found;
 pub use shown::{escaped, shown, shown_path};
 pub use streams::{StreamFile, Streams};
 
-use crate::input;
-use crate::time::Nanos;
+use cosched_core::Nanos;
+pub use cosched_core::engine::Repeat;
 use error::Origin;
 use file::{Draft, Words};
 use mistakes::Mistakes;
@@ -147,16 +151,6 @@ pub struct Places {
     pub command: Place,
     /// Its thread count; the command where it has none.
     pub threads: Place,
-}
-
-/// How often a program is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
-    /// This often; its turnaround ends with the last run. Never zero.
-    Times(u32),
-    /// Again and again until every other program has ended once, so that the load stays the same;
-    /// its turnaround ends with its first run.
-    UntilAllFinish,
 }
 
 impl Workload {

@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn every_key_is_described_in_the_documentation() {
-        let documentation = include_str!("../../../../docs/jobs-file.md");
+        let documentation = include_str!("../../../docs/jobs-file.md");
         let message = refusal("[[program]]\nquux = 1");
         let (_, keys) = message.split_once("the keys are ").unwrap();
         for key in keys.split(", ") {
