@@ -15,6 +15,7 @@ mod story;
 #[cfg(test)]
 mod tests;
 mod thread_limits;
+mod turns;
 
 pub use choices::Choice;
 pub use moment::{Moment, ProgramMoment, QuantumMoment};

@@ -183,10 +183,11 @@ pub fn brief(why: Why) -> Cow<'static, str> {
 /// The figures of a reason, if it has any.
 fn figures(why: &Why) -> Option<String> {
     match why {
-        Why::Queued { ahead: 0 } => Some("no program is ahead of it".to_owned()),
-        Why::Queued { ahead } => {
-            Some(format!("{} ahead of it", count((*ahead).into(), "program", "programs")))
-        }
+        Why::Queued { ahead: 0 } => Some("it is first in the queue".to_owned()),
+        Why::Queued { ahead } => Some(format!(
+            "{} ahead of it in the queue",
+            count((*ahead).into(), "program", "programs")
+        )),
         Why::Quantum { round, gang, gangs, length } => {
             Some(format!("{}, {}", place(*round, *gang, *gangs), planned(*length)))
         }
@@ -457,7 +458,7 @@ mod tests {
             told,
             [
                 "its gang has the quantum",
-                "it is queued for its turn (1 program ahead of it)",
+                "it is queued for its turn (1 program ahead of it in the queue)",
                 "programs that waited longer come first, and it does not fit (2 CPUs left)",
                 "another gang has the quantum (its own is gang 1)",
                 "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
@@ -473,7 +474,7 @@ mod tests {
         let at = Nanos::from_millis(800);
         assert_eq!(
             earlier_reason(&Why::Queued { ahead: 3 }, at),
-            "it is queued for its turn (when decided at 0.800 s: 3 programs ahead of it)"
+            "it is queued for its turn (when decided at 0.800 s: 3 programs ahead of it in the queue)"
         );
         assert_eq!(earlier_reason(&Why::InGang, at), "its gang has the quantum");
     }

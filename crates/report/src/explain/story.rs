@@ -18,6 +18,7 @@ use super::choices::{self, Choice};
 use super::slices::{self, SliceChoice, TriedActuator};
 use super::spread;
 use super::thread_limits::{self, ThreadLimit};
+use super::turns;
 use crate::disturbance::{self, OUT_OF_DATE};
 use crate::history::{History, Phase, Sent, State, nanos, stopped_seconds};
 use crate::interference::Interference;
@@ -283,7 +284,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         waiting_seconds: program.waiting_seconds,
         stopped_seconds,
         interference_seconds: program.interference_seconds.map(|cost| cost - stopped_seconds),
-        turns: turns(&phases),
+        turns: turns::count(program, &phases),
         waits: waits.len(),
         longest_wait: history.longest_wait(slot).map(|phase| LongestWait {
             from_seconds: phase.from.as_secs_f64(),
@@ -304,14 +305,6 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
     };
     story.sentences = in_words(&story, program);
     story
-}
-
-/// How many turns there were. A program that moves to other CPUs still has the same turn.
-fn turns(phases: &[Phase]) -> usize {
-    let runs = |phase: &Phase| matches!(phase.state, State::Running(_));
-    let begins =
-        |at: usize| runs(&phases[at]) && !at.checked_sub(1).is_some_and(|at| runs(&phases[at]));
-    (0..phases.len()).filter(|at| begins(*at)).count()
 }
 
 /// Why a program waited. The policy may decide again during a wait: each part counts for the reason
@@ -391,14 +384,7 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
 
 fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     let mut lines = vec![sum(story, program)];
-    if story.turns > 0 {
-        let mean = story.running_seconds / story.turns as f64;
-        lines.push(format!(
-            "It had {} of {} on average.",
-            words::count(story.turns, "turn", "turns"),
-            seconds(mean)
-        ));
-    }
+    lines.extend(turns::in_words(story.turns, story.running_seconds, &program.turns));
     if let Some(longest) = story.longest_wait {
         lines.push(format!(
             "It waited {}, at most {} (from {}):",
@@ -477,7 +463,7 @@ fn co_runners_in_words(co_runners: &[CoRunner]) -> String {
     words::list(&co_runners.iter().map(named).collect::<Vec<_>>())
 }
 
-fn seconds(value: f64) -> String {
+pub(super) fn seconds(value: f64) -> String {
     words::span(nanos(value))
 }
 

@@ -1,0 +1,60 @@
+//! The turns of a program: how many it had, how long they were, and what it got outside them.
+
+use cosched_results::result::ProgramResult;
+
+use super::story::seconds;
+use crate::history::{Phase, State};
+use crate::words;
+
+/// How many turns there were: by weight, or times in which the program ran. A program that moves to
+/// other CPUs still has the same turn.
+pub(super) fn count(program: &ProgramResult, phases: &[Phase]) -> usize {
+    if !program.turns.is_empty() {
+        return program.turns.len();
+    }
+    let runs = |phase: &Phase| matches!(phase.state, State::Running(_));
+    let begins =
+        |at: usize| runs(&phases[at]) && !at.checked_sub(1).is_some_and(|at| runs(&phases[at]));
+    (0..phases.len()).filter(|at| begins(*at)).count()
+}
+
+/// How many turns it had, and what it got outside them.
+pub(super) fn in_words(count: usize, running: f64, by_weight: &[(f64, f64)]) -> Option<String> {
+    if count == 0 {
+        return None;
+    }
+    let in_turn: f64 = by_weight.iter().map(|(from, to)| to - from).sum();
+    let all = if by_weight.is_empty() { running } else { in_turn };
+    let mean = seconds(all / count as f64);
+    let line = format!("It had {} of {mean} on average", words::count(count, "turn", "turns"));
+    let outside = running - in_turn;
+    Some(match by_weight.is_empty() || outside < 0.01 * running {
+        true => format!("{line}."),
+        false => format!(
+            "{line}, {} in all; for the other {} it got the CPU time that programs in turn left.",
+            seconds(in_turn),
+            seconds(outside)
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_by_weight_are_counted_and_the_rest_is_said() {
+        let turns = [(0.0, 0.1), (0.2, 0.3), (0.4, 0.5)];
+        assert_eq!(
+            in_words(3, 0.9, &turns).as_deref(),
+            Some(
+                "It had 3 turns of 100 ms on average, 300 ms in all; for the other 600 ms it got \
+                 the CPU time that programs in turn left."
+            )
+        );
+        let whole = in_words(3, 0.3, &turns);
+        assert_eq!(whole.as_deref(), Some("It had 3 turns of 100 ms on average."));
+        assert_eq!(in_words(2, 0.4, &[]).as_deref(), Some("It had 2 turns of 200 ms on average."));
+        assert_eq!(in_words(0, 0.4, &[]), None);
+    }
+}
