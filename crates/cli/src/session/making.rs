@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
 use cosched_core::Policy;
+use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Watch};
 use cosched_linux::cgroup::run_cgroups::{
     ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,
@@ -128,8 +129,13 @@ impl Session {
         let ran = self.run(request, self.check(request)?, Some(&mut live));
         // From here on nothing is left to be undone, and a signal ends cosched at once, unless a
         // detached program still has its place.
+        let stay_blocked = match &ran {
+            // A user or `timeout` often sends two: the second one must not cut off the result.
+            Ok(Ran { ended: Ended::Interrupted(by), .. }) => signals::number(*by),
+            _ => None,
+        };
         if !matches!(request.origins, Origins::Child) {
-            signals::unblock().map_err(Failure::broken)?;
+            signals::unblock_all_but(stay_blocked).map_err(Failure::broken)?;
         }
         ran
     }

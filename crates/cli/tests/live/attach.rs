@@ -10,6 +10,7 @@ use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use super::ends::is_not_pending;
 use super::support::{Cosched, Locker, Place, User, eventually, skip};
 
 /// Short intervals, so that a slice is chosen soon.
@@ -54,6 +55,27 @@ fn ended_by(signal: Signal, code: i32, user: User) {
 #[test]
 fn ctrl_c_detaches_and_restores_the_original_settings() {
     ended_by(Signal::INT, 130, User::Caller);
+}
+
+/// `timeout` and other wrappers often send two.
+#[test]
+fn two_interrupts_do_not_cut_off_the_result() {
+    for _ in 0..10 {
+        if !Locker::can_be_changed() {
+            return;
+        }
+        let place = Place::new();
+        let locker = Locker::start(&place);
+        let cosched = attach(&place, &locker);
+        eventually("a slice", || locker.is_changed());
+        cosched.signal(Signal::INT);
+        // Otherwise both could arrive as one.
+        eventually("the first", || is_not_pending(cosched.pid(), Signal::INT));
+        cosched.signal(Signal::INT);
+        let ended = cosched.ended().with(130);
+        assert!(ended.stdout.contains("not ended, left running"), "{}", ended.stdout);
+        assert_eq!(locker.stop(&place), Some(7));
+    }
 }
 
 #[test]

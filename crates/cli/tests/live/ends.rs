@@ -123,7 +123,7 @@ fn a_second_ctrl_c_ends_the_grace_period() {
 }
 
 /// Whether a process has received a signal.
-fn is_not_pending(pid: i32, signal: Signal) -> bool {
+pub(super) fn is_not_pending(pid: i32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
     let pending = u64::from_str_radix(line.trim(), 16).unwrap();

@@ -32,6 +32,11 @@ pub fn interruption(signal: i32) -> Option<Interruption> {
     INTERRUPTIONS.iter().find(|(number, _)| *number == signal).map(|(_, by)| *by)
 }
 
+/// The number of a signal.
+pub fn number(by: Interruption) -> Option<i32> {
+    INTERRUPTIONS.iter().find(|(_, one)| *one == by).map(|(number, _)| *number)
+}
+
 /// The signals of [`INTERRUPTIONS`] that this process ignores because its caller did (`nohup`). The
 /// programs that it starts ignore them, too.
 pub fn ignored() -> Vec<i32> {
@@ -126,12 +131,23 @@ pub fn unblock_in(command: &mut Command) -> &mut Command {
 /// # Errors
 /// When the kernel refuses to change the mask.
 pub fn unblock() -> io::Result<()> {
-    let mut none = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the set before the next call reads it, and the old mask is
+    unblock_all_but(None)
+}
+
+/// Blocks only this signal, or none; the rest is as in [`unblock`].
+///
+/// # Errors
+/// When the kernel refuses to change the mask.
+pub fn unblock_all_but(blocked: Option<i32>) -> io::Result<()> {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises the set before the next calls use it, and the old mask is
     // not asked for.
     let refused = unsafe {
-        libc::sigemptyset(none.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
+        libc::sigemptyset(set.as_mut_ptr());
+        if let Some(signal) = blocked {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, set.as_ptr(), std::ptr::null_mut())
     };
     match refused {
         0 => Ok(()),
