@@ -68,6 +68,12 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     let mut logs = Vec::new();
     for folder in &folders {
         logs.extend(Log::leftovers(folder, &proc).map_err(Failure::broken)?);
+        for log in Log::left_elsewhere(folder, &proc).map_err(Failure::broken)? {
+            say(format_args!(
+                "{}: a run in another container left this; type `cosched recover` there",
+                log.display()
+            ));
+        }
     }
     for log in logs {
         let undone = report.undo(&Log::load(&log, &proc).map_err(Failure::broken)?, &log, &proc);

@@ -24,6 +24,7 @@ mod journal;
 mod kept;
 mod log;
 mod lost;
+mod namespace;
 mod owed;
 mod place;
 mod record;

@@ -28,7 +28,10 @@ impl Journal {
     pub fn owes_nothing(&self) -> bool {
         self.records.iter().all(|record| match record {
             Record::Program { stopped_by_signal, .. } => !stopped_by_signal,
-            Record::Boot { .. } | Record::Main { .. } | Record::Orphan { .. } => true,
+            Record::Boot { .. }
+            | Record::PidNamespace { .. }
+            | Record::Main { .. }
+            | Record::Orphan { .. } => true,
             _ => false,
         })
     }

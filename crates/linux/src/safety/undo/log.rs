@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::Errno;
 
-use super::{Journal, Record};
+use super::{Journal, Record, namespace};
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
 
@@ -93,7 +93,9 @@ impl Log {
             journal: Journal::default(),
             proc: proc.clone(),
         };
-        if let Err(error) = log.note(Record::Boot { id }) {
+        let namespace = namespace::own(proc).map(|inode| Record::PidNamespace { inode });
+        let mut begun = [Some(Record::Boot { id }), namespace].into_iter().flatten();
+        if let Err(error) = begun.try_for_each(|record| log.note(record)) {
             // The first error is the one that the user has to know.
             let _ = log.delete();
             return Err(error);
@@ -269,11 +271,24 @@ impl Log {
     /// # Errors
     /// When the folder cannot be listed.
     pub fn leftovers(folder: &Path, proc: &Proc) -> Result<Vec<PathBuf>, LogError> {
-        let gone = |path: &PathBuf| {
+        Ok(Log::left(folder, proc)?.filter(|log| !namespace::is_elsewhere(log, proc)).collect())
+    }
+
+    /// Such logs that can be undone in another container alone: their processes have other numbers
+    /// here.
+    ///
+    /// # Errors
+    /// When the folder cannot be listed.
+    pub fn left_elsewhere(folder: &Path, proc: &Proc) -> Result<Vec<PathBuf>, LogError> {
+        Ok(Log::left(folder, proc)?.filter(|log| namespace::is_elsewhere(log, proc)).collect())
+    }
+
+    fn left(folder: &Path, proc: &Proc) -> Result<impl Iterator<Item = PathBuf>, LogError> {
+        let gone = move |path: &PathBuf| {
             owner(path).is_some_and(|owner| owner.look(proc).is_none())
                 && open(path).is_ok_and(|file| !is_in_use(&file))
         };
-        Ok(Log::all(folder)?.into_iter().filter(gone).collect())
+        Ok(Log::all(folder)?.into_iter().filter(gone))
     }
 
     /// The logs in a folder, by name.

@@ -98,6 +98,7 @@ impl Owed {
             // The first is handled after all others; the rest is not valid any more.
             Record::UserMask { .. }
             | Record::Boot { .. }
+            | Record::PidNamespace { .. }
             | Record::MovedApart
             | Record::CgroupRemoved { .. }
             | Record::ContinuedByOther { .. }

@@ -20,6 +20,11 @@ pub enum Record {
         /// From `/proc/sys/kernel/random/boot_id`.
         id: String,
     },
+    /// The PID namespace of all numbers that follow; the second line of every log.
+    PidNamespace {
+        /// Its inode, from `/proc/self/ns/pid`.
+        inode: u64,
+    },
     /// A cgroup is made. Undo: thaw everything in it, move the processes to `origin`, remove it.
     CgroupDir {
         /// Its hierarchy.
@@ -183,6 +188,7 @@ impl Record {
             | Record::Attr { program, .. }
             | Record::Gone { program } => Some(*program),
             Record::Boot { .. }
+            | Record::PidNamespace { .. }
             | Record::CgroupDir { .. }
             | Record::CgroupRemoved { .. }
             | Record::Controllers { .. }
