@@ -23,7 +23,7 @@ const MOST_OF_A_USER: usize = 4;
 /// # Errors
 /// When it cannot be made, or others may write to it.
 pub fn log_folder() -> Result<PathBuf, PlaceError> {
-    choose(std::env::var_os("XDG_RUNTIME_DIR"), own_uid(), Path::new(RUN_USER), Path::new(TMP))
+    choose(runtime(), own_uid(), Path::new(RUN_USER), Path::new(TMP))
 }
 
 /// Every folder with undo logs that the caller may look into: its own, the one in use first, and
@@ -54,7 +54,7 @@ pub fn own_log_folders() -> Result<Vec<PathBuf>, PlaceError> {
 /// Where logs of this user can have been, whether the folders are there or not. None is made.
 pub fn possible_log_folders() -> Vec<PathBuf> {
     let uid = own_uid();
-    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let named = runtime().map(PathBuf::from);
     let usual = Path::new(RUN_USER).join(uid.to_string());
     let runtime = named.into_iter().filter(|folder| is_private(folder, uid)).chain([usual]);
     let first = Path::new(TMP).join(first_name(uid));
@@ -66,6 +66,16 @@ pub fn possible_log_folders() -> Vec<PathBuf> {
 /// Whether it is a folder that belongs to this user, and in which only this user may write.
 pub fn is_own_folder(folder: &Path) -> bool {
     is_private(folder, own_uid())
+}
+
+/// `$XDG_RUNTIME_DIR` without links on the way to it: so the kernel shows the paths of open files.
+fn runtime() -> Option<OsString> {
+    let named = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR")?);
+    let parent = named.parent().and_then(|parent| parent.canonicalize().ok());
+    Some(match (parent, named.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name).into(),
+        _ => named.into(),
+    })
 }
 
 fn own_uid() -> u32 {
