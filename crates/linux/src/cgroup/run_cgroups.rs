@@ -4,11 +4,15 @@
 //! program. Each is announced in the undo log before it is made. The process that undoes the run
 //! therefore finds them all under a few names.
 
+mod base;
+
 use std::path::PathBuf;
 
 use cosched_core::{CpuSet, ProgramId};
 
-use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy, Mark, RUN, Version};
+use base::Base;
+
+use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy, Mark, Version};
 use crate::control::autogroup;
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
@@ -137,14 +141,6 @@ pub struct RunCgroups {
     bases: Vec<Base>,
     /// The mark of the leaf into which cosched has stepped down.
     leaf: Option<Mark>,
-}
-
-/// The cgroup of a run in one tree.
-#[derive(Debug)]
-struct Base {
-    roles: Vec<Role>,
-    dir: Dir,
-    _mark: Option<Mark>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -319,17 +315,11 @@ impl RunCgroups {
                 remedy: DELEGATE,
             });
         };
-        let dir = base_in(tree);
-        if let Some(base) = self.bases.iter_mut().find(|base| base.dir == dir) {
+        if let Some(base) = self.bases.iter_mut().find(|base| base.is_in(tree)) {
             base.roles.push(role);
             return Ok(());
         }
-        let origin = tree.own.path().to_owned();
-        log.note(Record::CgroupDir { kind, dir: dir.path().to_owned(), origin })?;
-        std::fs::create_dir(dir.path())
-            .map_err(|source| FileError::io("make cgroup", dir.path(), source))?;
-        let mark = Mark::set(&dir, log.path());
-        self.bases.push(Base { roles: vec![role], dir, _mark: mark });
+        self.bases.push(Base::make(tree, kind, role, log)?);
         Ok(())
     }
 
@@ -347,10 +337,12 @@ impl RunCgroups {
             let leaf = pass_on(&tree.own, controller, log)?;
             self.leaf = self.leaf.take().or(leaf);
             self.claim(Some(tree), CgroupKind::V2, role, log)?;
-            let base = base_in(tree);
+            let Some(base) = self.bases.iter().find(|base| base.is_in(tree)) else {
+                return Ok(());
+            };
             let added = vec![controller.to_owned()];
-            log.note(Record::Controllers { dir: base.path().to_owned(), added })?;
-            return Ok(base.write("cgroup.subtree_control", &format!("+{controller}"))?);
+            log.note(Record::Controllers { dir: base.dir.path().to_owned(), added })?;
+            return Ok(base.dir.write("cgroup.subtree_control", &format!("+{controller}"))?);
         }
         let not_here = |why| RunCgroupsError::NotHere { wish: controller, why, remedy: DELEGATE };
         let Some(tree) = trees.v1(controller) else {
@@ -410,11 +402,6 @@ impl RunCgroups {
             Err(error) => Err(error),
         }
     }
-}
-
-/// The run's cgroup in a tree.
-fn base_in(tree: &Hierarchy) -> Dir {
-    tree.own.child(&format!("{RUN}{}", std::process::id()))
 }
 
 fn choose_freezer(

@@ -70,11 +70,15 @@ fn is_lost(log: &Path, folders: &[PathBuf], proc: &Proc) -> bool {
 fn each(dir: &Dir, levels: usize, act: &mut impl FnMut(&Dir)) {
     for child in dir.children().unwrap_or_default() {
         let name = child.path().file_name().unwrap_or_default().to_string_lossy();
-        let is_number = |text: &str| text.parse::<u32>().is_ok();
-        if [RUN, LEAF].iter().any(|prefix| name.strip_prefix(prefix).is_some_and(is_number)) {
-            act(&child);
-        } else if levels > 0 && has_children(&child) {
+        let is_number = |text: &str| text.split('-').all(|part| part.parse::<u32>().is_ok());
+        let is_of_a_run =
+            [RUN, LEAF].iter().any(|prefix| name.strip_prefix(prefix).is_some_and(is_number));
+        // Programs of a run may be runs themselves; those come first.
+        if levels > 0 && has_children(&child) {
             each(&child, levels - 1, act);
+        }
+        if is_of_a_run {
+            act(&child);
         }
     }
 }
@@ -115,7 +119,12 @@ mod tests {
     #[test]
     fn groups_are_found_by_their_names_on_every_level() {
         let root = tempfile::tempdir().unwrap();
-        for path in ["cosched-5/p0-1", "a/b/cosched-self-7", "cosched-probe-5", "cosched-5.scope"] {
+        for path in [
+            "cosched-5/p0-1/cosched-6-2",
+            "a/b/cosched-self-7",
+            "cosched-probe-5",
+            "cosched-5.scope",
+        ] {
             fs::create_dir_all(root.path().join(path)).unwrap();
         }
         let mut found = Vec::new();
@@ -124,7 +133,10 @@ mod tests {
             found.push(dir.path().strip_prefix(root.path()).unwrap().to_owned());
         });
         found.sort();
-        assert_eq!(found, ["a/b/cosched-self-7", "cosched-5"].map(PathBuf::from));
+        assert_eq!(
+            found,
+            ["a/b/cosched-self-7", "cosched-5", "cosched-5/p0-1/cosched-6-2"].map(PathBuf::from)
+        );
     }
 
     #[test]
