@@ -30,6 +30,8 @@ use crate::process::launch::LineLabels;
 const ENDS: usize = 4;
 /// A longer line is passed on in parts.
 const LONGEST: usize = 64 << 10;
+/// What a pipe takes without a part of another write in between.
+const WHOLE: usize = libc::PIPE_BUF;
 /// How long to wait where the reader has no room, and asked not to be waited for.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -169,12 +171,25 @@ fn pass_on(mut from: impl Read, mut to: impl Write, label: String) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(_) => break,
         };
-        is_read = is_read && write(&mut to, &labelled).is_ok();
+        is_read = is_read && write_lines(&mut to, &labelled).is_ok();
     }
     if is_read {
         // The thread ends here, and there is nothing left to be done about a failure.
         let _ = write(&mut to, &lines.rest());
     }
+}
+
+/// Writes lines such that none of another program comes between the parts of one, as far as the
+/// kernel allows: a pipe takes up to [`WHOLE`] bytes at once.
+fn write_lines(to: &mut impl Write, mut lines: &[u8]) -> io::Result<()> {
+    while !lines.is_empty() {
+        let is_end = |byte: &u8| *byte == b'\n';
+        let fit = lines[..lines.len().min(WHOLE)].iter().rposition(is_end);
+        let end = fit.or_else(|| lines.iter().position(is_end)).map_or(lines.len(), |at| at + 1);
+        write(to, &lines[..end])?;
+        lines = &lines[end..];
+    }
+    Ok(())
 }
 
 /// Writes everything, also where the other side asked not to be waited for.
@@ -251,6 +266,26 @@ mod tests {
             pieces.iter().flat_map(|piece| lines.take(piece.as_bytes())).collect();
         all.extend(lines.rest());
         String::from_utf8(all).unwrap()
+    }
+
+    #[test]
+    fn lines_are_written_whole_in_what_a_pipe_takes_at_once() {
+        struct Writes(Vec<usize>);
+        impl Write for Writes {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                assert!(bytes.ends_with(b"\n"));
+                self.0.push(bytes.len());
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let line = |length: usize| [vec![b'x'; length - 1], vec![b'\n']].concat();
+        let text = [line(1500), line(1500), line(1500), line(9000), line(10)].concat();
+        let mut writes = Writes(Vec::new());
+        write_lines(&mut writes, &text).unwrap();
+        assert_eq!(writes.0, [3000, 1500, 9000, 10]);
     }
 
     #[test]
