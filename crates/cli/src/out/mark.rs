@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use cosched_workload::ProgramSpec;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open, openat};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, openat};
 use rustix::io::Errno;
 
 use super::{Folder, refused};
@@ -41,7 +41,7 @@ impl Mark {
     /// When another cosched runs programs into the folder.
     pub(crate) fn set(folder: &Folder, programs: &[ProgramSpec]) -> Result<Option<Mark>, Failure> {
         let path = folder.place(Path::new(NAME));
-        let mode = Mode::from_raw_mode(0o666);
+        let mode = Mode::from_raw_mode(0o600);
         let Ok(file) = open(&path, OFlags::WRONLY | OFlags::CREATE | FLAGS, mode) else {
             return Ok(None);
         };
@@ -73,6 +73,10 @@ pub(super) fn programs(folder: &File) -> Result<Option<Vec<String>>, String> {
     let Ok(file) = openat(folder, NAME, OFlags::RDONLY | FLAGS, Mode::empty()) else {
         return Ok(None);
     };
+    // In a folder of all users, another one could name files that are none of ours.
+    if fstat(&file).is_ok_and(|found| found.st_uid != rustix::process::geteuid().as_raw()) {
+        return Ok(None);
+    }
     if is_locked(&file) {
         return Err("another cosched is running programs there".to_owned());
     }
