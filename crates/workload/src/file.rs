@@ -218,7 +218,9 @@ impl<'a, 'text> Keys<'a, 'text> {
     /// Refuses the keys that are left: no code has asked for them.
     fn none_left(self) {
         for key in self.table.keys().take(mistakes::MOST) {
-            let nearest = nearest(key.get_ref(), self.known.iter().copied());
+            let nearest = synonym(key.get_ref())
+                .filter(|meant| self.known.contains(meant))
+                .or_else(|| nearest(key.get_ref(), self.known.iter().copied()));
             let problem = Problem::UnknownKey { nearest, known: self.known.clone() };
             self.refuse(&key.span(), key.get_ref().to_string().into(), problem);
         }
@@ -228,6 +230,25 @@ impl<'a, 'text> Keys<'a, 'text> {
         let place = self.at(bytes);
         self.mistakes.add(WorkloadError::Invalid { place, key, problem: Box::new(problem) });
     }
+}
+
+/// The key that another tool's word stands for.
+fn synonym(word: &str) -> Option<&'static str> {
+    const SYNONYMS: [(&str, &str); 12] = [
+        ("args", "command"),
+        ("cmd", "command"),
+        ("cores", "threads"),
+        ("cpus", "threads"),
+        ("delay", "start"),
+        ("depends", "after"),
+        ("depends_on", "after"),
+        ("dir", "cwd"),
+        ("environment", "env"),
+        ("needs", "after"),
+        ("priority", "weight"),
+        ("workdir", "cwd"),
+    ];
+    SYNONYMS.iter().find(|(one, _)| *one == word).map(|(_, key)| *key)
 }
 
 #[cfg(test)]
@@ -253,6 +274,14 @@ mod tests {
             refusal("[[programs]]\ncommand = 'cg'"),
             "jobs.toml:1:3: programs is not a known key; did you mean 'program'?"
         );
+    }
+
+    #[test]
+    fn words_of_other_tools_are_answered_with_the_key() {
+        for (word, key) in [("cmd", "command"), ("cpus", "threads"), ("depends_on", "after")] {
+            let message = refusal(&format!("[[program]]\ncommand = 'cg'\n{word} = 1"));
+            assert!(message.ends_with(&format!("did you mean '{key}'?")), "{message}");
+        }
     }
 
     #[test]
