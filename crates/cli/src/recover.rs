@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::safety::sentinel;
 use cosched_linux::safety::undo::{self, Journal, Log, LostGroups, Restored};
 use serde::Serialize;
 
@@ -94,6 +95,7 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
             lost.log.display()
         ));
     }
+    sentinel::remove_left_refuges(&proc);
     match args.json {
         true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false => print(&report.sentence())?,

@@ -42,6 +42,7 @@ use crate::process::helper::{self, Helper, HelperError};
 use crate::safety::heartbeat::Heartbeat;
 use crate::safety::undo::{self, Journal, Log};
 use refuge::Refuge;
+pub use refuge::remove_left_refuges;
 
 /// What cosched sends when everything is undone.
 const GOODBYE: u8 = b'.';

@@ -67,6 +67,14 @@ fn beside_own_cgroup(proc: &Proc) -> Option<(Dir, Dir)> {
     Some((place, tree.own.clone()))
 }
 
+/// Removes the cgroups that killed sentinels have left above the caller's, as far as they are
+/// empty.
+pub fn remove_left_refuges(proc: &Proc) {
+    let Ok(trees) = Hierarchies::find(proc) else { return };
+    let above = trees.v2().into_iter().flat_map(|tree| tree.own_and_above());
+    above.for_each(|dir| remove_left(&dir, proc));
+}
+
 /// Removes the cgroups of sentinels that were killed.
 fn remove_left(above: &Dir, proc: &Proc) {
     for place in above.children().unwrap_or_default() {
@@ -120,4 +128,27 @@ fn ask_user_manager() {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::cgroup::Version;
+
+    #[test]
+    fn only_groups_of_sentinels_that_are_gone_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let alive = format!("{NAME}{}", std::process::id());
+        // No process has the greatest number.
+        let gone = format!("{NAME}{}", i32::MAX);
+        for name in [&alive, &gone, "csentinel-a", "other-2147483647"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        remove_left(&Dir::new(folder.path(), Version::V2), &Proc::default());
+        let left = |name: &str| folder.path().join(name).exists();
+        assert_eq!([alive.as_str(), &gone, "csentinel-a"].map(left), [true, false, true]);
+        assert!(left("other-2147483647"));
+    }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::log::owner;
-use super::{CgroupKind, Journal, Record};
+use super::{CgroupKind, Journal, Record, is_own_folder};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, RUN, Version};
 use crate::kernel::procfs::Proc;
 
@@ -63,7 +63,9 @@ fn kind(tree: &Hierarchy) -> Option<CgroupKind> {
 fn is_lost(log: &Path, folders: &[PathBuf], proc: &Proc) -> bool {
     let is_ours = folders.iter().any(|folder| log.parent() == Some(folder));
     let is_gone = owner(log).is_some_and(|owner| owner.look(proc).is_none());
-    is_ours && is_gone && log.symlink_metadata().is_err()
+    // Another user may have made a folder of that name in /tmp since.
+    let is_removed = log.symlink_metadata().is_err() || !log.parent().is_some_and(is_own_folder);
+    is_ours && is_gone && is_removed
 }
 
 /// Calls `act` for each cgroup that has the name of one of a run.
@@ -113,8 +115,26 @@ fn records(kind: CgroupKind, dir: &Dir, origin: &Path) -> Vec<Record> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_log_in_a_folder_of_others_counts_as_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, proc) = (root.path().join("cosched"), Proc::default());
+        let mode = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        // No process has the greatest number.
+        let log = folder.join(format!("{}-1-1.undo", i32::MAX));
+        let is_lost = || is_lost(&log, std::slice::from_ref(&folder), &proc);
+        assert!(is_lost(), "there is no such folder");
+        fs::create_dir(&folder).unwrap();
+        fs::write(&log, "").unwrap();
+        mode(0o700);
+        assert!(!is_lost());
+        mode(0o777);
+        assert!(is_lost());
+    }
 
     #[test]
     fn groups_are_found_by_their_names_on_every_level() {
