@@ -37,7 +37,7 @@ impl Comparison {
         };
         let mut parts = vec![format!("{name} {:.1} s", own.total_seconds.value)];
         parts.extend(others.iter().map(|other| self.beside(own, name, other)));
-        (!others.is_empty()).then(|| format!("Verdict: {}{}.", parts.join("; "), self.disturbed()))
+        (!others.is_empty()).then(|| format!("Verdict: {}{}.", parts.join("; "), self.caveats(own)))
     }
 
     /// Another variant beside cosched's.
@@ -68,10 +68,25 @@ impl Comparison {
         }
     }
 
-    fn disturbed(&self) -> String {
-        match self.disturbed_rounds.len() {
-            0 => String::new(),
-            n => format!(" ({n} of {} rounds disturbed)", self.rounds),
+    /// What makes the sentence less sure.
+    fn caveats(&self, own: &Compared) -> String {
+        let mut caveats = Vec::new();
+        if !self.disturbed_rounds.is_empty() {
+            caveats.push(format!(
+                "{} of {} rounds disturbed",
+                self.disturbed_rounds.len(),
+                self.rounds
+            ));
+        }
+        if self.rounds < FEWEST_TO_COMPARE && !self.simulated {
+            caveats.push(format!("a first impression: certainty takes {FEWEST_TO_COMPARE} rounds"));
+        }
+        if own.failed > 0 {
+            caveats.push("programs failed".to_owned());
+        }
+        match caveats.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", caveats.join("; ")),
         }
     }
 }
@@ -131,7 +146,8 @@ mod tests {
         assert_eq!(
             said(&variants),
             "Verdict: cosched 4.0 s; together 10.0 s, 2.5x slower than cosched; \
-             one by one 4.6 s, no clear difference from cosched."
+             one by one 4.6 s, no clear difference from cosched \
+             (a first impression: certainty takes 7 rounds)."
         );
     }
 
@@ -145,7 +161,7 @@ mod tests {
         assert_eq!(
             said(&variants),
             "Verdict: auto 4.0 s; together 4.0 s, no clear difference from auto; \
-             gang 12.0 s, 3.0x slower than auto."
+             gang 12.0 s, 3.0x slower than auto (a first impression: certainty takes 7 rounds)."
         );
         assert_eq!(Comparison::of(&variants[..1]).unwrap().verdict(), None);
     }
@@ -154,12 +170,15 @@ mod tests {
     fn failures_and_disturbed_rounds_are_part_of_it() {
         let mut variants = [variant("linux", 2.5, &[4.0, 4.0]), variant("turns", 1.0, &[4.0, 4.0])];
         variants[0].runs[1].others_cpu_seconds = Some(10.0);
-        let disturbed = "2.5x slower than cosched (1 of 2 rounds disturbed).";
+        let disturbed = "2.5x slower than cosched (1 of 2 rounds disturbed; a first impression: \
+                         certainty takes 7 rounds).";
         assert!(said(&variants).ends_with(disturbed), "{}", said(&variants));
         variants[0].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
         assert!(
             said(&variants)
                 .contains("together 10.0 s, but other programs failed than with cosched")
         );
+        variants[1].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
+        assert!(said(&variants).ends_with("; programs failed)."), "{}", said(&variants));
     }
 }
