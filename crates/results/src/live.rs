@@ -18,9 +18,10 @@ use serde::{Deserialize, Serialize};
 
 pub use board::{About, Board};
 
-use crate::result::{seconds, to_microseconds};
 use cosched_core::barrier_stats::BarrierStats;
 use cosched_core::{Actuator, Chosen, CpuSet, Exit, GroupId, ProgramState, Why};
+
+use crate::result::{seconds, to_microseconds};
 
 /// The version of the schema that this crate writes and reads.
 pub const SCHEMA: &str = "cosched-live/1";

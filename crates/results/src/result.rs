@@ -12,26 +12,27 @@
 
 mod build;
 mod check;
+mod error;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 pub use build::{Context, ProgramContext};
 pub(crate) use build::{seconds, to_microseconds};
+pub use error::ResultError;
 
-use crate::metrics::Metrics;
-use crate::whole_file;
 use cosched_core::barrier_stats::BarrierStats;
 use cosched_core::engine::outcome::Missing;
 use cosched_core::{Aspect, CpuSet, Exit, ProgramId, Reason, Refusal, Usage};
-use cosched_workload::input;
-use cosched_workload::{Barrier, shown, shown_path};
+use cosched_workload::{Barrier, input, shown};
+
+use crate::metrics::Metrics;
+use crate::whole_file;
 
 /// The version of the schema that is written.
 pub const SCHEMA: &str = "cosched-run/2";
@@ -41,8 +42,8 @@ const EARLIER_SCHEMA: &str = "cosched-run/1";
 const ANY_SCHEMA: &str = "cosched-run/";
 /// The largest size of a result that is read, bytes: a hundred days of quanta take less.
 pub const MAX_BYTES: u64 = 1 << 30;
-/// What can be read, in words.
-const READABLE: &str = "name a folder that `cosched run --out` made, or the run.json in it";
+/// The file that is in the output folder until the result is there.
+pub const RUN_IN_PROGRESS: &str = ".cosched-run";
 
 /// The backend of a policy that freezes no program, or binds none.
 pub const NONE: &str = "none";
@@ -365,71 +366,6 @@ pub struct Quantiles {
     pub p99_seconds: f64,
     /// The longest.
     pub max_seconds: f64,
-}
-
-/// Why a result could not be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum ResultError {
-    /// The file could not be read.
-    #[error("{}: cannot be read: {source}; {}", shown_path(file), input::remedy(source, READABLE))]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The file could not be written.
-    #[error("{}: cannot be written: {source}; {}", shown_path(file), match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or choose a folder on another disk",
-        _ => "choose a folder that you may write to",
-    })]
-    Unwritable {
-        /// The file.
-        file: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The file is something else.
-    #[error("{}: is not a result of a run ({what}); {READABLE}", shown_path(file))]
-    NoResult {
-        /// The file.
-        file: PathBuf,
-        /// How this is known.
-        what: String,
-    },
-    /// The file is of another version.
-    #[error(
-        "{}: has the schema '{found}', but only '{EARLIER_SCHEMA}' and '{SCHEMA}' can be read; \
-        run the workload again, or use the cosched that wrote the file",
-        shown_path(file)
-    )]
-    OtherSchema {
-        /// The file.
-        file: PathBuf,
-        /// The schema that it names.
-        found: String,
-    },
-    /// The file is not JSON, or a field is missing or wrong.
-    #[error("{}: is damaged: {source}; run the workload again", shown_path(file))]
-    Damaged {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong, and where.
-        source: serde_json::Error,
-    },
-    /// A field has a value that no run can have.
-    #[error(
-        "{}: {field} {what}; no run can be like this, so the file is damaged: run the workload again",
-        shown_path(file)
-    )]
-    Impossible {
-        /// The file.
-        file: PathBuf,
-        /// Which field.
-        field: String,
-        /// What is wrong with it.
-        what: String,
-    },
 }
 
 fn is_zero(count: &u64) -> bool {

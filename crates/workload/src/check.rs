@@ -9,6 +9,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cosched_core::{Nanos, parse_duration};
 use toml::Spanned;
 
 use super::after::{self, After};
@@ -21,7 +22,6 @@ use super::shell_paths;
 use super::streams::{self, StreamFile, Streams};
 use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, SEPARATOR, Workload};
 use crate::input::is_loop;
-use cosched_core::{Nanos, parse_duration};
 
 /// Beyond a ratio of ten thousand no quantum is short enough for the one and long enough for the
 /// other.

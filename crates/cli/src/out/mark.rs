@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+pub(super) use cosched_results::result::RUN_IN_PROGRESS as NAME;
 use cosched_workload::ProgramSpec;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, openat};
 use rustix::io::Errno;
@@ -16,8 +17,6 @@ use rustix::io::Errno;
 use super::{Folder, refused};
 use crate::failure::Failure;
 
-/// The file's name.
-pub(super) const NAME: &str = ".cosched-run";
 /// For a user who finds the file.
 const FIRST_LINE: &str =
     "cosched runs these programs, or was killed; `cosched run --force` replaces their outputs:";

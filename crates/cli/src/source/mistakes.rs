@@ -53,10 +53,10 @@ fn script(path: &Path) -> Option<Vec<String>> {
     })
 }
 
-/// The command of this name.
+/// The command of this name, or with its arguments in the same word.
 fn found(path: &Path, here: &Path) -> Option<Vec<String>> {
-    let command = vec![path.to_str()?.to_owned()];
-    is_command(&command[0], here).then_some(command)
+    let command = shell_words::split(path.to_str()?).ok()?;
+    is_command(command.first()?, here).then_some(command)
 }
 
 fn is_command(word: &str, here: &Path) -> bool {
@@ -189,6 +189,9 @@ mod tests {
         assert!(told.contains("`cosched run -- python3 /"), "{told}");
         let told = refusal(Path::new("true")).unwrap();
         assert!(told.ends_with("`cosched run -- true`"), "{told}");
+        let told = refusal(Path::new("true 'a b' c")).unwrap();
+        assert!(told.ends_with("`cosched run -- true 'a b' c`"), "{told}");
+        assert_eq!(refusal(Path::new("no-such-command a")), None);
         for other in ["#!/usr/bin/env cosched\n", "[[program]]\n"] {
             assert_eq!(refusal(&write("jobs.toml", other, 0o755)), None, "{other}");
         }

@@ -5,10 +5,11 @@
 //! the next one. This is a board's only work between two snapshots: it copies some words per
 //! decision.
 
-use super::{ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
-use crate::result::{seconds, to_microseconds};
 use cosched_core::engine::{Beat, Entry};
 use cosched_core::{Nanos, Plan, Treatment, Usage, Why};
+
+use super::{ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
+use crate::result::{seconds, to_microseconds};
 
 /// What does not change in a run.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,9 @@
-use super::*;
 use cosched_core::engine::{Beat, Engine, Entry, Limits, Setup, Watch};
 use cosched_core::fake::Fake;
 use cosched_core::{Actuator, Cause, Nanos, Plan, Policy, Settings, Token, Topology, World};
 use cosched_workload::Repeat;
+
+use super::*;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 

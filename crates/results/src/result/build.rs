@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::iter::zip;
 
+use cosched_core::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome, Samples};
+use cosched_core::waits::Waits;
+use cosched_core::{Exit, Molding, Nanos, Usage};
+
 use super::{
     AfterResult, Backends, BarrierResult, CompletionResult, DecisionResult, DeviationResult,
     Instead, MachineDescription, NotStartedResult, Own, ProgramResult, Quantiles, RunResult,
     SCHEMA, Simulation, Terms, TimelineEntry,
 };
 use crate::metrics::{Metrics, ProgramTimes, quantile};
-use cosched_core::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome, Samples};
-use cosched_core::waits::Waits;
-use cosched_core::{Exit, Molding, Nanos, Usage};
 
 /// What the engine does not know of a run.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,9 +11,10 @@
 
 use std::collections::HashSet;
 
-use super::{DecisionResult, ProgramResult, RunResult};
 use cosched_core::MAX_CPUS;
 use cosched_core::{Reason, Why};
+
+use super::{DecisionResult, ProgramResult, RunResult};
 
 /// The longest time that is accepted: thirty years. Nanoseconds of it fit into 64 bits many times.
 const LONGEST_SECONDS: f64 = 1e9;

@@ -1,16 +1,17 @@
 //! What scripts may rely on.
 
 use std::fs;
+use std::io;
 
-use serde_json::{Value, json};
-
-use super::*;
 use cosched_core::engine::latest::Latest;
 use cosched_core::engine::outcome::{
     Completion, Decision, Deviation, Earlier, Ended, NotStarted, Outcome, ProgramOutcome, Span,
 };
 use cosched_core::waits::Waits;
 use cosched_core::{Interruption, Nanos, Why};
+use serde_json::{Value, json};
+
+use super::*;
 
 fn completion(at: Nanos, exit: Exit) -> Completion {
     let usage = Usage {
