@@ -104,7 +104,7 @@ pub(crate) fn model(
 pub(crate) fn simulated(file: Option<&Path>) -> Result<Workload, Failure> {
     let file = file.ok_or_else(|| {
         Failure::Input(
-            "nothing to simulate; name a jobs file whose programs have a [program.model] \
+            "nothing to simulate; name a jobs file with a [program.model] for each program \
              (docs/simulator.md): `cosched sim jobs.toml --machine opteron-64 --policy gang`"
                 .to_owned(),
         )

@@ -372,8 +372,7 @@ unsafe extern "C" fn at_the_end() {
     drop_all();
 }
 
-// SAFETY: the dynamic linker calls each address in this section without arguments, and that is how
-// this function is called.
+// SAFETY: the dynamic linker calls each address in this section, without arguments.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_THE_END: unsafe extern "C" fn() = at_the_end;

@@ -1,7 +1,7 @@
 //! What a command is called by: the script that an interpreter runs, or else its own first word.
 //!
-//! Three runs of `python3` are better told apart as `a.py`, `b.py` and `c.py`. Only interpreters
-//! that are known here are looked behind; any other command has its own name.
+//! Three runs of `python3` are easier to distinguish as `a.py`, `b.py` and `c.py`. Only
+//! interpreters that are known here are looked behind; any other command has its own name.
 
 /// An interpreter's options, as far as they stand before the script.
 struct Interpreter {

@@ -67,7 +67,7 @@ impl Mark {
     }
 }
 
-/// The programs of a killed run, whose outputs are in the folder; or why they must not be touched.
+/// The programs of a killed run with outputs in the folder; or why these must not be touched.
 pub(super) fn programs(folder: &File) -> Result<Option<Vec<String>>, String> {
     let Ok(file) = openat(folder, NAME, OFlags::RDONLY | FLAGS, Mode::empty()) else {
         return Ok(None);

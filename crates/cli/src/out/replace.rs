@@ -49,9 +49,10 @@ pub(crate) fn replace(out: &Path) -> Result<(), Failure> {
         Err(error) => return Err(refused(out, &io::Error::from(error).to_string())),
     };
     let files = files(out, &folder)?;
-    // What says whose the folder is goes last: without it, it would be refused the next time.
-    let says_whose = |file: &&OsString| *file == RESULT || *file == mark::NAME;
-    let (result, outputs): (Vec<_>, Vec<_>) = files.iter().partition(says_whose);
+    // The file that says which run made the folder goes last: without it, the folder would be
+    // refused the next time.
+    let tells_the_run = |file: &&OsString| *file == RESULT || *file == mark::NAME;
+    let (result, outputs): (Vec<_>, Vec<_>) = files.iter().partition(tells_the_run);
     for file in outputs.into_iter().chain(result) {
         unlinkat(&folder, file, AtFlags::empty()).map_err(|error| {
             let (file, error) = (shown(&file.to_string_lossy()), io::Error::from(error));

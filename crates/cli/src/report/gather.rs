@@ -1,9 +1,9 @@
-//! From folders to variants: which runs there are, and which of them belong side by side.
+//! From folders to variants: which runs there are, and which of them are compared.
 //!
 //! `run --out` and `sim --out` make a folder with a `run.json`. `compare --out` makes a folder with
 //! a folder for each variant, in a folder `round-001` for each round where there are several.
 //! Single runs that are named together are variants of one round. What is in several folders of
-//! comparisons was not measured side by side, and is shown without being compared.
+//! comparisons was not measured in the same rounds, and is shown without being compared.
 
 use std::collections::BTreeSet;
 use std::fs;

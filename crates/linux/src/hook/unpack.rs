@@ -233,7 +233,7 @@ fn is_whole(folder: &OwnedFd, user: u32) -> bool {
         && content == CONTENT
 }
 
-/// Writes the library into an open folder, whose path stands in errors.
+/// Writes the library into an open folder. Errors name the folder's path.
 fn write(folder: &OwnedFd, path: &Path) -> io::Result<()> {
     let own = by_descriptor(folder);
     write_in(&own).map_err(|error| {

@@ -18,7 +18,7 @@ use crate::kernel::affinity;
 /// How many times a lock is handed on between two threads.
 const TURNS: u32 = 400;
 
-/// The lock that two threads take in turns.
+/// The lock that two threads take one after the other.
 #[derive(Default)]
 struct Turn {
     taken: Mutex<u32>,
