@@ -137,11 +137,13 @@ fn the_program_in_turn_has_the_largest_weight() {
 /// Every process is where the test itself is, and has the mask that it was born with.
 fn all_is_as_before(place: &Place) {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap();
-    for process in place.marked().programs() {
-        let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", process.pid));
-        // One that has just ended has none.
-        assert!(cgroups.is_err() || cgroups.is_ok_and(|cgroups| cgroups == own), "{process}");
-    }
+    // The kernel shows a process that is about to end in the root of its hierarchies.
+    eventually("the programs' own cgroups", || {
+        place.marked().programs().into_iter().all(|process| {
+            let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", process.pid));
+            cgroups.map_or(true, |cgroups| cgroups == own)
+        })
+    });
     for thread in threads(place) {
         assert!(affinity::get(thread).map_or(true, |mask| mask == cpus()), "{thread} is bound");
     }
