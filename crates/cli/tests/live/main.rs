@@ -30,6 +30,7 @@ mod limits;
 mod lives;
 mod malleable;
 mod metrics;
+mod odd_cgroups;
 mod onlookers;
 mod orphans;
 mod outputs;
