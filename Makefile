@@ -150,7 +150,7 @@ bench-shuffling: setup build kernels
 
 # What chooses the mixes and variants of bench/policies.py.
 POLICIES_OPTIONS = $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") \
-    $(if $(HALF),--half $(HALF)) $(if $(WAYS),--ways "$(WAYS)") $(if $(RESUME),--resume)
+    $(if $(HALF),--half $(HALF)) $(if $(VARIANTS),--variants "$(VARIANTS)") $(if $(RESUME),--resume)
 
 bench-kernels: PACKAGES += libomp5 python3-sklearn
 bench-kernels: setup build kernels

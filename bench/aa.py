@@ -21,7 +21,7 @@ import time
 
 from gang import WORKLOADS, Cosched, elapsed, filled_in, interval, say
 
-SCHEMA = "cosched-bench-aa/1"
+SCHEMA = "cosched-bench-aa/2"
 # Of all comparisons of equal things, the most that may claim a difference.
 LEVEL = 0.02
 # How rarely chance alone may fail this test.
@@ -89,9 +89,9 @@ def with_share_of_work(text, share):
     return less.replace("[[program]]", f'[[program]]\ncwd = "{WORKLOADS}"')
 
 
-def compare(options, file, ways, report):
-    """How the second way does against the first."""
-    done = options.cosched("compare", file, "--policies", ways, "--runs", options.runs, "--json",
+def compare(options, file, variants, report):
+    """How the second variant does against the first."""
+    done = options.cosched("compare", file, "--policies", variants, "--runs", options.runs, "--json",
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if options.cosched.interrupted:
         raise KeyboardInterrupt
@@ -99,13 +99,13 @@ def compare(options, file, ways, report):
         sys.exit(f"bench: cosched compare failed on {file}:\n{done.stderr}")
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
-    way = document["variants"][1]
-    against = dict(way["against"])
-    return {"way": way["variant"], "against": against.pop("variant")} | against
+    variant = document["variants"][1]
+    against = dict(variant["against"])
+    return {"variant": variant["variant"], "against": against.pop("variant")} | against
 
 
 def shown(against):
-    return f"{against['way']} / {against['against']}: {interval(against['total_ratio'])} {against['verdict']}"
+    return f"{against['variant']} / {against['against']}: {interval(against['total_ratio'])} {against['verdict']}"
 
 
 def judged(report):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """barrier.py: what barriers gain that know which threads run. `make bench-barrier` runs it.
 
-In each cell (see storms.py) all ways of waiting are run in turn (A B C, B C A): the runtime's own, those that people can set
-(passive, LLVM's runtime), the fixed ones of cosched's barrier, and `donate`. Then `donate` is held against the way that was
-best there. In company the program and its company are run alone, too, in the same rounds: for unfairness.
+In each cell (see storms.py) all variants of waiting are run in turn (A B C, B C A): the runtime's own, those that
+people can set (passive, LLVM's runtime), the fixed ones of cosched's barrier, and `donate`. Then `donate` is held
+against the variant that was best there. In company the program and its company are run alone, too, in the same
+rounds: for unfairness.
 
-It writes barrier.json (for scripts; docs/research/barrier-benchmark.md describes it) and barrier.md into --out. Only the standard
-library is needed. A way or cell that cannot be had here is left out, and said so.
+It writes barrier.json (for scripts; docs/research/barrier-benchmark.md describes it) and barrier.md into --out. Only
+the standard library is needed. A variant or cell that cannot be had here is left out, and said so.
 """
 
 import json
@@ -23,14 +24,14 @@ from barrier_verdicts import SOLO, SOLO_COMPANY
 from gang import elapsed, plain_environment, say
 from monitor import in_turn
 
-SCHEMA = "cosched-bench-barrier/1"
+SCHEMA = "cosched-bench-barrier/2"
 
 
 def main():
     options = arguments()
     began = time.time()
     plain_environment()
-    ways, left_out = possible(options)
+    variants, left_out = possible(options)
     report = {
         "schema": SCHEMA,
         "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
@@ -38,7 +39,7 @@ def main():
         "seconds": options.seconds,
         "cpus": len(os.sched_getaffinity(0)),
         "states": states(options),
-        "ways": list(ways),
+        "variants": list(variants),
         "left_out": left_out,
         "cells": [],
     }
@@ -48,7 +49,7 @@ def main():
         so_far = (time.time() - began) / 60
         rest = f"about {so_far / number * (len(chosen) - number):.0f} min left" if number else "the first"
         say(f"cell {number + 1} of {len(chosen)}: {cell.name}; {elapsed(began)} so far, {rest}")
-        report["cells"].append(measured(options, cell, ways))
+        report["cells"].append(measured(options, cell, variants))
         barrier_verdicts.judge(report)
         save(options.out, report)
     say(f"done in {elapsed(began)}: {options.out}/barrier.json and barrier.md")
@@ -60,28 +61,28 @@ def main():
 
 def arguments():
     parser = command_line.common(__doc__.splitlines()[0], 1.5, "of each run", resumable=True)
-    parser.add_argument("--ways", default="", help="only these, separated by commas, beside default and donate; ideas: "
+    parser.add_argument("--variants", default="", help="only these, separated by commas, beside default and donate; ideas: "
                         + ", ".join(storms.IDEAS))
     return command_line.parsed(parser, "barrier", ["json", "md"])
 
 
 def possible(options):
-    """The keys that each way adds, of those that can be had here, and why the others cannot."""
-    ways = command_line.chosen_ways(options.ways, ["default", "donate"], storms.WAYS, storms.IDEAS)
+    """The keys that each variant adds, of those that can be had here, and why the others cannot."""
+    variants = command_line.chosen_variants(options.variants, ["default", "donate"], storms.VARIANTS, storms.IDEAS)
     left_out = {}
-    if "llvm" not in ways:
+    if "llvm" not in variants:
         pass
     elif runtime := storms.llvm_runtime():
-        ways["llvm"] = {"env": {"LD_PRELOAD": runtime}}
+        variants["llvm"] = {"env": {"LD_PRELOAD": runtime}}
     else:
         left_out["llvm"] = "there is no libomp.so.5 here (Debian, Ubuntu: apt-get install libomp5-14, or a newer number)"
         say(f"llvm is left out: {left_out['llvm']}")
-        del ways["llvm"]
+        del variants["llvm"]
     tried = options.cosched("run", "--policy", "linux", "--barrier", "donate", "--", "true", stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE)
     if tried.returncode != 0:
         sys.exit(f"bench: without donate there is nothing to compare: {tried.stderr.strip()}")
-    return ways, left_out
+    return variants, left_out
 
 
 def states(options):
@@ -110,13 +111,13 @@ class Failed(Exception):
     """A program of a run ended badly."""
 
 
-def measured(options, cell, ways):
-    """What all ways make of one cell. One that fails is no reason to throw the others away."""
+def measured(options, cell, variants):
+    """What all variants make of one cell. One that fails is no reason to throw the others away."""
     folder = options.folder / "".join(letter if letter.isalnum() else "-" for letter in cell.name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     everybody = [program.name for program in cell.programs]
-    runs = {way: run(options, cell, folder, way, ways[way], everybody) for way in cell.ways(ways)}
+    runs = {variant: run(options, cell, folder, variant, variants[variant], everybody) for variant in cell.variants(variants)}
     if cell.company:
         runs |= {solo: run(options, cell, folder, solo, {}, [name])
                  for solo, name in [(SOLO, storms.MAIN), (SOLO_COMPANY, storms.COMPANY)]}
@@ -128,24 +129,24 @@ def measured(options, cell, ways):
     except Failed as why:
         say(f"{cell.name} failed: {why}")
         return {**found, "failed": True}
-    found["runs"] = {way: {key: [one[key] for one in rounds] for key in rounds[0]} for way, rounds in told.items()}
+    found["runs"] = {variant: {key: [one[key] for one in rounds] for key in rounds[0]} for variant, rounds in told.items()}
     return found
 
 
-def run(options, cell, folder, way, added, names):
-    """One run of the programs with these names in a way, to be made as often as wanted."""
-    file = folder / f"{way}.toml"
-    file.write_text(cell.in_way(added, names))
+def run(options, cell, folder, variant, added, names):
+    """One run of the programs with these names in a variant, to be made as often as wanted."""
+    file = folder / f"{variant}.toml"
+    file.write_text(cell.in_variant(added, names))
     rounds = iter(range(options.runs))
 
     def one():
-        out = folder / f"{way}-{next(rounds)}"
+        out = folder / f"{variant}-{next(rounds)}"
         done = options.cosched("run", file, "--policy", cell.policy, "--out", out, "--json", stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE)
         if options.cosched.interrupted:
             raise KeyboardInterrupt
         if done.returncode != 0:
-            raise Failed(f"{way}, see {out}: {done.stderr.strip()}")
+            raise Failed(f"{variant}, see {out}: {done.stderr.strip()}")
         return storms.read(out, names)
 
     return one

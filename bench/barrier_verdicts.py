@@ -1,10 +1,10 @@
 """barrier_verdicts.py: what the rounds of the barrier bench say. Everything here follows from the report alone.
 
-The time of a way is that of a round of the main program, so below 1 is faster. The *best* way of a cell is that of the others
-with the least median time; as in verdicts.py, there is a second figure with the one that was best in all other rounds. A third one
-leaves out ways that are quick at their company's expense: those that are more unfair than donate is, and than is good enough.
-Unfairness is the paper's (section 5.2): the larger speed-up over the smaller one, each relative to the same program alone with the
-runtime's own barrier, in the same round.
+The time of a variant is that of a round of the main program, so below 1 is faster. The *best* variant of a cell is
+that of the others with the least median time; as in verdicts.py, there is a second figure with the one that was best
+in all other rounds. A third one leaves out variants that are quick at their company's expense: those that are more
+unfair than donate is, and than is good enough. Unfairness is the paper's (section 5.2): the larger speed-up over the
+smaller one, each relative to the same program alone with the runtime's own barrier, in the same round.
 """
 
 import statistics
@@ -17,7 +17,7 @@ from verdicts import met
 
 OURS, DEFAULT = "donate", "default"
 SOLO, SOLO_COMPANY = "solo", "solo-company"
-# The most that is good enough: over the best way on average and in the worst cell, of unfairness where company could fill the
+# The most that is good enough: over the best variant on average and in the worst cell, of unfairness where company could fill the
 # CPUs, and alone over the runtime's own barrier.
 MEAN, WORST, UNFAIR, ALONE = 1.03, 1.10, 1.15, 1.01
 
@@ -31,31 +31,31 @@ def judge(report):
 
 
 def judge_cell(cell):
-    rounds = {way: told[MAIN] for way, told in cell["runs"].items() if way not in (SOLO, SOLO_COMPANY)}
-    others = [way for way in rounds if way != OURS]
+    rounds = {variant: told[MAIN] for variant, told in cell["runs"].items() if variant not in (SOLO, SOLO_COMPANY)}
+    others = [variant for variant in rounds if variant != OURS]
     cell["best"] = verdicts.best(others, rounds)
-    cell["ways"] = {way: {"median_us": statistics.median(times), "ours": ratio(rounds[OURS], times),
-                          "unfairness": unfairness(cell, way)} for way, times in rounds.items()}
-    cell["ours_to_best"] = cell["ways"][cell["best"]]["ours"]
+    cell["variants"] = {variant: {"median_us": statistics.median(times), "ours": ratio(rounds[OURS], times),
+                          "unfairness": unfairness(cell, variant)} for variant, times in rounds.items()}
+    cell["ours_to_best"] = cell["variants"][cell["best"]]["ours"]
     cell["ours_to_best_of_other_rounds"] = verdicts.apart(others, rounds, OURS)
-    fair = [way for way in others if is_fair(cell["ways"], way)]
+    fair = [variant for variant in others if is_fair(cell["variants"], variant)]
     cell["best_fair"] = verdicts.best(fair, rounds) if fair else None
 
 
-def is_fair(ways, way):
-    """Whether a way leaves company as much as donate does, or enough; alone there is none."""
-    ours = ways[OURS]["unfairness"]
-    return ours is None or ways[way]["unfairness"] <= max(ours, UNFAIR)
+def is_fair(variants, variant):
+    """Whether a variant leaves company as much as donate does, or enough; alone there is none."""
+    ours = variants[OURS]["unfairness"]
+    return ours is None or variants[variant]["unfairness"] <= max(ours, UNFAIR)
 
 
-def unfairness(cell, way):
+def unfairness(cell, variant):
     """In the middle of the rounds; None without company."""
     if not cell["company"]:
         return None
     runs = cell["runs"]
 
     def speeds(solo, name):
-        return [alone / time for alone, time in zip(runs[solo][name], runs[way][name], strict=True)]
+        return [alone / time for alone, time in zip(runs[solo][name], runs[variant][name], strict=True)]
 
     pairs = zip(speeds(SOLO, MAIN), speeds(SOLO_COMPANY, COMPANY), strict=True)
     return statistics.median(max(pair) / min(pair) for pair in pairs)
@@ -66,29 +66,29 @@ def summary(cells):
     mean = geometric_mean(cell["ours_to_best"]["value"] for cell in cells)
     worst = max(cells, key=lambda cell: cell["ours_to_best"]["value"])
     others = [cell["ours_to_best_of_other_rounds"] for cell in cells]
-    fair = [cell["ways"][cell["best_fair"]]["ours"]["value"] for cell in cells if cell["best_fair"]]
-    names = dict.fromkeys(way for cell in cells for way in cell["ways"] if way != OURS)
-    to_each = {way: geometric_mean(cell["ways"][way]["ours"]["value"] for cell in cells if way in cell["ways"])
-               for way in names}
+    fair = [cell["variants"][cell["best_fair"]]["ours"]["value"] for cell in cells if cell["best_fair"]]
+    names = dict.fromkeys(variant for cell in cells for variant in cell["variants"] if variant != OURS)
+    to_each = {variant: geometric_mean(cell["variants"][variant]["ours"]["value"] for cell in cells if variant in cell["variants"])
+               for variant in names}
     filled = [cell for cell in cells if cell["company"] and cell["filled"]]
-    unfair = max(filled, key=lambda cell: cell["ways"][OURS]["unfairness"], default=None)
+    unfair = max(filled, key=lambda cell: cell["variants"][OURS]["unfairness"], default=None)
     alone = [cell for cell in cells if not cell["company"]]
-    slowest = max(alone, key=lambda cell: cell["ways"][DEFAULT]["ours"]["value"], default=None)
+    slowest = max(alone, key=lambda cell: cell["variants"][DEFAULT]["ours"]["value"], default=None)
     return {
         "cells": len(cells),
         "geometric_mean": mean,
         "geometric_mean_of_other_rounds": geometric_mean(others) if None not in others else None,
         "geometric_mean_of_fair": geometric_mean(fair) if fair else None,
         "worst": {"cell": worst["cell"], "best": worst["best"], **worst["ours_to_best"]},
-        "ours_to_each_way": to_each,
-        "unfairest": unfair and {"cell": unfair["cell"], "unfairness": unfair["ways"][OURS]["unfairness"]},
-        "slowest_alone": slowest and {"cell": slowest["cell"], **slowest["ways"][DEFAULT]["ours"]},
+        "ours_to_each_variant": to_each,
+        "unfairest": unfair and {"cell": unfair["cell"], "unfairness": unfair["variants"][OURS]["unfairness"]},
+        "slowest_alone": slowest and {"cell": slowest["cell"], **slowest["variants"][DEFAULT]["ours"]},
         "bars": {
             "geometric_mean": met(mean <= MEAN),
             "worst": met(worst["ours_to_best"]["value"] <= WORST),
-            "every_fixed_way": met(all(value < 1 for value in to_each.values())),
-            "unfairness": met(unfair["ways"][OURS]["unfairness"] <= UNFAIR) if unfair else "not measured",
-            "alone": met(slowest["ways"][DEFAULT]["ours"]["value"] <= ALONE) if slowest else "not measured",
+            "every_fixed_variant": met(all(value < 1 for value in to_each.values())),
+            "unfairness": met(unfair["variants"][OURS]["unfairness"] <= UNFAIR) if unfair else "not measured",
+            "alone": met(slowest["variants"][DEFAULT]["ours"]["value"] <= ALONE) if slowest else "not measured",
         },
     }
 
@@ -100,13 +100,13 @@ def sentences(report):
         return
     bars, worst = found["bars"], found["worst"]
     other = found["geometric_mean_of_other_rounds"]
-    yield (f"donate over the best way, geometric mean of {found['cells']} cells: {found['geometric_mean']:.3f}; at most "
+    yield (f"donate over the best variant, geometric mean of {found['cells']} cells: {found['geometric_mean']:.3f}; at most "
            f"{MEAN:.2f}: {bars['geometric_mean']}." + (f" Over what was best in the other rounds: {other:.3f}." if other else ""))
     if fair := found["geometric_mean_of_fair"]:
-        yield f"Over the best of the ways that are no more unfair than donate, or than {UNFAIR:.2f}: {fair:.3f}."
+        yield f"Over the best of the variants that are no more unfair than donate, or than {UNFAIR:.2f}: {fair:.3f}."
     yield f"The worst cell, {worst['cell']} (best: {worst['best']}): {interval(worst)}; at most {WORST:.2f}: {bars['worst']}."
-    each = ", ".join(f"{way} {value:.3f}" for way, value in found["ours_to_each_way"].items())
-    yield f"donate over each way, geometric means: {each}; all below 1: {bars['every_fixed_way']}."
+    each = ", ".join(f"{variant} {value:.3f}" for variant, value in found["ours_to_each_variant"].items())
+    yield f"donate over each variant, geometric means: {each}; all below 1: {bars['every_fixed_variant']}."
     if unfair := found["unfairest"]:
         yield (f"The unfairest cell where company could fill the CPUs, {unfair['cell']}: {unfair['unfairness']:.2f}; at most "
                f"{UNFAIR:.2f}: {bars['unfairness']}.")
@@ -120,17 +120,17 @@ def markdown(report):
     yield (f"{report['cpus']} CPUs; {report['rounds']} rounds of {report['seconds']:g} s; run states "
            f"{'known' if report['states'] else 'not known'}; {report['started_at']}.\n")
     yield from (f"- {sentence}" for sentence in sentences(report))
-    yield f"\n| cell | {' | '.join(report['ways'])} | best | donate / best |"
-    yield "|---" * (len(report["ways"]) + 3) + "|"
+    yield f"\n| cell | {' | '.join(report['variants'])} | best | donate / best |"
+    yield "|---" * (len(report["variants"]) + 3) + "|"
     for cell in report["cells"]:
         if cell["failed"]:
-            yield f"| {cell['cell']} | failed " + "| " * (len(report["ways"]) + 1) + "|"
+            yield f"| {cell['cell']} | failed " + "| " * (len(report["variants"]) + 1) + "|"
             continue
-        figures = " | ".join(figure(cell["ways"].get(way)) for way in report["ways"])
+        figures = " | ".join(figure(cell["variants"].get(variant)) for variant in report["variants"])
         yield f"| {cell['cell']} | {figures} | {cell['best']} | {interval(cell['ours_to_best'])} |"
 
 
-def figure(way):
-    if not way:
+def figure(variant):
+    if not variant:
         return "–"
-    return f"{way['median_us']:.4g}" + (f" ({way['unfairness']:.2f})" if way["unfairness"] else "")
+    return f"{variant['median_us']:.4g}" + (f" ({variant['unfairness']:.2f})" if variant["unfairness"] else "")

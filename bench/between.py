@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """between.py: what it costs to wait between parallel regions, by how long the runtimes' threads look on there.
 
-crates/hook/examples/between.c computes for some 20 us with two threads in a region, and for some 50 or 500 us with one of them
-before the next; alone, and beside two threads that only compute. All settings of the runtimes are tried in turn. It prints
-microseconds of a round, medians of the rounds, as a table (docs/research/barrier.md has it).
+crates/hook/examples/between.c computes for some 20 us with two threads in a region, and for some 50 or 500 us with
+one of them before the next; alone, and beside two threads that only compute. All settings of the runtimes are tried
+in turn. It prints microseconds of a round, medians of the rounds, as a table (docs/research/barrier.md has it).
 
     python3 bench/between.py --runs 7 --seconds 0.5 [--cosched target/release/cosched]
 
@@ -28,9 +28,9 @@ from storms import llvm_runtime, round_us
 
 THREADS = 2
 IN_REGION, BETWEEN = 20, [50, 500]
-WAYS = {"gcc, 300,000 looks (its own choice)": {"GOMP_SPINCOUNT": "300000"},
+VARIANTS = {"gcc, 300,000 looks (its own choice)": {"GOMP_SPINCOUNT": "300000"},
         **{f"gcc, {looks:,}": {"GOMP_SPINCOUNT": str(looks)} for looks in [20_000, 5000, 2000, 1000, 0]}}
-LLVM_WAYS = {"LLVM, 200 ms (its own choice)": {}, "LLVM, 1 ms": {"KMP_BLOCKTIME": "1"}, "LLVM, 0": {"KMP_BLOCKTIME": "0"}}
+LLVM_VARIANTS = {"LLVM, 200 ms (its own choice)": {}, "LLVM, 1 ms": {"KMP_BLOCKTIME": "1"}, "LLVM, 0": {"KMP_BLOCKTIME": "0"}}
 
 
 def main():
@@ -41,16 +41,16 @@ def main():
     options = parser.parse_args()
     plain_environment()
     llvm = llvm_runtime()
-    ways = WAYS | {way: {**env, "LD_PRELOAD": llvm} for way, env in LLVM_WAYS.items() if llvm}
+    variants = VARIANTS | {variant: {**env, "LD_PRELOAD": llvm} for variant, env in LLVM_VARIANTS.items() if llvm}
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "between"
         subprocess.run(["gcc", "-O2", "-fopenmp", HOOK / "examples" / "between.c", "-o", program], check=True)
         columns = {f"{between} us, {'beside' if beside else 'alone'}":
-                   in_turn(options.runs, {way: run(options, program, between, env, beside) for way, env in ways.items()})
+                   in_turn(options.runs, {variant: run(options, program, between, env, beside) for variant, env in variants.items()})
                    for beside in [False, True] for between in BETWEEN}
     print(f"| | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|")
-    for way in ways:
-        print(f"| {way} | {' | '.join(f'{statistics.median(column[way]):.0f}' for column in columns.values())} |")
+    for variant in variants:
+        print(f"| {variant} | {' | '.join(f'{statistics.median(column[variant]):.0f}' for column in columns.values())} |")
 
 
 def run(options, program, between, env, beside):

@@ -2,7 +2,7 @@
 barrier bench runs.)
 
 Each cell is a workload file for cosched, with a placeholder for the amount of work: seconds for the kernels of workloads/,
-locks or events for sysbench. The amount is fixed for all ways of a cell, so that time measures speed.
+locks or events for sysbench. The amount is fixed for all variants of a cell, so that time measures speed.
 """
 
 import dataclasses

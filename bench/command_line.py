@@ -18,7 +18,7 @@ def common(about, seconds, of, resumable=False):
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
-    parser.add_argument("--runs", type=int, default=7, help="rounds of each cell; below 7 nothing can be told apart")
+    parser.add_argument("--runs", type=int, default=7, help="rounds of each cell; below 7 no difference is significant")
     parser.add_argument("--seconds", type=float, default=seconds, help=of)
     parser.add_argument("--cells", default="", help="only those whose names contain one of these, separated by commas")
     parser.add_argument("--sample", type=int, help="only so many of these, drawn by lot: always the same ones, and a larger "
@@ -88,12 +88,12 @@ def sample(cells, many):
     return sorted(cells, key=lambda cell: hashlib.sha256(cell.name.encode()).digest())[:many]
 
 
-def chosen_ways(asked, always, usual, further=()):
-    """What each of the ways adds that were asked for, beside those that are always there; all usual ones where none was."""
+def chosen_variants(asked, always, usual, further=()):
+    """What each of the variants adds that were asked for, beside those that are always there; all usual ones where none was."""
     if not asked:
         return dict(usual)
     known, wanted = usual | dict(further), [*always, *asked.split(",")]
-    for way in wanted:
-        if way not in known:
-            sys.exit(f"bench: --ways: {way} is none; there are {', '.join(known)}")
-    return {way: added for way, added in known.items() if way in wanted}
+    for variant in wanted:
+        if variant not in known:
+            sys.exit(f"bench: --variants: {variant} is none; there are {', '.join(known)}")
+    return {variant: added for variant, added in known.items() if variant in wanted}

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """fairness.py: how equal slowdowns are under fair progress, and what that costs. `make bench-fairness` runs it.
 
-Programs that take equally long alone run together: some stream through memory, some compute, some solve (a barrier every
-hundred microseconds), some are numpy's; on one CPU each, or wide ones beside narrow ones. How far they come is told from inside
-them: by ticks (compute), parallel regions (triad), barriers (cg) and calls of OpenBLAS (numpy), so no hardware counters are
-needed. `cosched compare` runs all policies in turn, with the times alone measured in every round.
+Programs that take equally long alone run together: some stream through memory, some compute, some solve (a barrier
+every hundred microseconds), some are numpy's; on one CPU each, or wide ones beside narrow ones. How far they come is
+told from inside them: by ticks (compute), parallel regions (triad), barriers (cg) and calls of OpenBLAS (numpy), so
+no hardware counters are needed. `cosched compare` runs all policies in turn, with the times alone measured in every
+round.
 
-A program's slowdown is the median of its slowdowns in all rounds; unfairness is the largest of the programs' over the smallest.
-(In a single round, noise alone makes the largest differ from the smallest; each round's own stands beside it.)
+A program's slowdown is the median of its slowdowns in all rounds; unfairness is the largest of the programs' over the
+smallest. (In a single round, noise alone makes the largest differ from the smallest; each round's own stands beside
+it.)
 
-The bar: of plain Linux's excess unfairness (what is above 1) at least half is gone, for at most 3 % more time. Where plain Linux
-is hardly unfair, there is nothing to be gained, and no verdict.
+The bar: of plain Linux's excess unfairness (what is above 1) at least half is gone, for at most 3 % more time. Where
+plain Linux is hardly unfair, there is nothing to be gained, and no verdict.
 
 Beside that, what it costs where there is nothing to equalise: fairness_overhead.py.
 
@@ -30,10 +32,10 @@ import fairness_overhead
 from gang import WORKLOADS, elapsed, interval, plain_environment, say, with_verdict
 from ratio import ratio
 
-SCHEMA = "cosched-bench-fairness/1"
+SCHEMA = "cosched-bench-fairness/2"
 CELLS_PART, OVERHEAD = PARTS = ["cells", "overhead"]
 FIRST, OURS = "linux", "fair-progress"
-WAYS = [FIRST, "linux-groups", "gang", "minwait", OURS]
+VARIANTS = [FIRST, "linux-groups", "gang", "minwait", OURS]
 # The least share of the excess that has to go, and the most time that it may cost.
 GONE, COST = 0.5, 1.03
 # With less unfairness than this there is nothing to be gained.
@@ -144,10 +146,10 @@ def written_amount(kind, work):
 
 
 def measured(options, cell, amounts, cpus, report):
-    """What all ways make of one mix."""
+    """What all variants make of one mix."""
     file = written(options, cell, amounts, cpus)
     out = file.with_suffix("")
-    done = options.cosched("compare", file, "--policies", ",".join(WAYS), "--runs", options.runs, "--solo", "--out", out,
+    done = options.cosched("compare", file, "--policies", ",".join(VARIANTS), "--runs", options.runs, "--solo", "--out", out,
                            "--json", stdout=subprocess.PIPE)
     if options.cosched.interrupted:
         raise KeyboardInterrupt
@@ -155,22 +157,22 @@ def measured(options, cell, amounts, cpus, report):
         sys.exit(f"bench: cosched compare failed on {file}")
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
-    ways = {way["variant"]: {key: way[key] for key in ["unfairness", "total_seconds", "mean_turnaround_seconds",
+    variants = {variant["variant"]: {key: variant[key] for key in ["unfairness", "total_seconds", "mean_turnaround_seconds",
                                                    "own_cpu_percent", "failed", "deviations", "against", "samples"]}
-            for way in document["variants"]}
-    for name, way in ways.items():
-        way["slowdowns"] = of_programs(out, name, document["rounds"],
+            for variant in document["variants"]}
+    for name, variant in variants.items():
+        variant["slowdowns"] = of_programs(out, name, document["rounds"],
                                        lambda program: program["turnaround_seconds"] / program["solo_seconds"])
     alone = of_programs(out, FIRST, document["rounds"], lambda program: program["solo_seconds"])
     alone = {program: statistics.median(rounds) for program, rounds in alone.items()}
-    return judged({"cell": cell.name, "alone_seconds": alone, "ways": ways})
+    return judged({"cell": cell.name, "alone_seconds": alone, "variants": variants})
 
 
-def of_programs(out, way, rounds, figure):
+def of_programs(out, variant, rounds, figure):
     """A figure of each program, in every round."""
     found = {}
     for number in range(1, rounds + 1):
-        run = json.loads((out / f"round-{number:03}" / way / "run.json").read_text())
+        run = json.loads((out / f"round-{number:03}" / variant / "run.json").read_text())
         for program in run["programs"]:
             found.setdefault(program["name"], []).append(figure(program))
     return found
@@ -198,22 +200,22 @@ def table(name, kind, threads, work):
 
 
 def judged(cell):
-    """Adds what follows for each way: which part of the first one's excess unfairness is gone."""
-    first = cell["ways"][FIRST]
-    for way in cell["ways"].values():
-        typical = [statistics.median(rounds) for rounds in way["slowdowns"].values()]
-        way["typical_unfairness"] = max(typical) / min(typical)
+    """Adds what follows for each variant: which part of the first one's excess unfairness is gone."""
+    first = cell["variants"][FIRST]
+    for variant in cell["variants"].values():
+        typical = [statistics.median(rounds) for rounds in variant["slowdowns"].values()]
+        variant["typical_unfairness"] = max(typical) / min(typical)
     before = first["typical_unfairness"]
-    for way in cell["ways"].values():
-        way["excess_gone"] = (before - way["typical_unfairness"]) / (before - 1) if before > WORTH else None
-        way["turnaround"] = ratio(way["samples"]["mean_turnaround_seconds"], first["samples"]["mean_turnaround_seconds"])
-    ours = cell["ways"][OURS]
+    for variant in cell["variants"].values():
+        variant["excess_gone"] = (before - variant["typical_unfairness"]) / (before - 1) if before > WORTH else None
+        variant["turnaround"] = ratio(variant["samples"]["mean_turnaround_seconds"], first["samples"]["mean_turnaround_seconds"])
+    ours = cell["variants"][OURS]
     cost = ours["against"]["total_ratio"]["value"]
     if max(cell["alone_seconds"].values()) > EQUAL * min(cell["alone_seconds"].values()):
         cell["verdict"] = "not equally long alone"
     elif before <= WORTH:
         cell["verdict"] = "nothing to gain"
-    elif any(way["failed"] for way in cell["ways"].values()):
+    elif any(variant["failed"] for variant in cell["variants"].values()):
         cell["verdict"] = "programs failed"
     else:
         cell["verdict"] = "met" if ours["excess_gone"] >= GONE and cost <= COST else "not met"
@@ -222,7 +224,7 @@ def judged(cell):
 
 def sentence(cell):
     """The verdict, for people."""
-    linux, ours = cell["ways"][FIRST], cell["ways"][OURS]
+    linux, ours = cell["variants"][FIRST], cell["variants"][OURS]
     gone = "" if ours["excess_gone"] is None else f", {ours['excess_gone']:.0%} of the excess gone"
     return (f"{cell['cell']}: unfairness {linux['typical_unfairness']:.3f} under plain Linux, "
             f"{ours['typical_unfairness']:.3f} under fair progress{gone}, "
@@ -250,15 +252,15 @@ def markdown(report):
         yield f"\n### {cell['cell']}: {cell['verdict']}\n"
         alone = ", ".join(f"{program} {seconds:.2f}" for program, seconds in cell["alone_seconds"].items())
         yield f"Alone, in seconds: {alone}.\n"
-        yield (f"| way | slowdowns | unfairness | of a round | excess gone | total / {FIRST} | turnaround / {FIRST} "
+        yield (f"| variant | slowdowns | unfairness | of a round | excess gone | total / {FIRST} | turnaround / {FIRST} "
                "| cosched, % of a CPU | failed |")
         yield "|---|---|---|---|---|---|---|---|---|"
-        for name, way in cell["ways"].items():
-            gone = "–" if name == FIRST or way["excess_gone"] is None else f"{way['excess_gone']:.0%}"
-            beside = with_verdict(way["against"]) if way["against"] else "1"
-            slow = ", ".join(f"{program} {statistics.median(rounds):.2f}" for program, rounds in way["slowdowns"].items())
-            yield (f"| {name} | {slow} | {way['typical_unfairness']:.3f} | {interval(way['unfairness'])} | {gone} | {beside} "
-                   f"| {interval(way['turnaround'])} | {interval(way['own_cpu_percent'], 2)} | {way['failed']} |")
+        for name, variant in cell["variants"].items():
+            gone = "–" if name == FIRST or variant["excess_gone"] is None else f"{variant['excess_gone']:.0%}"
+            beside = with_verdict(variant["against"]) if variant["against"] else "1"
+            slow = ", ".join(f"{program} {statistics.median(rounds):.2f}" for program, rounds in variant["slowdowns"].items())
+            yield (f"| {name} | {slow} | {variant['typical_unfairness']:.3f} | {interval(variant['unfairness'])} | {gone} | {beside} "
+                   f"| {interval(variant['turnaround'])} | {interval(variant['own_cpu_percent'], 2)} | {variant['failed']} |")
     for cell in report["overhead"]:
         yield from fairness_overhead.markdown(cell)
 

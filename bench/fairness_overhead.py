@@ -1,12 +1,13 @@
 """fairness_overhead.py: what fair progress costs where there is nothing to equalise: equal programs, as in section 7.7 of the
 paper.
 
-The paper runs four equal programs on four cores, and they take 2.87 % longer than under the operating system: 1.68 % for what
-is done at each quantum's end, 1.19 % for sampling. Here there are no quanta as long as each program has a CPU. So twice as many
-programs run, too; then each has half of the time under plain Linux as well, and what quanta cost is what they take longer.
+The paper runs four equal programs on four cores, and they take 2.87 % longer than under the operating system: 1.68 %
+for what is done at each quantum's end, 1.19 % for sampling. Here there are no quanta as long as each program has a
+CPU. So twice as many programs run, too; then each has half of the time under plain Linux as well, and what quanta
+cost is what they take longer.
 
-Three ways show what costs what: quanta alone; with samples of where in their code programs are, from which phases follow; and
-with training, which leaves CPUs idle, up to the limit that a user sets.
+Three variants show what costs what: quanta alone; with samples of where in their code programs are, from which phases
+follow; and with training, which leaves CPUs idle, up to the limit that a user sets.
 """
 
 import json
@@ -17,12 +18,12 @@ from typing import NamedTuple
 from gang import interval, with_verdict
 
 FIRST = "linux"
-WAYS = {
+VARIANTS = {
     "quanta": "fair-progress --training-limit 0 --no-phases",
     "with sampling": "fair-progress --training-limit 0",
     "with training": "fair-progress",
 }
-# The most that a way may take of plain Linux's time. Training has a limit of its own.
+# The most that a variant may take of plain Linux's time. Training has a limit of its own.
 MOST = {"quanta": 1.01, "with sampling": 1.025}
 KIND = "compute"
 
@@ -45,9 +46,9 @@ CELLS = [Equals(1), Equals(2)]
 
 
 def measured(options, cell, file, cpus, report):
-    """What all ways make of equal programs."""
-    ways = [word for way, words in WAYS.items() for word in ["--variant", f"{way.replace(' ', '-')}={words}"]]
-    done = options.cosched("compare", file, "--policies", FIRST, *ways, "--runs", options.runs, "--out",
+    """What all variants make of equal programs."""
+    variants = [word for variant, words in VARIANTS.items() for word in ["--variant", f"{variant.replace(' ', '-')}={words}"]]
+    done = options.cosched("compare", file, "--policies", FIRST, *variants, "--runs", options.runs, "--out",
                            file.with_suffix(""), "--json", stdout=subprocess.PIPE)
     if options.cosched.interrupted:
         raise KeyboardInterrupt
@@ -56,40 +57,40 @@ def measured(options, cell, file, cpus, report):
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
     keys = ["total_seconds", "own_cpu_percent", "failed", "deviations", "against"]
-    ways = {way["variant"].replace("-", " "): {key: way[key] for key in keys} for way in document["variants"]}
-    return judged({"cell": cell.name, "programs": len(cell.programs(cpus)), "ways": ways})
+    variants = {variant["variant"].replace("-", " "): {key: variant[key] for key in keys} for variant in document["variants"]}
+    return judged({"cell": cell.name, "programs": len(cell.programs(cpus)), "variants": variants})
 
 
 def judged(cell):
-    """Adds to each way whether it costs more than it may, and what cosched uses beyond what it does under plain Linux."""
-    first = cell["ways"][FIRST]
-    for name, way in cell["ways"].items():
-        way["own_beyond_percent"] = way["own_cpu_percent"]["value"] - first["own_cpu_percent"]["value"]
+    """Adds to each variant whether it costs more than it may, and what cosched uses beyond what it does under plain Linux."""
+    first = cell["variants"][FIRST]
+    for name, variant in cell["variants"].items():
+        variant["own_beyond_percent"] = variant["own_cpu_percent"]["value"] - first["own_cpu_percent"]["value"]
         if name not in MOST:
-            way["verdict"] = None
-        elif way["failed"] or first["failed"]:
-            way["verdict"] = "programs failed"
+            variant["verdict"] = None
+        elif variant["failed"] or first["failed"]:
+            variant["verdict"] = "programs failed"
         else:
-            way["verdict"] = "met" if way["against"]["total_ratio"]["value"] <= MOST[name] else "not met"
+            variant["verdict"] = "met" if variant["against"]["total_ratio"]["value"] <= MOST[name] else "not met"
     return cell
 
 
 def sentences(cell):
     """The verdicts, for people."""
-    for name, way in cell["ways"].items():
+    for name, variant in cell["variants"].items():
         if name != FIRST:
-            bar = f", at most {MOST[name] - 1:.1%}: {way['verdict']}" if name in MOST else ""
-            yield (f"{cell['programs']} equal programs, {name}: {way['against']['total_ratio']['value'] - 1:+.2%} time{bar}; "
-                   f"{way['own_beyond_percent']:+.2f} % of a CPU for cosched itself")
+            bar = f", at most {MOST[name] - 1:.1%}: {variant['verdict']}" if name in MOST else ""
+            yield (f"{cell['programs']} equal programs, {name}: {variant['against']['total_ratio']['value'] - 1:+.2%} time{bar}; "
+                   f"{variant['own_beyond_percent']:+.2f} % of a CPU for cosched itself")
 
 
 def markdown(cell):
     """The figures as a table."""
     yield f"\n### {cell['programs']} equal programs\n"
-    yield f"| way | total s | total / {FIRST} | bar | cosched, % of a CPU | failed |"
+    yield f"| variant | total s | total / {FIRST} | bar | cosched, % of a CPU | failed |"
     yield "|---|---|---|---|---|---|"
-    for name, way in cell["ways"].items():
-        beside = with_verdict(way["against"]) if way["against"] else "1"
-        bar = f"{MOST[name]:.3f}: {way['verdict']}" if name in MOST else "–"
-        yield (f"| {name} | {interval(way['total_seconds'], 2)} | {beside} | {bar} | {interval(way['own_cpu_percent'], 2)} "
-               f"| {way['failed']} |")
+    for name, variant in cell["variants"].items():
+        beside = with_verdict(variant["against"]) if variant["against"] else "1"
+        bar = f"{MOST[name]:.3f}: {variant['verdict']}" if name in MOST else "–"
+        yield (f"| {name} | {interval(variant['total_seconds'], 2)} | {beside} | {bar} | {interval(variant['own_cpu_percent'], 2)} "
+               f"| {variant['failed']} |")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """foreign.py: what a process outside the run gets, and how long programs take beside it. `make bench-foreign` runs it.
 
-One process computes all the time, outside cosched's groups. Beside it, the programs of a mix are run in several ways, in
+One process computes all the time, outside cosched's groups. Beside it, the programs of a mix are run in several variants, in
 interleaved rounds. The share of the foreign process is its CPU time over the time of the run. It is fair if it is what the
 process gets beside a single program of the mix, which Linux runs without cosched's groups.
 """
@@ -17,10 +17,10 @@ import tempfile
 from gang import WORKLOADS
 from kernel_mixes import all_mixes
 
-SCHEMA = "cosched-bench-foreign/1"
+SCHEMA = "cosched-bench-foreign/2"
 MIXES = ["compute x4", "numpy x4", "barriers-100us x3", "sleeper x4"]
 # Each with how many programs of the mix it runs.
-WAYS = {"one program": ("linux", 1), "one after another": ("fcfs", None), "turns": ("turns", None)}
+VARIANTS = {"one program": ("linux", 1), "one after another": ("fcfs", None), "turns": ("turns", None)}
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -32,21 +32,21 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0, help="of work of each program, alone")
     options = parser.parse_args()
     mixes = [mix for mix in all_mixes() if mix.name in MIXES]
-    found = {mix.name: {way: [] for way in WAYS} for mix in mixes}
+    found = {mix.name: {variant: [] for variant in VARIANTS} for mix in mixes}
     for number in range(options.runs):
         for mix in mixes:
-            for way, (policy, programs) in WAYS.items():
-                print(f"bench: round {number + 1} of {options.runs}, {mix.name}, {way}", flush=True)
-                found[mix.name][way].append(beside_foreign(options, mix, policy, programs))
-    table = {mix: {way: dict(zip(["seconds", "share"], map(statistics.median, zip(*runs)))) for way, runs in ways.items()}
-             for mix, ways in found.items()}
+            for variant, (policy, programs) in VARIANTS.items():
+                print(f"bench: round {number + 1} of {options.runs}, {mix.name}, {variant}", flush=True)
+                found[mix.name][variant].append(beside_foreign(options, mix, policy, programs))
+    table = {mix: {variant: dict(zip(["seconds", "share"], map(statistics.median, zip(*runs)))) for variant, runs in variants.items()}
+             for mix, variants in found.items()}
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "foreign.json").write_text(json.dumps({"schema": SCHEMA, "mixes": table}, indent=1) + "\n")
-    print("\n| mix | " + " | ".join(WAYS) + " | share under turns over the one beside one program |")
-    print("|---" * (len(WAYS) + 2) + "|")
-    for mix, ways in table.items():
-        cells = [f"{way['seconds']:.1f} s ({way['share']:.2f})" for way in ways.values()]
-        print(f"| {mix} | {' | '.join(cells)} | {ways['turns']['share'] / ways['one program']['share']:.2f} |")
+    print("\n| mix | " + " | ".join(VARIANTS) + " | share under turns over the one beside one program |")
+    print("|---" * (len(VARIANTS) + 2) + "|")
+    for mix, variants in table.items():
+        cells = [f"{variant['seconds']:.1f} s ({variant['share']:.2f})" for variant in variants.values()]
+        print(f"| {mix} | {' | '.join(cells)} | {variants['turns']['share'] / variants['one program']['share']:.2f} |")
 
 
 def beside_foreign(options, mix, policy, programs):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""gang.py: how gangs do beside the ways that people really use. `make bench` runs it.
+"""gang.py: how gangs do beside the variants that people really use. `make bench` runs it.
 
-For every mix of programs it has `cosched compare` run all ways in turn (A B C A B C), with the times
+For every mix of programs it has `cosched compare` run all variants in turn (A B C A B C), with the times
 alone measured in every round, and collects the figures with their intervals. Then it measures the
 gap between two gangs on each way of freezing, and what cosched itself costs.
 
 It writes gang.json (for scripts) and gang.md (the same as tables) into --out. Only the standard
-library is needed. A way that this machine or user cannot do is left out, and said so.
+library is needed. A variant that this machine or user cannot do is left out, and said so.
 """
 
 import argparse
@@ -20,14 +20,14 @@ import sys
 import tempfile
 import time
 
-SCHEMA = "cosched-bench-gang/2"
+SCHEMA = "cosched-bench-gang/3"
 HERE = pathlib.Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "workloads"
 # The three workloads of the thesis on scaff, of twelve programs each.
 THESIS = ["cpu", "memory", "mixed"]
 # Ways in which no program is frozen.
 ONE_GO = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs"]
-WAYS = [*ONE_GO, "gang", "greedy", "cgreedy", "minwait"]
+VARIANTS = [*ONE_GO, "gang", "greedy", "cgreedy", "minwait"]
 # What is taken over from `cosched compare --json`, by our names.
 FIGURES = {name: name for name in ["ratio_to_solo_sum", "total_seconds", "mean_turnaround_seconds", "unfairness",
                                    "own_cpu_percent", "failed", "against", "samples"]}
@@ -54,10 +54,10 @@ def main():
     }
     # Nothing of an earlier run may pass for this one's.
     save(options.out, report)
-    ways, report["left_out"] = possible(options.cosched, {way: ["--policies", way] for way in options.ways})
+    variants, report["left_out"] = possible(options.cosched, {variant: ["--policies", variant] for variant in options.variants})
     for number, (name, file) in enumerate(mixes, 1):
         say(f"mix {number} of {len(mixes)}: {name}; {elapsed(began)} so far")
-        report["mixes"][name] = compare(options, file, ways, report)
+        report["mixes"][name] = compare(options, file, variants, report)
         save(options.out, report)
     if not options.programs:
         say(f"gaps between gangs; {elapsed(began)} so far")
@@ -67,13 +67,13 @@ def main():
         report["own_cpu_percent"] = own_cpu(options)
         save(options.out, report)
     say(f"done in {elapsed(began)}: {options.out}/gang.json and gang.md")
-    failed = [name for name, ways in report["mixes"].items() if any(way["failed"] for way in ways.values())]
+    failed = [name for name, variants in report["mixes"].items() if any(variant["failed"] for variant in variants.values())]
     if failed:
         sys.exit(f"bench: programs failed in {', '.join(failed)}: their figures mean little")
 
 
 def plain_environment():
-    """What a shell has set for OpenMP would turn plain Linux into another way."""
+    """What a shell has set for OpenMP would turn plain Linux into another variant."""
     for name in [name for name in os.environ if name.startswith(("OMP_", "GOMP_", "OPENBLAS_", "MKL_"))]:
         say(f"{name} is set in this shell; the programs run without it")
         del os.environ[name]
@@ -86,14 +86,14 @@ def arguments():
     parser.add_argument("--runs", type=int, default=10, help="rounds of each mix")
     parser.add_argument("--quantum", default="100ms")
     parser.add_argument("--seconds", default="1", help="of each of the thesis' programs, alone")
-    parser.add_argument("--ways", default=",".join(WAYS), help="separated by commas")
+    parser.add_argument("--variants", default=",".join(VARIANTS), help="separated by commas")
     parser.add_argument("--mixes", default="", help="only these, separated by commas")
     parser.add_argument("--programs", type=pathlib.Path,
                         help="a folder: every executable file in it is a program of one mix")
     options = parser.parse_args()
-    options.ways = [way for way in options.ways.split(",") if way]
-    if not options.ways:
-        parser.error("--ways names no way")
+    options.variants = [variant for variant in options.variants.split(",") if variant]
+    if not options.variants:
+        parser.error("--variants names no variant")
     if options.programs and not options.programs.is_dir():
         parser.error(f"--programs {options.programs}: not a folder")
     if not os.access(options.cosched, os.X_OK):
@@ -199,43 +199,43 @@ class Cosched:
 
 
 def possible(cosched, asked):
-    """The ways that can be had here, and why the others cannot; `asked` are the words for each."""
-    ways, left_out = [], {}
+    """The variants that can be had here, and why the others cannot; `asked` are the words for each."""
+    variants, left_out = [], {}
     program = '[[program]]\ncommand = "true"\nthreads = 1\nmisses_per_kilo_instruction = 1.0\n'
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(program)
         file.flush()
-        for way, words in asked.items():
+        for variant, words in asked.items():
             tried = cosched("compare", file.name, *words, "--runs", 1, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if tried.returncode == 0:
-                ways.append(way)
+                variants.append(variant)
             else:
-                left_out[way] = tried.stderr.strip().splitlines()[0]
-                say(f"{way} is left out: {left_out[way]}")
-    if not ways:
-        sys.exit("bench: no way can be had here")
-    return ways, left_out
+                left_out[variant] = tried.stderr.strip().splitlines()[0]
+                say(f"{variant} is left out: {left_out[variant]}")
+    if not variants:
+        sys.exit("bench: no variant can be had here")
+    return variants, left_out
 
 
-def compare(options, file, ways, report):
-    """All ways on one mix; cgreedy is left out where the programs' cache misses are not known."""
+def compare(options, file, variants, report):
+    """All variants on one mix; cgreedy is left out where the programs' cache misses are not known."""
     words = ["--runs", options.runs, "--solo", "--json"]
-    if any(way not in ONE_GO for way in ways):
+    if any(variant not in ONE_GO for variant in variants):
         words += ["--quantum", options.quantum]
-    if "cgreedy" in ways and not knows_misses(file):
+    if "cgreedy" in variants and not knows_misses(file):
         tried = options.cosched("compare", file, "--policies", "cgreedy", "--runs", 1,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         if tried.returncode == 2 and "cgreedy" in tried.stderr:
             say("cgreedy is left out: the cache misses of these programs are not known here")
-            ways = [way for way in ways if way != "cgreedy"]
-    done = options.cosched("compare", file, "--policies", ",".join(ways), *words, stdout=subprocess.PIPE)
+            variants = [variant for variant in variants if variant != "cgreedy"]
+    done = options.cosched("compare", file, "--policies", ",".join(variants), *words, stdout=subprocess.PIPE)
     if not done.stdout and options.cosched.interrupted:
         raise KeyboardInterrupt
     if not done.stdout:
         sys.exit(f"bench: cosched compare failed on {file}")
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
-    return {way["variant"]: {ours: way[theirs] for ours, theirs in FIGURES.items()} for way in document["variants"]}
+    return {variant["variant"]: {ours: variant[theirs] for ours, theirs in FIGURES.items()} for variant in document["variants"]}
 
 
 def knows_misses(file):
@@ -282,16 +282,16 @@ def markdown(report):
     machine = report.get("machine", {})
     yield (f"{machine.get('model')}, {machine.get('cpus')} CPUs, Linux {machine.get('kernel')}; "
            f"{report['rounds']} rounds, quantum {report['quantum']}, {report['started_at']}.")
-    for name, ways in report["mixes"].items():
-        first = next(iter(ways))
+    for name, variants in report["mixes"].items():
+        first = next(iter(variants))
         yield f"\n### {name}\n"
-        yield (f"| way | total / sum of solo | total / {first} | mean turnaround s | unfairness "
+        yield (f"| variant | total / sum of solo | total / {first} | mean turnaround s | unfairness "
                "| longest freeze s | failed |")
         yield "|---|---|---|---|---|---|---|"
-        for way, figures in ways.items():
+        for variant, figures in variants.items():
             against = figures["against"]
             beside = with_verdict(against) if against else "1"
-            yield (f"| {way} | {interval(figures['ratio_to_solo_sum'])} | {beside} "
+            yield (f"| {variant} | {interval(figures['ratio_to_solo_sum'])} | {beside} "
                    f"| {interval(figures['mean_turnaround_seconds'])} | {interval(figures['unfairness'])} "
                    f"| {interval(figures['responsiveness_max_seconds'], 2)} | {figures['failed']} |")
     if "gap_ms" in report:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """lock.py: what faithful scheduling gains where threads wait for locks. `make bench-lock` runs it.
 
-In each cell (see cells.py) `cosched compare` runs all ways in turn (A B C, B C A): plain Linux, `faithful`, `faithful` that
-knows nothing of the program yet, `faithful` without its guard, and each actuator held fixed. Then faithful is held against the
-actuator that was best there.
+In each cell (see cells.py) `cosched compare` runs all variants in turn (A B C, B C A): plain Linux, `faithful`,
+`faithful` that knows nothing of the program yet, `faithful` without its guard, and each actuator held fixed. Then
+faithful is held against the actuator that was best there.
 
-It writes lock.json (for scripts; docs/research/lock-benchmark.md describes it), lock.md and lock.svg into --out. Only the standard library
-is needed. A way or cell that cannot be had here is left out, and said so.
+It writes lock.json (for scripts; docs/research/lock-benchmark.md describes it), lock.md and lock.svg into --out. Only
+the standard library is needed. A variant or cell that cannot be had here is left out, and said so.
 """
 
 import json
@@ -25,12 +25,12 @@ import picture
 import verdicts
 from gang import elapsed, plain_environment, possible, say
 
-SCHEMA = "cosched-bench-lock/2"
+SCHEMA = "cosched-bench-lock/3"
 ACTUATORS = ["none", "slice", "batch", "batch-slice", "round-robin"]
 # A program is measured for two intervals before anything is done to it. What is held fixed is to be in force soon.
 FIXED_EVERY = "100ms"
-# What each way is asked for by; the first one is what the others are held against.
-WAYS = {"linux": ["--policies", "linux"], "faithful": ["--policies", "faithful"],
+# What each variant is asked for by; the first one is what the others are held against.
+VARIANTS = {"linux": ["--policies", "linux"], "faithful": ["--policies", "faithful"],
         "afresh": ["--variant", "afresh=faithful --relearn"],
         "unguarded": ["--variant", "unguarded=faithful --no-guard"],
         **{name: ["--variant", f"{name}=faithful --no-guard --actuators {name} --interval {FIXED_EVERY}"] for name in ACTUATORS}}
@@ -47,9 +47,9 @@ def main():
     plain_environment()
     # What is learnt here is of no use to other runs.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
-    asked = command_line.chosen_ways(options.ways, ALWAYS, WAYS)
-    ways, left_out = possible(options.cosched, asked)
-    if ways[:2] != ALWAYS or not set(ways) & set(ACTUATORS):
+    asked = command_line.chosen_variants(options.variants, ALWAYS, VARIANTS)
+    variants, left_out = possible(options.cosched, asked)
+    if variants[:2] != ALWAYS or not set(variants) & set(ACTUATORS):
         sys.exit("bench: without linux, faithful and a fixed actuator there is nothing to compare")
     report = {
         "schema": SCHEMA,
@@ -57,7 +57,7 @@ def main():
         "rounds": options.runs,
         "seconds": options.seconds,
         "interval": options.interval,
-        "ways": {way: WAYS[way][1].partition("=")[2] or way for way in ways},
+        "variants": {variant: VARIANTS[variant][1].partition("=")[2] or variant for variant in variants},
         "left_out": left_out,
         "cells": [],
     }
@@ -77,7 +77,7 @@ def main():
 def arguments():
     parser = command_line.common(__doc__.splitlines()[0], 4.0, "of each program, under plain Linux", resumable=True)
     parser.add_argument("--interval", help="how often faithful measures; the default is its own")
-    parser.add_argument("--ways", default="", help="only these, separated by commas, beside linux and faithful")
+    parser.add_argument("--variants", default="", help="only these, separated by commas, beside linux and faithful")
     return command_line.parsed(parser, "lock", ["json", "md", "svg"])
 
 
@@ -99,23 +99,23 @@ def chosen_cells(options, left_out):
 
 def left(options, report, done, all_of_them, began):
     """How long it still takes: as long for each cell as for the others, or as long as was asked for."""
-    per_cell = (time.time() - began) / done if done else options.seconds * (len(report["ways"]) * options.runs + 2 + LEARNING)
+    per_cell = (time.time() - began) / done if done else options.seconds * (len(report["variants"]) * options.runs + 2 + LEARNING)
     return f"{elapsed(began)} so far, about {per_cell * (all_of_them - done) / 60:.0f} min left"
 
 
 def measured(options, cell, report):
-    """Adds what all ways make of one cell. One that fails is no reason to throw the others away."""
+    """Adds what all variants make of one cell. One that fails is no reason to throw the others away."""
     folder = options.folder / cell.name.replace("/", "-").replace(" ", "-")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     file = folder / "workload.toml"
     amount = fitted(options, cell, file)
-    document = compared(options, cell, amount, file, report["ways"]) if amount else None
-    found = {"cell": cell.name, "kind": cell.kind, "threads": cell.threads, "amount": amount, "failed": True, "ways": {}}
+    document = compared(options, cell, amount, file, report["variants"]) if amount else None
+    found = {"cell": cell.name, "kind": cell.kind, "threads": cell.threads, "amount": amount, "failed": True, "variants": {}}
     if document:
         report["machine"] = document["machine"]
-        found["failed"] = any(way["failed"] for way in document["variants"])
-        found["ways"] = {way["variant"]: figures(cell, folder / "runs", way) for way in document["variants"]}
+        found["failed"] = any(variant["failed"] for variant in document["variants"])
+        found["variants"] = {variant["variant"]: figures(cell, folder / "runs", variant) for variant in document["variants"]}
     report["cells"].append(found)
     verdicts.judge(report, ACTUATORS)
 
@@ -140,13 +140,13 @@ def fitted(options, cell, file):
     return cell.amount(times * options.seconds / took)
 
 
-def compared(options, cell, amount, file, ways):
+def compared(options, cell, amount, file, variants):
     """What `cosched compare` tells of a cell with so much work."""
     file.write_text(cell.workload(amount))
     for number in range(LEARNING):
         options.cosched("run", file, "--policy", "faithful", "--out", file.parent / f"learning-{number}", "--json",
                         stdout=subprocess.DEVNULL)
-    words = [word for way in ways if way not in ALWAYS for word in WAYS[way]]
+    words = [word for variant in variants if variant not in ALWAYS for word in VARIANTS[variant]]
     words += ["--interval", options.interval] if options.interval else []
     done = options.cosched("compare", file, "--policies", "linux,faithful", *words, "--runs", options.runs,
                            "--out", file.parent / "runs", "--json", stdout=subprocess.PIPE)
@@ -155,16 +155,16 @@ def compared(options, cell, amount, file, ways):
     return json.loads(done.stdout) if done.stdout else None
 
 
-def figures(cell, runs, way):
-    """A way's figures: those of compare's document, and the times of its runs."""
-    found = {"failed": way["failed"], "deviations": way["deviations"],
-             "own_cpu_percent": way["own_cpu_percent"]["value"]}
-    if not way["failed"]:
+def figures(cell, runs, variant):
+    """A variant's figures: those of compare's document, and the times of its runs."""
+    found = {"failed": variant["failed"], "deviations": variant["deviations"],
+             "own_cpu_percent": variant["own_cpu_percent"]["value"]}
+    if not variant["failed"]:
         rounds = sorted(runs.glob("round-[0-9]*")) or [runs]
-        seconds, starts = zip(*[cell.times(one / way["variant"]) for one in rounds])
+        seconds, starts = zip(*[cell.times(one / variant["variant"]) for one in rounds])
         found |= {"seconds": seconds, "start_seconds": statistics.median(starts)}
-        if way["variant"] in ("faithful", "afresh"):
-            runs = [json.loads((one / way["variant"] / "run.json").read_text()) for one in rounds]
+        if variant["variant"] in ("faithful", "afresh"):
+            runs = [json.loads((one / variant["variant"] / "run.json").read_text()) for one in rounds]
             found["guard"] = [guarded.told(run) for run in runs]
     return found
 

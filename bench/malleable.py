@@ -31,14 +31,14 @@ from monitor import fitted, held_against, in_turn
 from ratio import FEWEST
 from storms import llvm_runtime
 
-SCHEMA = "cosched-bench-malleable/1"
+SCHEMA = "cosched-bench-malleable/2"
 HOOK = WORKLOADS.parent / "crates" / "hook"
 HOOK_LIBRARY = "libcosched_hook.so"
 # What is good enough: of the time without the key, and nanoseconds for each region.
 MOST_LOSS, MOST_REGION = 1.01, 1000
 # Runs of a program that does nothing, for each of the loss' rounds.
 EMPTY = 3
-WAYS = {"plain": ("minwait", False), "malleable": ("adaptive-minwait", True)}
+VARIANTS = {"plain": ("minwait", False), "malleable": ("adaptive-minwait", True)}
 # What the cost of a region is held against, where it is not what it costs without the hook.
 BEFORE = {"llvm-granted": "llvm", "llvm-observed": "llvm-granted"}
 
@@ -62,7 +62,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
-    parser.add_argument("--runs", type=int, default=15, help="rounds; below 7 nothing can be told apart")
+    parser.add_argument("--runs", type=int, default=15, help="rounds; below 7 no difference is significant")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each run of the loss")
     parser.add_argument("--parts", default="region,loss", help="which of both, separated by a comma")
     options = parser.parse_args()
@@ -80,7 +80,7 @@ def arguments():
 
 
 def region(options):
-    """Nanoseconds by ways and threads."""
+    """Nanoseconds by variants and threads."""
     program = options.out / "cost"
     subprocess.run(["gcc", "-O2", "-fopenmp", "-I", HOOK / "include", HOOK / "examples" / "cost.c", "-o", program],
                    check=True)
@@ -92,23 +92,23 @@ def region(options):
     found = []
     for count in threads:
         runs = in_turn(options.runs, {
-            way: lambda before=before, env=env: cost([*before, program], {"OMP_NUM_THREADS": count, **env})
-            for way, (before, env) in ways_of_region(options.granted, library, count).items()})
-        figures = {way: {name: statistics.median(run[name] for run in all_runs) for name in all_runs[0]}
-                   for way, all_runs in runs.items()}
+            variant: lambda before=before, env=env: cost([*before, program], {"OMP_NUM_THREADS": count, **env})
+            for variant, (before, env) in variants_of_region(options.granted, library, count).items()})
+        figures = {variant: {name: statistics.median(run[name] for run in all_runs) for name in all_runs[0]}
+                   for variant, all_runs in runs.items()}
         found.append({"threads": count, "nanoseconds": figures})
     return found
 
 
-def ways_of_region(granted, library, threads):
+def variants_of_region(granted, library, threads):
     """What stands before the program, and in its environment."""
-    ways = {"without": ([], {}), "nobody-decides": ([], {"LD_PRELOAD": library}),
+    variants = {"without": ([], {}), "nobody-decides": ([], {"LD_PRELOAD": library}),
             **{f"granted-{n}": ([granted, n], {}) for n in sorted({1, threads})}}
     if not (llvm := llvm_runtime()):
         say("LLVM's runtime is left out: there is no libomp.so.5 here")
-        return ways
+        return variants
     before, env = [granted, threads], {"LD_PRELOAD": llvm}
-    return ways | {"llvm": ([], env), "llvm-granted": (before, {**env, "OMP_TOOL": "disabled"}),
+    return variants | {"llvm": ([], env), "llvm-granted": (before, {**env, "OMP_TOOL": "disabled"}),
                    "llvm-observed": (before, env)}
 
 
@@ -130,21 +130,21 @@ def loss(options):
     command = list(map(str, fitted(options, ["stencil"])))
     del os.environ["OMP_NUM_THREADS"]
 
-    def way(name, command, quiet=False):
-        policy, malleable = WAYS[name]
+    def variant(name, command, quiet=False):
+        policy, malleable = VARIANTS[name]
         file = options.out / f"malleable-{name}-{'empty' if quiet else 'stencil'}.toml"
         file.write_text(f"[[program]]\ncommand = {json.dumps(command)}\nthreads = {threads}\n"
                         f"malleable = {json.dumps(malleable)}\n")
         return lambda: run(options, file, policy)
 
-    both = {kind: {name: way(name, words, kind == "empty") for name in WAYS}
+    both = {kind: {name: variant(name, words, kind == "empty") for name in VARIANTS}
             for kind, words in [("stencil", command), ("empty", ["true"])]}
-    runs = {kind: in_turn(options.runs * (EMPTY if kind == "empty" else 1), ways) for kind, ways in both.items()}
+    runs = {kind: in_turn(options.runs * (EMPTY if kind == "empty" else 1), variants) for kind, variants in both.items()}
     result = {"program": command}
-    for kind, by_way in runs.items():
-        times = {name: [one["seconds"] for one in of_it] for name, of_it in by_way.items()}
+    for kind, by_variant in runs.items():
+        times = {name: [one["seconds"] for one in of_it] for name, of_it in by_variant.items()}
         result[kind] = held_against(times, "plain")
-        for name, of_it in by_way.items():
+        for name, of_it in by_variant.items():
             result[kind][name]["own_cpu_seconds"] = statistics.median(one["own"] for one in of_it)
     return result
 
@@ -163,13 +163,13 @@ def sentences(report):
     """What people want to know."""
     for one in report.get("region", []):
         figures = one["nanoseconds"]
-        for way, of_it in figures.items():
-            plain = figures[BEFORE.get(way, "without")]["parallel"]
-            more = f", {of_it['parallel'] - plain:+.0f} ns: {judged_region(of_it, plain, way, one['threads'])}"
-            more = "" if way in ["without", "llvm"] else more
+        for variant, of_it in figures.items():
+            plain = figures[BEFORE.get(variant, "without")]["parallel"]
+            more = f", {of_it['parallel'] - plain:+.0f} ns: {judged_region(of_it, plain, variant, one['threads'])}"
+            more = "" if variant in ["without", "llvm"] else more
             rest = (f"; cosched_region {of_it['region']:.0f} ns, one that asks {of_it['asks'] / 1000:.0f} us "
                     f"(longest {of_it['longest'] / 1000:.0f} us)" if "region" in of_it else "")
-            yield f"{one['threads']} threads, {way}: an empty region takes {of_it['parallel']:.0f} ns{more}{rest}."
+            yield f"{one['threads']} threads, {variant}: an empty region takes {of_it['parallel']:.0f} ns{more}{rest}."
     if found := report.get("loss"):
         ratio = found["stencil"]["malleable"]["ratio"]
         yield f"malleable under adaptive-minwait against plain under minwait: {interval(ratio)}; {judged_loss(ratio)}."
@@ -181,9 +181,9 @@ def sentences(report):
         yield f"A program that does nothing ends {1000 * (malleable - plain):+.1f} ms later (of {1000 * plain:.1f} ms)."
 
 
-def judged_region(of_it, plain, way, threads):
+def judged_region(of_it, plain, variant, threads):
     """A grant of fewer threads makes another region of it: that is no cost."""
-    if way == "granted-1" and threads > 1:
+    if variant == "granted-1" and threads > 1:
         return "another region"
     return f"at most {MOST_REGION}, {'met' if of_it['parallel'] - plain <= MOST_REGION else 'missed'}"
 

@@ -6,7 +6,8 @@ waits until the server answers, has a fixed number of transactions done, and end
 that sysbench tells, from its first transaction to its last, so that starting and ending the server is no part of it.
 
 The data is made anew for each bench, in a folder of ours; the distribution's service is neither needed nor touched
-(Debian: mariadb-server-core has the program without the service). Nothing is made durable, so that locks decide and not the disk.
+(Debian: mariadb-server-core has the program without the service). Nothing is made durable, so that locks decide and
+not the disk.
 """
 
 import os

@@ -38,8 +38,8 @@ def compared(options, mix, file, asked, report):
         sys.exit(f"bench: cosched compare failed on {mix.name}")
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
-    found = {way["variant"]: {ours: way[theirs] for ours, theirs in FIGURES.items()} for way in document["variants"]}
-    return {"mix": mix.name, "held_out": mix.held_out, "ways": found}
+    found = {variant["variant"]: {ours: variant[theirs] for ours, theirs in FIGURES.items()} for variant in document["variants"]}
+    return {"mix": mix.name, "held_out": mix.held_out, "variants": found}
 
 
 def save(base, report, markdown):

@@ -11,8 +11,8 @@ Four questions, each answered by runs in turn (A B C, B C A), with intervals of 
   `shuffling` does)? The policy watches here, and does nothing.
 - own: how much CPU time does cosched itself use that watches 1,000 threads each second, all of which work a little?
 
-It writes monitor.json into --out (docs/research/lock-benchmark.md describes it); `--parts` asks some of them only. Without the right to
-attach programs in the kernel (BPF) cosched samples /proc; the report says which it was.
+It writes monitor.json into --out (docs/research/lock-benchmark.md describes it); `--parts` asks some of them only.
+Without the right to attach programs in the kernel (BPF) cosched samples /proc; the report says which it was.
 """
 
 import argparse
@@ -30,7 +30,7 @@ import time
 from gang import WORKLOADS, elapsed, interval, plain_environment, say
 from ratio import differs, ratio
 
-SCHEMA = "cosched-bench-monitor/1"
+SCHEMA = "cosched-bench-monitor/2"
 INTERVALS = ["1s", "10ms"]
 PARTS = ["storm", "bystander", "locks", "own"]
 # A first run takes at least this share of the time that is wanted, before its work is scaled.
@@ -76,7 +76,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
-    parser.add_argument("--runs", type=int, default=10, help="rounds; below 7 nothing can be told apart")
+    parser.add_argument("--runs", type=int, default=10, help="rounds; below 7 no difference is significant")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each program")
     parser.add_argument("--watch", type=float, default=20.0, help="seconds for which cosched's own CPU time is taken")
     parser.add_argument("--parts", default=",".join(PARTS), help="only these, separated by commas")
@@ -121,18 +121,18 @@ def fitted(options, words):
     return [*command, f"{work * options.seconds / took:.4g}"]
 
 
-def in_turn(rounds, ways):
-    """How long each of the ways took in each round; each round begins with the next one."""
-    samples = {name: [] for name in ways}
-    names = list(ways)
+def in_turn(rounds, variants):
+    """How long each of the variants took in each round; each round begins with the next one."""
+    samples = {name: [] for name in variants}
+    names = list(variants)
     for round_ in range(rounds):
         for name in names[round_ % len(names):] + names[:round_ % len(names)]:
-            samples[name].append(ways[name]())
+            samples[name].append(variants[name]())
     return samples
 
 
 def held_against(samples, first):
-    """The figures of each way, with its ratio to the first one."""
+    """The figures of each variant, with its ratio to the first one."""
     return {name: {"seconds": times, "median_seconds": statistics.median(times),
                    "ratio": None if name == first else ratio(times, samples[first])} for name, times in samples.items()}
 
@@ -140,10 +140,10 @@ def held_against(samples, first):
 def storm(options, words):
     """Programs that fight for locks, watched and not."""
     command = fitted(options, words)
-    ways = {"unwatched": lambda: seconds(command)}
+    variants = {"unwatched": lambda: seconds(command)}
     for every in INTERVALS:
-        ways[every] = lambda every=every: seconds([*stat(options, every, "--"), *command])
-    return {"program": words[0], "arguments": command[1:], "ways": held_against(in_turn(options.runs, ways), "unwatched")}
+        variants[every] = lambda every=every: seconds([*stat(options, every, "--"), *command])
+    return {"program": words[0], "arguments": command[1:], "variants": held_against(in_turn(options.runs, variants), "unwatched")}
 
 
 def bystander(options, words):
@@ -154,9 +154,9 @@ def bystander(options, words):
         with watched(options, "1s", ["sleep", "3600"]):
             return seconds(command)
 
-    ways = {"nobody-watched": lambda: seconds(command), "watched": beside}
+    variants = {"nobody-watched": lambda: seconds(command), "watched": beside}
     return {"program": words[0], "arguments": command[1:],
-            "ways": held_against(in_turn(options.runs, ways), "nobody-watched")}
+            "variants": held_against(in_turn(options.runs, variants), "nobody-watched")}
 
 
 def locks(options, words):
@@ -170,13 +170,13 @@ def locks(options, words):
         "policy": [*policy, "--sort-by", "lock-time"],
         "policy-locks": [*policy, "--sort-by", "lock"],
     }
-    ways = {"unwatched": lambda: seconds(command)}
+    variants = {"unwatched": lambda: seconds(command)}
     for name, watch in watching.items():
-        ways[name] = lambda watch=watch: seconds([*watch, "--", *command])
-    samples = in_turn(options.runs, ways)
+        variants[name] = lambda watch=watch: seconds([*watch, "--", *command])
+    samples = in_turn(options.runs, variants)
     costs = {"transfers": ratio(samples["stat-transfers"], samples["stat"]),
              "locks-apart": ratio(samples["policy-locks"], samples["policy"])}
-    return {"program": words[0], "arguments": command[1:], "ways": held_against(samples, "unwatched"), "costs": costs}
+    return {"program": words[0], "arguments": command[1:], "variants": held_against(samples, "unwatched"), "costs": costs}
 
 
 def halves():
@@ -228,13 +228,13 @@ def sentences(report):
     yield f"Figures by cosched come from: {report['source']}."
     for one in report["storm"]:
         for every in INTERVALS:
-            found = one["ways"][every]["ratio"]
+            found = one["variants"][every]["ratio"]
             yield (f"{named(one)} watched every {every}: {interval(found)} of its time unwatched; "
                    f"at most {MOST_IN_STORM:.2f}: {judged(found)}.")
     for one in report["bystander"]:
-        yield f"{named(one)} while another process is watched: {interval(one['ways']['watched']['ratio'])}."
+        yield f"{named(one)} while another process is watched: {interval(one['variants']['watched']['ratio'])}."
     for one in report["locks"]:
-        told = ", ".join(f"{name} {interval(way['ratio'])}" for name, way in one["ways"].items() if way["ratio"])
+        told = ", ".join(f"{name} {interval(variant['ratio'])}" for name, variant in one["variants"].items() if variant["ratio"])
         yield f"{named(one)}, of its time unwatched: {told}."
         yield (f"  To see lock transfers takes {interval(one['costs']['transfers'])} of the time without, to tell locks apart "
                f"{interval(one['costs']['locks-apart'])}.")
@@ -249,7 +249,7 @@ def named(one):
 
 
 def judged(found):
-    """What is above the bar is missed only where it can be told apart from no cost at all; few rounds tell nothing."""
+    """What is above the bar is missed only where it differs significantly from no cost at all; few rounds tell nothing."""
     if found["interval"] and found["value"] <= MOST_IN_STORM:
         return "met"
     return "missed" if differs(found) else "cannot be told"

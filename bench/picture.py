@@ -1,4 +1,4 @@
-"""picture.py: the cells of the lock bench as a plot: a row for each cell, a mark for each way, time over plain Linux."""
+"""picture.py: the cells of the lock bench as a plot: a row for each cell, a mark for each variant, time over plain Linux."""
 
 import math
 from xml.sax.saxutils import escape
@@ -23,7 +23,7 @@ def svg(report):
     for number, cell in enumerate(cells):
         parts += row(cell, TOP + ROW * number + ROW / 2)
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 30} {height}" font-family="sans-serif" '
-            f'font-size="12"><title>Time over plain Linux, by cell and way</title>'
+            f'font-size="12"><title>Time over plain Linux, by cell and variant</title>'
             f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n')
 
 
@@ -41,7 +41,7 @@ def axis(height):
 
 
 def legend(report):
-    names = [way for way in report["ways"] if way in MARKS]
+    names = [variant for variant in report["variants"] if variant in MARKS]
     for number, name in enumerate(names):
         at = LEFT + number * WIDTH / len(names)
         yield mark(name, at, 20) + f'<text x="{at + 9}" y="24">{name}</text>'
@@ -50,11 +50,11 @@ def legend(report):
 
 def row(cell, y):
     yield f'<text x="{LEFT - 10}" y="{y + 4}" text-anchor="end">{escape(cell["cell"])}</text>'
-    if ends := cell["ways"]["faithful"]["ratio"]["interval"]:
+    if ends := cell["variants"]["faithful"]["ratio"]["interval"]:
         yield f'<path d="M{x(ends[0])},{y}H{x(ends[1])}" stroke="{MARKS["faithful"][0]}" stroke-width="2"/>'
     # What is drawn last lies on top.
-    for name in reversed([name for name in MARKS if name in cell["ways"]]):
-        found = cell["ways"][name]["ratio"]["value"]
+    for name in reversed([name for name in MARKS if name in cell["variants"]]):
+        found = cell["variants"][name]["ratio"]["value"]
         yield mark(name, x(found), y, f"{name}: {found:.3f}")
 
 

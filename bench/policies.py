@@ -5,8 +5,9 @@
 real_mixes.py: programs for which no scheduling rule was made. `cosched compare` runs every mix under all variants,
 interleaved. policy_verdicts.py tells what follows.
 
-It writes SET.json (for scripts) and SET.md into --out, and the workload file of each mix into --out/SET. bench/real/Makefile makes what these programs need in --out/real-programs. A variant or program that cannot run here is left
-out, and the report says why.
+It writes SET.json (for scripts) and SET.md into --out, and the workload file of each mix into --out/SET.
+bench/real/Makefile makes what these programs need in --out/real-programs. A variant or program that cannot run here
+is left out, and the report says why.
 """
 
 import os
@@ -22,7 +23,7 @@ import real_mixes
 from gang import elapsed, plain_environment, possible, say
 from real_programs import Trials
 
-SCHEMA = "cosched-bench-policies/1"
+SCHEMA = "cosched-bench-policies/2"
 VARIANTS = ["linux", "passive", "llvm", "one-thread", "fcfs", "gang", "auto", "turns", "turns-fair=turns --goal fair"]
 # What programs of kernel_mixes.py need of Python.
 MODULES = {"numpy-matmul.py": "numpy", "sklearn-kmeans.py": "sklearn", "sklearn-pca.py": "sklearn"}
@@ -35,7 +36,7 @@ def main():
     # Learned settings of the user must not help.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
     report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-              "set": options.set, "rounds": options.runs, "seconds": options.seconds, "ways": options.ways,
+              "set": options.set, "rounds": options.runs, "seconds": options.seconds, "variants": options.variants,
               "root": os.geteuid() == 0, "left_out": {}, "mixes": []}
     report = command_line.resumed(report, options.earlier, "mixes")
     all_mixes, cannot_run = {
@@ -44,12 +45,12 @@ def main():
     }[options.set]
     mixes = mix_rounds.of_half(all_mixes, options.half)
     files = written(mixes, options)
-    asked = {name_of(way): words(way) for way in options.ways}
-    ways, report["left_out"] = possible(options.cosched, asked)
-    asked = {way: asked[way] for way in ways}
+    asked = {name_of(variant): words(variant) for variant in options.variants}
+    variants, report["left_out"] = possible(options.cosched, asked)
+    asked = {variant: asked[variant] for variant in variants}
     left = command_line.not_yet(command_line.chosen(mixes, options), report, "mixes", "mix")
     for _, mix in mix_rounds.possible_mixes(left, report, cannot_run, began):
-        fit = {way: words for way, words in asked.items() if way != "one-thread" or not mix.does_less_with_one_thread()}
+        fit = {variant: words for variant, words in asked.items() if variant != "one-thread" or not mix.does_less_with_one_thread()}
         report["mixes"].append(mix_rounds.compared(options, mix, files[mix.name], fit, report))
         policy_verdicts.judge(report)
         mix_rounds.save(options.out / options.set, report, policy_verdicts.markdown)
@@ -61,17 +62,17 @@ def main():
 
 def arguments():
     parser = command_line.common(__doc__.splitlines()[0], 1.0, "of work of each program, alone", resumable=True)
-    parser.add_argument("--ways", default=",".join(VARIANTS), help="the variants, separated by commas: a policy or rival of "
+    parser.add_argument("--variants", default=",".join(VARIANTS), help="the variants, separated by commas: a policy or rival of "
                         "`cosched compare`, or NAME=POLICY OPTIONS")
     parser.add_argument("--set", choices=["kernels", "real"], required=True, help="which mixes")
     mix_rounds.add_half(parser)
     options = command_line.parsed(parser, parser.parse_args().set, ["json", "md"])
-    options.ways = [way for way in options.ways.split(",") if way]
+    options.variants = [variant for variant in options.variants.split(",") if variant]
     return options
 
 
-def name_of(way):
-    return way.split("=")[0]
+def name_of(variant):
+    return variant.split("=")[0]
 
 
 def lacks_module(mix):
@@ -82,9 +83,9 @@ def lacks_module(mix):
     return None
 
 
-def words(way):
+def words(variant):
     """What asks for a variant on the command line of `cosched compare`."""
-    return ["--variant", way] if "=" in way else ["--policies", way]
+    return ["--variant", variant] if "=" in variant else ["--policies", variant]
 
 
 def written(mixes, options):

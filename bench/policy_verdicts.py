@@ -39,12 +39,12 @@ def judge(report):
 
 
 def judge_mix(mix):
-    seconds = {name: way["samples"]["total_seconds"] for name, way in mix["ways"].items() if not way["failed"]}
+    seconds = {name: variant["samples"]["total_seconds"] for name, variant in mix["variants"].items() if not variant["failed"]}
     plain = [name for name in PLAIN if name in seconds]
     mix["better_plain"] = best(plain, seconds) if plain else None
-    for name, way in mix["ways"].items():
+    for name, variant in mix["variants"].items():
         for key, other in [("to_plain", mix["better_plain"]), ("to_one_thread", ONE_THREAD)]:
-            way[key] = ratio(seconds[name], seconds[other]) if name in seconds and other in seconds else None
+            variant[key] = ratio(seconds[name], seconds[other]) if name in seconds and other in seconds else None
 
 
 def best(names, seconds):
@@ -58,9 +58,9 @@ def of_halves(mixes, summary):
     return {name: summary(part) for name, part in [("all", mixes), *halves.items()]}
 
 
-def held_against(ways, bars):
+def held_against(variants, bars):
     """What is judged of the default policy: what it is, its value, and the most that is good enough."""
-    ours, fair = ways.get(OURS), ways.get(FAIR)
+    ours, fair = variants.get(OURS), variants.get(FAIR)
     if ours and ours["to_plain"]:
         yield "mean over the better of linux and fcfs", ours["to_plain"]["mean"]["value"], bars.mean
         yield (f"worst over the better of linux and fcfs ({ours['to_plain']['worst_mix']})",
@@ -76,17 +76,17 @@ def summary(mixes):
     """What each variant comes to over these mixes; None where there are none."""
     if not mixes:
         return None
-    names = dict.fromkeys(name for mix in mixes for name in mix["ways"])
-    return {"mixes": len(mixes), "ways": {name: over_mixes(name, mixes) for name in names}}
+    names = dict.fromkeys(name for mix in mixes for name in mix["variants"])
+    return {"mixes": len(mixes), "variants": {name: over_mixes(name, mixes) for name in names}}
 
 
 def over_mixes(name, mixes):
-    judged = [mix for mix in mixes if name in mix["ways"] and mix["ways"][name]["to_plain"]]
-    unfairness = {mix["mix"]: mix["ways"][name]["unfairness"] for mix in judged}
-    told = [(mix["mix"], mix["ways"][name]["to_plain"]) for mix in judged if differs(mix["ways"][name]["to_plain"])]
+    judged = [mix for mix in mixes if name in mix["variants"] and mix["variants"][name]["to_plain"]]
+    unfairness = {mix["mix"]: mix["variants"][name]["unfairness"] for mix in judged}
+    told = [(mix["mix"], mix["variants"][name]["to_plain"]) for mix in judged if differs(mix["variants"][name]["to_plain"])]
     return {
         "mixes": len(judged),
-        "failed": [mix["mix"] for mix in mixes if name in mix["ways"] and mix["ways"][name]["failed"]],
+        "failed": [mix["mix"] for mix in mixes if name in mix["variants"] and mix["variants"][name]["failed"]],
         "to_plain": mean_and_worst(name, judged, "to_plain", lambda mix: mix["better_plain"]),
         "to_one_thread": mean_and_worst(name, judged, "to_one_thread", lambda mix: ONE_THREAD),
         "faster": [mix for mix, estimate in told if estimate["value"] < 1],
@@ -97,17 +97,17 @@ def over_mixes(name, mixes):
 
 def mean_and_worst(name, mixes, key, other):
     """The geometric mean over the mixes, with its interval from the means of each round, and the worst mix."""
-    mixes = [mix for mix in mixes if mix["ways"][name][key]]
+    mixes = [mix for mix in mixes if mix["variants"][name][key]]
     if not mixes:
         return None
     rounds = zip(*(round_ratios(mix, name, other(mix)) for mix in mixes))
     means = [geometric_mean(one) for one in rounds]
-    worst = max(mixes, key=lambda mix: mix["ways"][name][key]["value"])
-    return {"mean": ratio(means, [1.0] * len(means)), "worst": worst["ways"][name][key], "worst_mix": worst["mix"]}
+    worst = max(mixes, key=lambda mix: mix["variants"][name][key]["value"])
+    return {"mean": ratio(means, [1.0] * len(means)), "worst": worst["variants"][name][key], "worst_mix": worst["mix"]}
 
 
 def round_ratios(mix, name, other):
-    ours, theirs = (mix["ways"][way]["samples"]["total_seconds"] for way in [name, other])
+    ours, theirs = (mix["variants"][variant]["samples"]["total_seconds"] for variant in [name, other])
     return [a / b for a, b in zip(ours, theirs, strict=True)]
 
 
@@ -127,9 +127,9 @@ def markdown(report):
     for part, found in report["summary"].items():
         if found:
             yield f"\n### {part.replace('_', ' ')}, {found['mixes']} mixes\n"
-            yield from summary_table(found["ways"])
+            yield from summary_table(found["variants"])
             yield ""
-            yield from (f"- {sentence}" for sentence in bar_sentences(found["ways"], ON_A_REAL_MACHINE))
+            yield from (f"- {sentence}" for sentence in bar_sentences(found["variants"], ON_A_REAL_MACHINE))
     yield "\n### Every mix\n"
     yield "Total time over that of the better plain variant.\n"
     yield from mix_table(report["mixes"])
@@ -138,13 +138,13 @@ def markdown(report):
         yield from (f"- {name}: {why}" for name, why in report["left_out"].items())
 
 
-def summary_table(ways):
+def summary_table(variants):
     yield ("| variant | mixes | / better of linux and fcfs, mean | worst | faster, slower | / one-thread, mean | worst "
            "| unfairness, mean | worst |")
     yield "|---" * 9 + "|"
-    for name, way in ways.items():
-        columns = [name, way["mixes"], *shown(way["to_plain"]), f"{len(way['faster'])}, {len(way['slower'])}",
-                   *shown(way["to_one_thread"]), *shown(way["unfairness"])]
+    for name, variant in variants.items():
+        columns = [name, variant["mixes"], *shown(variant["to_plain"]), f"{len(variant['faster'])}, {len(variant['slower'])}",
+                   *shown(variant["to_one_thread"]), *shown(variant["unfairness"])]
         yield "| " + " | ".join(map(str, columns)) + " |"
 
 
@@ -157,34 +157,34 @@ def shown(figure):
 
 
 def mix_table(mixes):
-    names = list(dict.fromkeys(name for mix in mixes for name in mix["ways"]))
+    names = list(dict.fromkeys(name for mix in mixes for name in mix["variants"]))
     yield f"| mix | held out | better plain | {' | '.join(names)} |"
     yield "|---" * (len(names) + 3) + "|"
     for mix in mixes:
-        cells = [cell(mix["ways"].get(name)) for name in names]
+        cells = [cell(mix["variants"].get(name)) for name in names]
         held = "yes" if mix["held_out"] else ""
         yield f"| {mix['mix']} | {held} | {mix['better_plain'] or 'none'} | {' | '.join(cells)} |"
 
 
-def cell(way):
-    if way is None:
+def cell(variant):
+    if variant is None:
         return "–"
-    return "failed" if way["failed"] else interval(way["to_plain"])
+    return "failed" if variant["failed"] else interval(variant["to_plain"])
 
 
-def bar_sentences(ways, bars):
+def bar_sentences(variants, bars):
     """Whether the default policy is good enough, a sentence for each bar."""
-    for what, value, most in held_against(ways, bars):
+    for what, value, most in held_against(variants, bars):
         yield f"{OURS}, {what}: {value:.3f} (at most {most:g}): {'reached' if value <= most else 'missed'}"
 
 
 def sentences(report):
     """A line for each variant and half, and for each bar."""
     for part, found in report["summary"].items():
-        for name, way in (found["ways"] if found else {}).items():
-            if to_plain := way["to_plain"]:
+        for name, variant in (found["variants"] if found else {}).items():
+            if to_plain := variant["to_plain"]:
                 yield (f"{part.replace('_', ' ')}, {name}: {interval(to_plain['mean'])} of the better of linux and fcfs over "
-                       f"{way['mixes']} mixes, worst {to_plain['worst']['value']:.3f} ({to_plain['worst_mix']}).\n")
+                       f"{variant['mixes']} mixes, worst {to_plain['worst']['value']:.3f} ({to_plain['worst_mix']}).\n")
         if found:
             yield from (f"{part.replace('_', ' ')}, {sentence}.\n"
-                        for sentence in bar_sentences(found["ways"], ON_A_REAL_MACHINE))
+                        for sentence in bar_sentences(found["variants"], ON_A_REAL_MACHINE))

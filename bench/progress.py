@@ -6,8 +6,8 @@ locks of several grains do the same work under each actuator held fixed, in turn
 against what the kernel says of them: CPU time, CPU time outside the kernel, and CPU time less a price for each wait. The
 better a figure, the nearer is its ratio between an actuator and plain Linux to the ratio of speeds.
 
-It prints a table of errors (root mean square, median and 90th percentile of the difference of logarithms) and one of the cells,
-and writes both into --out. The machine has to be idle.
+It prints a table of errors (root mean square, median and 90th percentile of the difference of logarithms) and one of
+the cells, and writes both into --out. The machine has to be idle.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import time
 
 from gang import WORKLOADS, Cosched, elapsed, say
 
-SCHEMA = "cosched-bench-progress/1"
+SCHEMA = "cosched-bench-progress/2"
 LOOPS = [(100, 100), (100, 1000), (300, 0), (1000, 1000), (1000, 10000), (10000, 10000)]
 NESTED = [2, 8, 64]
 PER_CPU = [2, 4]
@@ -49,12 +49,12 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     cosched, began = Cosched(options.cosched.resolve()), time.time()
     commands = cells(options.work)
-    found = {cell: {way: [] for way in ACTUATORS} for cell in commands}
+    found = {cell: {variant: [] for variant in ACTUATORS} for cell in commands}
     for number in range(options.runs):
         for cell, command in commands.items():
-            # Each round begins with the next way, so that none always follows the same one.
-            for way in ACTUATORS[number % len(ACTUATORS):] + ACTUATORS[:number % len(ACTUATORS)]:
-                found[cell][way].append(run(cosched, command, way))
+            # Each round begins with the next variant, so that none always follows the same one.
+            for variant in ACTUATORS[number % len(ACTUATORS):] + ACTUATORS[:number % len(ACTUATORS)]:
+                found[cell][variant].append(run(cosched, command, variant))
         say(f"round {number + 1} of {options.runs}; {elapsed(began)} so far")
     errors = {name: error(found, figure) for name, figure in FIGURES.items()}
     report = {"schema": SCHEMA, "rounds": options.runs, "errors": errors, "cells": found}
@@ -64,9 +64,9 @@ def main():
         print(f"| {name} | {rms:.3f} | {median:.3f} | {high:.3f} |")
     print("\n| speed, and CPU time outside the kernel, against plain Linux | " + " | ".join(ACTUATORS[1:]) + " |")
     print("|---" * len(ACTUATORS) + "|")
-    for cell, ways in found.items():
-        row = [f"{ratio(ways, way, lambda run: 1.0):.2f}, {ratio(ways, way, FIGURES['CPU time outside the kernel']):.2f}"
-               for way in ACTUATORS[1:]]
+    for cell, variants in found.items():
+        row = [f"{ratio(variants, variant, lambda run: 1.0):.2f}, {ratio(variants, variant, FIGURES['CPU time outside the kernel']):.2f}"
+               for variant in ACTUATORS[1:]]
         print(f"| {cell} | {' | '.join(row)} |")
 
 
@@ -83,11 +83,11 @@ def cells(work):
     return commands
 
 
-def run(cosched, command, way):
+def run(cosched, command, variant):
     program = [WORKLOADS / "bin" / command[0], *command[1:]]
     with tempfile.TemporaryDirectory() as folder:
         # A short interval, so that the actuator is there from nearly the beginning.
-        done = cosched("run", "--policy", "faithful", "--no-guard", "--actuators", way, "--interval", "20ms",
+        done = cosched("run", "--policy", "faithful", "--no-guard", "--actuators", variant, "--interval", "20ms",
                        "--out", folder, "--", *program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if done.returncode != 0:
             sys.exit(f"bench: cosched run failed:\n{done.stderr}")
@@ -97,16 +97,16 @@ def run(cosched, command, way):
             "waits": usage["voluntary_switches"]}
 
 
-def ratio(ways, way, figure):
+def ratio(variants, variant, figure):
     """Of a figure per second, against plain Linux; of 1, so of speeds."""
-    def median(way):
-        return statistics.median(figure(run) / run["seconds"] for run in ways[way])
-    return median(way) / median(PLAIN)
+    def median(variant):
+        return statistics.median(figure(run) / run["seconds"] for run in variants[variant])
+    return median(variant) / median(PLAIN)
 
 
 def error(found, figure):
     """How far ratios of a figure are from those of speeds."""
-    pairs = [(ways, way) for ways in found.values() for way in ACTUATORS[1:]]
+    pairs = [(variants, variant) for variants in found.values() for variant in ACTUATORS[1:]]
     apart = sorted(abs(math.log(ratio(*pair, lambda run: 1.0)) - math.log(ratio(*pair, figure))) for pair in pairs)
     return math.sqrt(sum(x * x for x in apart) / len(apart)), statistics.median(apart), apart[int(len(apart) * 0.9)]
 

@@ -2,7 +2,7 @@
 
 The same as crates/results/src/statistics.rs, which says why it is done like this: Hodges' and Lehmann's estimate with
 Wilcoxon's interval of 98 %, on the logarithms of the pairs' ratios. It is here for what cosched does not compare itself:
-two ways of which neither is the first, and times that a program tells.
+two variants of which neither is the first, and times that a program tells.
 """
 
 import itertools
@@ -40,5 +40,5 @@ def geometric_mean(values):
 
 
 def differs(estimate):
-    """Whether it can be told apart from 1."""
+    """Whether it differs significantly from 1."""
     return estimate["interval"] is not None and not estimate["interval"][0] <= 1 <= estimate["interval"][1]

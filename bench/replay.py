@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """How far replayed runs are from real ones: bench/replay.py COSCHED FOLDER..., the table of docs/research/replay.md.
 
-A folder is what `cosched compare WORKLOAD --policies A,B,C --runs N --solo --out FOLDER` left: FOLDER/round-NNN/POLICY/run.json.
-Every run is replayed under every policy, and the answer is held against the live run of that policy in the same round. Given is the median
-over the rounds, in percent of the live figure, of total time / mean turnaround.
+A folder is what `cosched compare WORKLOAD --policies A,B,C --runs N --solo --out FOLDER` left:
+FOLDER/round-NNN/POLICY/run.json. Every run is replayed under every policy, and the answer is held against the live
+run of that policy in the same round. Given is the median over the rounds, in percent of the live figure, of total
+time / mean turnaround.
 """
 
 import json

@@ -6,8 +6,8 @@ turn (A B C, B C A): under plain Linux, with `cosched attach --policy shuffling 
 with the guard. In every run `cosched stat` tells how many locks are handed on between the groups, and how long threads wait
 at locks; the program tells how fast it is.
 
-It writes shuffling.json (for scripts; docs/research/shuffling-benchmark.md describes it) and shuffling.md into --out. Only the standard
-library is needed. What cannot be had here is left out, and said so.
+It writes shuffling.json (for scripts; docs/research/shuffling-benchmark.md describes it) and shuffling.md into --out.
+Only the standard library is needed. What cannot be had here is left out, and said so.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ import shuffling_verdicts
 from gang import WORKLOADS, elapsed, plain_environment, say
 from monitor import ENOUGH, cpu_seconds, halves, in_turn
 
-SCHEMA = "cosched-bench-shuffling/1"
+SCHEMA = "cosched-bench-shuffling/2"
 # The guard's moments are as long as an interval: with the slides' half second a run would be over before a trial is.
-WAYS = {"linux": None, "unguarded": ["--no-guard"], "guarded": ["--interval", "100ms"]}
+VARIANTS = {"linux": None, "unguarded": ["--no-guard"], "guarded": ["--interval", "100ms"]}
 PORT, CLIENTS = 21211, 4
 # Seconds for which cosched's own CPU time is taken, after so many in which it starts.
 WATCH, START = 8, 3
@@ -42,7 +42,7 @@ def main():
     groups = halves()
     report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
               "cpus": len(os.sched_getaffinity(0)), "groups": groups, "rounds": options.runs,
-              "seconds": options.seconds, "ways": {way: " ".join(words or []) for way, words in WAYS.items()},
+              "seconds": options.seconds, "variants": {variant: " ".join(words or []) for variant, words in VARIANTS.items()},
               "source": None, "left_out": {}, "own": {}, "cells": []}
     chosen = command_line.chosen(cells(report["cpus"]), options)
     if not shutil.which("memcached") or not shutil.which("memcslap"):
@@ -50,7 +50,7 @@ def main():
         say(f"memcached is left out: {report['left_out']['memcached']}")
         chosen = [cell for cell in chosen if not isinstance(cell, Server)]
     say("what cosched itself uses")
-    report["own"] = {way: own_use(options, report["cpus"], groups, words) for way, words in WAYS.items() if words}
+    report["own"] = {variant: own_use(options, report["cpus"], groups, words) for variant, words in VARIANTS.items() if words}
     for number, cell in enumerate(chosen):
         say(f"cell {number + 1} of {len(chosen)}: {cell.name}; {elapsed(began)} so far")
         report["cells"].append(measured(options, cell, groups, report))
@@ -133,7 +133,7 @@ def cells(cpus):
 
 
 def measured(options, cell, groups, report):
-    """What all ways make of one cell."""
+    """What all variants make of one cell."""
     folder = options.folder / "".join(letter if letter.isalnum() else "-" for letter in cell.name)
     folder.mkdir()
     amount = fitted(options, cell, folder)
@@ -141,11 +141,11 @@ def measured(options, cell, groups, report):
     if amount is None:
         return found
 
-    def way(name):
+    def variant(name):
         rounds = iter(range(options.runs))
-        return lambda: run(options, cell, amount, groups, WAYS[name], folder / f"{name}-{next(rounds)}")
+        return lambda: run(options, cell, amount, groups, VARIANTS[name], folder / f"{name}-{next(rounds)}")
 
-    told = in_turn(options.runs, {name: way(name) for name in WAYS})
+    told = in_turn(options.runs, {name: variant(name) for name in VARIANTS})
     found["failed"] = any(one["seconds"] is None for rounds in told.values() for one in rounds)
     report["source"] = report["source"] or told["linux"][0]["source"]
     found["runs"] = {name: {key: [one[key] for one in rounds] for key in rounds[0] if key != "source"}

@@ -1,7 +1,7 @@
 """shuffling_verdicts.py: what the figures of the shuffling bench say. Everything here follows from the report alone.
 
-Figures of two ways are held against each other round by round (see ratio.py): below 1 is less. Gain or not is told by time
-alone; where a gain comes from, by the locks.
+Figures of two variants are held against each other round by round (see ratio.py): below 1 is less. Gain or not is
+told by time alone; where a gain comes from, by the locks.
 """
 
 import statistics
@@ -20,13 +20,13 @@ def judge(report):
         if cell["failed"]:
             continue
         first = cell["runs"][FIRST]
-        cell["median"] = {way: {key: middle(values) for key, values in runs.items()}
-                          for way, runs in cell["runs"].items()}
-        cell["time_ratio"] = {way: ratio(runs["seconds"], first["seconds"])
-                              for way, runs in cell["runs"].items() if way != FIRST}
-        cell["verdict"] = {way: verdict(found) for way, found in cell["time_ratio"].items()}
-        cell["across_ratio"] = {way: across(runs["across_share"], first["across_share"])
-                                for way, runs in cell["runs"].items() if way != FIRST}
+        cell["median"] = {variant: {key: middle(values) for key, values in runs.items()}
+                          for variant, runs in cell["runs"].items()}
+        cell["time_ratio"] = {variant: ratio(runs["seconds"], first["seconds"])
+                              for variant, runs in cell["runs"].items() if variant != FIRST}
+        cell["verdict"] = {variant: verdict(found) for variant, found in cell["time_ratio"].items()}
+        cell["across_ratio"] = {variant: across(runs["across_share"], first["across_share"])
+                                for variant, runs in cell["runs"].items() if variant != FIRST}
 
 
 def middle(values):
@@ -36,12 +36,12 @@ def middle(values):
 
 def verdict(found):
     if found["interval"] is None or not differs(found):
-        return "cannot be told apart"
+        return "no significant difference"
     return "faster" if found["value"] < 1 else "slower"
 
 
 def across(ours, theirs):
-    """The share of transfers that go across against the first way's; None where there were none in a round."""
+    """The share of transfers that go across against the first variant's; None where there were none in a round."""
     known = all(ours) and all(theirs)
     return ratio(ours, theirs) if known else None
 
@@ -58,18 +58,18 @@ def sentences(report):
             yield f"{cell['cell']} failed: its figures count nowhere."
     for cell in done:
         before = cell["median"][FIRST]
-        for way, found in cell["time_ratio"].items():
-            after = cell["median"][way]
-            yield (f"{cell['cell']}, {way}: {interval(found)} of plain Linux' time: {cell['verdict'][way]}. Of its lock "
+        for variant, found in cell["time_ratio"].items():
+            after = cell["median"][variant]
+            yield (f"{cell['cell']}, {variant}: {interval(found)} of plain Linux' time: {cell['verdict'][variant]}. Of its lock "
                    f"transfers {percent(after['across_share'])} go across instead of {percent(before['across_share'])}; its "
                    f"threads wait {percent(after['lock_share'])} of their time at locks instead of "
                    f"{percent(before['lock_share'])}.")
-    for way in [way for way in report["ways"] if way != FIRST]:
-        told = [cell["verdict"][way] for cell in done]
-        yield (f"{way}: faster in {told.count('faster')} of {len(done)} cells, slower in {told.count('slower')}, cannot be "
-               f"told apart in {told.count('cannot be told apart')}.")
-    for way, used in report["own"].items():
-        yield (f"{way}: cosched itself uses {used:.3f} % of the machine, measuring and moving; below {MOST_OWN_PERCENT:g} %, "
+    for variant in [variant for variant in report["variants"] if variant != FIRST]:
+        told = [cell["verdict"][variant] for cell in done]
+        yield (f"{variant}: faster in {told.count('faster')} of {len(done)} cells, slower in {told.count('slower')}, "
+               f"no significant difference in {told.count('no significant difference')}.")
+    for variant, used in report["own"].items():
+        yield (f"{variant}: cosched itself uses {used:.3f} % of the machine, measuring and moving; below {MOST_OWN_PERCENT:g} %, "
                f"as in the slides: {'met' if used < MOST_OWN_PERCENT else 'missed'}.")
 
 
@@ -78,17 +78,17 @@ def markdown(report):
     yield (f"{report['cpus']} CPUs, groups {report['groups']}; {report['rounds']} rounds, {report['seconds']:g} s each, "
            f"figures of locks by {report['source']}, {report['started_at']}.\n")
     yield from (f"- {sentence}" for sentence in sentences(report))
-    others = [way for way in report["ways"] if way != FIRST]
-    yield ("\n| cell | linux s | " + " | ".join(f"{way}, of that time" for way in others)
-           + " | transfers/s | " + " | ".join(f"across, {way}" for way in report["ways"])
-           + " | " + " | ".join(f"at locks, {way}" for way in report["ways"]) + " |")
-    yield "|---" * (3 + len(others) + 2 * len(report["ways"])) + "|"
+    others = [variant for variant in report["variants"] if variant != FIRST]
+    yield ("\n| cell | linux s | " + " | ".join(f"{variant}, of that time" for variant in others)
+           + " | transfers/s | " + " | ".join(f"across, {variant}" for variant in report["variants"])
+           + " | " + " | ".join(f"at locks, {variant}" for variant in report["variants"]) + " |")
+    yield "|---" * (3 + len(others) + 2 * len(report["variants"])) + "|"
     for cell in report["cells"]:
         if cell["failed"]:
             continue
         median = cell["median"]
-        figures = [f"{median[FIRST]['seconds']:.2f}", *(interval(cell["time_ratio"][way]) for way in others),
+        figures = [f"{median[FIRST]['seconds']:.2f}", *(interval(cell["time_ratio"][variant]) for variant in others),
                    f"{median[FIRST]['transfers_per_second']:.0f}",
-                   *(percent(median[way]["across_share"]) for way in report["ways"]),
-                   *(percent(median[way]["lock_share"]) for way in report["ways"])]
+                   *(percent(median[variant]["across_share"]) for variant in report["variants"]),
+                   *(percent(median[variant]["lock_share"]) for variant in report["variants"])]
         yield f"| {cell['cell']} | {' | '.join(figures)} |"

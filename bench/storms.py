@@ -1,9 +1,9 @@
 """storms.py: what the barrier bench runs: threads that meet at barriers all the time, alone and in company.
 
-A cell is one program at one setting (runtime, threads, microseconds between two barriers), its company, and whether each program
-has a CPU cgroup of its own. Every run lasts for a fixed time and tells how long a round took: a spinning barrier beside
-a co-runner takes hundreds of times as long as alone, so that a fixed amount of work would take the night. Last come programs
-that do something (a solver, a sort, a grid): of these a round is one solve, sort or sweep.
+A cell is one program at one setting (runtime, threads, microseconds between two barriers), its company, and whether
+each program has a CPU cgroup of its own. Every run lasts for a fixed time and tells how long a round took: a spinning
+barrier beside a co-runner takes hundreds of times as long as alone, so that a fixed amount of work would take the
+night. Last come programs that do something (a solver, a sort, a grid): of these a round is one solve, sort or sweep.
 """
 
 import dataclasses
@@ -26,10 +26,10 @@ REAL_THREADS = 2
 MAIN, COMPANY = "main", "company"
 # Ways of OpenMP alone.
 OPENMP = ["passive", "llvm"]
-# What each way adds to the programs of a workload file; the first one changes nothing.
-WAYS = {"default": {}, "passive": {"env": {"OMP_WAIT_POLICY": "passive"}}, "llvm": None,
+# What each variant adds to the programs of a workload file; the first one changes nothing.
+VARIANTS = {"default": {}, "passive": {"env": {"OMP_WAIT_POLICY": "passive"}}, "llvm": None,
         **{barrier: {"barrier": barrier} for barrier in ["spin", "block", "spin-then-block", "yield", "donate"]}}
-# Ideas about donating, which only `--ways` asks for: the hook knows them by these names (crates/hook/src/barrier/wait_mode.rs).
+# Ideas about donating, which only `--variants` asks for: the hook knows them by these names (crates/hook/src/barrier/wait_mode.rs).
 IDEAS = {name: {"barrier": "donate", "env": {"COSCHED_BARRIER_MODE": name}} for name in ["donate-spread"]}
 
 
@@ -45,15 +45,15 @@ class Storm(Cell):
     def policy(self):
         return "linux-groups" if self.groups else "linux"
 
-    def in_way(self, added, names):
+    def in_variant(self, added, names):
         """The workload file of a run of the programs with these names, which have these keys, too."""
         wanted = [program for program in self.programs if program.name in names]
         programs = [dataclasses.replace(program, keys={**program.keys, **added}) for program in wanted]
         return dataclasses.replace(self, programs=programs).workload(self.first)
 
-    def ways(self, found):
-        """Those of the ways found that mean something here."""
-        return [way for way in found if self.runtime == "omp" or way not in OPENMP]
+    def variants(self, found):
+        """Those of the variants found that mean something here."""
+        return [variant for variant in found if self.runtime == "omp" or variant not in OPENMP]
 
     def fills(self, cpus):
         """Whether its company alone could use all CPUs."""

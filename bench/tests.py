@@ -34,23 +34,23 @@ ROUNDS = 7
 
 
 def cell(name="a", failed=False, **seconds):
-    """A cell in which each way took so long in every round; a list tells each round."""
-    rounds = {way.replace("_", "-"): times if isinstance(times, list) else [times] * ROUNDS
-              for way, times in seconds.items()}
+    """A cell in which each variant took so long in every round; a list tells each round."""
+    rounds = {variant.replace("_", "-"): times if isinstance(times, list) else [times] * ROUNDS
+              for variant, times in seconds.items()}
     guard = [{"left_with": "batch", "trying_seconds": 1.0, "progress": {"batch": 1.2}}] * ROUNDS
-    ways = {way: {"seconds": times, "failed": int(failed), "deviations": 0, "own_cpu_percent": 0.1, "guard": guard}
-            for way, times in rounds.items()}
-    return {"cell": name, "kind": "lock-loop", "threads": 4, "amount": 1.0, "failed": failed, "ways": ways}
+    variants = {variant: {"seconds": times, "failed": int(failed), "deviations": 0, "own_cpu_percent": 0.1, "guard": guard}
+            for variant, times in rounds.items()}
+    return {"cell": name, "kind": "lock-loop", "threads": 4, "amount": 1.0, "failed": failed, "variants": variants}
 
 
 def report(*made_up):
     found = {"schema": lock.SCHEMA, "rounds": ROUNDS, "seconds": 4.0, "started_at": "2026-01-01T00:00:00Z",
-             "ways": {way: way for way in made_up[0]["ways"]}, "cells": list(made_up)}
+             "variants": {variant: variant for variant in made_up[0]["variants"]}, "cells": list(made_up)}
     verdicts.judge(found, lock.ACTUATORS)
     return found
 
 
-def way(unfairness, seconds, failed=0):
+def variant(unfairness, seconds, failed=0):
     estimate = lambda value: {"value": value, "interval": None}
     samples = {"unfairness": [unfairness] * ROUNDS, "mean_turnaround_seconds": [seconds] * ROUNDS}
     rounds = {"a": [2.0] * ROUNDS, "b": [2.0 * unfairness] * (ROUNDS - 1) + [9.0]}
@@ -61,7 +61,7 @@ def way(unfairness, seconds, failed=0):
 class CommandLine(unittest.TestCase):
     def test_a_bench_goes_on_with_the_cells_that_are_missing_or_failed(self):
         earlier = report(cell(linux=2.0, faithful=2.0, batch=2.0), cell("b", failed=True, linux=2.0, faithful=2.0))
-        asked = {key: earlier[key] for key in ["schema", "rounds", "seconds", "ways"]} | {"started_at": "now", "cells": []}
+        asked = {key: earlier[key] for key in ["schema", "rounds", "seconds", "variants"]} | {"started_at": "now", "cells": []}
         found = command_line.resumed(asked, earlier)
         self.assertEqual([one["cell"] for one in found["cells"]], ["a"])
         self.assertEqual((found["started_at"], found["summary"]), (earlier["started_at"], earlier["summary"]))
@@ -76,11 +76,11 @@ class CommandLine(unittest.TestCase):
         left = command_line.not_yet([kernel_mixes.Mix(name, []) for name in "ab"], found, "mixes", "mix")
         self.assertEqual([mix.name for mix in left], ["b"])
 
-    def test_ways_can_be_asked_for_beside_those_that_are_always_there(self):
-        chosen = lambda asked: list(command_line.chosen_ways(asked, lock.ALWAYS, lock.WAYS, {"idea": []}))
-        self.assertEqual(chosen(""), list(lock.WAYS))
+    def test_variants_can_be_asked_for_beside_those_that_are_always_there(self):
+        chosen = lambda asked: list(command_line.chosen_variants(asked, lock.ALWAYS, lock.VARIANTS, {"idea": []}))
+        self.assertEqual(chosen(""), list(lock.VARIANTS))
         self.assertEqual(chosen("idea,batch"), ["linux", "faithful", "batch", "idea"])
-        with self.assertRaisesRegex(SystemExit, "--ways: btach is none; there are linux, "):
+        with self.assertRaisesRegex(SystemExit, "--variants: btach is none; there are linux, "):
             chosen("btach")
 
     def test_a_larger_sample_has_the_cells_of_a_smaller_one_and_is_no_run_of_neighbours(self):
@@ -99,11 +99,11 @@ class CommandLine(unittest.TestCase):
 
 def a_mix(name="a", held_out=False, failed=(), unfairness=1.1, **seconds):
     estimate = {"value": unfairness, "interval": None}
-    rounds = {way.replace("_", "-"): times if isinstance(times, list) else [times] * ROUNDS
-              for way, times in seconds.items()}
-    ways = {way: {"samples": {"total_seconds": times}, "failed": int(way in failed), "unfairness": estimate}
-            for way, times in rounds.items()}
-    return {"mix": name, "held_out": held_out, "ways": ways}
+    rounds = {variant.replace("_", "-"): times if isinstance(times, list) else [times] * ROUNDS
+              for variant, times in seconds.items()}
+    variants = {variant: {"samples": {"total_seconds": times}, "failed": int(variant in failed), "unfairness": estimate}
+            for variant, times in rounds.items()}
+    return {"mix": name, "held_out": held_out, "variants": variants}
 
 
 class KernelMixes(unittest.TestCase):
@@ -134,36 +134,36 @@ class Policies(unittest.TestCase):
                  a_mix("b", True, linux=2.0, fcfs=4.0, one_thread=4.0, turns=2.0, auto=2.0)]
         summary = self.judged(*mixes)
         self.assertEqual([mix["better_plain"] for mix in mixes], ["fcfs", "linux"])
-        turns, auto_ = (summary["all"]["ways"][name] for name in ["turns", "auto"])
+        turns, auto_ = (summary["all"]["variants"][name] for name in ["turns", "auto"])
         self.assertAlmostEqual(turns["to_plain"]["mean"]["value"], 0.9 ** 0.5)
         self.assertAlmostEqual(turns["to_one_thread"]["worst"]["value"], 1.8)
         self.assertEqual((turns["faster"], turns["slower"], auto_["slower"]), (["a"], [], ["a"]))
         self.assertEqual((auto_["to_plain"]["worst_mix"], turns["mixes"]), ("a", 2))
-        self.assertAlmostEqual(summary["held_out"]["ways"]["auto"]["to_plain"]["mean"]["value"], 1.0)
+        self.assertAlmostEqual(summary["held_out"]["variants"]["auto"]["to_plain"]["mean"]["value"], 1.0)
 
     def test_the_default_is_held_against_every_bar(self):
         mix = a_mix(linux=2.0, fcfs=4.0, one_thread=2.2, turns=2.2, turns_fair=2.0, unfairness=1.4)
-        ways = self.judged(mix)["all"]["ways"]
-        said = list(policy_verdicts.bar_sentences(ways, policy_verdicts.Bars(1.2, 1.05, 1.0, 1.3)))
+        variants = self.judged(mix)["all"]["variants"]
+        said = list(policy_verdicts.bar_sentences(variants, policy_verdicts.Bars(1.2, 1.05, 1.0, 1.3)))
         self.assertEqual([sentence.rsplit(" ", 1)[1] for sentence in said], ["reached", "missed", "reached", "missed"])
         self.assertIn("worst over the better of linux and fcfs (a): 1.100 (at most 1.05)", said[1])
-        del ways["turns-fair"]
-        self.assertEqual(len(list(policy_verdicts.bar_sentences(ways, policy_verdicts.ON_A_REAL_MACHINE))), 3)
+        del variants["turns-fair"]
+        self.assertEqual(len(list(policy_verdicts.bar_sentences(variants, policy_verdicts.ON_A_REAL_MACHINE))), 3)
 
     def test_the_mean_over_mixes_has_an_interval_from_each_round(self):
         fast, slow = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.6], [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.4]
-        mean = self.judged(a_mix("a", linux=1.0, turns=fast), a_mix("b", linux=1.0, turns=slow))["all"]["ways"]["turns"][
+        mean = self.judged(a_mix("a", linux=1.0, turns=fast), a_mix("b", linux=1.0, turns=slow))["all"]["variants"]["turns"][
             "to_plain"]["mean"]
         self.assertAlmostEqual(mean["interval"][0], 1.0)
         self.assertAlmostEqual(mean["interval"][1], 1.2)
-        one = self.judged(a_mix("a", linux=[1.0], turns=[0.5]))["tuning"]["ways"]["turns"]["to_plain"]["mean"]
+        one = self.judged(a_mix("a", linux=[1.0], turns=[0.5]))["tuning"]["variants"]["turns"]["to_plain"]["mean"]
         self.assertEqual(one, {"value": 0.5, "interval": None})
 
     def test_failed_and_missing_variants_count_in_no_mean(self):
         summary = self.judged(a_mix("a", linux=1.0, turns=0.5, llvm=1.0, failed=["turns"]),
                               a_mix("b", linux=1.0, turns=2.0),
                               a_mix("c", linux=1.0, fcfs=1.0, turns=1.0, failed=["linux", "fcfs"]))
-        turns, llvm = (summary["all"]["ways"][name] for name in ["turns", "llvm"])
+        turns, llvm = (summary["all"]["variants"][name] for name in ["turns", "llvm"])
         self.assertEqual((turns["mixes"], turns["failed"]), (1, ["a"]))
         self.assertAlmostEqual(turns["to_plain"]["mean"]["value"], 2.0)
         self.assertEqual((llvm["mixes"], llvm["to_one_thread"]), (1, None))
@@ -224,9 +224,9 @@ class Fairness(unittest.TestCase):
 
     def verdict(self, linux, ours, seconds=6, failed=0, alone=3.0):
         cell = fairness.judged({"cell": "a", "alone_seconds": {"a": 3.0, "b": alone},
-                                "ways": {"linux": way(linux, 6), "fair-progress": way(ours, seconds, failed)}})
+                                "variants": {"linux": variant(linux, 6), "fair-progress": variant(ours, seconds, failed)}})
         self.assertIn(cell["verdict"], fairness.sentence(cell))
-        return cell["verdict"], cell["ways"]["fair-progress"]["excess_gone"]
+        return cell["verdict"], cell["variants"]["fair-progress"]["excess_gone"]
 
     def test_half_of_the_excess_has_to_go_for_3_percent_at_most(self):
         verdict, gone = self.verdict(1.4, 1.1)
@@ -238,23 +238,23 @@ class Fairness(unittest.TestCase):
         self.assertEqual(self.verdict(1.4, 1.1, alone=3.4)[0], "not equally long alone")
 
     def test_quanta_may_cost_1_percent_and_sampling_as_much_as_in_the_paper_or_less(self):
-        def way(total, own, failed=0):
+        def variant(total, own, failed=0):
             estimate = lambda value: {"value": value, "interval": None}
             against = {"total_ratio": estimate(total), "verdict": "no-difference"}
             return {"total_seconds": estimate(4 * total), "own_cpu_percent": estimate(own), "failed": failed,
                     "against": against}
 
-        ways = {"linux": way(1.0, 0.5) | {"against": None}, "quanta": way(1.011, 0.75), "with sampling": way(1.02, 1.0),
-                "with training": way(1.04, 1.0)}
-        found = fairness_overhead.judged({"cell": "2 per CPU", "programs": 4, "ways": ways})
-        self.assertEqual([way["verdict"] for way in found["ways"].values()], [None, "not met", "met", None])
+        variants = {"linux": variant(1.0, 0.5) | {"against": None}, "quanta": variant(1.011, 0.75), "with sampling": variant(1.02, 1.0),
+                "with training": variant(1.04, 1.0)}
+        found = fairness_overhead.judged({"cell": "2 per CPU", "programs": 4, "variants": variants})
+        self.assertEqual([variant["verdict"] for variant in found["variants"].values()], [None, "not met", "met", None])
         told = list(fairness_overhead.sentences(found))
         self.assertEqual(len(told), 3)
         self.assertIn("+1.10% time, at most 1.0%: not met; +0.25 % of a CPU", told[0])
         table = [line for line in fairness_overhead.markdown(found) if line.startswith("|")]
         self.assertEqual((len(table), len({line.count("|") for line in table})), (6, 1))
-        ways["quanta"]["failed"] = 1
-        self.assertEqual(fairness_overhead.judged(found)["ways"]["quanta"]["verdict"], "programs failed")
+        variants["quanta"]["failed"] = 1
+        self.assertEqual(fairness_overhead.judged(found)["variants"]["quanta"]["verdict"], "programs failed")
 
     def test_equal_programs_are_as_many_as_cpus_and_twice_as_many(self):
         self.assertEqual([len(cell.programs(3)) for cell in fairness_overhead.CELLS], [3, 6])
@@ -280,7 +280,7 @@ class Shuffling(unittest.TestCase):
         cell = {"cell": "a", "amount": 1.0, "failed": False,
                 "runs": {"linux": runs(2.0, 0.6), "unguarded": runs(seconds, across), "guarded": runs(2.0, 0.0)}}
         found = {"schema": shuffling.SCHEMA, "rounds": ROUNDS, "seconds": 4.0, "started_at": "2026-01-01T00:00:00Z", "cpus": 2,
-                 "groups": "0,1", "ways": {"linux": "", "unguarded": "", "guarded": ""}, "source": "kernel",
+                 "groups": "0,1", "variants": {"linux": "", "unguarded": "", "guarded": ""}, "source": "kernel",
                  "own": {"unguarded": 0.5, "guarded": 2.0}, "cells": [cell, {"cell": "b", "failed": True, "runs": {}}]}
         shuffling_verdicts.judge(found)
         return found
@@ -289,7 +289,7 @@ class Shuffling(unittest.TestCase):
         for seconds, verdict in [(1.5, "faster"), (2.5, "slower")]:
             found = self.report(seconds)
             self.assertEqual(found["cells"][0]["verdict"]["unguarded"], verdict)
-            self.assertEqual(found["cells"][0]["verdict"]["guarded"], "cannot be told apart")
+            self.assertEqual(found["cells"][0]["verdict"]["guarded"], "no significant difference")
             told = list(shuffling_verdicts.sentences(found))
             self.assertIn("b failed", told[0])
             self.assertIn("20 % go across instead of 60 %", told[1])
@@ -346,8 +346,8 @@ class Verdicts(unittest.TestCase):
         found = report(cell(linux=1.2, faithful=0.99, unguarded=1.0, none=1.2, slice=of_slice, batch=0.9))["cells"][0]
         self.assertEqual(found["best_fixed"], "batch")
         self.assertAlmostEqual(found["faithful_to_best"]["value"], 1.1)
-        self.assertAlmostEqual(found["ways"]["batch"]["ratio"]["value"], 0.75)
-        self.assertIsNone(found["ways"]["linux"]["ratio"])
+        self.assertAlmostEqual(found["variants"]["batch"]["ratio"]["value"], 0.75)
+        self.assertIsNone(found["variants"]["linux"]["ratio"])
 
     def test_bars_are_met_at_their_limits_and_missed_beyond(self):
         for worst, wanted in [(1.0999, "met"), (1.11, "missed")]:
@@ -358,7 +358,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(found["bars"]["geometric_mean"], "missed")
         self.assertEqual(found["worst"]["cell"], "a")
 
-    def test_it_is_below_linux_only_where_that_can_be_told_apart_and_is_more_than_two_percent(self):
+    def test_it_is_below_linux_only_where_that_is_significant_and_more_than_two_percent(self):
         noisy = [0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2]
         for times, wanted in [(1.015, []), (1.03, ["a"]), (noisy, [])]:
             found = report(cell(linux=1.0, faithful=times, none=1.0))["summary"]
@@ -413,9 +413,9 @@ class Guard(unittest.TestCase):
         found = self.run_of((1, 0, tried), (3, 0, kept), (4, 0, next_), (4.5, 1, other), (5, 0, back))
         self.assertEqual(found, {"left_with": "slice", "trying_seconds": 3.0, "progress": {"slice": 1.2, "batch": 0.9}})
         # Another slice was chosen; what is in force stays so, or does not.
-        for way in ["slice", "none"]:
-            chosen = (6, 0, {"why": "given", "actuator": way}), (6, 0, {"why": "slice", "slice": 10_000_000})
-            self.assertEqual(self.run_of((1, 0, tried), (3, 0, kept), *chosen)["left_with"], way)
+        for variant in ["slice", "none"]:
+            chosen = (6, 0, {"why": "given", "actuator": variant}), (6, 0, {"why": "slice", "slice": 10_000_000})
+            self.assertEqual(self.run_of((1, 0, tried), (3, 0, kept), *chosen)["left_with"], variant)
         self.assertEqual(self.run_of((1, 0, tried))["trying_seconds"], 9.0)
         self.assertEqual(guarded.shown([found, found, {"left_with": "none"}]), "slice 2, none 1")
 
@@ -453,12 +453,12 @@ class Cells(unittest.TestCase):
 
 
 def storm(name="a", company=None, filled=True, failed=False, solo=1.0, **round_us):
-    """A cell in which a round took so long in each way; a pair is that of the main program and that of its company."""
+    """A cell in which a round took so long in each variant; a pair is that of the main program and that of its company."""
     def rounds(times):
         main, beside = times if isinstance(times, tuple) else (times, None)
         return {"main": [main] * ROUNDS, **({"company": [beside] * ROUNDS} if company else {})}
 
-    runs = {way.replace("_", "-"): rounds(times) for way, times in round_us.items()}
+    runs = {variant.replace("_", "-"): rounds(times) for variant, times in round_us.items()}
     if company:
         runs |= {"solo": {"main": [solo] * ROUNDS}, "solo-company": {"company": [1.0] * ROUNDS}}
     return {"cell": name, "company": company, "filled": filled, "failed": failed, "runs": runs}
@@ -466,7 +466,7 @@ def storm(name="a", company=None, filled=True, failed=False, solo=1.0, **round_u
 
 def of_storms(*made_up):
     found = {"rounds": ROUNDS, "seconds": 0.4, "cpus": 2, "states": True, "started_at": "2026-01-01T00:00:00Z",
-             "ways": ["default", "block", "donate"], "cells": list(made_up)}
+             "variants": ["default", "block", "donate"], "cells": list(made_up)}
     barrier_verdicts.judge(found)
     return found
 
@@ -478,7 +478,7 @@ class Barriers(unittest.TestCase):
         summary = found["summary"]
         self.assertAlmostEqual(summary["geometric_mean"], 1.05 ** 0.5)
         self.assertEqual((summary["worst"]["cell"], summary["worst"]["best"]), ("a", "block"))
-        wanted = {"geometric_mean": "met", "worst": "met", "every_fixed_way": "met", "unfairness": "not measured",
+        wanted = {"geometric_mean": "met", "worst": "met", "every_fixed_variant": "met", "unfairness": "not measured",
                   "alone": "met"}
         self.assertEqual(summary["bars"], wanted)
 
@@ -486,7 +486,7 @@ class Barriers(unittest.TestCase):
         cells_ = [storm(default=1.0, block=9.0, donate=1.12),
                   storm("b", "compute", default=(9.0, 1.0), block=(4.0, 2.0), donate=(4.0, 2.0))]
         found = of_storms(*cells_)["summary"]
-        self.assertEqual(found["bars"], {"geometric_mean": "missed", "worst": "missed", "every_fixed_way": "met",
+        self.assertEqual(found["bars"], {"geometric_mean": "missed", "worst": "missed", "every_fixed_variant": "met",
                                          "unfairness": "missed", "alone": "missed"})
         self.assertEqual(found["slowest_alone"]["cell"], "a")
 
@@ -494,13 +494,13 @@ class Barriers(unittest.TestCase):
         # Alone a round takes 1 us: three times as long in company, while the company takes twice as long.
         fair = storm("b", "storm", default=(1.0, 1.0), block=(2.0, 2.0), donate=(2.0, 2.0))
         found = of_storms(storm("a", "compute", default=(9.0, 1.0), block=(3.0, 3.0), donate=(3.0, 2.0)), fair)
-        self.assertAlmostEqual(found["cells"][0]["ways"]["donate"]["unfairness"], 1.5)
-        self.assertAlmostEqual(found["cells"][0]["ways"]["default"]["unfairness"], 9.0)
+        self.assertAlmostEqual(found["cells"][0]["variants"]["donate"]["unfairness"], 1.5)
+        self.assertAlmostEqual(found["cells"][0]["variants"]["default"]["unfairness"], 9.0)
         self.assertEqual(found["summary"]["unfairest"]["cell"], "a")
         found = of_storms(storm("a", "compute", False, default=(9.0, 1.0), block=(3.0, 3.0), donate=(3.0, 2.0)), fair)
         self.assertEqual(found["summary"]["unfairest"]["cell"], "b")
 
-    def test_a_way_that_is_quick_at_its_companys_expense_is_left_out_of_one_figure(self):
+    def test_a_variant_that_is_quick_at_its_companys_expense_is_left_out_of_one_figure(self):
         greedy = storm("a", "compute", default=(1.0, 9.0), block=(3.0, 3.0), donate=(2.9, 2.9))
         lonely = storm("b", "compute", default=(1.0, 9.0), block=(1.0, 8.0), donate=(2.0, 2.0))
         found = of_storms(greedy, lonely, storm("c", default=1.0, block=2.0, donate=1.0))
@@ -522,20 +522,20 @@ class Barriers(unittest.TestCase):
         self.assertEqual(len(found), 2 * 2 * 3 * 5 * 7 + 2 * 3 * 3)
         self.assertEqual([each.name for each in found if each.fills(4) and each.threads == 8 and not each.groups][:2],
                          ["omp 2us x8 + compute x4", "omp 2us x8 + storm x4"])
-        self.assertNotIn("passive", next(each for each in found if each.runtime == "pthread").ways(storms.WAYS))
+        self.assertNotIn("passive", next(each for each in found if each.runtime == "pthread").variants(storms.VARIANTS))
 
     def test_a_program_that_does_something_runs_beside_a_second_of_its_kind(self):
         cell = next(each for each in storms.all_cells(0.4) if each.name == "cg x2 + cg x2")
-        text = cell.in_way(storms.WAYS["block"], ["main", "company"])
+        text = cell.in_variant(storms.VARIANTS["block"], ["main", "company"])
         self.assertEqual(text.count('["./bin/cg", "--threads", "2", "--for", "0.4"]'), 2)
         self.assertEqual((cell.runtime, cell.company, cell.fills(2)), ("omp", "cg", True))
 
-    def test_a_way_adds_its_keys_to_every_program_and_a_run_alone_leaves_the_company_out(self):
+    def test_a_variant_adds_its_keys_to_every_program_and_a_run_alone_leaves_the_company_out(self):
         cell = next(each for each in storms.all_cells(0.4) if each.company)
-        text = cell.in_way(storms.WAYS["passive"], ["main", "company"])
+        text = cell.in_variant(storms.VARIANTS["passive"], ["main", "company"])
         self.assertEqual(text.count('env = { OMP_WAIT_POLICY = "passive" }'), 2)
         self.assertEqual(text.count('"--for", "0.4"'), 2)
-        alone = cell.in_way({"barrier": "donate"}, ["main"])
+        alone = cell.in_variant({"barrier": "donate"}, ["main"])
         self.assertEqual((alone.count("[[program]]"), alone.count('barrier = "donate"')), (1, 1))
 
     def test_the_time_of_a_round_is_what_a_kernel_tells(self):
@@ -544,14 +544,14 @@ class Barriers(unittest.TestCase):
 
 
 class Monitor(unittest.TestCase):
-    def test_each_round_begins_with_the_next_way(self):
+    def test_each_round_begins_with_the_next_variant(self):
         order = []
-        ways = {name: lambda name=name: order.append(name) or len(order) for name in "abc"}
-        samples = monitor.in_turn(4, ways)
+        variants = {name: lambda name=name: order.append(name) or len(order) for name in "abc"}
+        samples = monitor.in_turn(4, variants)
         self.assertEqual("".join(order), "abcbcacababc")
         self.assertEqual([len(times) for times in samples.values()], [4, 4, 4])
 
-    def test_a_cost_above_the_bar_is_missed_only_where_it_can_be_told_apart(self):
+    def test_a_cost_above_the_bar_is_missed_only_where_it_is_significant(self):
         for ours, wanted in [([1.005] * 7, "met"), ([1.02] * 7, "missed"),
                              ([0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2], "cannot be told"), ([1.0] * 6, "cannot be told")]:
             found = monitor.held_against({"unwatched": [1.0] * len(ours), "1s": ours}, "unwatched")["1s"]["ratio"]
@@ -562,7 +562,7 @@ class Monitor(unittest.TestCase):
         costs = {"transfers": monitor.ratio(samples["stat-transfers"], samples["stat"]),
                  "locks-apart": monitor.ratio(samples["stat"], samples["stat"])}
         one = {"program": "lock-loop", "arguments": ["--threads", 8],
-               "ways": monitor.held_against(samples, "unwatched"), "costs": costs}
+               "variants": monitor.held_against(samples, "unwatched"), "costs": costs}
         told = list(monitor.sentences({"source": "kernel", "storm": [], "bystander": [], "locks": [one], "own": None}))
         self.assertEqual(len(told), 3)
         for words, line in [("lock-loop --threads 8", told[1]), ("stat 1.25", told[1]), ("takes 1.2", told[2]), ("apart 1.0", told[2])]:
@@ -580,13 +580,13 @@ class Malleable(unittest.TestCase):
         def figures(parallel):
             return {"parallel": parallel, "region": 20.0, "asks": 30_000.0, "longest": 9e5}
 
-        ways = {"without": {"parallel": 500.0}, "granted-1": figures(300.0), "granted-2": figures(1600.0)}
-        told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": ways}]}))
+        variants = {"without": {"parallel": 500.0}, "granted-1": figures(300.0), "granted-2": figures(1600.0)}
+        told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": variants}]}))
         self.assertEqual([sum(word in line for line in told) for word in ["missed", "another region", "30 us"]], [1, 1, 2])
 
     def test_what_observing_costs_is_held_against_the_same_without(self):
         nanoseconds = {"without": 500.0, "llvm": 700.0, "llvm-granted": 750.0, "llvm-observed": 790.0}
-        figures = {way: {"parallel": value} for way, value in nanoseconds.items()}
+        figures = {variant: {"parallel": value} for variant, value in nanoseconds.items()}
         told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": figures}]}))
         self.assertEqual([part for line in told for part in ["+50 ns", "+40 ns"] if part in line], ["+50 ns", "+40 ns"])
         self.assertTrue(told[1].endswith("takes 700 ns."))

@@ -1,9 +1,9 @@
 """verdicts.py: what the times of the lock bench say. Everything here follows from the report alone.
 
-All figures are ratios of times in the same rounds: below 1 is faster. How well `faithful` chooses is told by its time over that
-of the *best fixed* actuator of the cell, the one with the least median time. That one is found from the same rounds, so chance
-has a say in who it is, and the ratio comes out too large rather than too small. So there is a second figure, without
-that: in each round, the actuator that was best in all *other* rounds.
+All figures are ratios of times in the same rounds: below 1 is faster. How well `faithful` chooses is told by its time
+over that of the *best fixed* actuator of the cell, the one with the least median time. That one is found from the
+same rounds, so chance has a say in who it is, and the ratio comes out too large rather than too small. So there is a
+second figure, without that: in each round, the actuator that was best in all *other* rounds.
 """
 
 import statistics
@@ -29,10 +29,10 @@ def judge(report, actuators):
 def judge_cell(cell, actuators):
     if cell["failed"]:
         return
-    seconds = {name: way["seconds"] for name, way in cell["ways"].items()}
-    for name, way in cell["ways"].items():
-        way["median_seconds"] = statistics.median(way["seconds"])
-        way["ratio"] = None if name == "linux" else ratio(way["seconds"], seconds["linux"])
+    seconds = {name: variant["seconds"] for name, variant in cell["variants"].items()}
+    for name, variant in cell["variants"].items():
+        variant["median_seconds"] = statistics.median(variant["seconds"])
+        variant["ratio"] = None if name == "linux" else ratio(variant["seconds"], seconds["linux"])
     fixed = [name for name in actuators if name in seconds]
     usual = [name for name in fixed if name != ON_REQUEST]
     cell["best_fixed"] = best(usual, seconds)
@@ -40,7 +40,7 @@ def judge_cell(cell, actuators):
     cell["faithful_to_best_of_other_rounds"] = apart(usual, seconds)
     if "afresh" in seconds:
         cell["afresh_to_best"] = ratio(seconds["afresh"], seconds[cell["best_fixed"]])
-    cell["below_linux"] = is_below(cell["ways"]["faithful"]["ratio"])
+    cell["below_linux"] = is_below(cell["variants"]["faithful"]["ratio"])
     if fixed != usual:
         of_all = best(fixed, seconds)
         cell["with_round_robin"] = {"best_fixed": of_all,
@@ -65,7 +65,7 @@ def apart(names, seconds, ours="faithful"):
 
 
 def is_below(estimate):
-    """Whether a way is slower than plain Linux by more than is allowed, and that can be told apart."""
+    """Whether a variant is slower than plain Linux by more than is allowed, and significantly."""
     return estimate["value"] > LINUX and differs(estimate)
 
 
@@ -74,12 +74,12 @@ def summary(cells):
     mean = geometric_mean(cell["faithful_to_best"]["value"] for cell in cells)
     worst = max(cells, key=lambda cell: cell["faithful_to_best"]["value"])
     below = [cell["cell"] for cell in cells if cell["below_linux"]]
-    can_tell = all(cell["ways"]["faithful"]["ratio"]["interval"] for cell in cells)
+    can_tell = all(cell["variants"]["faithful"]["ratio"]["interval"] for cell in cells)
     others = [cell["faithful_to_best_of_other_rounds"] for cell in cells]
     asked = [cell["with_round_robin"]["faithful_to_best"]["value"] for cell in cells if "with_round_robin" in cell]
     anew = [cell["afresh_to_best"]["value"] for cell in cells if "afresh_to_best" in cell]
-    ways = {name: geometric_mean(cell["ways"][name]["median_seconds"] / cell["ways"]["linux"]["median_seconds"]
-                                 for cell in cells) for name in cells[0]["ways"] if name != "linux"}
+    variants = {name: geometric_mean(cell["variants"][name]["median_seconds"] / cell["variants"]["linux"]["median_seconds"]
+                                 for cell in cells) for name in cells[0]["variants"] if name != "linux"}
     return {
         "cells": len(cells),
         "geometric_mean": mean,
@@ -88,7 +88,7 @@ def summary(cells):
         "geometric_mean_afresh": geometric_mean(anew) if len(anew) == len(cells) else None,
         "worst": {"cell": worst["cell"], **worst["faithful_to_best"]},
         "below_linux": below,
-        "ways_to_linux": ways,
+        "variants_to_linux": variants,
         "bars": {"geometric_mean": met(mean <= MEAN), "worst": met(worst["faithful_to_best"]["value"] <= WORST),
                  "linux": met(not below) if can_tell else "cannot be told"},
     }
@@ -123,13 +123,13 @@ def markdown(report):
     yield (f"{machine.get('model')}, {machine.get('cpus')} CPUs, Linux {machine.get('kernel')}; {report['rounds']} rounds, "
            f"{report['seconds']:g} s each, {report['started_at']}.\n")
     yield from (f"- {sentence}" for sentence in sentences(report))
-    others = [way for way in report["ways"] if way != "linux"]
+    others = [variant for variant in report["variants"] if variant != "linux"]
     yield f"\n| cell | linux s | {' | '.join(others)} | best fixed | faithful / best | left with |"
     yield "|---" * (len(others) + 5) + "|"
     for cell in report["cells"]:
         if cell["failed"]:
             yield f"| {cell['cell']} | failed " + "| " * (len(others) + 3) + "|"
             continue
-        ratios = " | ".join(interval(cell["ways"][way]["ratio"]) for way in others)
-        yield (f"| {cell['cell']} | {cell['ways']['linux']['median_seconds']:.2f} | {ratios} | {cell['best_fixed']} "
-               f"| {interval(cell['faithful_to_best'])} | {guarded.shown(cell['ways']['faithful']['guard'])} |")
+        ratios = " | ".join(interval(cell["variants"][variant]["ratio"]) for variant in others)
+        yield (f"| {cell['cell']} | {cell['variants']['linux']['median_seconds']:.2f} | {ratios} | {cell['best_fixed']} "
+               f"| {interval(cell['faithful_to_best'])} | {guarded.shown(cell['variants']['faithful']['guard'])} |")

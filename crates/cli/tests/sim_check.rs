@@ -129,7 +129,7 @@ fn a_check_reports_errors_by_workload_and_policy() {
     let output = cosched(home.path(), &[&arguments[..], &["--json"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(report["schema"], "cosched-sim-check/1");
+    assert_eq!(report["schema"], "cosched-sim-check/2");
     assert!(report["constants"]["barrier_step"].is_number());
     let sections = report["sections"].as_array().unwrap();
     assert_eq!(sections.len(), 2);

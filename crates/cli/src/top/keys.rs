@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_come_together_are_told_apart() {
+    fn keys_that_come_together_are_separated() {
         let expected = [Key::Order(Order::Name), Key::Scroll(1), Key::Scroll(-PAGE), Key::Leave];
         assert_eq!(keys(b"n\x1b[B\x1b[5~q"), expected);
     }

@@ -395,7 +395,7 @@ fn the_page_works_in_a_browser_with_the_keyboard() {
         assert_eq!((&found["canvases"], &found["fetched"]), (&3.into(), &0.into()));
         assert_eq!((&found["named"], &found["tables"]), (&true.into(), &true.into()));
         assert!(found["colours"].as_u64() >= Some(8), "{found}");
-        assert_eq!(found["dashed"], true, "lines are told apart without colours");
+        assert_eq!(found["dashed"], true, "lines are distinguishable without colours");
         assert_ne!(found["before"], found["closer"]);
         assert!(found["next"].as_str().unwrap().contains(" on "), "{found}");
         assert!(found["all"].as_str().unwrap().starts_with("0.00 s to "), "{found}");

@@ -8,7 +8,7 @@ use super::constants::Constants;
 use crate::table;
 
 /// The version of the JSON document.
-const SCHEMA: &str = "cosched-sim-check/1";
+const SCHEMA: &str = "cosched-sim-check/2";
 
 /// The figures of a run that are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -80,7 +80,7 @@ struct Section {
     workload: String,
     rows: Vec<Row>,
     /// Pairs of policies that live runs tell apart in a metric.
-    told_apart: usize,
+    distinguishable: usize,
     wrong: Vec<WrongOrder>,
 }
 
@@ -133,7 +133,7 @@ pub(super) struct Report {
     /// runs that agree.
     within: f64,
     worst_settled_error: f64,
-    told_apart: usize,
+    distinguishable: usize,
     wrong_orders: usize,
 }
 
@@ -168,7 +168,7 @@ impl Report {
                 .map(|cell| cell.error)
                 .fold(0.0, f64::max),
             median_error_of: METRICS.into_iter().filter_map(of).collect(),
-            told_apart: sections.iter().map(|section| section.told_apart).sum(),
+            distinguishable: sections.iter().map(|section| section.distinguishable).sum(),
             wrong_orders: sections.iter().map(|section| section.wrong.len()).sum(),
             sections,
         }
@@ -217,7 +217,7 @@ impl Report {
              {}. {} % lie within \
              the live intervals; the worst error where live runs agree is {} %.",
             self.rounds,
-            self.told_apart,
+            self.distinguishable,
             of.join(", "),
             percent(self.within),
             percent(self.worst_settled_error)
@@ -261,10 +261,11 @@ fn section(workload: &str, samples: &[(String, Samples)]) -> Section {
             Row { policy: policy.clone(), cells: cells.collect() }
         })
         .collect();
-    let mut section = Section { workload: workload.to_owned(), rows, told_apart: 0, wrong: vec![] };
+    let mut section =
+        Section { workload: workload.to_owned(), rows, distinguishable: 0, wrong: vec![] };
     for metric in &METRICS[..TIMES] {
-        let (told_apart, wrong) = orders(metric, &section.rows);
-        section.told_apart += told_apart;
+        let (distinguishable, wrong) = orders(metric, &section.rows);
+        section.distinguishable += distinguishable;
         section.wrong.extend(wrong);
     }
     section
@@ -301,7 +302,7 @@ fn orders(metric: &'static str, rows: &[Row]) -> (usize, Vec<WrongOrder>) {
     let of = |row: &Row| row.cells.iter().find(|cell| cell.metric == metric).cloned();
     let known: Vec<(&str, Cell)> =
         rows.iter().filter_map(|row| Some((row.policy.as_str(), of(row)?))).collect();
-    let (mut told_apart, mut wrong) = (0, Vec::new());
+    let (mut distinguishable, mut wrong) = (0, Vec::new());
     for (faster, a) in &known {
         for (slower, b) in &known {
             let (Some((_, high)), Some((low, _))) = (a.live.interval, b.live.interval) else {
@@ -310,7 +311,7 @@ fn orders(metric: &'static str, rows: &[Row]) -> (usize, Vec<WrongOrder>) {
             if high >= low {
                 continue;
             }
-            told_apart += 1;
+            distinguishable += 1;
             if a.simulated >= b.simulated {
                 wrong.push(WrongOrder {
                     metric,
@@ -322,7 +323,7 @@ fn orders(metric: &'static str, rows: &[Row]) -> (usize, Vec<WrongOrder>) {
             }
         }
     }
-    (told_apart, wrong)
+    (distinguishable, wrong)
 }
 
 fn percent(share: f64) -> String {
@@ -388,19 +389,19 @@ mod tests {
         let fast = &[1.0, 1.1, 1.0, 1.1, 1.0, 1.1];
         let slow = &[2.0, 2.1, 2.0, 2.1, 2.0, 2.1];
         let right = report(&[("a", samples(fast, &[1.3])), ("b", samples(slow, &[1.4]))]);
-        assert_eq!((right.told_apart, right.wrong_orders), (2, 0));
+        assert_eq!((right.distinguishable, right.wrong_orders), (2, 0));
         let wrong = report(&[("a", samples(fast, &[1.4])), ("b", samples(slow, &[1.3]))]);
-        assert_eq!((wrong.told_apart, wrong.wrong_orders), (2, 2));
+        assert_eq!((wrong.distinguishable, wrong.wrong_orders), (2, 2));
         assert_eq!(wrong.sections[0].wrong[0].faster, "a");
         let equal = report(&[("a", samples(fast, &[1.4])), ("b", samples(slow, &[1.4]))]);
         assert_eq!(equal.wrong_orders, 2);
         let low = &[1.0, 2.0, 1.0, 2.0, 1.0, 2.0];
         let high = &[1.5, 2.5, 1.5, 2.5, 1.5, 2.5];
         let close = report(&[("a", samples(low, &[1.4])), ("b", samples(high, &[1.3]))]);
-        assert_eq!((close.told_apart, close.wrong_orders), (0, 0));
+        assert_eq!((close.distinguishable, close.wrong_orders), (0, 0));
         // Five runs tell nothing.
         let few = report(&[("a", samples(&fast[1..], &[1.4])), ("b", samples(&slow[1..], &[1.3]))]);
-        assert_eq!((few.told_apart, few.wrong_orders), (0, 0));
+        assert_eq!((few.distinguishable, few.wrong_orders), (0, 0));
     }
 
     #[test]
