@@ -179,11 +179,11 @@ impl Masks {
         log: &mut Log,
     ) -> Result<(), PinError> {
         if self.apart.is_new() {
-            self.meet_strangers(place);
+            self.note_user_masks(place);
         }
         let Some(seen) = outcome(place.seen(thread.pid))? else { return Ok(()) };
         if !self.is_ours(thread.pid, &seen) {
-            self.meet(thread, seen.mask, log)?;
+            self.note_user_mask(thread, seen.mask, log)?;
             return Err(PinError::Refused(Refusal::ChangedByOther));
         }
         self.forget_user_mask(thread, log)?;
@@ -200,29 +200,34 @@ impl Masks {
 
     /// Remembers that other software has bound a thread. The log records it for the process that
     /// reads the log.
-    fn meet(&mut self, thread: Process, mask: CpuSet, log: &mut Log) -> Result<(), LogError> {
-        self.apart.meets(thread, mask);
+    fn note_user_mask(
+        &mut self,
+        thread: Process,
+        mask: CpuSet,
+        log: &mut Log,
+    ) -> Result<(), LogError> {
+        self.apart.note_bound_by_others(thread, mask);
         log.note(Record::UserMask { program: self.program, thread, mask })
     }
 
     /// Takes back that other software has bound a thread, where that was remembered. The thread may
     /// get that very mask from us.
     fn forget_user_mask(&mut self, thread: Process, log: &mut Log) -> Result<(), LogError> {
-        match self.apart.forgets(thread) {
+        match self.apart.forget_bound_by_others(thread) {
             true => log.note(Record::UserMask { program: self.program, thread, mask: self.found }),
             false => Ok(()),
         }
     }
 
     /// Remembers which threads other software has bound, before any thread has such a mask from us.
-    fn meet_strangers(&mut self, place: Place<'_>) {
+    fn note_user_masks(&mut self, place: Place<'_>) {
         let Place { tree, proc, .. } = place;
         for process in tree.members(proc) {
             for tid in proc.threads(process.pid).unwrap_or_default() {
                 let known = proc.thread_stat(process.pid, tid).ok().zip(place.seen(tid).ok());
-                let stranger = known.filter(|(_, seen)| !self.is_ours(tid, seen));
-                if let Some((stat, seen)) = stranger {
-                    self.apart.meets(stat.into(), seen.mask);
+                let bound = known.filter(|(_, seen)| !self.is_ours(tid, seen));
+                if let Some((stat, seen)) = bound {
+                    self.apart.note_bound_by_others(stat.into(), seen.mask);
                 }
             }
         }
@@ -275,7 +280,7 @@ impl Masks {
         }
         match own {
             Some(own) => {
-                self.meet(thread, own, log)?;
+                self.note_user_mask(thread, own, log)?;
                 self.users.insert(thread, (own, wanted));
             }
             None => self.forget_user_mask(thread, log)?,
@@ -374,7 +379,7 @@ impl Pinning {
             Ok(seen) if !masks.is_ours(tid, &seen) => {
                 // A thread that has ended meanwhile has no owner.
                 if let Ok(thread) = Process::find(place.proc, tid) {
-                    masks.meet(thread, seen.mask, log)?;
+                    masks.note_user_mask(thread, seen.mask, log)?;
                 }
                 Ok(MaskOwner::User)
             }

@@ -27,7 +27,7 @@ const WORK: u64 = 500_000_000;
 const SILENCE: u64 = 2_000_000_000;
 /// Where the two times are in memory.
 const DUE: u64 = 0;
-const GLANCE: u64 = 8;
+const CHECK: u64 = 8;
 
 /// The time, on the kernel's monotonic clock, and the memory in which it is.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Heartbeat {
     pub(crate) fn new(memory: File) -> Heartbeat {
         let heartbeat = Heartbeat(memory);
         heartbeat.waits_until(Nanos::NEVER);
-        heartbeat.glances();
+        heartbeat.checks();
         heartbeat
     }
 
@@ -72,13 +72,13 @@ impl Heartbeat {
     }
 
     /// The sentinel checks now.
-    pub(crate) fn glances(&self) {
-        let _ = self.0.write_all_at(&monotonic().to_ne_bytes(), GLANCE);
+    pub(crate) fn checks(&self) {
+        let _ = self.0.write_all_at(&monotonic().to_ne_bytes(), CHECK);
     }
 
     /// Whether the sentinel has stopped checking.
     pub(crate) fn is_unwatched(&self) -> bool {
-        self.is_past(GLANCE, SILENCE)
+        self.is_past(CHECK, SILENCE)
     }
 
     fn is_past(&self, place: u64, slack: u64) -> bool {

@@ -51,11 +51,11 @@ const ON_GUARD: u8 = b'!';
 /// The length of the report that every program was thawed: when, on the kernel's monotonic clock.
 const NEWS: usize = size_of::<u64>();
 /// How often to check whether cosched is stopped or stuck.
-const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+const CHECK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 /// How often to check whether a process still listens at a killed cosched's sockets, and the time
 /// between two checks.
-const GLANCES_AT_SOCKETS: usize = 100;
-const BETWEEN_GLANCES: Duration = Duration::from_millis(10);
+const SOCKET_CHECKS: usize = 100;
+const BETWEEN_CHECKS: Duration = Duration::from_millis(10);
 /// Far longer than a process takes to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -222,8 +222,8 @@ fn wait_for_the_end(
     let proc = Proc::default();
     let mut last_word = [0];
     loop {
-        heartbeat.glances();
-        match poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&GLANCE)) {
+        heartbeat.checks();
+        match poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&CHECK_EVERY)) {
             Ok(0) => {
                 if is_held_up(cosched, heartbeat, &proc) {
                     // A log that cannot be read now is tried again at the next check.
@@ -238,7 +238,7 @@ fn wait_for_the_end(
             }
             Err(Errno::INTR) => continue,
             // Reading reports the error, if not at once.
-            Err(_) => std::thread::sleep(BETWEEN_GLANCES),
+            Err(_) => std::thread::sleep(BETWEEN_CHECKS),
             Ok(_) => {}
         }
         match channel.read(&mut last_word) {
@@ -247,7 +247,7 @@ fn wait_for_the_end(
             Err(error) if is_for_now(&error) => {}
             // An error is not the end: a cosched that lives undoes its changes itself.
             Err(_) if proc.stat(cosched).is_ok_and(|stat| !stat.state.has_ended()) => {
-                std::thread::sleep(BETWEEN_GLANCES);
+                std::thread::sleep(BETWEEN_CHECKS);
             }
             Err(_) => return false,
         }
@@ -316,11 +316,11 @@ fn outputs() -> io::Result<(File, File)> {
 /// Removes the sockets of a cosched that has been killed. The kernel may close them a moment after
 /// the channel. A socket at which a process listens for longer belongs to another process.
 fn remove_sockets(folder: &Path, cosched: u32) {
-    for _ in 0..GLANCES_AT_SOCKETS {
+    for _ in 0..SOCKET_CHECKS {
         if !onlookers::is_run_heard(folder, cosched) {
             break;
         }
-        std::thread::sleep(BETWEEN_GLANCES);
+        std::thread::sleep(BETWEEN_CHECKS);
     }
     onlookers::remove_left(folder, cosched);
 }

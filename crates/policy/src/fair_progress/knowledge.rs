@@ -50,7 +50,7 @@ pub(super) struct Knowledge {
     tracked: BTreeMap<ProgramId, Tracked>,
     stopped: Stopped,
     /// How many quanta two programs have shared, in all their runs; the lower id is first.
-    met: BTreeMap<(ProgramId, ProgramId), u32>,
+    shared_quanta: BTreeMap<(ProgramId, ProgramId), u32>,
     overhead: Overhead,
 }
 
@@ -63,7 +63,7 @@ impl Knowledge {
             thresholds: Thresholds::of_peak(options.fair.peak.unwrap_or(ANY_PEAK)),
             tracked: BTreeMap::new(),
             stopped: Stopped::default(),
-            met: BTreeMap::new(),
+            shared_quanta: BTreeMap::new(),
             overhead: Overhead::default(),
         }
     }
@@ -129,7 +129,7 @@ impl Knowledge {
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.tracked.remove(&id);
         let id = first_run(id);
-        self.met.retain(|(one, other), _| *one != id && *other != id);
+        self.shared_quanta.retain(|(one, other), _| *one != id && *other != id);
     }
 
     /// Accounts for a training quantum with this length and idle CPUs.
@@ -161,7 +161,7 @@ impl Knowledge {
         let present: Vec<ProgramId> = segments.iter().map(|(program, _)| program.id).collect();
         for (i, one) in present.iter().enumerate().filter(|_| self.options.by_corunners) {
             for other in &present[i + 1..] {
-                *self.met.entry((first_run(*one), first_run(*other))).or_default() += 1;
+                *self.shared_quanta.entry((first_run(*one), first_run(*other))).or_default() += 1;
             }
         }
         let thresholds = self.thresholds;
@@ -265,9 +265,9 @@ impl Knowledge {
 
     /// What is known of two units running together.
     fn pair(&self, one: &Unit, other: &Unit) -> Pair {
-        let met = |one: ProgramId, other: ProgramId| {
+        let shared_quanta = |one: ProgramId, other: ProgramId| {
             let (one, other) = (first_run(one.min(other)), first_run(one.max(other)));
-            self.met.get(&(one, other)).copied().unwrap_or_default()
+            self.shared_quanta.get(&(one, other)).copied().unwrap_or_default()
         };
         let speed = |one: ProgramId, other: ProgramId| {
             self.tracked.get(&one).and_then(|tracked| tracked.relative_speed_with(first_run(other)))
@@ -278,7 +278,11 @@ impl Knowledge {
             |&(one, other): &(ProgramId, ProgramId)| Some(speed(one, other)? + speed(other, one)?);
         let sum: Option<f64> = pairs.iter().map(both).sum();
         Pair {
-            met: pairs.iter().map(|(one, other)| met(*one, *other)).max().unwrap_or_default(),
+            shared_quanta: pairs
+                .iter()
+                .map(|(one, other)| shared_quanta(*one, *other))
+                .max()
+                .unwrap_or_default(),
             speed: sum.map(|sum| sum / pairs.len() as f64),
         }
     }

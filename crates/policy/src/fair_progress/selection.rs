@@ -31,21 +31,21 @@ pub(super) struct Waits<'a> {
 
 /// After this many quanta together, unknown speeds of two programs are not waited for any longer:
 /// one of them reports nothing.
-const MET_ENOUGH: u32 = 8;
+const ENOUGH_QUANTA: u32 = 8;
 
 /// What is known of two units running together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pair {
     /// How many quanta they have shared.
-    pub(super) met: u32,
+    pub(super) shared_quanta: u32,
     /// The sum of their speeds with each other, relative to alone; `None`: not known.
     pub(super) speed: Option<f64>,
 }
 
 impl Pair {
     /// Whether their speeds have to be measured first.
-    fn is_strange(&self) -> bool {
-        self.speed.is_none() && self.met < MET_ENOUGH
+    fn is_unmeasured(&self) -> bool {
+        self.speed.is_none() && self.shared_quanta < ENOUGH_QUANTA
     }
 }
 
@@ -88,16 +88,17 @@ pub(super) fn select_mixed(
         let pairs = |i: usize| chosen.iter().map(|c| pair(*c, positions[i])).collect::<Vec<_>>();
         let near: Vec<(usize, Vec<Pair>)> =
             (0..rest.len()).filter(is_near).map(|i| (i, pairs(i))).collect();
-        let is_strange = |pairs: &[Pair]| pairs.iter().any(Pair::is_strange);
-        let finds_out = near.iter().any(|(_, pairs)| is_strange(pairs));
-        let met = |pairs: &[Pair]| pairs.iter().map(|pair| pair.met).sum::<u32>();
+        let is_unmeasured = |pairs: &[Pair]| pairs.iter().any(Pair::is_unmeasured);
+        let finds_out = near.iter().any(|(_, pairs)| is_unmeasured(pairs));
+        let shared_quanta =
+            |pairs: &[Pair]| pairs.iter().map(|pair| pair.shared_quanta).sum::<u32>();
         let speed = |pairs: &[Pair]| pairs.iter().filter_map(|pair| pair.speed).sum::<f64>();
-        let open = near.iter().filter(|(_, pairs)| !finds_out || is_strange(pairs));
+        let open = near.iter().filter(|(_, pairs)| !finds_out || is_unmeasured(pairs));
         let best = open.min_by(|(a, of_a), (b, of_b)| {
             let by_speed = if finds_out { Equal } else { speed(of_b).total_cmp(&speed(of_a)) };
-            let by_meetings = met(of_a).cmp(&met(of_b));
+            let by_quanta = shared_quanta(of_a).cmp(&shared_quanta(of_b));
             let by_progress = rest[*a].progress.total_cmp(&rest[*b].progress);
-            by_speed.then(by_meetings).then(by_progress)
+            by_speed.then(by_quanta).then(by_progress)
         });
         let best = best.map(|(i, _)| *i);
         let best = if chosen.is_empty() { first } else { best.unwrap_or(first) };
@@ -143,8 +144,8 @@ mod tests {
     /// A co-runner is chosen from programs with almost as little progress as the first.
     #[test]
     fn the_least_measured_co_runner_runs_with_the_first() {
-        let mixed = |all: &[(usize, f64, u64)], met: &dyn Fn(usize, usize) -> u32| {
-            mixed(all, &|a, b| Pair { met: met(a, b), speed: None })
+        let mixed = |all: &[(usize, f64, u64)], shared_quanta: &dyn Fn(usize, usize) -> u32| {
+            mixed(all, &|a, b| Pair { shared_quanta: shared_quanta(a, b), speed: None })
         };
         let all = [(1, 5.0, 0), (1, 5.02, 0), (1, 5.09, 0), (1, 5.2, 0)];
         assert_eq!(mixed(&all, &|_, _| 0), [0, 1]);
@@ -172,11 +173,13 @@ mod tests {
     fn the_least_disturbing_run_together_once_speeds_are_known() {
         let all = [(1, 5.0, 0), (1, 5.02, 0), (1, 5.09, 0), (1, 5.2, 0)];
         let known = |b: usize| Some([0.0, 1.2, 1.9, 2.0][b]);
-        let pair = |_: usize, b: usize| Pair { met: 20, speed: known(b) };
+        let pair = |_: usize, b: usize| Pair { shared_quanta: 20, speed: known(b) };
         assert_eq!(mixed(&all, &pair), [0, 2], "the last is too far ahead");
-        let strange = |_: usize, b: usize| Pair { met: 5, speed: known(b).filter(|_| b != 1) };
+        let strange =
+            |_: usize, b: usize| Pair { shared_quanta: 5, speed: known(b).filter(|_| b != 1) };
         assert_eq!(mixed(&all, &strange), [0, 1], "it is found out first");
-        let mute = |_: usize, b: usize| Pair { met: 8, speed: known(b).filter(|_| b != 1) };
+        let mute =
+            |_: usize, b: usize| Pair { shared_quanta: 8, speed: known(b).filter(|_| b != 1) };
         assert_eq!(mixed(&all, &mute), [0, 2], "it never tells anything");
     }
 

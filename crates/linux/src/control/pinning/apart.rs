@@ -22,7 +22,7 @@ pub(super) struct Apart {
     /// All masks that were given or inherited.
     given: Vec<CpuSet>,
     /// Threads that other software has bound, with their masks.
-    strangers: HashMap<i32, (Process, CpuSet)>,
+    bound_by_others: HashMap<i32, (Process, CpuSet)>,
 }
 
 impl Apart {
@@ -50,14 +50,14 @@ impl Apart {
     }
 
     /// Notes that other software has bound a thread to these CPUs.
-    pub(super) fn meets(&mut self, thread: Process, mask: CpuSet) {
+    pub(super) fn note_bound_by_others(&mut self, thread: Process, mask: CpuSet) {
         self.ruled.remove(&thread.pid);
-        self.strangers.insert(thread.pid, (thread, mask));
+        self.bound_by_others.insert(thread.pid, (thread, mask));
     }
 
     /// Notes that other software does not bind a thread any more. Returns whether it did.
-    pub(super) fn forgets(&mut self, thread: Process) -> bool {
-        self.strangers.remove(&thread.pid).is_some()
+    pub(super) fn forget_bound_by_others(&mut self, thread: Process) -> bool {
+        self.bound_by_others.remove(&thread.pid).is_some()
     }
 
     /// The CPUs for a thread that no other software has bound, in a program with the CPUs `all`.
@@ -69,7 +69,7 @@ impl Apart {
     /// Whether a thread has this mask because it, or its creator, was given CPUs of its own, in a
     /// program with the CPUs `all`.
     pub(super) fn gave(&self, tid: i32, seen: &Seen, all: &CpuSet) -> bool {
-        if self.strangers.get(&tid).is_some_and(|(_, mask)| *mask == seen.mask) {
+        if self.bound_by_others.get(&tid).is_some_and(|(_, mask)| *mask == seen.mask) {
             return false;
         }
         match self.ruled.contains_key(&tid) {
@@ -88,7 +88,7 @@ impl Apart {
         log: &mut Log,
     ) -> Result<(), LogError> {
         // A thread that has the same mask by chance must not be restored because of that.
-        for (thread, mask) in self.strangers.values() {
+        for (thread, mask) in self.bound_by_others.values() {
             log.note(Record::UserMask { program, thread: *thread, mask: *mask })?;
         }
         log.note(Record::Pinned { program, found, set })?;
