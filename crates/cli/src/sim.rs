@@ -389,7 +389,9 @@ impl Simulator {
             sim.watch(watch::INTERVAL);
         }
         let can_weigh = kernel.takes_turns_by_weight();
-        let policy = planned.without_weights.filter(|_| !can_weigh).unwrap_or(planned.policy);
+        let auto = planned.without_weights.filter(|_| !can_weigh);
+        let decided_by = auto.is_some().then(|| Kind::Auto.to_string());
+        let policy = auto.unwrap_or(planned.policy);
         let (sim, outcome) = Engine::new(sim, policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "no signal can interrupt a simulation");
@@ -406,7 +408,7 @@ impl Simulator {
             backends,
             0.0,
         );
-        let context = Context { simulation: Some(self.scene.simulation()), ..context };
+        let context = Context { decided_by, simulation: Some(self.scene.simulation()), ..context };
         let result = RunResult::new(&outcome, &context);
         Ok((sim, outcome, result))
     }

@@ -126,6 +126,7 @@ pub(crate) fn context() -> Context {
     };
     Context {
         policy: "greedy".to_owned(),
+        decided_by: None,
         placement: Some("packed".to_owned()),
         quantum: Some(ms(200)),
         max_frozen: Some(ms(1000)),

@@ -182,7 +182,7 @@ fn facts(run: &RunResult) -> String {
     let by = |how: &str| if how == NONE { "no".to_owned() } else { how.to_owned() };
     let ended = run.programs.iter().filter(|program| program.exit_status == Some(0)).count();
     let mut facts = vec![
-        ("policy", run.policy.clone()),
+        ("policy", run.policy_in_words()),
         ("total", format!("{:.3} s", run.total_seconds)),
         ("programs", format!("{} ({ended} succeeded)", run.programs.len())),
         ("machine", run.machine.to_string()),

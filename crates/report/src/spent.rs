@@ -99,7 +99,7 @@ pub fn verdict(run: &RunResult) -> String {
         },
         words::span(nanos(run.total_seconds)),
         words::count(run.machine.cpus, "CPU", "CPUs"),
-        run.policy,
+        run.policy_in_words(),
         words::cpu_use(run),
         spent.map_or(String::new(), |spent| format!(": {spent}")),
     )

@@ -25,6 +25,7 @@ pub(crate) fn gang() -> RunResult {
     RunResult {
         schema: SCHEMA.into(),
         policy: "gang".into(),
+        decided_by: None,
         placement: Some("packed".into()),
         quantum_seconds: Some(0.15),
         max_frozen_seconds: Some(1.0),

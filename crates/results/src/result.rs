@@ -58,6 +58,9 @@ pub struct RunResult {
     pub schema: String,
     /// The policy's name.
     pub policy: String,
+    /// The policy that decided in its place, where programs could not take turns by weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
     /// How threads were placed, `packed` or `spread`, where the policy places them.
     pub placement: Option<String>,
     /// The quantum that the user requested, where the policy has one.
@@ -373,6 +376,13 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl RunResult {
+    /// The policy, and the one that decided in its place, for people.
+    pub fn policy_in_words(&self) -> String {
+        let other = self.decided_by.as_ref();
+        let decided = other.map_or(String::new(), |other| format!(" ({other} decided)"));
+        format!("{}{decided}", self.policy)
+    }
+
     /// Reads a `run.json`.
     ///
     /// # Errors

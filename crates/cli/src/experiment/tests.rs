@@ -172,6 +172,7 @@ fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
     let spec = &turn.workload.programs[0];
     Context {
         policy: turn.kind.to_string(),
+        decided_by: None,
         placement: None,
         quantum: None,
         max_frozen: None,

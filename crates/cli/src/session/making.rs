@@ -209,8 +209,10 @@ impl Session {
                 ) => Failure::input(error),
                 error => Failure::broken(error),
             })?;
+        let mut decided_by = None;
         if let (Some(why), Some(auto)) = (machine.run_cgroups().no_weights(), without_weights) {
             policy = auto;
+            decided_by = Some(Kind::Auto.to_string());
             if is_shown {
                 talk.tell(format_args!("{NO_WEIGHTS}"));
                 talk.detail(format_args!("what is missing for turns by weight: {why}"));
@@ -242,6 +244,7 @@ impl Session {
         }
         let mut context =
             self.context(request, &threads, &barriers, started_at, backends, own_cpu_seconds);
+        context.decided_by = decided_by;
         for (slot, program) in context.programs.iter_mut().enumerate() {
             let silent = sources.as_ref().filter(|_| !stats.has_reported_progress(slot));
             program.instead_of_progress =

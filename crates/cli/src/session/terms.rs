@@ -114,6 +114,7 @@ impl Session {
         };
         Context {
             policy: request.kind.to_string(),
+            decided_by: None,
             placement: options.as_ref().map(|options| options.placement.to_string()),
             max_frozen: options.as_ref().map(|_| request.how.max_frozen()),
             fill: options.as_ref().map(|options| options.fill).filter(|_| request.kind.backfills()),

@@ -169,7 +169,7 @@ fn verdict(result: &RunResult, after: &After) -> String {
     let spent = Spent::of(result).in_words().filter(|_| several);
     let spent = spent.map_or(String::new(), |spent| format!(": {spent}"));
     let mut sentences =
-        vec![format!("{}: {:.2} s in all{spent}.", result.policy, result.total_seconds)];
+        vec![format!("{}: {:.2} s in all{spent}.", result.policy_in_words(), result.total_seconds)];
     if let Some(signal) = &result.interrupted_by {
         sentences.push(format!("Interrupted ({signal}) before every program had ended."));
     }
@@ -222,6 +222,7 @@ mod tests {
         };
         let context = Context {
             policy: "some".into(),
+            decided_by: None,
             placement: None,
             quantum: None,
             max_frozen: None,

@@ -299,6 +299,8 @@ fn without_cpu_groups_auto_decides() {
     let ended = cosched.ended().with(0).saying(&said);
     let result = ended.result();
     assert_ne!(result.backends.freezing, "none");
+    assert_eq!(result.policy_in_words(), "turns (auto decided)");
+    assert!(ended.stdout.contains("turns (auto decided): "), "{}", ended.stdout);
     assert!(result.programs.iter().all(|program| program.turns.is_empty()));
     place.nothing_is_left_of(&ended);
 }

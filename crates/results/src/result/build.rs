@@ -19,6 +19,8 @@ use crate::metrics::{Metrics, ProgramTimes, quantile};
 pub struct Context {
     /// The policy's name.
     pub policy: String,
+    /// The policy that decides in its place, where programs cannot take turns by weight.
+    pub decided_by: Option<String>,
     /// How threads were placed, where the policy places them.
     pub placement: Option<String>,
     /// The quantum that the user requested, where the policy has one.
@@ -79,6 +81,7 @@ impl RunResult {
         RunResult {
             schema: SCHEMA.to_owned(),
             policy: context.policy.clone(),
+            decided_by: context.decided_by.clone(),
             placement: context.placement.clone(),
             quantum_seconds: context.quantum.map(seconds),
             max_frozen_seconds: context.max_frozen.map(seconds),

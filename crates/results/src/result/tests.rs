@@ -72,6 +72,7 @@ fn outcome() -> Outcome {
 fn context() -> Context {
     Context {
         policy: "gang".into(),
+        decided_by: None,
         placement: Some("packed".into()),
         quantum: Some(Nanos::from_millis(100)),
         max_frozen: Some(Nanos::from_secs(1)),
