@@ -49,7 +49,7 @@ pub(crate) struct Live {
 
 impl Live {
     /// Opens the endpoints. It must be done before there is a machine: see
-    /// [`cosched_linux::clients::background`].
+    /// [`cosched_linux::kernel::background`].
     ///
     /// # Errors
     /// When metrics are wanted and cannot be served, or no thread can be started. That the run's

@@ -48,7 +48,7 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     // Helper processes are this same executable.
-    cosched_linux::process::helper::become_one_if_asked();
+    cosched_linux::helpers::become_one_if_asked();
     // Where it is refused, such a write ends cosched, as it did before.
     let _ = cosched_linux::kernel::signals::outlive_file_size_limit();
     let _ = cosched_linux::kernel::signals::hear_of_children();

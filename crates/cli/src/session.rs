@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use cosched_core::{Nanos, Policy, Profile, Speedup, Topology};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
-use cosched_linux::kernel::usable::Usable;
+use cosched_linux::rights::usable::Usable;
 use cosched_policy::{Demand, Kind, Options, Turns, Unfit};
 use cosched_results::result::MachineDescription;
 use cosched_workload::{ProgramSpec, Workload};

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use cosched_core::engine::Engine;
 use cosched_core::engine::outcome::{Completion, Ended, Outcome};
 use cosched_core::{Class, Nanos, Profile, Speedup, Usage};
-use cosched_linux::cgroup::run_cgroups::ByWeight;
+use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_policy::Kind;
 use cosched_results::result::{
     Backends, Context, MachineDescription, NONE, RunResult, SIMULATED, Simulation,

@@ -1,8 +1,10 @@
-//! The table of crates in docs/dev/design.md says which crate uses which.
+//! The tables of crates in docs/dev/design.md and of modules in crates/linux say what uses what.
 
-use std::collections::BTreeMap;
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const DOCUMENT: &str = include_str!("../../../docs/dev/design.md");
 
@@ -54,4 +56,54 @@ fn no_crate_uses_one_that_is_below_it() {
         above.push(folder);
     }
     assert!(above.len() > 5, "{above:?}");
+}
+
+/// The modules of crates/linux, in the order of their table.
+fn modules(source: &Path) -> Vec<String> {
+    let text = fs::read_to_string(source.join("lib.rs")).unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("//! | [`"));
+    rows.map(|row| row.split('`').next().unwrap().to_owned()).collect()
+}
+
+/// All files of a module but for its tests.
+fn files_below(path: &Path, found: &mut Vec<PathBuf>) {
+    let own = path.with_extension("rs");
+    found.extend(own.is_file().then_some(own));
+    for entry in fs::read_dir(path).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files_below(&path, found),
+            false if path.ends_with("tests.rs") => {}
+            false => found.push(path),
+        }
+    }
+}
+
+/// The modules that these files use.
+fn used_modules(files: &[PathBuf]) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    for file in files {
+        let text = fs::read_to_string(file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let names = lines.flat_map(|line| line.split("crate::").skip(1));
+        let name =
+            |rest: &str| rest.split(|c: char| !c.is_alphanumeric()).next().map(str::to_owned);
+        used.extend(names.filter_map(name));
+    }
+    used
+}
+
+#[test]
+fn no_module_of_linux_uses_one_that_is_below_it() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("linux/src");
+    let modules = modules(&source);
+    assert!(modules.len() > 5, "{modules:?}");
+    for (place, module) in modules.iter().enumerate() {
+        let mut files = Vec::new();
+        files_below(&source.join(module), &mut files);
+        let used = used_modules(&files);
+        let mut below = modules[place + 1..].iter().filter(|below| used.contains(*below));
+        assert_eq!(below.next(), None, "used by {module}");
+    }
 }

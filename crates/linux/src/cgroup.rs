@@ -22,7 +22,6 @@ mod find;
 mod freeze;
 mod mark;
 mod real_time;
-pub mod run_cgroups;
 pub mod scope;
 mod weight;
 

@@ -3,5 +3,6 @@
 pub mod autogroup;
 pub mod freezer;
 pub mod pinning;
+pub mod run_cgroups;
 pub mod scheduling;
 pub(crate) mod spread;

@@ -2,6 +2,7 @@
 
 pub mod affinity;
 pub(crate) mod again;
+pub mod background;
 pub mod bpf;
 pub mod clock;
 pub mod files;
@@ -13,4 +14,3 @@ pub mod sched_attr;
 pub mod signals;
 pub mod stdout;
 pub mod topology;
-pub mod usable;

@@ -48,10 +48,10 @@ use cosched_core::{
     Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Step, Topology,
 };
 
-use crate::cgroup::run_cgroups::{RunCgroups, RunCgroupsError};
 use crate::clients::cpu_time::Roots;
 use crate::clients::user_requests::UserRequests;
 use crate::control::autogroup;
+use crate::control::run_cgroups::{RunCgroups, RunCgroupsError};
 use crate::control::spread::Spread;
 use crate::kernel::affinity::{self, AffinityError};
 use crate::kernel::clock::Clock;
@@ -64,9 +64,9 @@ use crate::kernel::signals::{INTERRUPTIONS, interruption};
 use crate::observe::barrier_stats::StatsOfRun;
 use crate::observe::counters::Events;
 use crate::observe::dependencies::HandedOut;
-use crate::process::attachable::Unattachable;
 use crate::process::helper::HelperError;
 use crate::process::launch::{Launched, Launcher};
+use crate::safety::attachable::Unattachable;
 use crate::safety::sentinel::Sentinel;
 use crate::safety::undo::{self, Log, LogError, Restored};
 use barriers::States;

@@ -1,6 +1,5 @@
 //! Processes of programs: started, found, and followed until they end.
 
-pub mod attachable;
 pub mod children;
 pub(crate) mod fork;
 pub mod helper;

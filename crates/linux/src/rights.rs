@@ -12,6 +12,7 @@
 mod groups;
 mod observing;
 mod scheduling;
+pub mod usable;
 
 use serde::Serialize;
 

@@ -1,5 +1,6 @@
-//! Undoing every change, whatever happens to cosched.
+//! Undoing every change, whatever happens to cosched and which processes are left alone.
 
+pub mod attachable;
 pub(crate) mod heartbeat;
 pub mod sentinel;
 pub mod undo;

@@ -14,9 +14,9 @@ use cosched_core::{
 use cosched_linux::hook::{Hook, LIBRARY, Uses};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
-use cosched_linux::kernel::usable::Usable;
 use cosched_linux::machine::{Job, Linux};
 use cosched_linux::process::launch::{Order, Output};
+use cosched_linux::rights::usable::Usable;
 use support::alone;
 
 const PROGRAM: ProgramId = ProgramId::first(0);

@@ -1,7 +1,7 @@
 //! How programs are paused and bound to CPUs: the names on the command line.
 
 use clap::ValueEnum;
-use cosched_linux::cgroup::run_cgroups::{FreezerBackend, PinningBackend};
+use cosched_linux::control::run_cgroups::{FreezerBackend, PinningBackend};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FreezerArg {

@@ -13,8 +13,8 @@ use std::sync::mpsc::channel;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::{Event, Happening, Machine, Nanos, ProgramId, Settings, Signal, Step};
-use cosched_linux::cgroup::run_cgroups::{FreezerBackend, Wishes};
 use cosched_linux::clients::cpu_time::Roots;
+use cosched_linux::control::run_cgroups::{FreezerBackend, Wishes};
 use cosched_linux::machine::{Config, Job, Linux, Origin};
 use cosched_linux::observe::barrier_stats::StatsOfRun;
 use cosched_linux::process::helper::OWN_EXECUTABLE;

@@ -2,7 +2,7 @@
 //! the CPUs are built.
 
 use cosched_core::{CpuSet, Level};
-use cosched_linux::kernel::usable::Limit;
+use cosched_linux::rights::usable::Limit;
 use serde::Serialize;
 
 use crate::session::Session;

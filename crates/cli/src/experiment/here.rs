@@ -2,7 +2,7 @@
 
 use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
-use cosched_linux::cgroup::run_cgroups::ByWeight;
+use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_policy::Kind;
 use cosched_report::disturbance;
 use cosched_results::result::Context;

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cosched_linux::clients::background;
 use cosched_linux::clients::user_requests::UserRequests;
+use cosched_linux::kernel::background;
 use cosched_linux::kernel::open_files::VISITORS;
 use cosched_report::openmetrics;
 use cosched_results::live::Snapshot;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use cosched_linux::clients::background;
+use cosched_linux::kernel::background;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;

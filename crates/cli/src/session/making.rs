@@ -9,10 +9,10 @@ use std::time::SystemTime;
 use cosched_core::Policy;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Watch};
-use cosched_linux::cgroup::run_cgroups::{
+use cosched_linux::clients::cpu_time::Roots;
+use cosched_linux::control::run_cgroups::{
     ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,
 };
-use cosched_linux::clients::cpu_time::Roots;
 use cosched_linux::hook::{self, BARRIER_MODE, Hook, Uses};
 use cosched_linux::kernel::signals;
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};

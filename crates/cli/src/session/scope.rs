@@ -1,8 +1,8 @@
 //! A cgroup for turns by weight, where the user's own gives none: a [scope] of systemd's user
 //! manager.
 
-use cosched_linux::cgroup::run_cgroups::ByWeight;
 use cosched_linux::cgroup::scope::{self, ScopeError};
+use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_policy::Kind;
 

@@ -21,8 +21,8 @@ use crate::kernel::procfs::Proc;
 use crate::kernel::sched_attr::{
     self, LONGEST_SLICE, SHORTEST_SLICE, SchedAttr, SchedError, SchedPolicy, default_slice,
 };
-use crate::process::attachable::may_change_any;
 use crate::process::tree::{Process, Tree};
+use crate::safety::attachable::may_change_any;
 use crate::safety::undo::{Log, LogError, Record};
 
 /// The range of nice values.

@@ -24,7 +24,6 @@ use rustix::time::Timespec;
 
 use super::client::{Client, Reported};
 use crate::kernel::procfs::Proc;
-use crate::observe::runstate::numbers_alike;
 
 const LISTENER: u64 = 0;
 /// How many connections may wait to be taken.
@@ -275,7 +274,7 @@ impl HookServer {
     }
 
     fn let_in(&mut self, socket: OwnedFd, peer: i32, now: u64) -> io::Result<()> {
-        let table = self.table.as_ref().filter(|_| numbers_alike(&Proc::default(), peer));
+        let table = self.table.as_ref().filter(|_| Proc::default().numbers_alike(peer));
         let client = Client::welcome(socket, self.rule, table.map(AsFd::as_fd), now)?;
         if !self.messages.is_over {
             listen_to(&self.epoll, self.next, &client)?;

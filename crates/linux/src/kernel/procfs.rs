@@ -17,6 +17,7 @@ mod state_reader;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cosched_core::{CpuSet, Nanos};
@@ -88,6 +89,15 @@ impl Proc {
         }
         let wanted = "this process' number (remedy: in a PID namespace of one's own, mount -t proc proc /proc)";
         Err(FileError::malformed(&link, wanted, &found.to_string_lossy()))
+    }
+
+    /// Whether a process numbers processes and threads as this one does; not if it is gone.
+    pub fn numbers_alike(&self, process: i32) -> bool {
+        let namespace = |process: &str| {
+            let file = fs::metadata(self.root.join(process).join("ns/pid")).ok()?;
+            Some((file.dev(), file.ino()))
+        };
+        namespace("self").is_some_and(|own| namespace(&process.to_string()) == Some(own))
     }
 
     /// Where it is mounted.

@@ -24,14 +24,14 @@ use rustix::process::{
 
 use super::program::{Ended, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
-use crate::cgroup::run_cgroups::PinningBackend;
 use crate::clients::user_requests::UserRequest;
+use crate::control::run_cgroups::PinningBackend;
 use crate::hook::HookServer;
 use crate::kernel::procfs::Proc;
 use crate::kernel::{sched_attr, signals};
-use crate::process::attachable::holder;
 use crate::process::children::{self, Child};
 use crate::process::tree::{Process, Tree};
+use crate::safety::attachable::holder;
 use crate::safety::undo::{self, AttachLock, Held, Record};
 
 impl Linux {

@@ -6,9 +6,9 @@ use std::sync::mpsc::Sender;
 
 use cosched_core::{CpuSet, ProgramId, Topology};
 
-use crate::cgroup::run_cgroups::Wishes;
 use crate::clients::cpu_time::Roots;
 use crate::clients::user_requests::UserRequests;
+use crate::control::run_cgroups::Wishes;
 use crate::hook::Hook;
 use crate::observe::barrier_stats::StatsOfRun;
 use crate::observe::counters::Events;

@@ -2,7 +2,7 @@
 //! and threads.
 //!
 //! Nothing is loaded or read before a policy requests it. To load programs into the kernel takes a
-//! tenth of a second. It is done in the [background](crate::clients::background), and no program starts
+//! tenth of a second. It is done in the [background](crate::kernel::background), and no program starts
 //! later for it. A program with threads that are to be counted is observed from when loading is
 //! done. If its waits for locks are requested before it starts, it is observed from its first
 //! instruction on. It starts later if need be: its shim is observed, and the program inherits that.

@@ -4,10 +4,10 @@ use std::os::fd::OwnedFd;
 
 use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Settings, Turn, Usage};
 
-use crate::cgroup::run_cgroups::{FreezerBackend, Plot};
 use crate::cgroup::{Dir, FreezeSwitch, WeightSwitch, can_be_idle};
 use crate::control::freezer::{Freezer, Stopper};
 use crate::control::pinning::{Masks, Pinning, Place};
+use crate::control::run_cgroups::{FreezerBackend, Plot};
 use crate::control::scheduling::Scheduling;
 use crate::hook::HookServer;
 use crate::kernel::files::FileError;

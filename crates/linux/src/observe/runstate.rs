@@ -17,9 +17,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
 
 use cosched_page::ENTRIES;
 
@@ -92,13 +90,4 @@ impl RunStates {
     pub fn table(&self) -> BorrowedFd<'_> {
         self.programs.map(TABLE).fd().as_fd()
     }
-}
-
-/// Whether a process numbers threads as this one does, so that it finds its own in the table.
-pub fn numbers_alike(proc: &Proc, process: i32) -> bool {
-    let namespace = |process: &str| {
-        let file = fs::metadata(proc.root().join(process).join("ns/pid")).ok()?;
-        Some((file.dev(), file.ino()))
-    };
-    namespace("self").is_some_and(|own| namespace(&process.to_string()) == Some(own))
 }

@@ -1,7 +1,7 @@
 //! The helper processes: cosched's own executable, started again with a hidden first argument.
 //!
-//! Two things must outlive cosched in every case: the [shim], with a program in its subtree, and
-//! the [sentinel], which undoes everything. Only a process of its own can do that. The executable
+//! Two things must outlive cosched in every case: the [shim](crate::process::shim), with a program in its subtree, and
+//! the [sentinel](crate::safety::sentinel), which undoes everything. Only a process of its own can do that. The executable
 //! that runs is the only one that is surely there and of the same version.
 //!
 //! A helper talks to cosched over a socket that it gets as its standard input, so no descriptor
@@ -25,8 +25,6 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::Signal;
 
 use crate::kernel::signals;
-use crate::process::shim;
-use crate::safety::sentinel;
 
 /// The running executable, by a name that stays right when its file is replaced meanwhile.
 pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
@@ -52,7 +50,7 @@ pub enum Helper {
 
 impl Helper {
     /// The hidden first argument.
-    fn argument(self) -> &'static str {
+    pub(crate) fn argument(self) -> &'static str {
         match self {
             Helper::Shim => "__shim",
             Helper::Sentinel => "__sentinel",
@@ -65,19 +63,6 @@ impl Helper {
             Helper::Shim => c"shim",
             Helper::Sentinel => c"csentinel",
         }
-    }
-}
-
-/// Becomes a helper if the command line asks for it; returns at once otherwise.
-///
-/// Has to be the first thing that `main` does: a helper closes every descriptor that it finds.
-pub fn become_one_if_asked() {
-    let Some(argument) = std::env::args_os().nth(1) else { return };
-    if argument == Helper::Shim.argument() {
-        shim::main();
-    }
-    if argument == Helper::Sentinel.argument() {
-        sentinel::main();
     }
 }
 

@@ -22,8 +22,8 @@ use rustix::net::{
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::clients::background;
 use crate::kernel::again::again;
+use crate::kernel::background;
 use crate::process::launch::LineLabels;
 
 /// The most ends of pipes of a program.

@@ -70,7 +70,7 @@ pub struct Sentinel {
 
 impl Sentinel {
     /// Starts the sentinel of a log, from an executable that has to call
-    /// [`helper::become_one_if_asked`] first; normally [`helper::OWN_EXECUTABLE`]. It is ready when
+    /// [`become_one_if_asked`](crate::helpers::become_one_if_asked) first; normally [`helper::OWN_EXECUTABLE`]. It is ready when
     /// this returns.
     ///
     /// # Errors

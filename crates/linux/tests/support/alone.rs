@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::mpsc::channel;
 
-use cosched_linux::cgroup::run_cgroups::{FreezerBackend, Wishes};
+use cosched_linux::control::run_cgroups::{FreezerBackend, Wishes};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
-use cosched_linux::kernel::usable::Usable;
 use cosched_linux::machine::{Config, Job, Linux, Origin};
 use cosched_linux::observe::counters::Events;
 use cosched_linux::process::launch::{Order, Output};
+use cosched_linux::rights::usable::Usable;
 
 use super::HIDDEN;
 

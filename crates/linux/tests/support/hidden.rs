@@ -23,7 +23,7 @@ use rustix::process::Signal;
 const PROGRAM: ProgramId = ProgramId::first(0);
 
 fn main() {
-    helper::become_one_if_asked();
+    cosched_linux::helpers::become_one_if_asked();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [mode, backend, folder] = arguments.as_slice() else {
         panic!("usage: host BACKEND FOLDER")

@@ -151,3 +151,9 @@ fn a_thread_that_has_run_has_run_time() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn only_a_live_process_has_the_same_numbers() {
+    assert!(Proc::default().numbers_alike(std::process::id() as i32));
+    assert!(!Proc::default().numbers_alike(i32::MAX));
+}

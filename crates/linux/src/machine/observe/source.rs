@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use crate::clients::background;
+use crate::kernel::background;
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::observe::monitor::Monitor;

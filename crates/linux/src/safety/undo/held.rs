@@ -21,8 +21,8 @@ use super::log::{open, owner};
 use super::owed::Owed;
 use super::{Journal, Log, LogError, Record};
 use crate::kernel::procfs::Proc;
-use crate::process::attachable::may_change_any;
 use crate::process::tree::{Process, Tree};
+use crate::safety::attachable::may_change_any;
 
 /// How much of one other user's logs is read, in bytes.
 const MOST_OF_ANOTHER: u64 = 4 << 20;

@@ -6,7 +6,6 @@
 //! ancestors are refused, too (it would schedule itself), and so are processes of other users
 //! without the permission to change them. Processes of another cosched are refused, since each
 //! cosched would take the other's changes for original settings.
-//! changes for what they have found.
 
 use rustix::process::geteuid;
 

@@ -1,0 +1,19 @@
+//! Where the helper processes begin.
+
+use crate::process::helper::Helper;
+use crate::process::shim;
+use crate::safety::sentinel;
+
+/// Becomes a [helper](crate::process::helper) if the command line asks for it; returns at once
+/// otherwise.
+///
+/// Has to be the first thing that `main` does: a helper closes every descriptor that it finds.
+pub fn become_one_if_asked() {
+    let Some(argument) = std::env::args_os().nth(1) else { return };
+    if argument == Helper::Shim.argument() {
+        shim::main();
+    }
+    if argument == Helper::Sentinel.argument() {
+        sentinel::main();
+    }
+}
