@@ -1,12 +1,10 @@
-//! The command line, defined once: parser, `--help` and everything derived from it.
-//!
-//! Each subcommand has its own options beside it. Here is what several of them share: what to run,
-//! and how.
+//! What the command lines of several subcommands share: what to run, and how.
 
 mod backends;
-mod help;
+pub(crate) mod choices;
+pub(crate) mod fair;
+pub(crate) mod help;
 mod pid;
-mod remedy;
 mod shuffle;
 mod values;
 
@@ -14,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, ValueHint};
 use cosched_core::engine::Limits;
 use cosched_core::{Actuator, Class, Nanos};
 use cosched_policy::{
@@ -22,87 +20,13 @@ use cosched_policy::{
 };
 use cosched_workload::{Barrier, ProgramSpec};
 
-use crate::advise::AdviseArgs;
-use crate::attach::AttachArgs;
-use crate::calibrate::CalibrateArgs;
-use crate::choices;
-use crate::compare::CompareArgs;
-use crate::detach::DetachArgs;
-use crate::doctor::{DoctorArgs, SpinArgs};
-use crate::exec::ExecArgs;
-use crate::explain::ExplainArgs;
-use crate::failure::{self, Failure};
-use crate::fair::FairArgs;
-use crate::manual::ManualArgs;
-use crate::profile::ProfileArgs;
-use crate::recover::RecoverArgs;
-use crate::report::ReportArgs;
-use crate::run::RunArgs;
-use crate::sim::SimArgs;
-use crate::stat::StatArgs;
-use crate::top::TopArgs;
-use crate::trace::TraceArgs;
+use crate::ui::failure::Failure;
 use backends::{FreezerArg, PinningArg};
+use fair::FairArgs;
 pub(crate) use pid::pid;
-pub(crate) use remedy::with_remedy;
 pub(crate) use shuffle::{ShuffleArgs, groups};
 pub(crate) use values::{duration, instant, kernel, max_frozen, named, quantum, seed, whole};
 use values::{interval, quanta, slowdowns};
-
-/// Co-schedules multithreaded programs that share this machine.
-#[derive(Debug, Parser)]
-#[command(name = "cosched", version, arg_required_else_help = true, after_help = failure::exit_codes(),
-          mut_subcommands = help::arranged)]
-pub(crate) struct Cli {
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-/// The subcommand that only cosched itself calls.
-pub(crate) const SPIN: &str = "__spin";
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Run programs together under a policy.
-    Run(RunArgs),
-    /// Run one program under a policy in the foreground of this terminal, as `nice` does.
-    Exec(ExecArgs),
-    /// Put running processes under a policy until they end or you press Ctrl-C; then they run on
-    /// with their original settings.
-    Attach(AttachArgs),
-    /// Detach a process and restore its original settings.
-    Detach(DetachArgs),
-    /// Run the same programs in several variants, and print one table.
-    Compare(Box<CompareArgs>),
-    /// Simulate programs under a policy on a modelled machine.
-    Sim(Box<SimArgs>),
-    /// Measure each program alone on this machine, and keep the figures for later runs.
-    Profile(ProfileArgs),
-    /// Find the thread counts with which several programs are fastest and fairest together here.
-    Advise(AdviseArgs),
-    /// Measure what policies need to know about this machine.
-    Calibrate(CalibrateArgs),
-    /// Show what this kernel, machine and user allow, and how to get more.
-    Doctor(DoctorArgs),
-    /// Restore the original settings of programs after cosched was killed.
-    Recover(RecoverArgs),
-    /// Turn results into one HTML page, and into plots for a paper.
-    Report(ReportArgs),
-    /// Write a run as a trace that Perfetto opens, with every decision and its reasons.
-    Trace(TraceArgs),
-    /// Explain in words why a run took so long, or why a program ran or waited at a given time.
-    Explain(ExplainArgs),
-    /// Watch a run in progress: which programs run, which wait, and why.
-    Top(TopArgs),
-    /// Show what the threads of running programs wait for, and which program takes which CPUs.
-    Stat(StatArgs),
-    /// Write the man pages and the shell completions into a folder such as /usr/share.
-    Manual(ManualArgs),
-    /// The program that `doctor --measure` freezes.
-    #[command(name = SPIN, hide = true)]
-    Spin(SpinArgs),
-}
 
 /// What to run: a jobs file, or commands.
 #[derive(Debug, Args)]

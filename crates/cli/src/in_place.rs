@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use clap::Args;
 use cosched_policy::Kind;
 
+use crate::args::choices;
 use crate::args::{HowArgs, MeasureArgs, named};
-use crate::choices;
-use crate::failure::Failure;
 use crate::live::MetricsAt;
+use crate::ui::failure::Failure;
 
 /// The policy for such programs, and where its results go.
 #[derive(Debug, Args)]

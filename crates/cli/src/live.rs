@@ -26,8 +26,8 @@ use cosched_linux::observe::barrier_stats::StatsOfRun;
 use cosched_linux::safety::undo;
 use cosched_results::live::{About, Board};
 
-use crate::failure::Failure;
 use crate::session::{Molded, Request, Session, own_cpu_seconds};
+use crate::ui::failure::Failure;
 pub(crate) use cosched_linux::clients::onlookers::live_socket as socket_of;
 use cpu::CpuTimes;
 use handover::Handover;

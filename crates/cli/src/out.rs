@@ -22,8 +22,8 @@ use cosched_workload::{Workload, shown, shown_path};
 use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
-use crate::failure::Failure;
 use crate::session::Request;
+use crate::ui::failure::Failure;
 pub(crate) use inner::for_others;
 pub(crate) use mark::Mark;
 pub(crate) use replace::replace;

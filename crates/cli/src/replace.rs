@@ -17,7 +17,7 @@ use cosched_workload::shown_path;
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
 
 /// A kind of file that cosched makes.
 #[derive(Clone, Copy, Debug)]

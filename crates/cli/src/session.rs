@@ -15,7 +15,6 @@ mod scope;
 mod sources;
 mod streams;
 mod terms;
-mod words;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,15 +28,14 @@ use cosched_results::result::MachineDescription;
 use cosched_workload::{ProgramSpec, Workload};
 
 use crate::args::HowArgs;
-use crate::failure::Failure;
 use crate::store::{Key, Store};
+use crate::ui::failure::Failure;
 pub(crate) use load::used_by_others;
 pub(crate) use making::{backends_by_weight, by_weight, own_cpu_seconds};
 pub(crate) use molding::{Molded, is_moldable};
-pub(crate) use request::{Labels, Origins, Ran, Request, Talk, Wanted};
+pub(crate) use request::{Labels, Origins, Ran, Request, Wanted};
 pub(crate) use scope::enter_scope;
 pub(crate) use streams::check_alone;
-pub(crate) use words::{print, print_if_read, put, say, watched};
 
 /// How often clients are told how the run stands. Rounds are hardly ever a multiple of it, so that
 /// clients do not always see the same gang.

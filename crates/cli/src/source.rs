@@ -11,7 +11,7 @@ use cosched_workload::input;
 use cosched_workload::{ProgramSpec, SEPARATOR, Workload, WorkloadError, shown, split_commands};
 
 use crate::args::SourceArgs;
-use crate::failure::{self, Failure};
+use crate::ui::failure::{self, Failure};
 pub(crate) use mistakes::check_launcher;
 
 /// The arguments as text. cosched writes commands into its results and its logs, so they must be
@@ -157,7 +157,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::commands::{Cli, Command};
 
     fn hint(arguments: &[&str]) -> String {
         let arguments = ["cosched", "run"].iter().chain(arguments);

@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 
 use redb::{Database, DatabaseError, ReadTransaction, ReadableTable, TableDefinition, TableError};
 
-use crate::failure::Failure;
-use crate::session::say;
+use crate::ui::failure::Failure;
+use crate::ui::say;
 
 pub(crate) use entry::{Entry, Key};
 pub(crate) use learned::Division;

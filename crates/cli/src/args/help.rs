@@ -46,7 +46,7 @@ const SELDOM_IN_RUNS: [&str; 1] = ["metrics"];
 const SELDOM_COMPARED: [&str; 3] = ["kernel", "seed", "verbose"];
 
 /// The same command and its subcommands, with headings, and with a `-h` that fits a screen.
-pub(super) fn arranged(command: Command) -> Command {
+pub(crate) fn arranged(command: Command) -> Command {
     let (sections, seldom): (&[Section], &[&str]) = match command.get_name() {
         "stat" => (&SECTIONS_OF_STAT, &[]),
         "compare" => (&SECTIONS, &SELDOM_COMPARED),
@@ -68,8 +68,8 @@ pub(super) fn arranged(command: Command) -> Command {
 mod tests {
     use clap::CommandFactory;
 
-    use super::super::Cli;
     use super::*;
+    use crate::commands::Cli;
 
     /// The most lines of `-h`, in a terminal of 80 columns.
     const MOST_LINES: usize = 45;

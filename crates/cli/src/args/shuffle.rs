@@ -3,7 +3,7 @@
 use clap::Args;
 use cosched_policy::{GroupBy, ShufflingOptions, Sockets, SortBy};
 
-use crate::choices;
+use crate::args::choices;
 
 /// How threads are shuffled.
 #[derive(Clone, Debug, Default, Args)]

@@ -7,9 +7,9 @@
 use clap::Parser;
 use cosched_policy::Kind;
 
+use crate::args::choices;
 use crate::args::{BarrierArgs, HowArgs, MeasureArgs, PolicyArgs};
-use crate::choices;
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
 
 /// How a variant is asked for.
 const FORM: &str = "write NAME=\"POLICY OPTIONS\", such as unguarded=\"faithful --no-guard\"";

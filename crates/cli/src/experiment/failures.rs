@@ -8,7 +8,8 @@ use cosched_results::result::ProgramResult;
 use cosched_workload::{escaped, shown_path};
 
 use super::rounds::{Ready, Round};
-use crate::{out, profile};
+use crate::commands::profile;
+use crate::out;
 
 /// A sentence for each variant and program that failed, with the standard error of its first
 /// failure: where it is, or, where no folder keeps it, how it ends.

@@ -10,13 +10,14 @@ use cosched_workload::Workload;
 
 use super::{Site, Turn};
 use crate::args::HowArgs;
-use crate::doctor::by_weight::ByWeightReport;
-use crate::failure::Failure;
-use crate::profile;
+use crate::commands::doctor::by_weight::ByWeightReport;
+use crate::commands::profile;
 use crate::session::{
-    NO_WEIGHTS, Origins, Ran, Request, Session, Talk, Wanted, by_weight, used_by_others,
+    NO_WEIGHTS, Origins, Ran, Request, Session, Wanted, by_weight, used_by_others,
 };
 use crate::store::Store;
+use crate::ui::Talk;
+use crate::ui::failure::Failure;
 
 /// This machine.
 pub(crate) struct Here<'a> {

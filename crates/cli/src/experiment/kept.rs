@@ -18,9 +18,9 @@ use cosched_workload::{Workload, shown_path};
 use super::origin::{self, Seen};
 use super::rounds::{MOST_ROUNDS, Ready, Round};
 use super::{Record, Site};
-use crate::failure::Failure;
 use crate::out::{self, Left};
-use crate::session::say;
+use crate::ui::failure::Failure;
+use crate::ui::say;
 
 /// The complete rounds of a folder, which has room for all others then.
 pub(super) fn take(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, Failure> {

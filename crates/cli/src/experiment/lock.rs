@@ -11,9 +11,9 @@ use cosched_workload::shown_path;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::failure::Failure;
 use crate::out::{self, Folder};
-use crate::session::say;
+use crate::ui::failure::Failure;
+use crate::ui::say;
 
 /// Takes the folder, and makes it if it is not there. It is locked as long as it is held. Does not
 /// wait if another process has it.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::session::Talk;
+use crate::ui::Talk;
 
 /// Tells what is going on, and how long it will take.
 pub(crate) struct Pace {

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use super::Variant;
 use crate::args::HowArgs;
 use crate::environment;
-use crate::failure::Failure;
 use crate::session::Session;
+use crate::ui::failure::Failure;
 
 /// The version of the file.
 const SCHEMA: &str = "cosched-compare-plan/2";

@@ -19,9 +19,10 @@ use cosched_workload::Workload;
 use super::pace::Pace;
 use super::{Record, Site, Turn, Variant, failures, kept, lock};
 use crate::args::HowArgs;
-use crate::failure::Failure;
 use crate::out::{self, Folder};
-use crate::session::{Ran, Talk, say};
+use crate::session::Ran;
+use crate::ui::failure::Failure;
+use crate::ui::{Talk, say};
 
 /// The most rounds of a comparison.
 pub(crate) const MOST_ROUNDS: u16 = 1000;

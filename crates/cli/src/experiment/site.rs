@@ -9,8 +9,8 @@ use cosched_results::result::Context;
 use cosched_workload::Workload;
 
 use crate::args::HowArgs;
-use crate::failure::Failure;
 use crate::session::{Ran, Session};
+use crate::ui::failure::Failure;
 
 /// One run of one variant.
 #[derive(Clone, Copy, Debug)]

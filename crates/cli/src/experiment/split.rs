@@ -14,8 +14,8 @@
 use cosched_core::{CpuSet, Level};
 use cosched_workload::ProgramSpec;
 
-use crate::failure::Failure;
 use crate::session::Session;
+use crate::ui::failure::Failure;
 
 /// The command that starts a program on some CPUs.
 const TASKSET: &str = "taskset";

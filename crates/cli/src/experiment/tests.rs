@@ -18,9 +18,10 @@ use cosched_workload::Workload;
 use super::rounds::order;
 use super::{Experiment, Plan, Record, Site, Turn, Variant};
 use crate::args::{HowArgs, PolicyArgs};
-use crate::failure::Failure;
 use crate::out;
-use crate::session::{Ran, Session, Talk};
+use crate::session::{Ran, Session};
+use crate::ui::Talk;
+use crate::ui::failure::Failure;
 
 /// A machine like those of docs/research/benchmarks.md: times scatter by 5 %, one run in ten has a
 /// hiccup of up to a half, the host drifts, and now and then it changes between fast minutes and

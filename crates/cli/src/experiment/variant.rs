@@ -19,8 +19,8 @@ use cosched_workload::{ProgramSpec, Workload};
 use super::asked::{self, Asked};
 use super::split;
 use crate::args::HowArgs;
-use crate::failure::Failure;
 use crate::session::Session;
+use crate::ui::failure::Failure;
 
 /// Where distributions put LLVM's OpenMP runtime, which can stand in for that of GCC.
 const LLVM_RUNTIME: [&str; 3] = ["libomp.so.5", "libomp.so", "libiomp5.so"];

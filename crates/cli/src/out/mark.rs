@@ -15,7 +15,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open, openat};
 use rustix::io::Errno;
 
 use super::{Folder, refused};
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
 
 /// For a user who finds the file.
 const FIRST_LINE: &str =

@@ -21,8 +21,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat, unlinkat
 use rustix::io::Errno;
 
 use super::{RESULT, mark, output, refused};
-use crate::failure::Failure;
-use crate::{report, trace};
+use crate::commands::{report, trace};
+use crate::ui::failure::Failure;
 
 /// What `report` and `trace` make beside the result.
 const MADE_BESIDE: [&str; 2] = [report::FILE, trace::FILE];

@@ -32,11 +32,11 @@ use super::{
     HEARTBEAT, Molded, NO_WEIGHTS, Origins, Planned, Ran, Request, Session, between, streams,
 };
 use crate::args::HowArgs;
-use crate::failure::{self, Failure};
 use crate::live::Live;
 use crate::out::{self, Folder, Mark};
-use crate::progress::{Progress, Telling};
 use crate::store::{Peak, Store};
+use crate::ui::failure::{self, Failure};
+use crate::ui::progress::{Progress, Telling};
 
 /// What a check has found out on the way.
 pub(crate) struct Checked {

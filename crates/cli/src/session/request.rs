@@ -1,6 +1,5 @@
 //! One run to be made, and one that was made.
 
-use std::fmt;
 use std::path::Path;
 
 use cosched_core::engine::outcome::Ended;
@@ -12,9 +11,9 @@ use cosched_policy::Kind;
 use cosched_results::result::RunResult;
 use cosched_workload::{ProgramSpec, Workload, escaped};
 
-use super::say;
 use crate::args::HowArgs;
-use crate::failure::Failure;
+use crate::ui::Talk;
+use crate::ui::failure::Failure;
 
 /// One run to be made.
 #[derive(Clone, Copy, Debug)]
@@ -47,45 +46,6 @@ pub(crate) struct Wanted {
     pub(crate) labels: Labels,
     /// Whether the files of an earlier run make room in the output folder.
     pub(crate) force: bool,
-}
-
-/// How much is told on the terminal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Talk {
-    /// Errors only.
-    Quiet,
-    /// What the user has to know.
-    #[default]
-    Usual,
-    /// What is decided, too.
-    Verbose,
-}
-
-impl Talk {
-    /// By the options `--quiet` and `--verbose`.
-    pub(crate) fn of(quiet: bool, verbose: bool) -> Talk {
-        match (quiet, verbose) {
-            (true, _) => Talk::Quiet,
-            (_, true) => Talk::Verbose,
-            _ => Talk::Usual,
-        }
-    }
-
-    /// Tells what the user has to know.
-    pub(crate) fn tell(self, text: fmt::Arguments<'_>) {
-        self.at_least(Talk::Usual, text);
-    }
-
-    /// Tells what is decided.
-    pub(crate) fn detail(self, text: fmt::Arguments<'_>) {
-        self.at_least(Talk::Verbose, text);
-    }
-
-    fn at_least(self, level: Talk, text: fmt::Arguments<'_>) {
-        if self >= level {
-            say(text);
-        }
-    }
 }
 
 /// Which outputs are labelled.

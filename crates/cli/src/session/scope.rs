@@ -6,9 +6,9 @@ use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_policy::Kind;
 
-use super::Talk;
 use super::making::by_weight;
 use crate::args::HowArgs;
+use crate::ui::Talk;
 
 /// Moves cosched into a scope if one of these is to take turns by weight and that needs it. A host
 /// without a scope to give is no error: the policy `auto` decides then, or are refused with a

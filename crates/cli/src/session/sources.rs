@@ -12,7 +12,7 @@ use cosched_results::result::Instead;
 use cosched_workload::{Barrier, ProgramSpec};
 
 use super::{Origins, Request};
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
 
 /// What tells how far a program comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,8 +22,8 @@ use cosched_workload::{ProgramSpec, StreamFile, Workload, shown, shown_path};
 use rustix::fs::{Access, access};
 
 use super::Request;
-use crate::failure::Failure;
 use crate::out::{self, Folder};
+use crate::ui::failure::Failure;
 
 impl Request<'_> {
     /// The file that takes an output of a program; `None`: it writes where cosched does.

@@ -8,8 +8,9 @@ use cosched_core::{GroupId, Nanos, Profile};
 use cosched_results::result::{AfterResult, Backends, Context, NONE, ProgramContext, Terms};
 use cosched_workload::{After, Barrier, ProgramSpec};
 
-use super::{HEARTBEAT, Origins, Request, Session, barriers, watched};
+use super::{HEARTBEAT, Origins, Request, Session, barriers};
 use crate::environment;
+use crate::ui::watched;
 
 /// Groups that the user names are numbered from here, so that they are never taken for groups that
 /// were found.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use cosched_workload::{ProgramSpec, SEPARATOR, Workload, shown_path};
 
-use crate::failure::Failure;
+use crate::ui::failure::Failure;
 
 /// What runs scripts that are not executable.
 const INTERPRETERS: [(&str, &str); 6] = [

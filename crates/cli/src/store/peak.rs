@@ -7,7 +7,7 @@ use cosched_results::result::MachineDescription;
 use serde::{Deserialize, Serialize};
 
 use super::{MACHINES, Store, StoreError};
-use crate::session::say;
+use crate::ui::say;
 
 /// Raised when a key is made of other parts, or the figures mean something else.
 const VERSION: u32 = 1;

@@ -1,0 +1,208 @@
+//! `cosched advise`: with how many threads each program makes the whole workload fastest and
+//! fairest on this machine.
+//!
+//! Programs are measured alone with several thread counts, several times, as far as the
+//! [store](crate::store) does not know them yet. A [fluid model](cosched_policy::advice) then tells
+//! how the workload would go with each combination of counts. With `--apply` it is run with the
+//! best ones, which programs are told by `OMP_NUM_THREADS` and the like.
+
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use cosched_core::engine::outcome::Ended;
+use cosched_core::{Nanos, Speedup};
+use cosched_policy::Kind;
+use cosched_policy::advice::{self, Candidate, Prediction};
+use cosched_workload::{ProgramSpec, Repeat, Workload};
+
+use crate::args::choices;
+use crate::args::{HowArgs, SourceArgs, whole};
+use crate::commands::profile;
+use crate::live::Live;
+use crate::session::{Origins, Ran, Request, Session, Wanted, enter_scope};
+use crate::source;
+use crate::store::{Entry, Store};
+use crate::ui::failure::{Failure, exit_code};
+use crate::ui::table;
+use crate::ui::table::After;
+use crate::ui::{Talk, print};
+
+/// What to advise on.
+#[derive(Debug, Args)]
+pub(crate) struct AdviseArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// The policy under which the programs will run: gang, greedy or minwait.
+    #[arg(long, short, default_value = Kind::Greedy.name(), value_parser = choices::policy())]
+    pub(crate) policy: Kind,
+    /// Thread counts to choose from, such as 1..4 or 1,2,4 [default: 1 to 8, then 16, 32 and so on]
+    #[arg(long, value_name = "N[..N]")]
+    pub(crate) threads: Option<String>,
+    /// Solo runs of each program with each thread count. The median is used, and the spread shows
+    /// which counts are distinguishable. Runs from earlier are used again.
+    #[arg(long, default_value_t = 5, allow_negative_numbers = true, value_parser = whole(1..=100u16))]
+    pub(crate) runs: u16,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// Run the programs with the recommended thread counts.
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// With --apply, a folder for run.json and the programs' outputs; made if it does not exist.
+    #[arg(long, short, value_name = "DIR", requires = "apply")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print the advice as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What was found.
+struct Advice<'a> {
+    workload: &'a Workload,
+    policy: Kind,
+    cpus: usize,
+    candidates: Vec<Candidate>,
+    counts: Vec<u16>,
+    /// With the threads that programs ask for, and as advised.
+    asked: Prediction,
+    advised: Prediction,
+}
+
+/// Measures what is missing, advises, and runs if that is wanted.
+pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
+    args.how.check_use(&[args.policy])?;
+    if !advice::predicts(args.policy) {
+        let known = Kind::ALL.into_iter().filter(|kind| advice::predicts(*kind)).map(Kind::name);
+        return Err(Failure::Input(format!(
+            "--policy: cosched cannot predict policy '{}'; choose from {}",
+            args.policy,
+            known.collect::<Vec<_>>().join(", ")
+        )));
+    }
+    let workload = source::workload(&args.source)?;
+    if let Some(spec) = workload.programs.iter().find(|spec| !spec.after.is_empty()) {
+        return Err(Failure::Input(format!(
+            "{}: after: `cosched advise` predicts programs that start at a known time; leave the key out, or \
+             measure with `cosched compare`",
+            spec.places.command
+        )));
+    }
+    if args.apply {
+        enter_scope([(args.policy, &args.how)], Talk::Usual);
+    }
+    let session = Session::here()?;
+    let cpus = session.usable.cpus.len();
+    let most = u16::try_from(cpus).unwrap_or(u16::MAX);
+    let listed = match &args.threads {
+        Some(list) => profile::parse_counts(list, cpus)?,
+        None => session.counts(),
+    };
+    if listed.iter().all(|count| *count > most) {
+        return Err(Failure::Input(format!(
+            "--threads: this machine has {most} CPUs, and more threads than that never help; choose smaller thread \
+             counts"
+        )));
+    }
+    let counts = |spec: &ProgramSpec| counts(spec, &listed, session.threads(spec).min(most), most);
+    let mut store = Store::open().map_err(Failure::input)?;
+    let runs = args.runs;
+    let ended =
+        profile::measure_missing(&session, &workload, &counts, &args.how, runs, &mut store)?;
+    if ended != Ended::Complete {
+        eprintln!("cosched: interrupted; complete measurements are kept");
+        return Ok(exit_code(ended, false));
+    }
+    let candidate =
+        |spec: &ProgramSpec| candidate(&session, spec, &counts(spec), &args.how, &store);
+    let candidates: Vec<Candidate> =
+        workload.programs.iter().map(candidate).collect::<Result<_, _>>()?;
+    let best = advice::advise(args.policy, &candidates, cpus);
+    let asked: Vec<u16> = candidates.iter().map(|c| c.asked.min(most)).collect();
+    let predict = |counts: &[u16]| advice::predict(args.policy, &candidates, counts, cpus);
+    let (asked, advised) = (predict(&asked), predict(&best));
+    let policy = args.policy;
+    let advice =
+        Advice { workload: &workload, policy, cpus, candidates, counts: best, asked, advised };
+    if !args.json {
+        print(&show::table(&advice))?;
+    }
+    let ran = args.apply.then(|| apply(&session, &advice, args, &store)).transpose()?;
+    if args.json {
+        print(&show::json(&advice, ran.as_ref().map(|ran| &ran.result)))?;
+    }
+    let Some(ran) = ran else { return Ok(ExitCode::SUCCESS) };
+    if !args.json {
+        print(&table::run(&ran.result, &After::default()))?;
+    }
+    let untroubled = ran.report_troubles();
+    Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
+}
+
+/// With which of the counts a program is looked at: none above the CPUs, and always the one that it
+/// asks for. A variable of its own `env` wins over whatever it would be told.
+fn counts(spec: &ProgramSpec, listed: &[u16], asked: u16, most: u16) -> Vec<u16> {
+    let others = listed.iter().copied().filter(|count| !spec.has_own_count() && *count <= most);
+    let mut counts: Vec<u16> = others.chain([asked]).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+}
+
+fn candidate(
+    session: &Session,
+    spec: &ProgramSpec,
+    counts: &[u16],
+    how: &HowArgs,
+    store: &Store,
+) -> Result<Candidate, Failure> {
+    let measured = |threads: &u16| {
+        let counted = ProgramSpec { threads: Some(*threads), ..spec.clone() };
+        Some((*threads, store.look_up(&session.key(&counted, how))?))
+    };
+    let known: Vec<(u16, Entry)> = counts.iter().filter_map(measured).collect();
+    let speedup = |time: &dyn Fn(&Entry) -> Nanos| {
+        let times: Vec<(u16, Nanos)> = known.iter().map(|(n, entry)| (*n, time(entry))).collect();
+        Speedup::new(&times).ok_or_else(|| {
+            Failure::Broken(format!("{}: the measured times were not saved", spec.name))
+        })
+    };
+    let rounds = known.iter().map(|(_, entry)| entry.times.len()).min().unwrap_or(0);
+    let rounds = (0..rounds).map(|round| speedup(&|entry| entry.times[round]));
+    let rounds = rounds.collect::<Result<Vec<_>, _>>()?;
+    let speedup = speedup(&|entry| entry.solo)?;
+    let runs = match spec.repeat {
+        Repeat::Times(runs) => runs,
+        Repeat::UntilAllFinish => 1,
+    };
+    let asked = session.threads(spec);
+    Ok(Candidate { arrives: spec.start, runs, asked, speedup, cpu: None, rounds })
+}
+
+/// Runs the workload as advised.
+fn apply(
+    session: &Session,
+    advice: &Advice<'_>,
+    args: &AdviseArgs,
+    store: &Store,
+) -> Result<Ran, Failure> {
+    let programs = advice.workload.programs.iter().zip(&advice.counts);
+    let counted = programs.map(|(spec, n)| ProgramSpec { threads: Some(*n), ..spec.clone() });
+    let workload = Workload { programs: counted.collect() };
+    let profiles = session.profiles(&workload, &args.how, Some(store));
+    let request = Request {
+        workload: &workload,
+        kind: advice.policy,
+        how: &args.how,
+        out: args.out.as_deref(),
+        stdout_is_taken: args.json,
+        redirects: true,
+        profiles: &profiles,
+        count: false,
+        origins: Origins::Started,
+        wanted: Wanted::default(),
+    };
+    let live = Live::open(session, &request, None)?;
+    session.show(&request, live)
+}

@@ -1,0 +1,149 @@
+//! Advice as a table and as JSON.
+
+use cosched_policy::advice::{Candidate, Prediction};
+use cosched_results::result::RunResult;
+use serde::Serialize;
+
+use super::Advice;
+use crate::ui::table;
+
+/// The version of the JSON that is written.
+const SCHEMA: &str = "cosched-advise/1";
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    policy: String,
+    cpus: usize,
+    programs: Vec<ProgramDocument<'a>>,
+    asked: PredictionDocument,
+    advised: PredictionDocument,
+    /// Total time as asked against total time as advised: above 1 is a gain.
+    gain: f64,
+    /// The run that was made with these counts.
+    applied: Option<&'a RunResult>,
+}
+
+#[derive(Serialize)]
+struct ProgramDocument<'a> {
+    name: &'a str,
+    command: &'a [String],
+    asked_threads: u16,
+    threads: u16,
+    alone: Vec<AloneDocument>,
+    asked_turnaround_seconds: f64,
+    turnaround_seconds: f64,
+    slowdown: f64,
+}
+
+#[derive(Serialize)]
+struct AloneDocument {
+    threads: u16,
+    solo_seconds: f64,
+    run_seconds: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct PredictionDocument {
+    total_seconds: f64,
+    mean_turnaround_seconds: f64,
+    unfairness: f64,
+}
+
+impl PredictionDocument {
+    fn of(prediction: &Prediction) -> PredictionDocument {
+        PredictionDocument {
+            total_seconds: prediction.total_seconds,
+            mean_turnaround_seconds: prediction.mean_turnaround_seconds(),
+            unfairness: prediction.unfairness(),
+        }
+    }
+}
+
+/// The advice as JSON, with the run that was made of it.
+pub(super) fn json(advice: &Advice<'_>, applied: Option<&RunResult>) -> String {
+    let program = |i: usize| {
+        let spec = &advice.workload.programs[i];
+        let Candidate { speedup, rounds, .. } = &advice.candidates[i];
+        let times = speedup.times().iter().enumerate();
+        ProgramDocument {
+            name: &spec.name,
+            command: &spec.command,
+            asked_threads: advice.candidates[i].asked,
+            threads: advice.counts[i],
+            alone: times
+                .map(|(count, (threads, solo))| AloneDocument {
+                    threads: *threads,
+                    solo_seconds: solo.as_secs_f64(),
+                    run_seconds: rounds.iter().map(|r| r.times()[count].1.as_secs_f64()).collect(),
+                })
+                .collect(),
+            asked_turnaround_seconds: advice.asked.turnaround_seconds[i],
+            turnaround_seconds: advice.advised.turnaround_seconds[i],
+            slowdown: advice.advised.slowdowns[i],
+        }
+    };
+    let document = Document {
+        schema: SCHEMA,
+        policy: advice.policy.to_string(),
+        cpus: advice.cpus,
+        programs: (0..advice.counts.len()).map(program).collect(),
+        asked: PredictionDocument::of(&advice.asked),
+        advised: PredictionDocument::of(&advice.advised),
+        gain: gain(advice),
+        applied,
+    };
+    serde_json::to_string_pretty(&document).expect("there is no map, so it can be written as JSON")
+}
+
+impl Advice<'_> {
+    /// How often each time alone was measured, at least.
+    fn runs(&self) -> usize {
+        let rounds = self.candidates.iter().map(|candidate| candidate.rounds.len());
+        rounds.min().unwrap_or(0)
+    }
+}
+
+fn gain(advice: &Advice<'_>) -> f64 {
+    advice.asked.total_seconds / advice.advised.total_seconds
+}
+
+/// The advice for people: a row per program, and what is expected of it below.
+pub(super) fn table(advice: &Advice<'_>) -> String {
+    let header =
+        ["program", "asks for", "advised", "alone s, by threads", "turnaround s", "slowdown"];
+    let mut table = table::figures(&header);
+    for (i, spec) in advice.workload.programs.iter().enumerate() {
+        let times = advice.candidates[i].speedup.times().iter();
+        let times = times.map(|(n, solo)| format!("{n}: {:.3}", solo.as_secs_f64()));
+        table.add_row([
+            spec.name.clone(),
+            advice.candidates[i].asked.to_string(),
+            advice.counts[i].to_string(),
+            times.collect::<Vec<_>>().join(", "),
+            format!("{:.3}", advice.advised.turnaround_seconds[i]),
+            format!("{:.2}", advice.advised.slowdowns[i]),
+        ]);
+    }
+    let told = |what: &str, prediction: &Prediction| {
+        format!(
+            "{what}: {:.2} s in all, mean turnaround {:.2} s, largest / smallest slowdown {:.2}.",
+            prediction.total_seconds,
+            prediction.mean_turnaround_seconds(),
+            prediction.unfairness()
+        )
+    };
+    let lines = [
+        table.to_string(),
+        told("As asked", &advice.asked),
+        told("As advised", &advice.advised),
+        format!(
+            "Predicted for {} on {} from solo times (medians of {}), without the costs of caches and switches \
+             (docs/compare.md). --apply runs it.",
+            advice.policy,
+            cosched_report::words::count(advice.cpus, "CPU", "CPUs"),
+            cosched_report::words::count(advice.runs(), "run", "runs"),
+        ),
+    ];
+    lines.join("\n")
+}

@@ -1,0 +1,127 @@
+//! `cosched attach`: a policy for processes that run already, until they end or the user has seen
+//! enough.
+//!
+//! The processes get their original settings back, and are never ended. They can only have policies
+//! that freeze no process and move no process.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use cosched_core::Profile;
+use cosched_core::Why;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::{Process, Tree};
+use cosched_linux::safety::attachable::attachable;
+use cosched_linux::safety::undo::{self, Held};
+use cosched_report::words;
+use cosched_results::result::{DecisionResult, RunResult};
+use cosched_workload::Workload;
+
+use crate::args::{pid, useless};
+use crate::in_place::InPlaceArgs;
+use crate::live::Live;
+use crate::session::{Origins, Request, Session, Wanted};
+use crate::ui::failure::{Failure, exit_code};
+use crate::ui::table::{self, After};
+use crate::ui::{print, say};
+
+/// What to attach to.
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    /// Running processes; their descendants are included.
+    #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = pid)]
+    pids: Vec<i32>,
+    #[command(flatten)]
+    place: InPlaceArgs,
+    /// Print run.json on standard output at the end instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Attaches until the processes have ended or the user ends it.
+pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
+    let how = args.place.how("attach to programs")?;
+    // It knows no program from earlier, and keeps nothing for later.
+    if how.measure.relearn {
+        return Err(useless("attach", "--relearn"));
+    }
+    let proc = Proc::own().map_err(Failure::input)?;
+    let folders = undo::log_folders().map_err(Failure::input)?;
+    // One of another user's may vanish meanwhile.
+    let held: Vec<Held> =
+        folders.iter().flat_map(|folder| Held::all(folder, &proc).unwrap_or_default()).collect();
+    let processes = attachable(&proc, &args.pids, &held)
+        .map_err(|(pid, why)| Failure::Input(format!("process {pid}: {why}")))?;
+    let workload = workload(&processes, &proc)?;
+    let session = Session::here()?;
+    let profiles = vec![Profile::default(); processes.len()];
+    let request = Request {
+        workload: &workload,
+        kind: args.place.policy,
+        how: &how,
+        out: args.place.out.as_deref(),
+        stdout_is_taken: args.json,
+        redirects: false,
+        profiles: &profiles,
+        count: false,
+        origins: Origins::Running(&processes),
+        wanted: Wanted::default(),
+    };
+    let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
+    let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
+    say(format_args!(
+        "attaching to {}; Ctrl-C detaches and restores the original settings",
+        names.join(", ")
+    ));
+    let ran = session.show(&request, live)?;
+    match args.json {
+        true => print(&ran.result.to_json())?,
+        false => {
+            let after = After { next: Some(changes(&ran.result)), ..After::default() };
+            print(&table::run(&ran.result, &after))?;
+        }
+    }
+    // How processes end that are not ours is their affair.
+    Ok(exit_code(ran.ended, ran.report_troubles()))
+}
+
+/// What was done to the processes. What could not be restored is
+/// reported separately.
+fn changes(result: &RunResult) -> String {
+    let changes = |decision: &&DecisionResult| {
+        decision.reasons.iter().any(|reason| reason.why != Why::LeftToKernel)
+    };
+    match result.decisions.iter().filter(changes).count() {
+        0 => "Nothing was changed: the policy saw no reason.".to_owned(),
+        times => format!(
+            "The policy decided {} how threads run; every setting is restored.",
+            words::count(times, "time", "times")
+        ),
+    }
+}
+
+/// The processes as the programs of a workload.
+fn workload(processes: &[Process], proc: &Proc) -> Result<Workload, Failure> {
+    let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    let name = |process: &Process| {
+        let name = proc.name(process.pid).unwrap_or_default();
+        let name: String =
+            name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        format!("{name}-{}", process.pid)
+    };
+    let commands = processes.iter().map(|process| {
+        let words = proc.command_line(process.pid).unwrap_or_default();
+        if words.is_empty() { vec![name(process)] } else { words }
+    });
+    let mut workload =
+        Workload::from_commands(commands.collect(), &here).map_err(Failure::input)?;
+    for (spec, process) in workload.programs.iter_mut().zip(processes) {
+        let tree = Tree { main: Some(*process), ..Tree::default() };
+        let members = tree.members(proc).into_iter();
+        let threads: usize =
+            members.map(|process| proc.threads(process.pid).map_or(0, |tids| tids.len())).sum();
+        spec.name = name(process);
+        spec.threads = Some(u16::try_from(threads.max(1)).unwrap_or(u16::MAX));
+    }
+    Ok(workload)
+}

@@ -1,0 +1,222 @@
+//! `cosched compare`: the same programs in several variants, several times, in one table.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use clap::builder::ArgPredicate;
+use cosched_policy::Kind;
+use cosched_report::{Comparison, Incomparable};
+use cosched_sim::Kernel;
+use cosched_workload::Workload;
+
+use crate::args::choices;
+use crate::args::{HowArgs, PolicyArgs, SourceArgs, seed, useless, whole};
+use crate::commands::sim::{SEED, Simulated};
+use crate::experiment::{
+    Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Variant, check_names, show,
+};
+use crate::session::enter_scope;
+use crate::source;
+use crate::ui::failure::{Failure, exit_code};
+use crate::ui::{Talk, print, say};
+
+/// The variants where the user names none: what people do without cosched, and its default policy.
+const UNNAMED: &str = "linux,fcfs,turns";
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// The variants, separated by commas: policies, or passive, llvm, one-thread, split.
+    ///
+    /// passive: OpenMP threads sleep as soon as they wait. llvm: LLVM's OpenMP runtime instead of
+    /// GCC's. one-thread: each program has one thread. split: each program has CPUs of its own, by
+    /// taskset. All variants are compared with the first one. NAME-2 is NAME again: linux,linux-2.
+    #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = choices::variant(),
+          hide_possible_values = true,
+          default_value_if("asked", ArgPredicate::IsPresent, None))]
+    policies: Vec<Variant>,
+    /// One more variant: a policy with its own options. May be repeated.
+    ///
+    /// The name is free, as in --variant unguarded="faithful --no-guard". Options that it does not
+    /// give are those of the command line.
+    #[arg(long = "variant", value_name = "NAME=POLICY OPTIONS", value_parser = Variant::asked)]
+    asked: Vec<Variant>,
+    #[command(flatten)]
+    how: HowArgs,
+    /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like).
+    ///
+    /// In a jobs file, the key `threads` says it.
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(1..=u16::MAX))]
+    threads: Option<u16>,
+    /// Number of rounds; each round runs every variant once.
+    ///
+    /// The order changes from round to round (A B C, then B C A). 6 rounds give confidence
+    /// intervals, 7 give verdicts. Ctrl-C keeps complete rounds.
+    #[arg(long, default_value_t = 10, allow_negative_numbers = true,
+          value_parser = whole(1..=MOST_ROUNDS))]
+    runs: u16,
+    /// Also run each program alone in every round.
+    #[arg(long)]
+    solo: bool,
+    /// Simulate all of it on a modelled machine.
+    ///
+    /// `cosched sim --help` says how to name one.
+    #[arg(long, short, value_name = "MACHINE", value_parser = choices::machine(),
+          hide_possible_values = true)]
+    machine: Option<String>,
+    /// The simulated kernel [default: eevdf]
+    ///
+    /// eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts or solaris-fx.
+    #[arg(long, short, requires = "machine", value_parser = choices::kernel(),
+          hide_possible_values = true)]
+    kernel: Option<Kernel>,
+    /// The seed of the first simulated round; each further round has the next number [default: 1]
+    #[arg(long, requires = "machine", allow_negative_numbers = true, value_parser = seed)]
+    seed: Option<u64>,
+    /// A folder for the results and outputs of every run; made if it does not exist.
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Continue the comparison in the folder of --out.
+    ///
+    /// Complete rounds are kept, and missing ones are run. Programs, variants, settings, machine
+    /// and the shell's variables that matter must be the same. --runs may differ.
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Print nothing but the verdict and errors.
+    #[arg(long, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print decisions while the programs run.
+    #[arg(long)]
+    verbose: bool,
+    /// Print the figures as JSON instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the workload in each variant, as often as requested.
+pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let variants = &[&args.policies[..], &args.asked[..]].concat();
+    check_names(variants)?;
+    let talk = Talk::of(args.quiet, args.verbose);
+    variants.iter().try_for_each(Variant::check_use)?;
+    let kinds: Vec<Kind> = variants.iter().map(|variant| variant.kind()).collect();
+    match &args.machine {
+        None => {
+            args.how.check_use(&kinds)?;
+            let workload = source::with_threads(&args.source, args.threads)?;
+            let hows: Vec<_> =
+                variants.iter().map(|variant| (variant.kind(), variant.how(&args.how))).collect();
+            enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), talk);
+            let mut here = Here::new(&workload, &args.how, args.solo, talk)?;
+            here.tell_if_busy();
+            run(args, variants, &workload, &mut here, |record| record.with("--solo", args.solo))
+        }
+        Some(machine) => {
+            check_variants(&args.policies)?;
+            let used = ["--quantum", "--max-frozen", "--placement", "--fill", "--goal"];
+            args.how.check_use_by("compare --machine", &used)?;
+            check_grace(&args.how)?;
+            args.how.check_use(&kinds)?;
+            let workload = source::with_threads(&args.source, args.threads)?;
+            let kernel = args.kernel.unwrap_or(Kernel::EEVDF);
+            let seed = args.seed.unwrap_or(SEED);
+            check_seed(seed, args.runs)?;
+            let mut simulated = Simulated::new(&workload, machine, kernel, seed, &args.how)?;
+            let description = simulated.description();
+            run(args, variants, &workload, &mut simulated, |record| {
+                let record = record.with("--kernel", kernel.name()).with("--seed", seed);
+                record.with("the machine's description (its hash)", description)
+            })
+        }
+    }
+}
+
+/// Checks that `--grace` is left out: no program is asked to end on a simulated machine.
+fn check_grace(how: &HowArgs) -> Result<(), Failure> {
+    match how.grace == HowArgs::from(PolicyArgs::default()).grace {
+        true => Ok(()),
+        false => Err(useless("compare --machine", "--grace")),
+    }
+}
+
+/// Refuses variants that no simulator can show.
+fn check_variants(variants: &[Variant]) -> Result<(), Failure> {
+    let names = |can: bool| -> String {
+        let names = variants
+            .iter()
+            .filter(|variant| variant.can_be_simulated() == can)
+            .map(Variant::to_string);
+        names.collect::<Vec<_>>().join(",")
+    };
+    let (refused, left) = match (names(false), names(true)) {
+        (refused, _) if refused.is_empty() => return Ok(()),
+        (refused, left) if left.is_empty() => {
+            (refused, "choose policies, passive or one-thread".to_owned())
+        }
+        (refused, left) => (refused, format!("use --policies {left}")),
+    };
+    Err(Failure::Input(format!("--machine: {refused} cannot be simulated; {left}")))
+}
+
+/// Each round has the next seed, so there has to be one for the last round.
+fn check_seed(first: u64, rounds: u16) -> Result<(), Failure> {
+    let most = u64::MAX - u64::from(rounds - 1);
+    match first <= most {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "--seed {first}: each of {rounds} rounds takes the next number, but the largest is \
+             {}; give at most {most}",
+            u64::MAX
+        ))),
+    }
+}
+
+fn run(
+    args: &CompareArgs,
+    variants: &[Variant],
+    workload: &Workload,
+    site: &mut dyn Site,
+    settings: impl FnOnce(Record) -> Record,
+) -> Result<ExitCode, Failure> {
+    let record = Record::new(workload, variants, site.session()).with_how(&args.how, variants);
+    let plan = Plan {
+        workload,
+        variants,
+        how: &args.how,
+        rounds: args.runs,
+        out: args.out.as_deref(),
+        resume: args.resume,
+        record: settings(record).with("--runs", if args.runs == 1 { "1" } else { "more than 1" }),
+        talk: Talk::of(args.quiet, args.verbose),
+    };
+    let experiment = Experiment::run(site, &plan)?;
+    match Comparison::of(&experiment.variants) {
+        Err(Incomparable::NoRun) => {
+            say(format_args!(
+                "nothing to compare: the comparison ended before every variant had run once"
+            ));
+        }
+        Err(obstacle) => {
+            let failure = format!("nothing to compare: {obstacle}");
+            return Err(Failure::Broken(failure));
+        }
+        Ok(comparison) => {
+            let mut comparison = Comparison { interrupted: !experiment.whole, ..comparison };
+            for (compared, variant) in comparison.variants.iter_mut().zip(variants) {
+                compared.asked = variant.words().map(str::to_owned);
+            }
+            if args.json {
+                print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?;
+            } else if args.quiet {
+                experiment.failures.iter().for_each(|failure| say(format_args!("{failure}")));
+                comparison.verdict().map_or(Ok(()), |verdict| print(&verdict))?;
+            } else {
+                print(&show(&comparison, &experiment))?;
+            }
+        }
+    }
+    Ok(exit_code(experiment.ended, experiment.all_succeeded))
+}

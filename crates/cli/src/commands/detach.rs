@@ -1,0 +1,156 @@
+//! `cosched detach`: detaches a process from its cosched, and restores its original settings.
+//!
+//! The undo logs of the running cosched processes tell which of them has the process ([`Held`]).
+//! The request goes over that run's own socket. It is done when the log owes the program nothing
+//! any more. This command then reads what was put back, and does not take it for granted.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use cosched_core::Nanos;
+use cosched_linux::clients::onlookers;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::sched_attr::{self, SchedAttr, default_slice};
+use cosched_linux::process::tree::Process;
+use cosched_linux::safety::undo::{self, Held, Record};
+use serde::Serialize;
+
+use crate::args::pid;
+use crate::live::{AskedFor, socket_of};
+use crate::ui::failure::Failure;
+use crate::ui::print;
+
+/// The form of the JSON.
+const SCHEMA: &str = "cosched-detach/1";
+/// How long a cosched may take: far longer than one needs that gets any CPU.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What to detach.
+#[derive(Debug, Args)]
+pub(crate) struct DetachArgs {
+    /// A process of the program to detach.
+    #[arg(value_name = "PID", allow_negative_numbers = true, value_parser = pid)]
+    pid: i32,
+    /// Print what was restored as JSON (docs/exec.md).
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+struct Detached {
+    schema: &'static str,
+    /// The process that was named.
+    pid: i32,
+    name: String,
+    /// The cosched that had it.
+    cosched: i32,
+    /// How many of its threads had been changed and live.
+    threads: usize,
+    /// How many of these have the class, nice value and slice that they were found with.
+    as_found: usize,
+    /// Whether it had been bound to CPUs.
+    bound: bool,
+}
+
+/// Makes the cosched that has the process detach it.
+pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
+    let proc = Proc::own().map_err(Failure::input)?;
+    let name = proc.name(args.pid).map_err(|error| {
+        Failure::Input(match error.is_gone() {
+            true => format!("there is no process {}", args.pid),
+            false => error.to_string(),
+        })
+    })?;
+    let (folder, held) = find(args.pid, &proc)?;
+    let owner = held.owner.pid;
+    let owed = held.owed(&proc);
+    let refused = |error: std::io::Error| {
+        Failure::Broken(format!(
+            "process {owner} schedules it, and takes no requests ({error}): only `run`, `exec` and `attach` do. Wait \
+             for its end, or end it (`kill {owner}`): both restore the original settings"
+        ))
+    };
+    let mut socket = onlookers::connect_to(&socket_of(&folder, owner as u32)).map_err(refused)?;
+    socket.write_all(AskedFor::detach(args.pid).line().as_bytes()).map_err(refused)?;
+    let until = Instant::now() + PATIENCE;
+    while !held.owed(&proc).is_empty() {
+        if Instant::now() > until {
+            return Err(Failure::Broken(format!(
+                "process {owner} has not detached it within {} s; it may be stopped, or unable to restore everything",
+                PATIENCE.as_secs()
+            )));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    let (threads, as_found) = put_back(&owed);
+    let bound = owed.iter().any(|record| matches!(record, Record::Pinned { .. }));
+    let pid = args.pid;
+    let detached = Detached { schema: SCHEMA, pid, name, cosched: owner, threads, as_found, bound };
+    match args.json {
+        true => print(&serde_json::to_string(&detached).map_err(Failure::broken)?)?,
+        false => print(&detached.sentence())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The cosched that has a process. For root, those of other users are searched, too.
+fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
+    for folder in undo::log_folders().map_err(Failure::input)? {
+        // One of another user's may vanish meanwhile.
+        let held = Held::all(&folder, proc).unwrap_or_default();
+        if let Some(held) = held.into_iter().find(|held| held.includes(pid, proc)) {
+            return Ok((folder, held));
+        }
+    }
+    Err(Failure::Input(format!(
+        "no cosched of yours schedules process {pid}; `cosched top` lists those that run"
+    )))
+}
+
+impl Detached {
+    fn sentence(&self) -> String {
+        let Detached { pid, name, cosched, threads, as_found, .. } = self;
+        let had = "their original class, nice value and slice";
+        let cpus = if self.bound { ", and their original CPUs" } else { "" };
+        let state = match (threads, as_found) {
+            (0, _) if !self.bound => "none of its settings had been changed".to_owned(),
+            (0, _) => "its threads have their original CPUs, or those that another program has set"
+                .to_owned(),
+            (all, same) if all == same => format!("{all} thread(s) have {had}{cpus}"),
+            (all, same) => format!(
+                "{same} of {all} thread(s) have {had}{cpus}; another program has changed the rest"
+            ),
+        };
+        format!("{name} ({pid}) is detached from process {cosched}: {state}.")
+    }
+}
+
+/// How many threads were changed and live, and how many of these are as they were found.
+fn put_back(owed: &[Record]) -> (usize, usize) {
+    let default = default_slice().ok().flatten();
+    // A slice that reads as the kernel's choice was not chosen by any process.
+    let chosen = |attr: SchedAttr| {
+        let is_default = Some(attr.runtime) == default && attr.policy.has_slices();
+        if is_default { SchedAttr { runtime: Nanos::ZERO, ..attr } } else { attr }
+    };
+    let mut found: HashMap<Process, SchedAttr> = HashMap::new();
+    for record in owed {
+        if let Record::Attr { thread, found: first, set, .. } = record {
+            // One that had already what others were given is in the log, too, and was not changed.
+            if *first != chosen(*set) {
+                found.entry(*thread).or_insert(*first);
+            }
+        }
+    }
+    found.retain(|thread, _| thread.look(&Proc::default()).is_some());
+    let is_as_found = |(thread, found): &(&Process, &SchedAttr)| {
+        sched_attr::get(thread.pid).is_ok_and(|now| chosen(now) == **found)
+    };
+    (found.len(), found.iter().filter(is_as_found).count())
+}

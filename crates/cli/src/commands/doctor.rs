@@ -1,0 +1,103 @@
+//! `cosched doctor`: what this kernel, machine and user allow, and how to get more.
+//!
+//! cosched works without any right, and better with some. Which ones are there can hardly be told
+//! from the outside, so [`Rights`] tries them all. This command says whether what is needed is
+//! there, and which command gives what is missing. With `--all` it shows the capability level, each
+//! ability, and what each policy does with it. With `--measure` it also freezes a program of its
+//! own in every way that is possible, and shows how long that takes.
+
+mod barriers;
+pub(crate) mod by_weight;
+pub(crate) mod gaps;
+mod machine;
+mod outlook;
+mod show;
+mod spin;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::topology::Sys;
+use cosched_linux::rights::Rights;
+use serde::Serialize;
+
+use crate::session::Session;
+use crate::ui::failure::{Failure, exit_code};
+use crate::ui::print;
+use barriers::BarrierReport;
+use by_weight::ByWeightReport;
+use gaps::{Latency, Stop};
+use machine::MachineReport;
+use outlook::Outlook;
+
+pub(crate) use spin::spin;
+
+/// What to look at.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Also measure how long pausing and continuing a program takes with each backend (takes some
+    /// seconds).
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// Show every ability, and what each policy does with it.
+    #[arg(long)]
+    all: bool,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What cosched says to the program of its own.
+#[derive(Debug, Args)]
+pub(crate) struct SpinArgs {
+    /// How many threads spin.
+    pub(crate) threads: u16,
+    /// The process that waits for what they note.
+    pub(crate) reader: u32,
+}
+
+/// The version of the JSON that is written.
+const SCHEMA: &str = "cosched-doctor/2";
+
+/// Everything that was found.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: &'static str,
+    #[serde(flatten)]
+    rights: Rights,
+    turns_by_weight: ByWeightReport,
+    machine: MachineReport,
+    policies: Vec<Outlook>,
+    barriers: BarrierReport,
+    /// `null` unless it was asked for.
+    gaps: Option<Vec<Latency>>,
+}
+
+/// Finds out, and shows it.
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let session = Session::here()?;
+    let proc = Proc::own().map_err(Failure::input)?;
+    let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
+    let gaps = match args.measure.then(|| gaps::measure(&session, &rights)).transpose() {
+        Ok(gaps) => gaps,
+        Err(Stop::Failed(failure)) => return Err(failure),
+        Err(Stop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
+    };
+    let turns_by_weight = ByWeightReport::new(&proc, &rights).map_err(Failure::broken)?;
+    let report = Report {
+        schema: SCHEMA,
+        machine: MachineReport::new(&session),
+        policies: outlook::all(&rights, turns_by_weight.available),
+        turns_by_weight,
+        barriers: BarrierReport::new(&proc),
+        rights,
+        gaps,
+    };
+    match args.json {
+        true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
+        false if args.all => print(&show::everything(&report))?,
+        false => print(&show::text(&report))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,308 @@
+//! `cosched manual`: man pages and shell completions, made from the definitions of the command
+//! line.
+//!
+//! They go into one folder that is laid out like `/usr/share`, so that a package takes it as it is,
+//! and users put it into `~/.local/share`: shells and `man` look at the same places below both.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Command, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use cosched_results::whole_file;
+use cosched_workload::shown_path;
+
+use crate::commands::Cli;
+use crate::ui::failure::{EXIT_CODES, Failure};
+
+const NAME: &str = "cosched";
+/// The title of the collection, in the middle of the head line of each man page.
+const COLLECTION: &str = "User Commands";
+
+/// Where each shell looks for a completion, below `/usr/share`. Zsh looks at its second place only
+/// on Debian and its like; elsewhere the folder has to be put into `fpath`.
+const COMPLETIONS: [(Shell, &str); 3] = [
+    (Shell::Bash, "bash-completion/completions/cosched"),
+    (Shell::Fish, "fish/vendor_completions.d/cosched.fish"),
+    (Shell::Zsh, "zsh/vendor-completions/_cosched"),
+];
+
+#[derive(Debug, Args)]
+pub(crate) struct ManualArgs {
+    /// The folder, such as ~/.local/share; made if it does not exist. Files of an earlier version
+    /// are replaced.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+/// Writes all of them.
+pub(crate) fn manual(args: &ManualArgs) -> Result<ExitCode, Failure> {
+    let remedy = "name a folder that you may write to, such as ~/.local/share";
+    write(&args.folder).map_err(|error| Failure::unwritable(&args.folder, &error, remedy))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(share: &Path) -> io::Result<()> {
+    let pages = share.join("man/man1");
+    fs::create_dir_all(share)?;
+    make_below(share, Path::new("man/man1"))?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    // The generators of completions do not ask what is hidden.
+    let mut complete = Command::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .subcommands(shown(&command).cloned());
+    command.build();
+    write_pages(&command, &pages)?;
+    for (shell, file) in COMPLETIONS {
+        Path::new(file).parent().map_or(Ok(()), |folder| make_below(share, folder))?;
+        let file = share.join(file);
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut complete, NAME, &mut script);
+        whole_file::write(&file, &script)?;
+    }
+    Ok(())
+}
+
+/// Makes folders below one, and follows no link there: others may be able to write to it.
+fn make_below(share: &Path, folders: &Path) -> io::Result<()> {
+    let mut path = share.to_owned();
+    for folder in folders {
+        path.push(folder);
+        match path.symlink_metadata() {
+            Ok(found) if found.is_symlink() => {
+                let what = format!(
+                    "{} is a symbolic link, which cosched does not follow",
+                    shown_path(&path)
+                );
+                return Err(io::Error::other(what));
+            }
+            Ok(_) => {}
+            Err(_) => fs::create_dir(&path)?,
+        }
+    }
+    Ok(())
+}
+
+/// A page for a command and one for each of its subcommands.
+fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
+    let source = concat!("cosched ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command.clone()).manual(COLLECTION).source(source);
+    whole_file::write(&folder.join(man.get_filename()), &page(&man, command)?)?;
+    shown(command).try_for_each(|subcommand| write_pages(subcommand, folder))
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set())
+}
+
+/// What `--help` says, in the sections that man pages have, and what it leaves out.
+fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    page.extend(synopsis(command).to_roff().into_bytes());
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if shown(command).next().is_some() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let mut rest = Roff::new();
+    for (title, lines) in appendix(command) {
+        rest.control("SH", [title.to_uppercase().as_str()]).control("nf", []);
+        lines.iter().for_each(|line| {
+            rest.text([roman(line)]);
+        });
+        rest.control("fi", []);
+    }
+    rest.control("SH", ["EXIT STATUS"]);
+    for (code, meaning) in EXIT_CODES {
+        rest.control("TP", []).text([bold(code.to_string())]).text([roman(meaning)]);
+    }
+    rest.control("SH", ["SEE ALSO"]);
+    rest.text([roman(
+        "The formats of jobs files and results, the policies and the promises: in the folder docs \
+         of the sources, \
+         and in /usr/share/doc/cosched/docs where a package was installed.",
+    )]);
+    page.extend(rest.to_roff().into_bytes());
+    Ok(page)
+}
+
+/// How a command is called, a line for each way, as `--help` says it: clap knows what has to stand
+/// where, and the generator of pages does not.
+fn usages(command: &Command) -> Vec<String> {
+    let usage = command.clone().render_usage().to_string();
+    let lines = usage.trim_start_matches("Usage:").lines();
+    lines.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+fn synopsis(command: &Command) -> Roff {
+    let mut synopsis = Roff::new();
+    synopsis.control("SH", ["SYNOPSIS"]);
+    let name = command.get_bin_name().unwrap_or(NAME);
+    for (i, usage) in usages(command).iter().enumerate() {
+        if i > 0 {
+            synopsis.control("br", []);
+        }
+        let rest = usage.strip_prefix(name).unwrap_or_default();
+        synopsis.text([bold(name), roman(rest)]);
+    }
+    synopsis
+}
+
+/// What `--help` of a subcommand says after the options: sections of lines, each below a title with
+/// a colon.
+fn appendix(command: &Command) -> Vec<(String, Vec<String>)> {
+    let mut sections: Vec<(String, Vec<String>)> = Vec::new();
+    // The exit codes, which stand there for the command itself, have a section on every page.
+    let after = command.get_after_help().filter(|_| command.get_name() != NAME);
+    for line in after.map(ToString::to_string).unwrap_or_default().lines() {
+        match (line.strip_suffix(':'), sections.last_mut()) {
+            (Some(title), _) if !line.starts_with(' ') => sections.push((title.to_owned(), vec![])),
+            (_, Some((_, lines))) => lines.push(line.to_owned()),
+            (_, None) => {}
+        }
+    }
+    sections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of a page, without what only a formatter reads.
+    fn plain(page: &str) -> String {
+        page.replace("\\-", "-").replace("\\fB", "").replace("\\fI", "").replace("\\fR", "")
+    }
+
+    fn built() -> Command {
+        let mut command = Cli::command().disable_help_subcommand(true);
+        command.build();
+        command
+    }
+
+    /// Every command that users see, with the name of its page.
+    fn every(command: &Command, name: &str, into: &mut Vec<(String, Command)>) {
+        into.push((name.to_owned(), command.clone()));
+        for subcommand in shown(command) {
+            every(subcommand, &format!("{name}-{}", subcommand.get_name()), into);
+        }
+    }
+
+    #[test]
+    fn each_synopsis_is_the_usage_of_help() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        let mut commands = Vec::new();
+        every(&built(), NAME, &mut commands);
+        for (name, mut command) in commands {
+            let page = folder.path().join(format!("man/man1/{name}.1"));
+            let page = plain(&fs::read_to_string(page).unwrap());
+            let from = page.find(".SH SYNOPSIS\n").unwrap() + ".SH SYNOPSIS\n".len();
+            let until = page[from..].find(".SH DESCRIPTION").unwrap();
+            let synopsis: Vec<&str> =
+                page[from..from + until].lines().filter(|line| !line.starts_with('.')).collect();
+            let help = command.render_help().to_string();
+            let usage = help.split_once("Usage: ").unwrap().1.split("\n\n").next().unwrap();
+            let usage: Vec<&str> = usage.lines().map(str::trim).collect();
+            assert_eq!(synopsis, usage, "{name}");
+            let title = page.lines().find(|line| line.starts_with(".TH ")).unwrap();
+            let version = format!("\"cosched {}\"", env!("CARGO_PKG_VERSION"));
+            assert!(title.contains(&version), "{title}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_top_lists_its_keys_and_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        let page = fs::read_to_string(folder.path().join("man/man1/cosched-top.1")).unwrap();
+        let page = plain(&page);
+        assert!(page.contains(".SH KEYS\n") && page.contains(".SH COLUMNS\n"), "{page}");
+        for (column, meaning) in cosched_report::screen::legend() {
+            assert!(page.contains(column) && page.contains(meaning), "{column}: {page}");
+        }
+    }
+
+    /// Every command that users see, by its words.
+    fn commands(command: &Command, name: &str, into: &mut Vec<String>) {
+        into.push(name.to_owned());
+        for subcommand in shown(command) {
+            commands(subcommand, &format!("{name}-{}", subcommand.get_name()), into);
+        }
+    }
+
+    #[test]
+    fn every_visible_command_has_a_page() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        let mut names = Vec::new();
+        commands(&Cli::command(), NAME, &mut names);
+        assert!(names.contains(&"cosched-sim-measure".to_owned()), "{names:?}");
+        let pages = folder.path().join("man/man1");
+        for name in &names {
+            let page = fs::read_to_string(pages.join(format!("{name}.1"))).unwrap();
+            let page = page.replace("\\-", "-");
+            assert!(page.contains(&format!("\n{name} - ")), "{page}");
+            for (code, meaning) in EXIT_CODES {
+                assert!(page.contains(&format!("\\fB{code}\\fR\n{meaning}")), "{page}");
+            }
+        }
+        assert_eq!(fs::read_dir(pages).unwrap().count(), names.len());
+    }
+
+    #[test]
+    fn each_shell_completes_policies_and_none_shows_what_is_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        for (shell, file) in COMPLETIONS {
+            let script = fs::read_to_string(folder.path().join(file)).unwrap();
+            assert!(script.contains("minwait") && script.contains("calibrate"), "{shell}");
+            assert!(!script.contains(crate::commands::SPIN), "{shell}: {script}");
+        }
+    }
+
+    /// Commands that print nothing themselves: the output is a program's, or goes to files.
+    const WITHOUT_JSON: &[&str] = &["cosched exec", "cosched manual"];
+
+    fn leaves(command: &Command, name: &str, into: &mut Vec<(String, bool)>) {
+        let json = command.get_arguments().any(|argument| argument.get_id() == "json");
+        // A command that only has subcommands prints nothing itself.
+        if shown(command).next().is_none() || command.get_arguments().next().is_some() {
+            into.push((name.to_owned(), json));
+        }
+        for subcommand in shown(command) {
+            leaves(subcommand, &format!("{name} {}", subcommand.get_name()), into);
+        }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_folder_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("fish")).unwrap();
+        let error = write(folder.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("fish is a symbolic link, which cosched does not follow"),
+            "{error}"
+        );
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn every_result_has_documented_json() {
+        let page = include_str!("../../../../docs/json.md");
+        let mut commands = Vec::new();
+        leaves(&Cli::command(), NAME, &mut commands);
+        assert!(commands.len() > 8, "{commands:?}");
+        for (name, json) in commands {
+            assert!(json != WITHOUT_JSON.contains(&name.as_str()), "{name} has no --json");
+            assert!(!json || page.contains(&format!("`{name}`")), "docs/json.md lacks {name}");
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! `cosched profile`: how programs run alone on this machine, measured once and kept.
+//!
+//! Every slowdown is a ratio to the time that the same work takes alone with the same threads and
+//! the same placement. This command measures those times and puts them into the
+//! [store](crate::store); `run` and `compare` find them there. With `--threads` it measures every
+//! program with several thread counts and shows how it scales. Cache misses are counted along the
+//! way where the machine has hardware counters; where one could not be counted, the reason is told.
+//!
+//! With `--machine` it [measures the memory](machine) instead.
+//!
+//! A program that fails ends the command: the time of a failure says nothing about the work. What
+//! was measured before is kept, as it is when the user interrupts.
+
+mod alone;
+mod counts;
+mod curve;
+mod in_turn;
+mod machine;
+mod show;
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use clap::{Arg, Args};
+use cosched_core::engine::outcome::Ended;
+use cosched_linux::observe::counters::{self, Events, Lack};
+use cosched_policy::Placement;
+use cosched_workload::{ProgramSpec, Workload};
+
+use crate::args::{HowArgs, SourceArgs, useless, whole};
+use crate::session::{Session, check_alone};
+use crate::source;
+use crate::store::{Entry, Key, Store};
+use crate::ui::failure::{self, Failure, exit_code};
+use crate::ui::{Talk, print};
+use alone::Stop;
+pub(crate) use alone::{Alone, complaint, failed};
+use curve::Point;
+use in_turn::Known;
+
+/// Options that [`HowArgs`] has for other commands. They are refused, and not shown in the help.
+const USELESS: [&str; 25] = [
+    "quantum",
+    "turns",
+    "slowdowns",
+    "interval",
+    "actuators",
+    "no_guard",
+    "relearn",
+    "quanta",
+    "groups",
+    "group_by",
+    "threshold",
+    "hysteresis",
+    "sort_by",
+    "max_frozen",
+    "fill",
+    "goal",
+    "barrier",
+    "peak_bandwidth",
+    "training_limit",
+    "fairness",
+    "no_distribution",
+    "no_sequences",
+    "by_corunners",
+    "no_phases",
+    "optimal",
+];
+
+/// What to measure.
+#[derive(Debug, Args)]
+#[command(mut_args = shown)]
+pub(crate) struct ProfileArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// Measure with these thread counts, such as 1..4 or 1,2,4 [default: the thread count that each
+    /// program requests]
+    #[arg(long, value_name = "N[..N]")]
+    pub(crate) threads: Option<String>,
+    /// Runs of each program; the median is kept.
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true,
+          value_parser = whole(1..=1000u16))]
+    pub(crate) runs: u16,
+    /// Measure the memory's peak bandwidth instead of programs (fair-progress). The machine must be
+    /// idle; it takes less than a second on most machines. An earlier figure is replaced.
+    #[arg(long, conflicts_with_all = ["workload", "programs", "commands", "threads", "runs"])]
+    pub(crate) machine: bool,
+    /// Print the profiles as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The same option, hidden if this command refuses it.
+fn shown(option: Arg) -> Arg {
+    let useless = USELESS.contains(&option.get_id().as_str());
+    if useless { option.hide(true) } else { option }
+}
+
+/// What was found of one program.
+struct Profiled<'a> {
+    spec: &'a ProgramSpec,
+    placement: Placement,
+    /// By thread count, ascending; at least one.
+    entries: Vec<(u16, Entry)>,
+}
+
+impl Profiled<'_> {
+    fn curve(&self) -> Vec<Point> {
+        self.entries
+            .iter()
+            .map(|(threads, entry)| Point { threads: *threads, solo: entry.solo })
+            .collect()
+    }
+
+    fn lacks_misses(&self) -> bool {
+        self.entries.iter().any(|(_, entry)| entry.misses_per_kilo_instruction.is_none())
+    }
+}
+
+/// Measures the programs of a workload, one by one, and shows what was found.
+pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
+    args.how.check_use_by("profile", &["--placement", "--freezer", "--pinning"])?;
+    if let Some(option) = args.how.given_to_measure() {
+        return Err(useless("profile", option));
+    }
+    if args.machine {
+        return machine::machine(args.json);
+    }
+    let workload = source::workload(&args.source)?;
+    let session = Session::here()?;
+    let counts = args.threads.as_deref().map(|list| counts::parse(list, session.usable.cpus.len()));
+    let counts = counts.transpose().map_err(Failure::input)?;
+    check_commands(&session, &workload)?;
+    let mut store = Store::open().map_err(Failure::input)?;
+
+    match profiles(&session, &workload, counts.as_deref(), args, &mut store) {
+        Ok(profiles) if args.json => print(&show::json(&profiles))?,
+        Ok(profiles) => {
+            print(&show::table(&profiles))?;
+            if profiles.iter().any(Profiled::lacks_misses) {
+                print(&why_no_misses(counters::check(Events::HARDWARE)))?;
+            }
+        }
+        Err(Stop::Failed(failure)) => return Err(failure),
+        Err(Stop::Interrupted(ended)) => {
+            eprintln!("cosched: interrupted; complete measurements are kept");
+            return Ok(exit_code(ended, false));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures every program once; programs that are the same count as one. Tells whether the user has
+/// interrupted it; what was measured before is kept.
+pub(crate) fn measure_all(
+    session: &Session,
+    workload: &Workload,
+    how: &HowArgs,
+    talk: Talk,
+    store: &mut Store,
+) -> Result<Ended, Failure> {
+    let mut fresh: BTreeSet<Key> = BTreeSet::new();
+    for spec in &workload.programs {
+        if !fresh.insert(session.key(spec, how)) {
+            continue;
+        }
+        talk.tell(format_args!("{} alone, threads: {}", spec.name, session.threads(spec)));
+        match once(session, spec, how)? {
+            Ok(alone) => {
+                let made = [alone];
+                alone::tell_scaled(spec, &made);
+                store.put(&session.key(spec, how), &alone::entry(&made, None))?;
+            }
+            Err(ended) => return Ok(ended),
+        }
+    }
+    Ok(Ended::Complete)
+}
+
+/// Measures every program with each of its thread counts until so many runs of it are known. Tells
+/// whether the user has interrupted it; what was measured before is kept.
+pub(crate) fn measure_missing(
+    session: &Session,
+    workload: &Workload,
+    counts: &dyn Fn(&ProgramSpec) -> Vec<u16>,
+    how: &HowArgs,
+    runs: u16,
+    store: &mut Store,
+) -> Result<Ended, Failure> {
+    check_commands(session, workload)?;
+    let programs = workload.programs.iter();
+    let specs = programs.flat_map(|spec| with_counts(spec, Some(&counts(spec)))).collect();
+    match in_turn::measure(session, specs, how, runs, Known::Counts, store) {
+        Ok(()) => Ok(Ended::Complete),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Interrupted(ended)) => Ok(ended),
+    }
+}
+
+/// The thread counts that a list names.
+pub(crate) fn parse_counts(list: &str, cpus: usize) -> Result<Vec<u16>, Failure> {
+    counts::parse(list, cpus).map_err(Failure::input)
+}
+
+/// Runs a program alone, this once: nothing is kept. Or how the user has interrupted it.
+pub(crate) fn once(
+    session: &Session,
+    spec: &ProgramSpec,
+    how: &HowArgs,
+) -> Result<Result<Alone, Ended>, Failure> {
+    match alone::run_alone(session, spec, how) {
+        Ok(alone) => Ok(Ok(alone)),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Interrupted(ended)) => Ok(Err(ended)),
+    }
+}
+
+/// A command or an input that does not exist is told before the first program has run for an hour.
+pub(crate) fn check_commands(session: &Session, workload: &Workload) -> Result<(), Failure> {
+    let check = |spec| session.executable(spec).and_then(|_| check_alone(workload, spec));
+    failure::all(workload.programs.iter().map(check)).map(drop)
+}
+
+fn profiles<'a>(
+    session: &Session,
+    workload: &'a Workload,
+    counts: Option<&[u16]>,
+    args: &ProfileArgs,
+    store: &mut Store,
+) -> Result<Vec<Profiled<'a>>, Stop> {
+    let all: Vec<(&ProgramSpec, Vec<ProgramSpec>)> =
+        workload.programs.iter().map(|spec| (spec, with_counts(spec, counts))).collect();
+    let specs = all.iter().flat_map(|(_, counted)| counted.clone()).collect();
+    in_turn::measure(session, specs, &args.how, args.runs, Known::IsReplaced, store)?;
+    let mut profiles = Vec::new();
+    for (spec, counted) in all {
+        let mut entries = Vec::new();
+        for spec in counted {
+            let entry = store.get(&session.key(&spec, &args.how))?;
+            let entry = entry.expect("an entry that was just measured is kept");
+            entries.push((session.threads(&spec), entry));
+        }
+        profiles.push(Profiled { spec, placement: args.how.placement(), entries });
+    }
+    Ok(profiles)
+}
+
+/// The program with each of the thread counts; as it is where none are given, and where its own
+/// `env` wins over them.
+fn with_counts(spec: &ProgramSpec, counts: Option<&[u16]>) -> Vec<ProgramSpec> {
+    match counts.filter(|_| !spec.has_own_count()) {
+        None => vec![spec.clone()],
+        Some(counts) => counts
+            .iter()
+            .map(|count| ProgramSpec { threads: Some(*count), ..spec.clone() })
+            .collect(),
+    }
+}
+
+/// Why cache misses are missing, given what can be counted here, and what to do.
+fn why_no_misses(countable: Result<(), Lack>) -> String {
+    let why = match countable {
+        Err(lack) => {
+            let remedy =
+                lack.remedy().map(|remedy| format!(" Remedy: {remedy}.")).unwrap_or_default();
+            format!("Cache misses could not be measured: {lack}.{remedy}")
+        }
+        Ok(()) => {
+            "Not all cache misses were measured: the hardware counters were in use or did not \
+             count (a profiler or a watchdog may hold them)."
+                .to_owned()
+        }
+    };
+    format!("{why} Policy cgreedy then needs `misses_per_kilo_instruction` in the jobs file.")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+    use cosched_workload::OPENMP;
+
+    use super::*;
+    use crate::commands::Cli;
+
+    #[test]
+    fn missing_misses_are_told_with_the_reason_and_what_to_do() {
+        for (countable, why) in [
+            (Err(Lack::Hardware), "shows no hardware counters"),
+            (Err(Lack::CacheEvents), "counts instructions, but no misses"),
+            (Err(Lack::Permission), "perf_event_paranoid=2"),
+            (Ok(()), "in use or did not count"),
+        ] {
+            let told = why_no_misses(countable);
+            assert!(told.contains(why), "{told}");
+            assert!(told.ends_with("`misses_per_kilo_instruction` in the jobs file."), "{told}");
+        }
+    }
+
+    #[test]
+    fn hidden_options_are_refused() {
+        let command = Cli::command();
+        let profile = command.find_subcommand("profile").unwrap();
+        for id in USELESS {
+            let option = profile.get_arguments().find(|option| option.get_id() == id).unwrap();
+            assert!(option.is_hide_set(), "{id}");
+            let long = format!("--{}", option.get_long().unwrap());
+            let takes_value = option.get_action().takes_values();
+            let value = match id {
+                // Their values are files.
+                "slowdowns" | "quanta" => continue,
+                "goal" => "fair",
+                "barrier" => "donate",
+                "turns" => "freeze",
+                "fairness" | "threshold" | "hysteresis" => "0.5",
+                "quantum" | "max_frozen" | "interval" => "20ms",
+                "actuators" => "slice",
+                "groups" => "0,1",
+                "group_by" => "llc",
+                "sort_by" => "lock",
+                _ => "2",
+            };
+            let words =
+                ["cosched", "profile", &long].into_iter().chain(takes_value.then_some(value));
+            let parsed = Cli::try_parse_from(words.chain(["--", "true"])).unwrap();
+            let crate::commands::Command::Profile(args) = parsed.command else { panic!("{id}") };
+            let Err(Failure::Input(told)) = super::profile(&args) else { panic!("{id}") };
+            assert!(told.contains(&long) && told.contains("does not support"), "{told}");
+        }
+        let run = command.find_subcommand("run").unwrap();
+        assert!(
+            run.get_arguments()
+                .all(|option| option.get_id() != "fairness" || !option.is_hide_set())
+        );
+    }
+
+    #[test]
+    fn each_thread_count_is_set_for_the_program() {
+        let commands = vec![vec!["cg".to_owned()]];
+        let workload = Workload::from_commands(commands, "/tmp".as_ref()).unwrap();
+        let threads = |counts| -> Vec<Option<u16>> {
+            with_counts(&workload.programs[0], counts).iter().map(|spec| spec.threads).collect()
+        };
+        assert_eq!(threads(Some(&[1, 4])), [Some(1), Some(4)]);
+        assert_eq!(threads(None), [None]);
+        let mut own = workload.programs[0].clone();
+        own.env.insert(OPENMP.to_owned(), "2".to_owned());
+        assert_eq!(with_counts(&own, Some(&[1, 4])), [own]);
+    }
+}

@@ -1,0 +1,224 @@
+//! One program alone on the machine: how long it takes.
+//!
+//! It is run through the same code as any workload, as a workload of its own, so that a time
+//! alone and a turnaround mean the same. With a policy of gangs, wherever its threads fit the
+//! machine: then it gets the CPUs that its placement gives it, as it will beside others.
+//!
+//! A program alone waits at barriers of its own: what others are worth is measured against that.
+//!
+//! Where the machine has hardware counters, its cache misses are counted along the way; those of
+//! the run in the middle are kept.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use cosched_core::engine::outcome::Ended;
+use cosched_core::{Counts, Nanos, Profile, Quality};
+use cosched_policy::Kind;
+use cosched_workload::{Barrier, ProgramSpec, Repeat, Workload};
+
+use super::curve::median;
+use crate::args::HowArgs;
+use crate::out;
+use crate::session::{Origins, Request, Session, Wanted};
+use crate::store::{Entry, StoreError};
+use crate::ui::failure::Failure;
+use crate::ui::say;
+
+/// How much of a failed program's standard error is shown.
+const LAST_LINES: usize = 5;
+
+/// One run alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alone {
+    pub(crate) turnaround: Nanos,
+    /// Voluntary and involuntary switches.
+    pub(crate) switches: u64,
+    /// CPU time of all its threads.
+    cpu: Nanos,
+    counts: Counts,
+}
+
+/// Why a measurement did not come to its end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// Something is wrong.
+    Failed(Failure),
+    /// The user wants it to end.
+    Interrupted(Ended),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(failure)
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Stop {
+        Stop::Failed(error.into())
+    }
+}
+
+/// What is known of a program after these runs, at least one, and what was known of it before and
+/// still counts.
+pub(super) fn entry(made: &[Alone], before: Option<&Entry>) -> Entry {
+    let known = before.map_or(&[][..], |entry| &entry.times);
+    let times: Vec<Nanos> =
+        known.iter().copied().chain(made.iter().map(|run| run.turnaround)).collect();
+    let cpu = middle(made).map(|run| run.cpu);
+    let counts = counts_of_the_middle(made);
+    let misses = counts.misses_per_kilo_instruction();
+    let ratio = counts.miss_ratio();
+    Entry {
+        solo: median(&times).expect("at least one run was made"),
+        cpu: cpu.or(before.and_then(|entry| entry.cpu)),
+        runs: u16::try_from(times.len()).unwrap_or(u16::MAX),
+        misses_per_kilo_instruction: misses
+            .or(before.and_then(|entry| entry.misses_per_kilo_instruction)),
+        miss_ratio: ratio.or(before.and_then(|entry| entry.miss_ratio)),
+        times,
+        measured_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+    }
+}
+
+/// Tells it where the counters did not count all of these runs.
+pub(super) fn tell_scaled(spec: &ProgramSpec, made: &[Alone]) {
+    if counts_of_the_middle(made).quality == Quality::Scaled {
+        say(format_args!(
+            "{}: its cache misses are scaled up from a part of the run: the counters were shared (with a profiler, \
+             say), or do not count on every kind of core",
+            spec.name
+        ));
+    }
+}
+
+/// What was counted in the run in the middle.
+fn counts_of_the_middle(all: &[Alone]) -> Counts {
+    middle(all).map(|run| run.counts).unwrap_or_default()
+}
+
+/// The run of median time; of an even number the faster of the two in the middle.
+fn middle(all: &[Alone]) -> Option<Alone> {
+    let mut sorted = all.to_vec();
+    sorted.sort_by_key(|run| run.turnaround);
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied()
+}
+
+/// One run alone, measured.
+pub(super) fn run_alone(
+    session: &Session,
+    spec: &ProgramSpec,
+    how: &HowArgs,
+) -> Result<Alone, Stop> {
+    let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
+    let alone = ProgramSpec {
+        start: Nanos::ZERO,
+        after: Vec::new(),
+        repeat: Repeat::Times(1),
+        group: None,
+        barrier: Some(Barrier::Own),
+        ..spec.clone()
+    };
+    let outputs = crate::out::hidden()?;
+    let mut ran = session.execute(&Request {
+        workload: &Workload { programs: vec![alone] },
+        kind: if fits { Kind::Gang } else { Kind::Linux },
+        how,
+        out: Some(outputs.path()),
+        stdout_is_taken: true,
+        redirects: false,
+        profiles: &[Profile::default()],
+        count: true,
+        origins: Origins::Started,
+        wanted: Wanted::default(),
+    })?;
+    if let Some(trouble) = ran.troubles.pop() {
+        return Err(Stop::Failed(trouble));
+    }
+    if ran.ended != Ended::Complete {
+        return Err(Stop::Interrupted(ran.ended));
+    }
+    let program = &ran.result.programs[0];
+    match program.turnaround_seconds {
+        Some(seconds) if ran.all_succeeded() => Ok(Alone {
+            turnaround: Nanos((seconds * 1e9).round() as u64),
+            switches: program.usage.voluntary_switches + program.usage.involuntary_switches,
+            cpu: program.usage.cpu(),
+            counts: program.usage.counts,
+        }),
+        _ => Err(Stop::Failed(failed(spec, program.exit_status, outputs.path()))),
+    }
+}
+
+/// The time of a program that failed is not the time of its work.
+pub(crate) fn failed(spec: &ProgramSpec, status: Option<i32>, outputs: &Path) -> Failure {
+    let status = status.map_or("an unknown status".to_owned(), |status| format!("status {status}"));
+    Failure::Broken(format!(
+        "program {} ended with {status}; its time is not kept; {}",
+        spec.name,
+        complaint(&out::output(outputs, &spec.name, "stderr"))
+    ))
+}
+
+/// The end of what a program wrote to standard error, from the file that took it.
+pub(crate) fn complaint(stderr: &Path) -> String {
+    // A program that could not be started has no output.
+    let text = fs::read(stderr).unwrap_or_default();
+    let tail = last_lines(&String::from_utf8_lossy(&text));
+    match tail.is_empty() {
+        true => "its standard error is empty".to_owned(),
+        false => format!("the end of its standard error:\n{tail}"),
+    }
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    last.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_runs_the_middle_one_gives_the_counts() {
+        let run = |seconds: u64| Alone {
+            turnaround: Nanos::from_secs(seconds),
+            switches: 0,
+            cpu: Nanos::ZERO,
+            counts: Counts { llc_misses: Some(seconds), ..Counts::default() },
+        };
+        let middle = |times: &[u64]| {
+            let all: Vec<Alone> = times.iter().map(|seconds| run(*seconds)).collect();
+            counts_of_the_middle(&all).llc_misses
+        };
+        assert_eq!(middle(&[9, 1, 2]), Some(2));
+        assert_eq!(middle(&[4, 100, 2, 3]), Some(3));
+        assert_eq!(middle(&[5]), Some(5));
+    }
+
+    #[test]
+    fn what_was_known_before_counts_with_what_is_new() {
+        let run = |seconds: u64| Alone {
+            turnaround: Nanos::from_secs(seconds),
+            switches: 0,
+            cpu: Nanos::from_secs(seconds),
+            counts: Counts::default(),
+        };
+        let before = Entry { miss_ratio: Some(0.5), ..entry(&[run(9), run(2)], None) };
+        let all = entry(&[run(3)], Some(&before));
+        assert_eq!((all.solo, all.runs, all.miss_ratio), (Nanos::from_secs(3), 3, Some(0.5)));
+        assert_eq!(all.times, [9, 2, 3].map(Nanos::from_secs));
+    }
+
+    #[test]
+    fn only_the_end_of_a_long_output_is_shown() {
+        let text = (1..=20).map(|n| format!("line {n}\n")).collect::<String>();
+        assert_eq!(last_lines(&text), "  line 16\n  line 17\n  line 18\n  line 19\n  line 20");
+        assert_eq!(last_lines("only\n\n"), "  only");
+        assert_eq!(last_lines(""), "");
+    }
+}

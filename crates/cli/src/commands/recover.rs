@@ -1,0 +1,237 @@
+//! `cosched recover`: undoes what a killed cosched and its killed sentinel have left behind.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::safety::sentinel;
+use cosched_linux::safety::undo::{self, Journal, Log, LostGroups, Restored};
+use serde::Serialize;
+
+use crate::live;
+use crate::ui::failure::Failure;
+use crate::ui::{print, say};
+
+/// The version of the JSON that is written.
+const SCHEMA: &str = "cosched-recover/1";
+
+/// How to tell it.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    /// Print what was restored as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Everything that was done.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: &'static str,
+    /// One for each cosched that is gone.
+    undone: Vec<Undone>,
+    /// Of killed runs, which have undone everything themselves.
+    sentinels_continued: usize,
+    /// Of killed runs, at which they could be looked at.
+    sockets_removed: usize,
+}
+
+/// What was undone of one log.
+#[derive(Debug, Serialize)]
+struct Undone {
+    log: PathBuf,
+    processes_continued: usize,
+    threads_unpinned: usize,
+    threads_rescheduled: usize,
+    processes_moved: usize,
+    cgroups_removed: usize,
+    failed: usize,
+}
+
+/// Undoes every log of a cosched that is gone.
+pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
+    let proc = Proc::own().map_err(Failure::input)?;
+    let folders = undo::own_log_folders().map_err(Failure::input)?;
+    let stopped = undo::stopped_sentinels(&undo::possible_log_folders(), &proc);
+    let still = undo::continue_sentinels(&stopped, &proc);
+    for sentinel in &still {
+        say(format_args!(
+            "the sentinel of a killed run, process {}, is stopped and does not continue; kill it, \
+             and type \
+             `cosched recover` again",
+            sentinel.pid
+        ));
+    }
+    let sentinels_continued = stopped.len() - still.len();
+    let sockets_removed = folders.iter().map(|folder| live::remove_left(folder)).sum();
+    let mut report =
+        Report { schema: SCHEMA, undone: Vec::new(), sentinels_continued, sockets_removed };
+    let mut logs = Vec::new();
+    for folder in &folders {
+        logs.extend(Log::leftovers(folder, &proc).map_err(Failure::broken)?);
+        for log in Log::left_elsewhere(folder, &proc).map_err(Failure::broken)? {
+            say(format_args!(
+                "{}: a run in another container left this; type `cosched recover` there",
+                log.display()
+            ));
+        }
+    }
+    for log in logs {
+        let undone = report.undo(&Log::load(&log, &proc).map_err(Failure::broken)?, &log, &proc);
+        if undone {
+            Log::delete_at(&log).map_err(Failure::broken)?;
+        }
+    }
+    for kept in undo::kept_by_shims(&undo::possible_log_folders(), &proc) {
+        if report.undo(&kept.journal(&proc).map_err(Failure::broken)?, &kept.path, &proc) {
+            kept.forget().map_err(Failure::broken)?;
+        }
+    }
+    for lost in lost_groups(&undo::possible_log_folders(), &proc) {
+        report.undo(&lost.journal, &lost.log, &proc);
+        say(format_args!(
+            "{} was removed, so only cgroups could be restored: threads that were bound, stopped or re-prioritised one \
+             by one are not known",
+            lost.log.display()
+        ));
+    }
+    sentinel::remove_left_refuges(&proc);
+    match args.json {
+        true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
+        false => print(&report.sentence())?,
+    }
+    let complete = still.is_empty() && report.undone.iter().all(|undone| undone.failed == 0);
+    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Undone {
+    fn new(log: PathBuf, restored: &Restored) -> Undone {
+        Undone {
+            log,
+            processes_continued: restored.continued,
+            threads_unpinned: restored.masks,
+            threads_rescheduled: restored.attrs,
+            processes_moved: restored.moved,
+            cgroups_removed: restored.cgroups,
+            failed: restored.failed.len(),
+        }
+    }
+}
+
+impl Report {
+    /// Undoes what a log holds; whether all of it could be.
+    fn undo(&mut self, journal: &Journal, log: &Path, proc: &Proc) -> bool {
+        let restored = undo::restore(journal, proc);
+        for failed in &restored.failed {
+            say(format_args!("{}: {failed}", log.display()));
+        }
+        self.undone.push(Undone::new(log.to_owned(), &restored));
+        restored.failed.is_empty()
+    }
+
+    /// What a person wants to know.
+    fn sentence(&self) -> String {
+        let sockets = match self.sockets_removed {
+            0 => String::new(),
+            1 => " Removed the socket of a killed run.".to_owned(),
+            count => format!(" Removed the sockets of {count} killed runs."),
+        };
+        let sentinels = match self.sentinels_continued {
+            0 => "",
+            1 => "A stopped sentinel continued, and has restored its run. ",
+            _ => "Stopped sentinels continued, and have restored their runs. ",
+        };
+        if self.undone.is_empty() {
+            let is_all = sockets.is_empty() && sentinels.is_empty();
+            let nothing = if is_all { "Nothing" } else { "Nothing else" };
+            return format!("{sentinels}{nothing} was left behind.{sockets}");
+        }
+        let sum = |count: fn(&Undone) -> usize| self.undone.iter().map(count).sum::<usize>();
+        let done = [
+            ("continued", sum(|u| u.processes_continued), "process", "processes"),
+            ("restored the CPUs of", sum(|u| u.threads_unpinned), "thread", "threads"),
+            ("restored the scheduling of", sum(|u| u.threads_rescheduled), "thread", "threads"),
+            ("moved back", sum(|u| u.processes_moved), "process", "processes"),
+            ("removed", sum(|u| u.cgroups_removed), "cgroup", "cgroups"),
+            ("could not restore", sum(|u| u.failed), "setting (see above)", "settings (see above)"),
+        ];
+        let parts: Vec<String> = done
+            .into_iter()
+            .filter(|(_, count, ..)| *count > 0)
+            .map(|(did, count, one, many)| {
+                format!("{did} {count} {}", if count == 1 { one } else { many })
+            })
+            .collect();
+        let logs = self.undone.len();
+        let of = format!("After {logs} cosched that {} gone", if logs == 1 { "is" } else { "are" });
+        match parts.is_empty() {
+            true => format!("{sentinels}{of}: nothing was left to restore.{sockets}"),
+            false => format!("{sentinels}{of}: {}.{sockets}", parts.join(", ")),
+        }
+    }
+}
+
+/// The cgroups that nothing leads to. A sentinel at work has to find the programs there first.
+fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
+    let lost = undo::lost_groups(folders, proc);
+    match lost.is_empty() || undo::are_at_work(folders, proc) {
+        true => Vec::new(),
+        false => undo::lost_groups(folders, proc),
+    }
+}
+
+/// Tells the user of every other command that there is something to undo.
+pub(crate) fn offer() {
+    // What is wrong with the folder is told by the commands that need it.
+    let (Ok(proc), folders) = (Proc::own(), undo::possible_log_folders()) else { return };
+    let owes = |log: &PathBuf| Log::load(log, &proc).is_ok_and(|journal| !journal.owes_nothing());
+    let left =
+        |folder: &&PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| logs.iter().any(owes));
+    let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));
+    if own.any(|folder| left(&folder))
+        || !undo::kept_by_shims(&folders, &proc).is_empty()
+        || !undo::stopped_sentinels(&folders, &proc).is_empty()
+        || !lost_groups(&folders, &proc).is_empty()
+    {
+        say(format_args!(
+            "a killed cosched may have left changed settings behind; `cosched recover` restores \
+             them"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(restored: &[Restored]) -> String {
+        let undone = restored.iter().map(|one| Undone::new("/run/log".into(), one)).collect();
+        Report { schema: SCHEMA, undone, sentinels_continued: 0, sockets_removed: 0 }.sentence()
+    }
+
+    #[test]
+    fn people_are_told_in_a_sentence_what_was_undone() {
+        assert_eq!(told(&[]), "Nothing was left behind.");
+        assert_eq!(
+            told(&[Restored::default()]),
+            "After 1 cosched that is gone: nothing was left to restore."
+        );
+        let report = |sentinels_continued, sockets_removed| Report {
+            schema: SCHEMA,
+            undone: Vec::new(),
+            sentinels_continued,
+            sockets_removed,
+        };
+        let sockets = "Nothing else was left behind. Removed the sockets of 2 killed runs.";
+        assert_eq!(report(0, 2).sentence(), sockets);
+        let sentinel =
+            "A stopped sentinel continued, and has restored its run. Nothing else was left behind.";
+        assert_eq!(report(1, 0).sentence(), sentinel);
+        let one = || Restored { continued: 2, cgroups: 1, ..Restored::default() };
+        assert_eq!(
+            told(&[one(), Restored { masks: 1, ..Restored::default() }]),
+            "After 2 cosched that are gone: continued 2 processes, restored the CPUs of 1 thread, \
+             removed 1 cgroup."
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! `cosched run`: programs together, under one policy.
+
+mod terminal;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use cosched_core::Exit;
+use cosched_policy::Kind;
+use cosched_report::{disturbance, words};
+use cosched_results::result::RunResult;
+use cosched_workload::shown_path;
+
+use crate::args::choices;
+use crate::args::{HowArgs, SourceArgs, named, whole};
+use crate::live::{Live, MetricsAt};
+use crate::session::{Origins, Request, Session, Wanted, enter_scope};
+use crate::store::Store;
+use crate::ui::failure::{Failure, exit_code};
+use crate::ui::table;
+use crate::ui::table::After;
+use crate::ui::{Talk, print, say};
+use crate::{out, source};
+use terminal::TerminalArgs;
+
+/// What to run, and how.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// The policy, which decides what runs when.
+    #[arg(long, short, default_value = Kind::default().name(), value_parser = choices::policy())]
+    pub(crate) policy: Kind,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// A folder for run.json and the programs' outputs; made if it does not exist.
+    ///
+    /// No file in it is overwritten.
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace the files of an earlier run, also of a killed one, in the folder of --out. A folder
+    /// that holds anything else is refused, and nothing is removed.
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+    /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like). In a
+    /// jobs file, the key `threads` says it.
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole(1..=u16::MAX))]
+    pub(crate) threads: Option<u16>,
+    #[command(flatten)]
+    pub(crate) terminal: TerminalArgs,
+    /// Print run.json on standard output instead of the table.
+    ///
+    /// The programs' outputs then go to standard error.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Serve metrics during the run (OpenMetrics over HTTP, /metrics) at 127.0.0.1:PORT or
+    /// unix:PATH.
+    #[arg(long, value_name = "WHERE", value_parser = named::<MetricsAt>)]
+    pub(crate) metrics: Option<MetricsAt>,
+}
+
+/// A longer command than this is too long to paste.
+const LONGEST_COMMAND: usize = 1000;
+
+/// Runs the workload once and shows what came of it.
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    args.how.check_use(&[args.policy])?;
+    let workload = source::with_threads(&args.source, args.threads)?;
+    let talk = args.terminal.talk();
+    let labels = args.terminal.labels(workload.programs.len(), args.out.is_some(), args.json)?;
+    enter_scope([(args.policy, &args.how)], talk);
+    let session = Session::here()?;
+    let store = Store::open_if_there();
+    let profiles = session.profiles(&workload, &args.how, store.as_ref());
+    let request = Request {
+        workload: &workload,
+        kind: args.policy,
+        how: &args.how,
+        out: args.out.as_deref(),
+        stdout_is_taken: args.json,
+        redirects: true,
+        profiles: &profiles,
+        count: false,
+        origins: Origins::Started,
+        wanted: Wanted { talk, labels, force: args.force },
+    };
+    let live = Live::open(&session, &request, args.metrics.as_ref())?;
+    let ran = session.show(&request, live)?;
+    session.learn(&request, &ran.result);
+    match args.json {
+        true => print(&ran.result.to_json())?,
+        false if talk == Talk::Quiet => {}
+        false => {
+            let means = talk == Talk::Verbose;
+            let after = After { next: next(args, &ran.result), means };
+            print(&table::run(&ran.result, &after))?;
+        }
+    }
+    let said = out::said_by_failed(&request, &ran.result);
+    let files: Vec<String> = said.iter().map(|file| shown_path(file)).collect();
+    if !files.is_empty() {
+        say(format_args!("what those that failed have said stands in {}", words::list(&files)));
+    }
+    let untroubled = ran.report_troubles();
+    Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
+}
+
+/// What to type next; `None`: nothing that would say more.
+fn next(args: &RunArgs, result: &RunResult) -> Option<String> {
+    let succeeded = result.programs.iter().all(|program| program.exit == Some(Exit::Code(0)));
+    if !succeeded || result.interrupted_by.is_some() {
+        return None;
+    }
+    if disturbance::is_disturbed(result) {
+        return Some(
+            "Next: run it again when the machine is idle; `top` shows what uses CPUs.".into(),
+        );
+    }
+    let explain = args.out.as_ref().map(|out| {
+        let folder = shell_words::quote(&out.to_string_lossy()).into_owned();
+        format!("`cosched explain {folder}` says what was decided and why")
+    });
+    let compare = (result.programs.len() > 1).then(|| {
+        let command = source::compare_command(&args.source, args.policy, args.threads);
+        let command = if command.len() <= LONGEST_COMMAND { &command } else { "cosched compare" };
+        format!("`{command}` measures whether it helped")
+    });
+    let all: Vec<String> = explain.into_iter().chain(compare).collect();
+    (!all.is_empty()).then(|| format!("Next: {}.", all.join("; ")))
+}

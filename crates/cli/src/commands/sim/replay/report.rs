@@ -1,0 +1,192 @@
+//! What came of a replay: a table for people, JSON for scripts (docs/json.md).
+
+use cosched_results::result::RunResult;
+use cosched_sim::Hardware;
+use cosched_workload::escaped;
+use serde::Serialize;
+
+use super::program::{Basis, Replayed};
+use super::{Record, Scene};
+use crate::ui::table::{number, table, text};
+
+/// The version of the schema.
+const SCHEMA: &str = "cosched-replay/1";
+
+/// The recorded run, the model's version of it, and the answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    schema: &'static str,
+    /// The run, as it was named.
+    run: String,
+    machine: String,
+    kernel: &'static str,
+    seed: u64,
+    recorded: Figures,
+    model: Figures,
+    /// Of the model against the record.
+    error_percent: Errors,
+    answer: Figures,
+    programs: Vec<Program>,
+    assumptions: Vec<String>,
+}
+
+/// One run as a whole; times in seconds.
+#[derive(Debug, Serialize)]
+pub(super) struct Figures {
+    policy: String,
+    quantum_seconds: Option<f64>,
+    placement: Option<String>,
+    max_frozen_seconds: Option<f64>,
+    total_seconds: f64,
+    mean_turnaround_seconds: Option<f64>,
+    unfairness: Option<f64>,
+    cpu_utilisation: f64,
+    #[serde(skip)]
+    turnarounds: Vec<Option<f64>>,
+}
+
+/// How far the model is from the record, percent of the record.
+#[derive(Debug, Serialize)]
+struct Errors {
+    total: Option<f64>,
+    mean_turnaround: Option<f64>,
+    unfairness: Option<f64>,
+    cpu_utilisation: Option<f64>,
+}
+
+/// A program of the model, and what became of it in each run.
+#[derive(Debug, Serialize)]
+struct Program {
+    name: String,
+    threads: u16,
+    runs: usize,
+    cpu_seconds: f64,
+    alone_seconds: f64,
+    alone_from: Basis,
+    cut_cpu_seconds: f64,
+    recorded_turnaround_seconds: Option<f64>,
+    model_turnaround_seconds: Option<f64>,
+    error_percent: Option<f64>,
+    answer_turnaround_seconds: Option<f64>,
+}
+
+impl Figures {
+    /// Of the record, or of a run of what was made from it.
+    pub(super) fn of(run: &RunResult, programs: &[Replayed]) -> Figures {
+        let of = |program: &Replayed| {
+            let named = run.programs.iter().find(|known| known.name == program.spec.name);
+            named.and_then(|known| known.turnaround_seconds)
+        };
+        Figures {
+            policy: run.policy.clone(),
+            quantum_seconds: run.quantum_seconds,
+            placement: run.placement.clone(),
+            max_frozen_seconds: run.max_frozen_seconds,
+            total_seconds: run.total_seconds,
+            mean_turnaround_seconds: run.metrics.mean_turnaround_seconds,
+            unfairness: run.metrics.unfairness,
+            cpu_utilisation: run.metrics.cpu_utilisation,
+            turnarounds: programs.iter().map(of).collect(),
+        }
+    }
+}
+
+/// By how much of the record the model is off, in percent.
+fn error(model: Option<f64>, recorded: Option<f64>) -> Option<f64> {
+    let (model, recorded) = model.zip(recorded.filter(|value| *value > 0.0))?;
+    Some(100.0 * (model / recorded - 1.0))
+}
+
+impl Report {
+    pub(super) fn new(
+        record: &Record,
+        scene: &Scene,
+        hardware: &Hardware,
+        programs: &[Replayed],
+        [recorded, model, answer]: [Figures; 3],
+        assumptions: Vec<String>,
+    ) -> Report {
+        let program = |(i, program): (usize, &Replayed)| Program {
+            name: program.spec.name.clone(),
+            threads: program.job.model.threads,
+            runs: record.result.programs[program.position].completions.len(),
+            cpu_seconds: program.cpu_seconds,
+            alone_seconds: program.alone_seconds,
+            alone_from: program.basis,
+            cut_cpu_seconds: program.cut_seconds,
+            recorded_turnaround_seconds: recorded.turnarounds[i],
+            model_turnaround_seconds: model.turnarounds[i],
+            error_percent: error(model.turnarounds[i], recorded.turnarounds[i]),
+            answer_turnaround_seconds: answer.turnarounds[i],
+        };
+        let error_percent = Errors {
+            total: error(Some(model.total_seconds), Some(recorded.total_seconds)),
+            mean_turnaround: error(model.mean_turnaround_seconds, recorded.mean_turnaround_seconds),
+            unfairness: error(model.unfairness, recorded.unfairness),
+            cpu_utilisation: error(Some(model.cpu_utilisation), Some(recorded.cpu_utilisation)),
+        };
+        Report {
+            schema: SCHEMA,
+            run: record.shown.clone(),
+            machine: hardware.name.clone(),
+            kernel: scene.kernel.name(),
+            seed: scene.seed,
+            programs: programs.iter().enumerate().map(program).collect(),
+            recorded,
+            model,
+            error_percent,
+            answer,
+            assumptions,
+        }
+    }
+
+    /// A row per figure, a row per program, and what was assumed.
+    pub(super) fn show(&self) -> String {
+        let recorded = format!("{} recorded", self.recorded.policy);
+        let answer = format!("{} simulated", self.answer.policy);
+        let mut shown = table(&[
+            "",
+            &recorded,
+            &format!("{} simulated", self.recorded.policy),
+            "error %",
+            &answer,
+        ]);
+        let mut row = |name: &str, values: [Option<f64>; 3], error: Option<f64>, digits: usize| {
+            let [recorded, model, answer] = values.map(|value| known(value, digits));
+            let error = error.map_or("–".to_owned(), |percent| format!("{percent:+.1}"));
+            shown.add_row([
+                text(name),
+                number(recorded),
+                number(model),
+                number(error),
+                number(answer),
+            ]);
+        };
+        let all = [&self.recorded, &self.model, &self.answer];
+        let errors = &self.error_percent;
+        row("total s", all.map(|run| Some(run.total_seconds)), errors.total, 2);
+        let turnaround = all.map(|run| run.mean_turnaround_seconds);
+        row("mean turnaround s", turnaround, errors.mean_turnaround, 2);
+        row("unfairness", all.map(|run| run.unfairness), errors.unfairness, 2);
+        let used = all.map(|run| Some(100.0 * run.cpu_utilisation));
+        row("CPU use %", used, errors.cpu_utilisation, 0);
+        for program in &self.programs {
+            let times = [
+                program.recorded_turnaround_seconds,
+                program.model_turnaround_seconds,
+                program.answer_turnaround_seconds,
+            ];
+            row(&format!("{} s", escaped(&program.name)), times, program.error_percent, 2);
+        }
+        let on = format!(
+            "Simulated on the machine '{}'; the error is that of the model on the recorded run.",
+            escaped(&self.machine)
+        );
+        let assumed = self.assumptions.iter().map(|what| format!("Assumed: {}.", escaped(what)));
+        [vec![shown.to_string(), on], assumed.collect()].concat().join("\n")
+    }
+}
+
+fn known(value: Option<f64>, digits: usize) -> String {
+    value.map_or("–".to_owned(), |value| format!("{value:.digits$}"))
+}

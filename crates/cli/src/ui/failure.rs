@@ -1,0 +1,145 @@
+//! What can go wrong, and the exit code that tells it: [`EXIT_CODES`], for people in
+//! docs/safety.md.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::process::ExitCode;
+
+use cosched_core::engine::outcome::Ended;
+use cosched_core::{Exit, Interruption};
+use cosched_workload::shown_path;
+
+/// The contract with scripts, for every subcommand. `--help` and the man pages print it.
+pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
+    (0, "done, and every program succeeded"),
+    (1, "a program failed, or cosched could not go on"),
+    (2, "bad input: nothing was started"),
+    (130, "ended by Ctrl-C"),
+    (143, "ended by SIGTERM, or by the end of the terminal"),
+];
+
+/// What `--help` says of them.
+pub(crate) fn exit_codes() -> String {
+    let lines = EXIT_CODES.map(|(code, meaning)| format!("  {code:<3}  {meaning}"));
+    format!("Exit codes:\n{}", lines.join("\n"))
+}
+
+/// Limits of a process or a user, of which the kernel tells only a number.
+const LIMITS: [(&str, &str); 2] = [
+    ("(os error 24)", "raise the limit of open files: `ulimit -n 1024`"),
+    (
+        "(os error 11)",
+        "the limit of processes and threads is reached: raise `ulimit -u`, or pids.max of the \
+         cgroup",
+    ),
+];
+
+/// Why a command ends without doing what was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The user has to change something; nothing was started.
+    Input(String),
+    /// Something broke on the way.
+    Broken(String),
+}
+
+impl Failure {
+    /// Bad input, in the words of an error, with the remedy if a limit was reached.
+    pub(crate) fn input(error: impl std::fmt::Display) -> Failure {
+        Failure::Input(with_remedy(error.to_string()))
+    }
+
+    /// Something that broke, in the words of an error, with the remedy if a limit was reached.
+    pub(crate) fn broken(error: impl std::fmt::Display) -> Failure {
+        Failure::Broken(with_remedy(error.to_string()))
+    }
+
+    /// A place that cannot be written. Another one has to be named; but a full disk shows only on
+    /// the way.
+    pub(crate) fn unwritable(place: &Path, error: &io::Error, remedy: &str) -> Failure {
+        let text = format!("{}: cannot be written: {error}; {remedy}", shown_path(place));
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Failure::Broken(text)
+            }
+            _ => Failure::Input(text),
+        }
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn report(&self) -> ExitCode {
+        crate::ui::say(format_args!("{}", self.text()));
+        ExitCode::from(match self {
+            Failure::Input(_) => 2,
+            Failure::Broken(_) => 1,
+        })
+    }
+
+    /// What is said.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Failure::Input(text) | Failure::Broken(text) => text,
+        }
+    }
+}
+
+/// All mistakes in an input at once. The first failure that is none ends the search.
+pub(crate) fn all<T>(
+    checked: impl IntoIterator<Item = Result<T, Failure>>,
+) -> Result<Vec<T>, Failure> {
+    let (mut right, mut mistakes) = (Vec::new(), Vec::new());
+    for checked in checked {
+        match checked {
+            Ok(checked) => right.push(checked),
+            Err(Failure::Input(text)) => mistakes.push(text),
+            Err(broken) => return Err(broken),
+        }
+    }
+    match mistakes.len() {
+        0 => return Ok(right),
+        1 => {}
+        count => mistakes.push(format!("{count} errors; nothing was started")),
+    }
+    Err(Failure::Input(mistakes.join("\n")))
+}
+
+fn with_remedy(text: String) -> String {
+    match LIMITS.iter().find(|(number, _)| text.ends_with(number)) {
+        Some((_, remedy)) => format!("{text}; {remedy}"),
+        None => text,
+    }
+}
+
+/// The exit code of a run, by whether all programs succeeded.
+pub(crate) fn exit_code(ended: Ended, all_succeeded: bool) -> ExitCode {
+    match (ended, all_succeeded) {
+        (Ended::Interrupted(Interruption::Interrupt), _) => ExitCode::from(130),
+        (Ended::Interrupted(_), _) => ExitCode::from(143),
+        (Ended::Complete, true) => ExitCode::SUCCESS,
+        (Ended::Complete, false) => ExitCode::FAILURE,
+    }
+}
+
+/// The exit code of a cosched that ends as its only program did; of a signal 128 more.
+pub(crate) fn exit_code_of(exit: Exit) -> ExitCode {
+    match exit {
+        Exit::Code(code) => ExitCode::from(code),
+        Exit::Signal(signal) => ExitCode::from(128 | signal),
+        // What was wrong with it is said already.
+        Exit::Failed(_) => ExitCode::from(2),
+        Exit::Unknown => ExitCode::FAILURE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_reached_is_named() {
+        let said = |number| Failure::broken(io::Error::from_raw_os_error(number)).text().to_owned();
+        assert!(said(24).ends_with("`ulimit -n 1024`"), "{}", said(24));
+        assert!(said(11).contains("`ulimit -u`"), "{}", said(11));
+        assert!(said(5).ends_with("(os error 5)"), "{}", said(5));
+    }
+}

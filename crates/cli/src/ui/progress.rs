@@ -1,0 +1,175 @@
+//! What the terminal shows while programs run: one line with the programs that run, wait and have
+//! ended. Where the programs themselves write to the terminal, they would tear it apart; there a
+//! line for each end must do. Nothing here waits for the terminal: see [`teller`].
+
+mod teller;
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::Receiver;
+
+use cosched_core::engine::outcome::NotStarted;
+use cosched_core::engine::{Beat, Watch};
+use cosched_core::{
+    Aspect, Event, Happening, Plan, ProgramId, ProgramState, ReasonCode, Why, World,
+};
+use cosched_linux::machine::Note;
+use cosched_report::{after, words};
+use cosched_results::result::NotStartedResult;
+use cosched_workload::ProgramSpec;
+
+use crate::ui::failure::Failure;
+use crate::ui::{Talk, watched};
+use teller::Teller;
+
+/// Names of more programs than this are not spelt out.
+const NAMES: usize = 6;
+
+/// Follows a run; silent where no user watches.
+pub(crate) struct Progress {
+    teller: Teller,
+    /// Whether there is a bar that shows which programs run.
+    has_bar: bool,
+    /// Whether each end is told in a line of its own.
+    tells_ends: bool,
+    /// How much is told.
+    talk: Talk,
+    names: Vec<String>,
+    done: BTreeSet<u16>,
+    /// The programs of which it was told that they take no turns by weight any more.
+    out_of_turns: BTreeSet<u16>,
+    /// What the machine has to tell.
+    notes: Receiver<Note>,
+}
+
+/// What is told of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Telling {
+    /// More than what the machine notices: programs' ends, and which of them run.
+    pub(crate) course: bool,
+    /// How much of what happens.
+    pub(crate) talk: Talk,
+    /// Whether the outputs of programs go elsewhere.
+    pub(crate) outputs_go_elsewhere: bool,
+}
+
+impl Progress {
+    /// Begins. Has to be called before there is a machine.
+    ///
+    /// # Errors
+    /// When the kernel gives no further thread.
+    pub(crate) fn new(
+        programs: &[ProgramSpec],
+        telling: Telling,
+        notes: Receiver<Note>,
+    ) -> Result<Progress, Failure> {
+        let is_watched = telling.course && telling.talk > Talk::Quiet && watched();
+        let has_bar = is_watched && telling.outputs_go_elsewhere;
+        Ok(Progress {
+            teller: Teller::start(has_bar.then_some(programs.len() as u64))?,
+            has_bar,
+            tells_ends: is_watched && !has_bar,
+            talk: telling.talk,
+            names: programs.iter().map(|spec| spec.name.clone()).collect(),
+            done: BTreeSet::new(),
+            out_of_turns: BTreeSet::new(),
+            notes,
+        })
+    }
+
+    /// Waits until everything is told, though not for long.
+    pub(crate) fn finish(mut self) {
+        self.tell();
+        self.teller.finish();
+    }
+
+    /// Tells what the machine has noticed, while it can still be mended.
+    fn tell(&mut self) {
+        let is_told = |note: &Note| note.is_error || self.talk > Talk::Quiet;
+        for note in self.notes.try_iter().filter(is_told) {
+            let name = note.program.map(|program| &self.names[usize::from(program.slot)]);
+            self.teller.line(match name {
+                Some(name) => format!("{name} {}", note.text),
+                None => note.text,
+            });
+        }
+    }
+
+    fn list(&self, world: &World<'_>, which: impl Fn(ProgramState) -> bool) -> String {
+        let matching = world.programs.iter().filter(|program| which(program.state));
+        let names: Vec<&str> =
+            matching.map(|program| self.names[usize::from(program.id.slot)].as_str()).collect();
+        match names.len() {
+            0 => "none".to_owned(),
+            n if n > NAMES => format!("{} and {} more", names[..NAMES].join(" "), n - NAMES),
+            _ => names.join(" "),
+        }
+    }
+}
+
+impl Watch for Progress {
+    fn decided(&mut self, _: &World<'_>, plan: &Plan) {
+        for reason in plan.reasons.iter().filter(|_| self.talk == Talk::Verbose) {
+            match reason.why {
+                Why::Chosen { reason_code: ReasonCode::Begins, .. } => {}
+                why @ Why::Chosen { .. } => self.teller.line(words::reason(&why)),
+                _ => {}
+            }
+        }
+    }
+
+    fn happened(&mut self, event: &Event) {
+        self.tell();
+        match event.what {
+            Happening::Refused(id, Aspect::Turn, why)
+                if self.talk > Talk::Quiet && self.out_of_turns.insert(id.slot) =>
+            {
+                let name = &self.names[usize::from(id.slot)];
+                let (effect, cause) = (words::effect(Aspect::Turn), words::cause(why));
+                self.teller.line(format!("{name} {effect} {cause}"));
+            }
+            Happening::Exited(id, ..) if self.done.insert(id.slot) => {
+                let done = self.done.len();
+                self.teller.done(done as u64);
+                if self.tells_ends {
+                    let name = &self.names[usize::from(id.slot)];
+                    self.teller.line(format!("{name} has ended ({done} of {})", self.names.len()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn not_started(&mut self, program: ProgramId, why: &NotStarted) {
+        self.done.insert(program.slot);
+        self.teller.done(self.done.len() as u64);
+        if self.talk == Talk::Quiet {
+            return;
+        }
+        let name = |slot: u16| self.names[usize::from(slot)].clone();
+        let why = NotStartedResult { program: name(why.program), why: why.why };
+        self.teller.line(format!(
+            "{} is not started: {}",
+            name(program.slot),
+            after::not_started(&why)
+        ));
+    }
+
+    fn beat(&mut self, beat: &Beat<'_>) {
+        if !self.has_bar {
+            return;
+        }
+        let world = &beat.world;
+        let running = self.list(world, ProgramState::may_run);
+        let stopped = |state| matches!(state, ProgramState::StoppedByOther);
+        let waiting = self.list(world, |state| !state.may_run() && !stopped(state));
+        let mut message = format!("running: {running} · waiting: {waiting}");
+        if world.programs.iter().any(|program| stopped(program.state)) {
+            message += &format!(" · stopped: {}", self.list(world, stopped));
+        }
+        self.teller.doing(message);
+    }
+
+    fn looks(&self) -> bool {
+        self.has_bar
+    }
+}

@@ -1,0 +1,129 @@
+//! Telling people what happens, in a thread of its own.
+//!
+//! *Problem.* A terminal that is paused (Ctrl-S) takes nothing, and neither does a pipe with
+//! a reader that is asleep. A write waits then, and if the scheduling thread waited, no program
+//! would get its turn.
+//!
+//! *Idea.* The scheduling thread only puts words into a queue that never waits. What does not fit
+//! any more is counted and left out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::time::Duration;
+
+use cosched_linux::kernel::background;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::ui::failure::Failure;
+use crate::ui::say;
+
+/// So many words wait at most.
+const QUEUE: usize = 256;
+/// How long the end of a run waits until everything is told.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Something to tell.
+enum Word {
+    /// A line of its own.
+    Line(String),
+    /// So many programs have ended.
+    Done(u64),
+    /// Which programs run and wait.
+    Doing(String),
+}
+
+/// The end of the queue at which the scheduling thread is.
+pub(super) struct Teller {
+    words: SyncSender<Word>,
+    /// How many words wait.
+    waiting: Arc<AtomicUsize>,
+    /// Closed when everything is told.
+    over: Receiver<()>,
+    left_out: u64,
+}
+
+impl Teller {
+    /// Begins. Has to be called before there is a machine: see [`background`]. A number of programs
+    /// asks for a bar that shows how many of them have ended.
+    ///
+    /// # Errors
+    /// When the kernel gives no further thread.
+    pub(super) fn start(bar_of: Option<u64>) -> Result<Teller, Failure> {
+        let (words, queue) = sync_channel(QUEUE);
+        let (ends, over) = channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&waiting);
+        background::spawn("cosched-words", move || {
+            tell(queue.iter().inspect(|_| _ = counted.fetch_sub(1, Ordering::Relaxed)), bar_of);
+            drop(ends);
+        })
+        .map_err(Failure::broken)?;
+        Ok(Teller { words, waiting, over, left_out: 0 })
+    }
+
+    /// Tells a line of its own.
+    pub(super) fn line(&mut self, text: String) {
+        self.left_out += u64::from(!self.put(Word::Line(text)));
+    }
+
+    /// Shows how many programs have ended.
+    pub(super) fn done(&self, count: u64) {
+        self.show(Word::Done(count));
+    }
+
+    /// Shows which programs run and wait.
+    pub(super) fn doing(&self, text: String) {
+        self.show(Word::Doing(text));
+    }
+
+    /// What is shown next has the newest state: half of the queue is kept for lines.
+    fn show(&self, word: Word) {
+        if self.waiting.load(Ordering::Relaxed) < QUEUE / 2 {
+            self.put(word);
+        }
+    }
+
+    /// Whether there was room.
+    fn put(&self, word: Word) -> bool {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let fits = self.words.try_send(word).is_ok();
+        if !fits {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// Waits until everything is told, though not for long.
+    pub(super) fn finish(self) {
+        drop(self.words);
+        let told = self.over.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout);
+        if told && self.left_out > 0 {
+            say(format_args!(
+                "{} messages were left out, because the terminal took them too slowly",
+                self.left_out
+            ));
+        }
+    }
+}
+
+/// Tells what comes, until the run is over.
+fn tell(words: impl Iterator<Item = Word>, bar_of: Option<u64>) {
+    let bar = bar_of.map(|programs| {
+        let style = ProgressStyle::with_template("{elapsed:>4} {bar:20} {pos}/{len} {wide_msg}");
+        ProgressBar::new(programs)
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    });
+    for word in words {
+        match (word, &bar) {
+            (Word::Line(text), Some(bar)) => bar.suspend(|| say(format_args!("{text}"))),
+            (Word::Line(text), None) => say(format_args!("{text}")),
+            (Word::Done(count), Some(bar)) => bar.set_position(count),
+            (Word::Doing(text), Some(bar)) => bar.set_message(text),
+            (Word::Done(_) | Word::Doing(_), None) => {}
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+}
