@@ -15,18 +15,18 @@ mod server;
 mod sockets;
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use cosched_core::engine::{Beat, Watch};
+use cosched_core::engine::{Beat, Entry, Watch};
 use cosched_core::{Plan, World};
 use cosched_linux::clients::cpu_time::{Meter, Roots};
 use cosched_linux::clients::user_requests::UserRequests;
+use cosched_linux::kernel::clock::own_cpu_seconds;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::observe::barrier_stats::StatsOfRun;
 use cosched_linux::safety::undo;
 use cosched_results::live::{About, Board};
 
-use crate::session::{Molded, Request, Session, own_cpu_seconds};
+use crate::ui::Talk;
 use crate::ui::failure::Failure;
 pub(crate) use cosched_linux::clients::onlookers::live_socket as socket_of;
 use cpu::CpuTimes;
@@ -55,11 +55,12 @@ impl Live {
     /// When metrics are wanted and cannot be served, or no thread can be started. That the run's
     /// own socket cannot be had is only told.
     pub(crate) fn open(
-        session: &Session,
-        request: &Request<'_>,
+        about: About,
+        programs: Vec<Entry>,
         metrics: Option<&MetricsAt>,
+        talk: Talk,
     ) -> Result<Live, Failure> {
-        let (mut endpoints, talk) = (Vec::new(), request.wanted.talk);
+        let mut endpoints = Vec::new();
         if let Some(at) = metrics {
             let (endpoint, address) = at.open().map_err(Failure::input)?;
             if let Some(address) = address {
@@ -73,27 +74,13 @@ impl Live {
         }
         let handover = Arc::new(Handover::new().map_err(Failure::broken)?);
         let proc = Proc::own().map_err(Failure::input)?;
-        let roots = Roots::new(request.workload.programs.len());
-        let stats = StatsOfRun::new(request.workload.programs.len());
+        let roots = Roots::new(programs.len());
+        let stats = StatsOfRun::new(programs.len());
         let cpu = CpuTimes::new(Meter::new(proc, roots.clone()));
         let user_requests = Arc::new(UserRequests::new().map_err(Failure::broken)?);
         let server =
             Server::start(endpoints, &handover, &user_requests, cpu).map_err(Failure::broken)?;
-        let molded = session.molded(request);
-        let request = &Molded::instead(molded.as_ref(), request);
-        let programs = &request.workload.programs;
-        let threads: Vec<u16> = programs.iter().map(|spec| session.threads(spec)).collect();
-        let options = Some(request.how.options(request.kind));
-        let options = options.filter(|_| request.kind.makes_gangs());
-        let about = About {
-            pid: std::process::id(),
-            policy: request.kind.to_string(),
-            placement: options.as_ref().map(|options| options.placement.to_string()),
-            quantum: options.map(|options| options.quantum),
-            started_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            names: programs.iter().map(|spec| spec.name.clone()).collect(),
-        };
-        let board = Board::new(about, session.setup(request, &threads).programs);
+        let board = Board::new(about, programs);
         Ok(Live { board, user_requests, roots, stats, handover, _server: server })
     }
 

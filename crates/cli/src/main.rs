@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`commands`] | the subcommands: one file each |
 //! | [`args`] | what their command lines share |
+//! | [`alone`] | each program alone, measured and kept |
 //! | [`session`] | a workload, a policy and this machine become a result |
 //! | [`experiment`] | several runs are compared |
 //! | [`store`] | what earlier runs have shown |
@@ -14,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod args;
 mod commands;
 mod environment;

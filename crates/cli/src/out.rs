@@ -13,7 +13,6 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use cosched_core::Exit;
 use cosched_policy::Kind;
 use cosched_results::result::{ResultError, RunResult};
 use cosched_results::whole_file;
@@ -22,7 +21,6 @@ use cosched_workload::{Workload, shown, shown_path};
 use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
-use crate::session::Request;
 use crate::ui::failure::Failure;
 pub(crate) use inner::for_others;
 pub(crate) use mark::Mark;
@@ -30,6 +28,9 @@ pub(crate) use replace::replace;
 
 /// The name of the result.
 pub(crate) const RESULT: &str = "run.json";
+/// The names of a page and of a trace beside it.
+pub(crate) const REPORT: &str = "report.html";
+pub(crate) const TRACE: &str = "run.pftrace";
 
 /// Where the result of a run goes.
 pub(crate) fn result(out: &Path) -> PathBuf {
@@ -113,14 +114,6 @@ fn inside(folder: &Path, deeper: usize) -> Option<PathBuf> {
 /// Where a program's `stdout` or `stderr` goes.
 pub(crate) fn output(out: &Path, program: &str, stream: &str) -> PathBuf {
     out.join(format!("{program}.{stream}"))
-}
-
-/// Where programs that failed have said something about it.
-pub(crate) fn said_by_failed(request: &Request<'_>, result: &RunResult) -> Vec<PathBuf> {
-    let programs = request.workload.programs.iter().zip(&result.programs);
-    let failed = programs.filter(|(_, program)| program.exit != Some(Exit::Code(0)));
-    let said = failed.filter_map(|(spec, _)| request.output(spec, "stderr"));
-    said.filter(|file| file.metadata().is_ok_and(|found| found.len() > 0)).collect()
 }
 
 /// Makes the folder, if it is not there, and checks that it can be written to.

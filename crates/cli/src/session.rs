@@ -6,7 +6,9 @@
 
 mod barriers;
 mod between;
+mod by_weight;
 mod learned;
+mod live;
 mod load;
 mod making;
 mod molding;
@@ -30,8 +32,9 @@ use cosched_workload::{ProgramSpec, Workload};
 use crate::args::HowArgs;
 use crate::store::{Key, Store};
 use crate::ui::failure::Failure;
+pub(crate) use by_weight::ByWeightReport;
 pub(crate) use load::used_by_others;
-pub(crate) use making::{backends_by_weight, by_weight, own_cpu_seconds};
+pub(crate) use making::{backends_by_weight, by_weight};
 pub(crate) use molding::{Molded, is_moldable};
 pub(crate) use request::{Labels, Origins, Ran, Request, Wanted};
 pub(crate) use scope::enter_scope;

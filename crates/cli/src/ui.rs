@@ -2,6 +2,7 @@
 
 pub(crate) mod deviations;
 pub(crate) mod failure;
+pub(crate) mod pace;
 pub(crate) mod progress;
 pub(crate) mod table;
 mod talk;

@@ -7,12 +7,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use cosched_core::Actuator;
 use cosched_policy::{Goal, GroupBy, Kind, Placement, SortBy, Turns};
-use cosched_sim::{Hardware, Kernel};
+use cosched_sim::Kernel;
 use cosched_workload::Barrier;
 
 use crate::args::{self, named};
-use crate::commands::sim::THIS;
-use crate::experiment::Variant;
 
 /// A policy, each with what it does.
 pub(crate) fn policy() -> impl TypedValueParser<Value = Kind> {
@@ -26,22 +24,11 @@ pub(crate) fn policy_in_place() -> impl TypedValueParser<Value = Kind> {
     Offered { read: named::<Kind>, values: can.collect() }
 }
 
-/// A variant of a comparison; there are more than have a name.
-pub(crate) fn variant() -> impl TypedValueParser<Value = Variant> {
-    let policies = Kind::ALL.into_iter().map(Kind::name);
-    Offered { read: named::<Variant>, values: policies.chain(Variant::rivals()).collect() }
-}
-
-/// A simulated machine, which need not be one of those that come along.
-pub(crate) fn machine() -> impl TypedValueParser<Value = String> {
-    Offered { read: named::<String>, values: Hardware::names().chain([THIS]).collect() }
-}
-
 /// Values that completions offer, of more that can be read.
 #[derive(Clone)]
-struct Offered<T> {
-    read: fn(&str) -> Result<T, String>,
-    values: Vec<&'static str>,
+pub(crate) struct Offered<T> {
+    pub(crate) read: fn(&str) -> Result<T, String>,
+    pub(crate) values: Vec<&'static str>,
 }
 
 impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offered<T> {

@@ -18,10 +18,9 @@ use cosched_policy::Kind;
 use cosched_policy::advice::{self, Candidate, Prediction};
 use cosched_workload::{ProgramSpec, Repeat, Workload};
 
+use crate::alone;
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, whole};
-use crate::commands::profile;
-use crate::live::Live;
 use crate::session::{Origins, Ran, Request, Session, Wanted, enter_scope};
 use crate::source;
 use crate::store::{Entry, Store};
@@ -96,7 +95,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let cpus = session.usable.cpus.len();
     let most = u16::try_from(cpus).unwrap_or(u16::MAX);
     let listed = match &args.threads {
-        Some(list) => profile::parse_counts(list, cpus)?,
+        Some(list) => alone::parse_counts(list, cpus)?,
         None => session.counts(),
     };
     if listed.iter().all(|count| *count > most) {
@@ -108,8 +107,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let counts = |spec: &ProgramSpec| counts(spec, &listed, session.threads(spec).min(most), most);
     let mut store = Store::open().map_err(Failure::input)?;
     let runs = args.runs;
-    let ended =
-        profile::measure_missing(&session, &workload, &counts, &args.how, runs, &mut store)?;
+    let ended = alone::measure_missing(&session, &workload, &counts, &args.how, runs, &mut store)?;
     if ended != Ended::Complete {
         eprintln!("cosched: interrupted; complete measurements are kept");
         return Ok(exit_code(ended, false));
@@ -203,6 +201,6 @@ fn apply(
         origins: Origins::Started,
         wanted: Wanted::default(),
     };
-    let live = Live::open(session, &request, None)?;
+    let live = session.open_live(&request, None)?;
     session.show(&request, live)
 }

@@ -19,7 +19,6 @@ use cosched_workload::Workload;
 
 use crate::args::{pid, useless};
 use crate::in_place::InPlaceArgs;
-use crate::live::Live;
 use crate::session::{Origins, Request, Session, Wanted};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::table::{self, After};
@@ -67,7 +66,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
         origins: Origins::Running(&processes),
         wanted: Wanted::default(),
     };
-    let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
+    let live = session.open_live(&request, args.place.metrics.as_ref())?;
     let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
     say(format_args!(
         "attaching to {}; Ctrl-C detaches and restores the original settings",

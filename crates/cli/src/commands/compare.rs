@@ -12,9 +12,9 @@ use cosched_workload::Workload;
 
 use crate::args::choices;
 use crate::args::{HowArgs, PolicyArgs, SourceArgs, seed, useless, whole};
-use crate::commands::sim::{SEED, Simulated};
+use crate::commands::sim::{SEED, Simulated, machine};
 use crate::experiment::{
-    Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Variant, check_names, show,
+    Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Variant, check_names, show, variant_parser,
 };
 use crate::session::enter_scope;
 use crate::source;
@@ -33,7 +33,7 @@ pub(crate) struct CompareArgs {
     /// passive: OpenMP threads sleep as soon as they wait. llvm: LLVM's OpenMP runtime instead of
     /// GCC's. one-thread: each program has one thread. split: each program has CPUs of its own, by
     /// taskset. All variants are compared with the first one. NAME-2 is NAME again: linux,linux-2.
-    #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = choices::variant(),
+    #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = variant_parser(),
           hide_possible_values = true,
           default_value_if("asked", ArgPredicate::IsPresent, None))]
     policies: Vec<Variant>,
@@ -64,7 +64,7 @@ pub(crate) struct CompareArgs {
     /// Simulate all of it on a modelled machine.
     ///
     /// `cosched sim --help` says how to name one.
-    #[arg(long, short, value_name = "MACHINE", value_parser = choices::machine(),
+    #[arg(long, short, value_name = "MACHINE", value_parser = machine(),
           hide_possible_values = true)]
     machine: Option<String>,
     /// The simulated kernel [default: eevdf]

@@ -7,7 +7,6 @@
 //! own in every way that is possible, and shows how long that takes.
 
 mod barriers;
-pub(crate) mod by_weight;
 pub(crate) mod gaps;
 mod machine;
 mod outlook;
@@ -22,11 +21,10 @@ use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::Rights;
 use serde::Serialize;
 
-use crate::session::Session;
+use crate::session::{ByWeightReport, Session};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::print;
 use barriers::BarrierReport;
-use by_weight::ByWeightReport;
 use gaps::{Latency, Stop};
 use machine::MachineReport;
 use outlook::Outlook;

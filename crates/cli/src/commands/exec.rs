@@ -23,7 +23,6 @@ use rustix::process::{
 
 use crate::args::{BarrierArgs, HowArgs};
 use crate::in_place::InPlaceArgs;
-use crate::live::Live;
 use crate::session::{Origins, Request, Session, Wanted};
 use crate::source::check_launcher;
 use crate::store::Store;
@@ -67,7 +66,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
         origins: Origins::Child,
         wanted: Wanted::default(),
     };
-    let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
+    let live = session.open_live(&request, args.place.metrics.as_ref())?;
     let ran = session.show(&request, live)?;
     if ran.result.programs[0].exit.is_some() {
         signals::unblock().map_err(Failure::broken)?;

@@ -11,32 +11,25 @@
 //! A program that fails ends the command: the time of a failure says nothing about the work. What
 //! was measured before is kept, as it is when the user interrupts.
 
-mod alone;
-mod counts;
 mod curve;
-mod in_turn;
 mod machine;
 mod show;
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::{Arg, Args};
-use cosched_core::engine::outcome::Ended;
 use cosched_linux::observe::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 use cosched_workload::{ProgramSpec, Workload};
 
+use crate::alone::{Known, Stop, check_commands, measure_in_turn, parse_counts, with_counts};
 use crate::args::{HowArgs, SourceArgs, useless, whole};
-use crate::session::{Session, check_alone};
+use crate::session::Session;
 use crate::source;
-use crate::store::{Entry, Key, Store};
-use crate::ui::failure::{self, Failure, exit_code};
-use crate::ui::{Talk, print};
-use alone::Stop;
-pub(crate) use alone::{Alone, complaint, failed};
+use crate::store::{Entry, Store};
+use crate::ui::failure::{Failure, exit_code};
+use crate::ui::print;
 use curve::Point;
-use in_turn::Known;
 
 /// Options that [`HowArgs`] has for other commands. They are refused, and not shown in the help.
 const USELESS: [&str; 25] = [
@@ -130,8 +123,8 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     }
     let workload = source::workload(&args.source)?;
     let session = Session::here()?;
-    let counts = args.threads.as_deref().map(|list| counts::parse(list, session.usable.cpus.len()));
-    let counts = counts.transpose().map_err(Failure::input)?;
+    let counts = args.threads.as_deref().map(|list| parse_counts(list, session.usable.cpus.len()));
+    let counts = counts.transpose()?;
     check_commands(&session, &workload)?;
     let mut store = Store::open().map_err(Failure::input)?;
 
@@ -152,77 +145,6 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures every program once; programs that are the same count as one. Tells whether the user has
-/// interrupted it; what was measured before is kept.
-pub(crate) fn measure_all(
-    session: &Session,
-    workload: &Workload,
-    how: &HowArgs,
-    talk: Talk,
-    store: &mut Store,
-) -> Result<Ended, Failure> {
-    let mut fresh: BTreeSet<Key> = BTreeSet::new();
-    for spec in &workload.programs {
-        if !fresh.insert(session.key(spec, how)) {
-            continue;
-        }
-        talk.tell(format_args!("{} alone, threads: {}", spec.name, session.threads(spec)));
-        match once(session, spec, how)? {
-            Ok(alone) => {
-                let made = [alone];
-                alone::tell_scaled(spec, &made);
-                store.put(&session.key(spec, how), &alone::entry(&made, None))?;
-            }
-            Err(ended) => return Ok(ended),
-        }
-    }
-    Ok(Ended::Complete)
-}
-
-/// Measures every program with each of its thread counts until so many runs of it are known. Tells
-/// whether the user has interrupted it; what was measured before is kept.
-pub(crate) fn measure_missing(
-    session: &Session,
-    workload: &Workload,
-    counts: &dyn Fn(&ProgramSpec) -> Vec<u16>,
-    how: &HowArgs,
-    runs: u16,
-    store: &mut Store,
-) -> Result<Ended, Failure> {
-    check_commands(session, workload)?;
-    let programs = workload.programs.iter();
-    let specs = programs.flat_map(|spec| with_counts(spec, Some(&counts(spec)))).collect();
-    match in_turn::measure(session, specs, how, runs, Known::Counts, store) {
-        Ok(()) => Ok(Ended::Complete),
-        Err(Stop::Failed(failure)) => Err(failure),
-        Err(Stop::Interrupted(ended)) => Ok(ended),
-    }
-}
-
-/// The thread counts that a list names.
-pub(crate) fn parse_counts(list: &str, cpus: usize) -> Result<Vec<u16>, Failure> {
-    counts::parse(list, cpus).map_err(Failure::input)
-}
-
-/// Runs a program alone, this once: nothing is kept. Or how the user has interrupted it.
-pub(crate) fn once(
-    session: &Session,
-    spec: &ProgramSpec,
-    how: &HowArgs,
-) -> Result<Result<Alone, Ended>, Failure> {
-    match alone::run_alone(session, spec, how) {
-        Ok(alone) => Ok(Ok(alone)),
-        Err(Stop::Failed(failure)) => Err(failure),
-        Err(Stop::Interrupted(ended)) => Ok(Err(ended)),
-    }
-}
-
-/// A command or an input that does not exist is told before the first program has run for an hour.
-pub(crate) fn check_commands(session: &Session, workload: &Workload) -> Result<(), Failure> {
-    let check = |spec| session.executable(spec).and_then(|_| check_alone(workload, spec));
-    failure::all(workload.programs.iter().map(check)).map(drop)
-}
-
 fn profiles<'a>(
     session: &Session,
     workload: &'a Workload,
@@ -233,7 +155,7 @@ fn profiles<'a>(
     let all: Vec<(&ProgramSpec, Vec<ProgramSpec>)> =
         workload.programs.iter().map(|spec| (spec, with_counts(spec, counts))).collect();
     let specs = all.iter().flat_map(|(_, counted)| counted.clone()).collect();
-    in_turn::measure(session, specs, &args.how, args.runs, Known::IsReplaced, store)?;
+    measure_in_turn(session, specs, &args.how, args.runs, Known::IsReplaced, store)?;
     let mut profiles = Vec::new();
     for (spec, counted) in all {
         let mut entries = Vec::new();
@@ -245,18 +167,6 @@ fn profiles<'a>(
         profiles.push(Profiled { spec, placement: args.how.placement(), entries });
     }
     Ok(profiles)
-}
-
-/// The program with each of the thread counts; as it is where none are given, and where its own
-/// `env` wins over them.
-fn with_counts(spec: &ProgramSpec, counts: Option<&[u16]>) -> Vec<ProgramSpec> {
-    match counts.filter(|_| !spec.has_own_count()) {
-        None => vec![spec.clone()],
-        Some(counts) => counts
-            .iter()
-            .map(|count| ProgramSpec { threads: Some(*count), ..spec.clone() })
-            .collect(),
-    }
 }
 
 /// Why cache misses are missing, given what can be counted here, and what to do.

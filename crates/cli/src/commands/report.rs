@@ -50,8 +50,6 @@ pub(crate) struct ReportArgs {
     json: bool,
 }
 
-/// The name of a page.
-pub(crate) const FILE: &str = "report.html";
 const PAGE: Kind = Kind { made_by: "cosched report", option: "--out", is_one: is_page };
 const PLOT: Kind = Kind { made_by: "cosched report", option: "--svg", is_one: is_plot };
 
@@ -209,10 +207,10 @@ fn too_short(variant: &Variant, window: Option<(f64, f64)>) -> Option<String> {
 /// Where the page goes: beside a single result, or into the current folder.
 fn default_page(from: &[PathBuf]) -> PathBuf {
     let beside = match from {
-        [result] => out::beside(result, FILE),
+        [result] => out::beside(result, out::REPORT),
         _ => None,
     };
-    beside.unwrap_or_else(|| PathBuf::from(FILE))
+    beside.unwrap_or_else(|| PathBuf::from(out::REPORT))
 }
 
 /// What the reader knows the results by.

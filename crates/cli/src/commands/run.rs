@@ -14,14 +14,14 @@ use cosched_workload::shown_path;
 
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, named, whole};
-use crate::live::{Live, MetricsAt};
+use crate::live::MetricsAt;
 use crate::session::{Origins, Request, Session, Wanted, enter_scope};
+use crate::source;
 use crate::store::Store;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::table;
 use crate::ui::table::After;
 use crate::ui::{Talk, print, say};
-use crate::{out, source};
 use terminal::TerminalArgs;
 
 /// What to run, and how.
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         origins: Origins::Started,
         wanted: Wanted { talk, labels, force: args.force },
     };
-    let live = Live::open(&session, &request, args.metrics.as_ref())?;
+    let live = session.open_live(&request, args.metrics.as_ref())?;
     let ran = session.show(&request, live)?;
     session.learn(&request, &ran.result);
     match args.json {
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             print(&table::run(&ran.result, &after))?;
         }
     }
-    let said = out::said_by_failed(&request, &ran.result);
+    let said = request.said_by_failed(&ran.result);
     let files: Vec<String> = said.iter().map(|file| shown_path(file)).collect();
     if !files.is_empty() {
         say(format_args!("what those that failed have said stands in {}", words::list(&files)));

@@ -45,7 +45,7 @@ use args::{SimCommand, SimMachineArgs, SimRunArgs};
 pub(crate) use compared::Simulated;
 pub(crate) use measure::memory_peak;
 use pace::Pace;
-pub(crate) use this::THIS;
+pub(crate) use this::machine;
 
 /// The seed where none is given.
 pub(crate) const SEED: u64 = 1;

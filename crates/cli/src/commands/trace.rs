@@ -17,9 +17,6 @@ use crate::ui::{print, put, say};
 const TRACE: Kind =
     Kind { made_by: "cosched trace", option: "--out", is_one: cosched_report::is_trace };
 
-/// The file beside `run.json`.
-pub(crate) const FILE: &str = "run.pftrace";
-
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
     /// An earlier run: its folder, or its run.json.
@@ -62,7 +59,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
                     shown_path(&args.run)
                 ))
             };
-            to_file(&trace, &out::beside(&args.run, FILE).ok_or_else(no_folder)?, args.json)?;
+            to_file(&trace, &out::beside(&args.run, out::TRACE).ok_or_else(no_folder)?, args.json)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use cosched_results::result::ProgramResult;
 use cosched_workload::{escaped, shown_path};
 
 use super::rounds::{Ready, Round};
-use crate::commands::profile;
+use crate::alone;
 use crate::out;
 
 /// A sentence for each variant and program that failed, with the standard error of its first
@@ -30,7 +30,7 @@ pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec
                     let file = shown_path(&stderr).to_string();
                     format!("its standard error is in {}", ready.held.named(&file))
                 }
-                _ => profile::complaint(&stderr),
+                _ => alone::complaint(&stderr),
             };
             let mut ends: Vec<&str> = failed.iter().map(|(_, how)| how.as_str()).collect();
             ends.dedup();

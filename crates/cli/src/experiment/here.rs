@@ -9,9 +9,9 @@ use cosched_results::result::Context;
 use cosched_workload::Workload;
 
 use super::{Site, Turn};
+use crate::alone;
 use crate::args::HowArgs;
-use crate::commands::doctor::by_weight::ByWeightReport;
-use crate::commands::profile;
+use crate::session::ByWeightReport;
 use crate::session::{
     NO_WEIGHTS, Origins, Ran, Request, Session, Wanted, by_weight, used_by_others,
 };
@@ -97,7 +97,7 @@ impl Site for Here<'_> {
         let request = self.request(workload, kind, how);
         self.session.check(&request)?;
         if self.solo {
-            profile::check_commands(&self.session, workload)?;
+            alone::check_commands(&self.session, workload)?;
         }
         if let Some(lack) = self.session.cannot_mold(&request) {
             self.talk.tell(format_args!("{lack}"));
@@ -111,7 +111,7 @@ impl Site for Here<'_> {
 
     fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {
         let Some(store) = &mut self.store else { return Ok(Ended::Complete) };
-        let ended = profile::measure_all(&self.session, self.workload, self.how, self.talk, store)?;
+        let ended = alone::measure_all(&self.session, self.workload, self.how, self.talk, store)?;
         self.profiles = self.session.profiles(self.workload, self.how, Some(store));
         Ok(ended)
     }

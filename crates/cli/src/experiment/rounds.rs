@@ -16,12 +16,12 @@ use cosched_core::engine::outcome::Ended;
 use cosched_results::result::RunResult;
 use cosched_workload::Workload;
 
-use super::pace::Pace;
 use super::{Record, Site, Turn, Variant, failures, kept, lock};
 use crate::args::HowArgs;
 use crate::out::{self, Folder};
 use crate::session::Ran;
 use crate::ui::failure::Failure;
+use crate::ui::pace::{Pace, order};
 use crate::ui::{Talk, say};
 
 /// The most rounds of a comparison.
@@ -244,20 +244,4 @@ fn by_variant(variants: &[Variant], rounds: BTreeMap<u16, Round>) -> Vec<cosched
         variants.iter_mut().zip(results).for_each(|(variant, result)| variant.runs.push(result));
     }
     variants
-}
-
-/// The positions of the variants in the order of a round.
-pub(crate) fn order(variants: usize, round: u16) -> impl Iterator<Item = usize> {
-    (0..variants).map(move |i| (i + usize::from(round)) % variants)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_variant_begins_a_round_in_turn() {
-        let rounds = (0..4).map(|round| order(3, round).collect::<Vec<_>>());
-        assert_eq!(rounds.collect::<Vec<_>>(), [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]);
-    }
 }

@@ -15,13 +15,13 @@ use cosched_results::result::{
 use cosched_results::statistics::Verdict;
 use cosched_workload::Workload;
 
-use super::rounds::order;
 use super::{Experiment, Plan, Record, Site, Turn, Variant};
 use crate::args::{HowArgs, PolicyArgs};
 use crate::out;
 use crate::session::{Ran, Session};
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
+use crate::ui::pace::order;
 
 /// A machine like those of docs/research/benchmarks.md: times scatter by 5 %, one run in ten has a
 /// hiccup of up to a half, the host drifts, and now and then it changes between fast minutes and

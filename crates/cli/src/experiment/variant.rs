@@ -13,12 +13,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::builder::TypedValueParser;
 use cosched_policy::Kind;
 use cosched_workload::{ProgramSpec, Workload};
 
 use super::asked::{self, Asked};
 use super::split;
-use crate::args::HowArgs;
+use crate::args::choices::Offered;
+use crate::args::{HowArgs, named};
 use crate::session::Session;
 use crate::ui::failure::Failure;
 
@@ -33,6 +35,12 @@ pub(crate) struct Variant {
     method: Method,
     /// What was asked for it alone.
     asked: Option<Asked>,
+}
+
+/// A variant on a command line; there are more than have a name.
+pub(crate) fn parser() -> impl TypedValueParser<Value = Variant> {
+    let policies = Kind::ALL.into_iter().map(Kind::name);
+    Offered { read: named::<Variant>, values: policies.chain(Variant::rivals()).collect() }
 }
 
 /// What is done.

@@ -21,11 +21,10 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat, unlinkat
 use rustix::io::Errno;
 
 use super::{RESULT, mark, output, refused};
-use crate::commands::{report, trace};
 use crate::ui::failure::Failure;
 
 /// What `report` and `trace` make beside the result.
-const MADE_BESIDE: [&str; 2] = [report::FILE, trace::FILE];
+const MADE_BESIDE: [&str; 2] = [super::REPORT, super::TRACE];
 /// Their first bytes have cosched's name.
 const FIRST_BYTES: u64 = 4096;
 

@@ -4,10 +4,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
+use cosched_linux::kernel::clock::own_cpu_seconds;
 use cosched_linux::kernel::procfs::{CpuLoad, Proc};
 use cosched_results::result::RunResult;
-
-use super::own_cpu_seconds;
 
 /// How long it is watched whether a machine is busy: thirty clock ticks for each CPU.
 const WATCHED: Duration = Duration::from_millis(300);

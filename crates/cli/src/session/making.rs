@@ -14,6 +14,7 @@ use cosched_linux::control::run_cgroups::{
     ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,
 };
 use cosched_linux::hook::{self, BARRIER_MODE, Hook, Uses};
+use cosched_linux::kernel::clock::own_cpu_seconds;
 use cosched_linux::kernel::signals;
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
 use cosched_linux::observe::barrier_stats::StatsOfRun;
@@ -24,7 +25,6 @@ use cosched_linux::safety::undo;
 use cosched_policy::{Kind, Turns, binds_by_weight};
 use cosched_results::result::{Backends, NONE, RunResult};
 use cosched_workload::{Barrier, OPENMP, ProgramSpec};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::load::{self, Load};
 use super::sources::{self, Source};
@@ -419,10 +419,4 @@ fn backends(kind: Kind, machine: &Linux, session: &Session) -> Backends {
     let freezing = if kind.makes_gangs() { machine.freezer().name() } else { NONE };
     let pinning = if kind.binds() { machine.pinning().name() } else { NONE };
     Backends { freezing: freezing.to_owned(), pinning: format!("{pinning}{share}") }
-}
-
-/// CPU time of this process so far.
-pub(crate) fn own_cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

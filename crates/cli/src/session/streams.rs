@@ -16,7 +16,9 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use cosched_core::Exit;
 use cosched_linux::process::launch::Output;
+use cosched_results::result::RunResult;
 use cosched_results::whole_file;
 use cosched_workload::{ProgramSpec, StreamFile, Workload, shown, shown_path};
 use rustix::fs::{Access, access};
@@ -33,6 +35,14 @@ impl Request<'_> {
             Some((_, file)) => Some(file.path.clone()),
             None => self.out.map(|out| out::output(out, &spec.name, stream)),
         }
+    }
+
+    /// Where programs that failed have said something about it.
+    pub(crate) fn said_by_failed(&self, result: &RunResult) -> Vec<PathBuf> {
+        let programs = self.workload.programs.iter().zip(&result.programs);
+        let failed = programs.filter(|(_, program)| program.exit != Some(Exit::Code(0)));
+        let said = failed.filter_map(|(spec, _)| self.output(spec, "stderr"));
+        said.filter(|file| file.metadata().is_ok_and(|found| found.len() > 0)).collect()
     }
 
     /// Whether all that programs write goes to files.

@@ -35,17 +35,6 @@ pub(super) fn ideal_threads(curve: &[Point]) -> Option<u16> {
     enough.map(|point| point.threads).min()
 }
 
-/// The middle of the times; of an even number the mean of the two in the middle.
-pub(super) fn median(times: &[Nanos]) -> Option<Nanos> {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable();
-    let upper = *sorted.get(sorted.len() / 2)?;
-    match sorted.len() % 2 {
-        0 => Some((sorted[sorted.len() / 2 - 1] + upper) / 2),
-        _ => Some(upper),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,13 +86,5 @@ mod tests {
         assert_eq!(speedup(&curve, curve[0]), Some(1.0));
         assert!((speedup(&curve, curve[1]).unwrap() - 1.6).abs() < 1e-6);
         assert_eq!(speedup(&curve, Point { threads: 4, solo: Nanos::ZERO }), None);
-    }
-
-    #[test]
-    fn the_median_does_not_depend_on_the_order_or_on_one_bad_run() {
-        let seconds = |all: &[u64]| all.iter().map(|s| Nanos::from_secs(*s)).collect::<Vec<_>>();
-        assert_eq!(median(&seconds(&[9, 1, 2])), Some(Nanos::from_secs(2)));
-        assert_eq!(median(&seconds(&[4, 100, 2, 3])), Some(Nanos::from_millis(3500)));
-        assert_eq!(median(&[]), None);
     }
 }

@@ -6,15 +6,23 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::TypedValueParser;
 use cosched_core::Topology;
 use cosched_sim::Hardware;
 
+use crate::args::choices::Offered;
+use crate::args::named;
 use crate::session::Session;
 use crate::store;
 use crate::ui::failure::Failure;
 
 /// What stands for this machine on the command line.
 pub(crate) const THIS: &str = "this";
+
+/// A simulated machine, which need not be one of those that come along.
+pub(crate) fn machine() -> impl TypedValueParser<Value = String> {
+    Offered { read: named::<String>, values: Hardware::names().chain([THIS]).collect() }
+}
 
 /// Where the figures of this machine are kept.
 pub(crate) fn file() -> Result<PathBuf, Failure> {

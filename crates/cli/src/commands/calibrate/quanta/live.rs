@@ -13,11 +13,11 @@ use cosched_policy::{Fixed, Found, Kind, Trained};
 use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use super::trainees::Trainee;
+use crate::alone;
 use crate::args::{HowArgs, PolicyArgs};
-use crate::commands::profile;
-use crate::experiment::{Pace, order};
 use crate::session::{Origins, Request, Session, Wanted};
 use crate::ui::failure::Failure;
+use crate::ui::pace::{Pace, order};
 use crate::ui::say;
 
 /// A run is cut into so many intervals, of which the first does not count.
@@ -155,7 +155,7 @@ impl Lab<'_> {
         let program = &ran.result.programs[0];
         match program.turnaround_seconds.filter(|_| ran.all_succeeded()) {
             Some(seconds) => Ok(Ok(Run { seconds, found: heard.try_iter().collect() })),
-            None => Err(profile::failed(spec, program.exit_status, outputs.path())),
+            None => Err(alone::failed(spec, program.exit_status, outputs.path())),
         }
     }
 }

@@ -12,7 +12,7 @@ use cosched_sim::{Costs, Hardware};
 use serde::Serialize;
 
 use super::program::{Kernel, MISSES_PER_LINE, Program};
-use crate::commands::profile::Alone;
+use crate::alone::Alone;
 use crate::commands::sim::measure;
 
 /// Bytes of a cache line.

@@ -17,11 +17,11 @@ use super::program::{Program, SPINS};
 use super::report::Figures;
 use super::suite::Mixture;
 use super::workload;
+use crate::alone::{self, Alone};
 use crate::args::HowArgs;
-use crate::commands::profile::{self, Alone};
-use crate::experiment::{Pace, order};
 use crate::session::{Origins, Request, Session, Wanted};
 use crate::ui::failure::Failure;
+use crate::ui::pace::{Pace, order};
 use crate::ui::say;
 
 /// How often each calibrating program runs in a round: everything hangs on them, and they are
@@ -131,7 +131,7 @@ impl<'a> Live<'a> {
 
     fn alone(&self, program: Program) -> Result<Result<Alone, Ended>, Failure> {
         let workload = workload(&[program], self.folder)?;
-        profile::once(self.session, &workload.programs[0], self.how)
+        alone::once(self.session, &workload.programs[0], self.how)
     }
 
     /// What is known of a program: how long it took alone in this round.

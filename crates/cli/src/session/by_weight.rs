@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Turns by weight on this host.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ByWeightReport {
-    pub(super) available: bool,
+    pub(crate) available: bool,
     /// What gives them.
     by: Option<By>,
     /// What was found.
@@ -30,7 +30,7 @@ enum By {
 }
 
 impl ByWeightReport {
-    pub(super) fn new(proc: &Proc, rights: &Rights) -> Result<ByWeightReport, FileError> {
+    pub(crate) fn new(proc: &Proc, rights: &Rights) -> Result<ByWeightReport, FileError> {
         let idle = rights.rights.iter().find(|right| right.name == Ability::IdleGroups);
         Ok(report(idle, Facts::find(proc)?.check()))
     }
@@ -46,7 +46,7 @@ impl ByWeightReport {
     }
 
     /// The first lines for people: whether what is needed is there.
-    pub(super) fn verdict(&self) -> String {
+    pub(crate) fn verdict(&self) -> String {
         if self.available {
             return "Everything that is needed is here: programs can take turns by weight."
                 .to_owned();
@@ -62,7 +62,7 @@ impl ByWeightReport {
     }
 
     /// One line.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match (self.available, &self.remedy) {
             (true, _) => format!("Turns by weight: available, {}", self.detail),
             (false, None) => format!("Turns by weight: missing: {}", self.detail),

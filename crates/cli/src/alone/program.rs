@@ -18,7 +18,6 @@ use cosched_core::{Counts, Nanos, Profile, Quality};
 use cosched_policy::Kind;
 use cosched_workload::{Barrier, ProgramSpec, Repeat, Workload};
 
-use super::curve::median;
 use crate::args::HowArgs;
 use crate::out;
 use crate::session::{Origins, Request, Session, Wanted};
@@ -42,7 +41,7 @@ pub(crate) struct Alone {
 
 /// Why a measurement did not come to its end.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// Something is wrong.
     Failed(Failure),
     /// The user wants it to end.
@@ -179,6 +178,17 @@ fn last_lines(text: &str) -> String {
     last.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
+/// The middle of the times; of an even number the mean of the two in the middle.
+fn median(times: &[Nanos]) -> Option<Nanos> {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let upper = *sorted.get(sorted.len() / 2)?;
+    match sorted.len() % 2 {
+        0 => Some((sorted[sorted.len() / 2 - 1] + upper) / 2),
+        _ => Some(upper),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,5 +230,13 @@ mod tests {
         assert_eq!(last_lines(&text), "  line 16\n  line 17\n  line 18\n  line 19\n  line 20");
         assert_eq!(last_lines("only\n\n"), "  only");
         assert_eq!(last_lines(""), "");
+    }
+
+    #[test]
+    fn the_median_does_not_depend_on_the_order_or_on_one_bad_run() {
+        let seconds = |all: &[u64]| all.iter().map(|s| Nanos::from_secs(*s)).collect::<Vec<_>>();
+        assert_eq!(median(&seconds(&[9, 1, 2])), Some(Nanos::from_secs(2)));
+        assert_eq!(median(&seconds(&[4, 100, 2, 3])), Some(Nanos::from_millis(3500)));
+        assert_eq!(median(&[]), None);
     }
 }

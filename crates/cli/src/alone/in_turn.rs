@@ -10,15 +10,15 @@
 
 use cosched_workload::ProgramSpec;
 
-use super::alone::{self, Alone, Stop};
+use super::program::{self, Alone, Stop};
 use crate::args::HowArgs;
-use crate::experiment::{Pace, order};
 use crate::session::Session;
 use crate::store::{Entry, Key, Store};
+use crate::ui::pace::{Pace, order};
 
 /// What becomes of runs that are known already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(crate) enum Known {
     /// They count.
     Counts,
     /// The new ones take their place, as soon as there are as many.
@@ -44,7 +44,7 @@ impl Subject {
 
 /// Runs each of these programs so often alone, in turn, and keeps all times. Programs that are the
 /// same count as one.
-pub(super) fn measure(
+pub(crate) fn measure(
     session: &Session,
     specs: Vec<ProgramSpec>,
     how: &HowArgs,
@@ -72,13 +72,13 @@ pub(super) fn measure(
             let subject = &mut subjects[position];
             let threads = session.threads(&subject.spec);
             pace.begin(round, &format!("{} alone, threads: {threads}", subject.spec.name));
-            subject.made.push(alone::run_alone(session, &subject.spec, how)?);
+            subject.made.push(program::run_alone(session, &subject.spec, how)?);
             if subject.runs() >= subject.least {
-                let entry = alone::entry(&subject.made, subject.before.as_ref());
+                let entry = program::entry(&subject.made, subject.before.as_ref());
                 store.put(&subject.key, &entry)?;
             }
         }
     }
-    subjects.iter().for_each(|subject| alone::tell_scaled(&subject.spec, &subject.made));
+    subjects.iter().for_each(|subject| program::tell_scaled(&subject.spec, &subject.made));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How far the rounds are, told while they run.
+//! The order of a round, and how far the rounds are, told while they run.
 
 use std::time::{Duration, Instant};
 
@@ -57,6 +57,11 @@ fn rounded(time: Duration) -> Duration {
     }
 }
 
+/// The positions of the variants in the order of a round.
+pub(crate) fn order(variants: usize, round: u16) -> impl Iterator<Item = usize> {
+    (0..variants).map(move |i| (i + usize::from(round)) % variants)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +81,11 @@ mod tests {
         assert_eq!(rounded(Duration::from_secs(121)), Duration::from_secs(180));
         let fresh = Pace { done: 0, ..pace };
         assert_eq!(fresh.left(Duration::from_secs(10)), None);
+    }
+
+    #[test]
+    fn each_variant_begins_a_round_in_turn() {
+        let rounds = (0..4).map(|round| order(3, round).collect::<Vec<_>>());
+        assert_eq!(rounds.collect::<Vec<_>>(), [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]);
     }
 }

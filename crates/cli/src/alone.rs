@@ -1,0 +1,101 @@
+//! Each program alone on this machine, measured and kept in the [store](crate::store).
+
+mod counts;
+mod in_turn;
+mod program;
+
+use std::collections::BTreeSet;
+
+use cosched_core::engine::outcome::Ended;
+use cosched_workload::{ProgramSpec, Workload};
+
+use crate::args::HowArgs;
+use crate::session::{Session, check_alone};
+use crate::store::{Key, Store};
+use crate::ui::Talk;
+use crate::ui::failure::{self, Failure};
+pub(crate) use in_turn::{Known, measure as measure_in_turn};
+pub(crate) use program::{Alone, Stop, complaint, failed};
+
+/// Measures every program once; programs that are the same count as one. Tells whether the user has
+/// interrupted it; what was measured before is kept.
+pub(crate) fn measure_all(
+    session: &Session,
+    workload: &Workload,
+    how: &HowArgs,
+    talk: Talk,
+    store: &mut Store,
+) -> Result<Ended, Failure> {
+    let mut fresh: BTreeSet<Key> = BTreeSet::new();
+    for spec in &workload.programs {
+        if !fresh.insert(session.key(spec, how)) {
+            continue;
+        }
+        talk.tell(format_args!("{} alone, threads: {}", spec.name, session.threads(spec)));
+        match once(session, spec, how)? {
+            Ok(alone) => {
+                let made = [alone];
+                program::tell_scaled(spec, &made);
+                store.put(&session.key(spec, how), &program::entry(&made, None))?;
+            }
+            Err(ended) => return Ok(ended),
+        }
+    }
+    Ok(Ended::Complete)
+}
+
+/// Measures every program with each of its thread counts until so many runs of it are known. Tells
+/// whether the user has interrupted it; what was measured before is kept.
+pub(crate) fn measure_missing(
+    session: &Session,
+    workload: &Workload,
+    counts: &dyn Fn(&ProgramSpec) -> Vec<u16>,
+    how: &HowArgs,
+    runs: u16,
+    store: &mut Store,
+) -> Result<Ended, Failure> {
+    check_commands(session, workload)?;
+    let programs = workload.programs.iter();
+    let specs = programs.flat_map(|spec| with_counts(spec, Some(&counts(spec)))).collect();
+    match measure_in_turn(session, specs, how, runs, Known::Counts, store) {
+        Ok(()) => Ok(Ended::Complete),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Interrupted(ended)) => Ok(ended),
+    }
+}
+
+/// The thread counts that a list names.
+pub(crate) fn parse_counts(list: &str, cpus: usize) -> Result<Vec<u16>, Failure> {
+    counts::parse(list, cpus).map_err(Failure::input)
+}
+
+/// Runs a program alone, this once: nothing is kept. Or how the user has interrupted it.
+pub(crate) fn once(
+    session: &Session,
+    spec: &ProgramSpec,
+    how: &HowArgs,
+) -> Result<Result<Alone, Ended>, Failure> {
+    match program::run_alone(session, spec, how) {
+        Ok(alone) => Ok(Ok(alone)),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Interrupted(ended)) => Ok(Err(ended)),
+    }
+}
+
+/// A command or an input that does not exist is told before the first program has run for an hour.
+pub(crate) fn check_commands(session: &Session, workload: &Workload) -> Result<(), Failure> {
+    let check = |spec| session.executable(spec).and_then(|_| check_alone(workload, spec));
+    failure::all(workload.programs.iter().map(check)).map(drop)
+}
+
+/// The program with each of the thread counts; as it is where none are given, and where its own
+/// `env` wins over them.
+pub(crate) fn with_counts(spec: &ProgramSpec, counts: Option<&[u16]>) -> Vec<ProgramSpec> {
+    match counts.filter(|_| !spec.has_own_count()) {
+        None => vec![spec.clone()],
+        Some(counts) => counts
+            .iter()
+            .map(|count| ProgramSpec { threads: Some(*count), ..spec.clone() })
+            .collect(),
+    }
+}
