@@ -51,7 +51,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     let known = |program: &Standing| program.context_switches.map(|count| count.to_string());
     let help = "How often threads of the program were taken from a CPU, in all its runs.";
     each("cosched_program_context_switches", "counter", None, help, known);
-    let help = "How often the program began to run: its starts and its thaws.";
+    let help = "Turns of the program: starts and thaws, or turns by weight.";
     each("cosched_program_turns", "counter", None, help, |program| Some(program.turns.to_string()));
     let help = "Complete runs of the program.";
     each("cosched_program_completions", "counter", None, help, |p| Some(p.completions.to_string()));

@@ -111,7 +111,7 @@ pub struct Standing {
     /// where the CPU time is.
     #[serde(default)]
     pub context_switches: Option<u64>,
-    /// How often it began to run: its starts and its thaws.
+    /// How often it began to run (its starts and its thaws), or a turn by weight began.
     pub turns: u64,
     /// How many complete runs it has made.
     pub completions: u64,

@@ -105,7 +105,8 @@ impl Account {
     pub(super) fn runs(&mut self, program: &mut Program, at: Nanos) {
         self.outcome.started.get_or_insert(at);
         self.stops_waiting(program, at);
-        self.totals.turns += u64::from(self.running_since.is_none());
+        let begins = self.running_since.is_none() && program.turn.is_none();
+        self.totals.turns += u64::from(begins);
         self.running_since.get_or_insert((at, program.cpus));
         self.takes_turns(program, at);
     }
@@ -114,7 +115,10 @@ impl Account {
     pub(super) fn takes_turns(&mut self, program: &Program, at: Nanos) {
         let has_turn = program.turn == Some(Turn::InTurn) && self.running_since.is_some();
         match self.in_turn_since {
-            None if has_turn => self.in_turn_since = Some(at),
+            None if has_turn => {
+                self.in_turn_since = Some(at);
+                self.totals.turns += 1;
+            }
             Some(_) if !has_turn => self.ends_turn(at),
             _ => {}
         }

@@ -230,7 +230,7 @@ pub struct Totals {
     pub ran: Nanos,
     /// How long it waited, before its starts and frozen.
     pub waited: Nanos,
-    /// How often it began to run: its starts, and its thaws.
+    /// How often it began to run (its starts and its thaws), or a turn by weight began.
     pub turns: u64,
 }
 

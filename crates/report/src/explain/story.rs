@@ -284,7 +284,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         waiting_seconds: program.waiting_seconds,
         stopped_seconds,
         interference_seconds: program.interference_seconds.map(|cost| cost - stopped_seconds),
-        turns: turns::count(program, &phases),
+        turns: turns::count(history.result, slot, &phases),
         waits: waits.len(),
         longest_wait: history.longest_wait(slot).map(|phase| LongestWait {
             from_seconds: phase.from.as_secs_f64(),

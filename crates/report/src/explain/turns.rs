@@ -1,6 +1,6 @@
 //! The turns of a program: how many it had, how long they were, and what it got outside them.
 
-use cosched_results::result::ProgramResult;
+use cosched_results::result::RunResult;
 
 use super::story::seconds;
 use crate::history::{Phase, State};
@@ -8,9 +8,9 @@ use crate::words;
 
 /// How many turns there were: by weight, or times in which the program ran. A program that moves to
 /// other CPUs still has the same turn.
-pub(super) fn count(program: &ProgramResult, phases: &[Phase]) -> usize {
-    if !program.turns.is_empty() {
-        return program.turns.len();
+pub(super) fn count(result: &RunResult, slot: usize, phases: &[Phase]) -> usize {
+    if result.programs.iter().any(|program| !program.turns.is_empty()) {
+        return result.programs[slot].turns.len();
     }
     let runs = |phase: &Phase| matches!(phase.state, State::Running(_));
     let begins =
@@ -21,7 +21,8 @@ pub(super) fn count(program: &ProgramResult, phases: &[Phase]) -> usize {
 /// How many turns it had, and what it got outside them.
 pub(super) fn in_words(count: usize, running: f64, by_weight: &[(f64, f64)]) -> Option<String> {
     if count == 0 {
-        return None;
+        let filled = "It had no turn, and got the CPU time that programs in turn left.";
+        return (running > 0.0).then(|| filled.to_owned());
     }
     let in_turn: f64 = by_weight.iter().map(|(from, to)| to - from).sum();
     let all = if by_weight.is_empty() { running } else { in_turn };
@@ -55,6 +56,10 @@ mod tests {
         let whole = in_words(3, 0.3, &turns);
         assert_eq!(whole.as_deref(), Some("It had 3 turns of 100 ms on average."));
         assert_eq!(in_words(2, 0.4, &[]).as_deref(), Some("It had 2 turns of 200 ms on average."));
-        assert_eq!(in_words(0, 0.4, &[]), None);
+        assert_eq!(
+            in_words(0, 0.4, &[]).as_deref(),
+            Some("It had no turn, and got the CPU time that programs in turn left.")
+        );
+        assert_eq!(in_words(0, 0.0, &[]), None);
     }
 }

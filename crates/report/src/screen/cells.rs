@@ -56,7 +56,7 @@ const COLUMNS: [Column; COUNT] = [
     right("SW/s", 6, "context switches of its threads per second, if known and there is room"),
     right("BARR/s", 6, "barriers of cosched that its threads passed per second, if there is room"),
     right("SLEPT", 5, "share of the waits at these barriers that ended asleep, if there is room"),
-    right("TURNS", 6, "how often it began to run"),
+    right("TURNS", 6, "how many turns it had"),
     right("LOCK", 5, "share of its threads' time at locks, if the policy uses it"),
     right("SLICE", 6, "time slice chosen for that share; LOCK and SLICE replace GANG and TURNS"),
     right("MOVED", 6, "how often a thread was moved to another group of CPUs; replaces SLICE"),

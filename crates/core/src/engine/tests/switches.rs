@@ -78,10 +78,10 @@ fn a_thaw_forced_by_the_engine_is_no_switch() {
     assert_eq!(at(&outcome), [100]);
 }
 
-#[test]
-fn turns_by_weight_are_switches_and_stop_no_program() {
+/// Two programs take turns by weight, 100 ms each, the first program first.
+fn by_weight() -> impl Policy {
     let mut turn = 0;
-    let by_weight = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if nothing_new(causes) || causes.iter().any(|cause| matches!(cause, Cause::Exited(..))) {
             return;
         }
@@ -91,9 +91,38 @@ fn turns_by_weight_are_switches_and_stop_no_program() {
         }
         turn += 1;
         plan.wake_at(world.now + MS(100), Token(0));
-    });
+    })
+}
+
+/// The turns of two programs at every heartbeat.
+#[derive(Default)]
+struct Turns(Vec<[u64; 2]>);
+
+impl Watch for Turns {
+    fn beat(&mut self, beat: &Beat<'_>) {
+        self.0.push([0, 1].map(|slot| beat.totals(slot).turns));
+    }
+
+    fn looks(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn turns_by_weight_are_counted_and_starts_are_not() {
+    let mut setup = setup(vec![Entry::new(2), Entry::new(2)]);
+    setup.limits.heartbeat = MS(50);
+    let mut turns = Turns::default();
+    let engine = Engine::new(Fake::new([MS(250), MS(250)]), by_weight(), setup);
+    engine.run(&mut turns).1.unwrap();
+    turns.0.dedup();
+    assert_eq!(turns.0, [[1, 0], [1, 1], [2, 1]]);
+}
+
+#[test]
+fn turns_by_weight_are_switches_and_stop_no_program() {
     let (fake, outcome) =
-        run(Fake::new([MS(250), MS(250)]), by_weight, setup(vec![Entry::new(2), Entry::new(2)]));
+        run(Fake::new([MS(250), MS(250)]), by_weight(), setup(vec![Entry::new(2), Entry::new(2)]));
     assert!(!fake.steps().iter().any(|step| matches!(step, Step::Freeze(_))), "{:?}", fake.steps());
     assert_eq!(at(&outcome), [100, 200]);
     let turns = |slot: usize| {
