@@ -68,7 +68,7 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::AwaitsTraining => {
             "the solo speed of another program is being measured, and this one does not fit"
         }
-        Why::NeverFrozen => "it must not be paused, so it always runs",
+        Why::NeverFrozen => "it must never be paused",
         Why::QuantumShortened { .. } => {
             "quanta are shortened, so that no program is paused for longer than allowed"
         }

@@ -331,7 +331,7 @@ fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(&'static str,
     let mut add = |sent: Option<Sent>, length: Nanos| {
         let words = match sent.map(|sent| (sent.why, sent.runs())) {
             None => "it had just arrived",
-            Some((_, Some(true))) => "its start or thaw had been decided and had no effect yet",
+            Some((_, Some(true))) => "cosched was starting or resuming it",
             Some((why, _)) => words::in_general(&why),
         };
         match parts.last_mut() {

@@ -26,8 +26,7 @@ fn a_moment_has_the_quantum_then_running_then_waiting_programs() {
             "a is paused (from 0.101 s to 0.203 s): another gang has the quantum (when decided at \
              0.100 s: its own is gang 1).",
             "c waits for its start (from 0.150 s to 0.152 s): it is about to start, decided at \
-             0.150 s because it must \
-             not be paused, so it always runs.",
+             0.150 s because it must never be paused.",
         ]
     );
 }
@@ -138,7 +137,7 @@ fn a_programs_story_has_turns_waits_reasons_and_co_runners() {
             "It had 3 turns of 61 ms on average.",
             "It waited 2 times, at most 102 ms (from 0.000 s):",
             "  2 times, 102 ms in all: another gang has the quantum.",
-            "  2 times, 5 ms in all: its start or thaw had been decided and had no effect yet.",
+            "  2 times, 5 ms in all: cosched was starting or resuming it.",
             "While it waited, c (106 ms) and a (100 ms) ran.",
             "While it ran, c (181 ms) and a (47 ms) also ran: interference is slowdown by such \
              programs.",
@@ -165,10 +164,7 @@ fn each_reason_of_a_wait_counts_while_it_is_in_force() {
     let told: Vec<_> = reasons.map(|reason| (reason.reason.as_str(), reason.times)).collect();
     assert_eq!(
         told,
-        [
-            ("another gang has the quantum", 3),
-            ("its start or thaw had been decided and had no effect yet", 2)
-        ],
+        [("another gang has the quantum", 3), ("cosched was starting or resuming it", 2)],
         "{story:?}"
     );
     let sums = story.programs[0].reasons.iter().map(|reason| (reason.seconds * 1e3).round());

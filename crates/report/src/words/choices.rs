@@ -27,9 +27,7 @@ pub(super) fn chosen(mode: Mode, reason_code: ReasonCode) -> &'static str {
             "running together, because too few programs may be paused for turns"
         }
         (Mode::Corun, ReasonCode::GangsIdle) => {
-            "running together, because taking turns does less: by themselves, the programs leave \
-             CPUs idle or spend much \
-             time in the kernel"
+            "running together, because taking turns keeps too few CPUs busy"
         }
         (Mode::Gangs, ReasonCode::GangsFill) => {
             "taking turns, because each program can fill its CPUs by itself"
