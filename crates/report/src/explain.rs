@@ -8,6 +8,7 @@
 
 mod barrier_stats;
 mod choices;
+mod left_to_linux;
 mod moment;
 mod slices;
 mod spread;

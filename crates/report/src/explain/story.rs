@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::SCHEMA;
 use super::barrier_stats;
 use super::choices::{self, Choice};
+use super::left_to_linux;
 use super::slices::{self, SliceChoice, TriedActuator};
 use super::spread;
 use super::thread_limits::{self, ThreadLimit};
@@ -188,6 +189,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     let interrupted = interruption.is_some();
     lines.extend(interruption);
     lines.extend(shares(result));
+    lines.extend(left_to_linux::sentence(history));
     lines.extend(choices::in_words(&choices::choices(result), history.end()));
     lines.extend(molding::sentences([result]));
     lines.extend(spread::sentence(result));
