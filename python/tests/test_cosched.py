@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -68,10 +69,40 @@ def test_what_cosched_refuses_is_an_error() -> None:
 
 
 def test_mistakes_are_found_before_anything_starts() -> None:
-    with pytest.raises(TypeError, match="list of commands"):
+    with pytest.raises(TypeError, match="commands is 'sleep 1'; give a list of commands"):
         cosched.run("sleep 1")
-    with pytest.raises(ValueError, match=":::"):
-        cosched.run(["sleep 1 ::: sleep 2"])
+    for line in ("echo a | cat", "true && true", "sleep 1 ::: sleep 2"):
+        with pytest.raises(cosched.CoschedError, match=r'no shell runs it; write \["sh", "-c"'):
+            cosched.run([line])
+    with pytest.raises(cosched.CoschedError, match="nothing to run"):
+        cosched.run([])
+
+
+def test_arguments_of_a_wrong_type_are_named() -> None:
+    for wrong, match in (
+        ({"commands": 5}, "commands is 5; give a list of commands"),
+        ({"commands": [5]}, r"commands\[0\] is 5; give a list of strings"),
+        ({"commands": ["true", ["sleep", 1]]}, r"commands\[1\]\[1\] is 1; give a string or a path"),
+        ({"commands": ["true"], "policies": "linux"}, "policies is 'linux'; give a list of"),
+        ({"commands": ["true"], "options": "--solo"}, "options is '--solo'; give a list of"),
+        ({"commands": ["true"], "options": ["--seed", 5]}, r"options\[1\] is 5; give a string"),
+        ({"commands": ["true"], "out": 5}, "out is 5; give a string or a path"),
+        ({"commands": ["true"], "runs": "7"}, "'str' object cannot be interpreted as an integer"),
+    ):
+        with pytest.raises(TypeError, match=match):
+            cosched.compare(**cast(Any, wrong))
+    with pytest.raises(TypeError, match="policy is 5"):
+        cosched.run(["true"], policy=cast(Any, 5))
+    with pytest.raises(TypeError, match="integer"):
+        cosched.progress(cast(Any, 1.5))
+
+
+def test_paths_are_words_and_words_are_not_split(tmp_path: Path) -> None:
+    script = tmp_path / "print it"
+    script.write_text("#!/bin/sh\nprintf '<%s>' \"$@\"\n")
+    script.chmod(0o755)
+    result = cosched.run([script, [script, tmp_path, "a  b", "|", "it's"]])
+    assert [program.stdout for program in result.programs] == ["<>", f"<{tmp_path}><a  b><|><it's>"]
 
 
 def test_a_comparison_returns_each_variant() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import operator
 import os
 import shlex
 import shutil
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -38,8 +39,14 @@ __all__ = [
     "run",
 ]
 
-Command = Union[str, Sequence[str]]
-"""A program: its words, or one string that is split as a shell splits it. No shell runs."""
+Word = Union[str, "os.PathLike[str]"]
+"""A string or a path."""
+
+Command = Union[Word, Sequence[Word]]
+"""A program: its words, or one string that is split as a shell splits it.
+
+No shell runs: a string with an unquoted sign such as `|` is refused. `["sh", "-c", "a | b"]` uses a
+shell."""
 
 Commands = Union[Sequence[Command], "os.PathLike[str]"]
 """Several programs, or the path of a jobs file (a `pathlib.Path`, not a string)."""
@@ -153,7 +160,7 @@ def run(
     policy: Optional[str] = None,
     goal: Optional[str] = None,
     out: Optional[Union[str, "os.PathLike[str]"]] = None,
-    options: Sequence[str] = (),
+    options: Sequence[Word] = (),
 ) -> RunResult:
     """Runs programs together, as `cosched run`, and returns when all have ended.
 
@@ -166,7 +173,7 @@ def run(
     A program that fails raises nothing: its `exit_status` tells. `CoschedError` is raised if cosched refuses the
     commands or the options; then no program was started. Ctrl-C ends the programs, and raises `KeyboardInterrupt`.
     """
-    arguments = [*_option("--policy", policy), *_option("--goal", goal), *options]
+    arguments = [*_option("--policy", policy), *_option("--goal", goal), *_options(options)]
     with tempfile.TemporaryDirectory(prefix="cosched-") as temporary:
         folder = Path(temporary, "out") if out is None else Path(out)
         finished = _cosched(["run", *arguments, "--out", os.fspath(folder)], commands)
@@ -195,7 +202,7 @@ def compare(
     policies: Optional[Sequence[str]] = None,
     runs: Optional[int] = None,
     out: Optional[Union[str, "os.PathLike[str]"]] = None,
-    options: Sequence[str] = (),
+    options: Sequence[Word] = (),
 ) -> CompareResult:
     """Runs the same programs in several variants, as `cosched compare`, and returns when all rounds are complete.
 
@@ -207,8 +214,11 @@ def compare(
 
     `CoschedError` is raised if cosched refuses its input, or ends before one round is complete.
     """
-    arguments = [*_option("--policies", None if policies is None else ",".join(policies))]
-    arguments += [*_option("--runs", runs), *_option("--out", out), *options]
+    example = '["linux", "turns"]'
+    named = None if policies is None else ",".join(_strings("policies", policies, example))
+    rounds = None if runs is None else str(operator.index(runs))
+    arguments = [*_option("--policies", named), *_option("--runs", rounds)]
+    arguments += [*_option("--out", out), *_options(options)]
     finished = _cosched(["compare", "--json", *arguments], commands)
     try:
         document = json.loads(finished.stdout)
@@ -225,6 +235,7 @@ def progress(n: int = 1) -> None:
     goal `fair`. In every other program this does nothing. A unit should stand for the same work each time, and come a
     hundred times a second or more; a call takes less than a microsecond.
     """
+    n = operator.index(n)
     if n < 0:
         raise ValueError(f"progress cannot go back: n is {n}")
     if _report is not None:
@@ -262,28 +273,50 @@ def _report_function() -> Any:
 _report = _report_function()
 
 
-def _option(name: str, value: Any) -> list[str]:
-    return [] if value is None else [name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
+def _option(name: str, value: Optional[Word]) -> list[str]:
+    return [] if value is None else [name, _string(name.lstrip("-"), value)]
 
 
-def _words(commands: Commands) -> list[str]:
-    """The end of a command line: the jobs file, or the programs."""
+def _options(options: Sequence[Word]) -> list[str]:
+    return _strings("options", options, '["--quantum", "50ms"]')
+
+
+def _string(name: str, value: Any) -> str:
+    """An argument that is a string or a path."""
+    value = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}; give a string or a path")
+    return value
+
+
+def _strings(name: str, values: Any, example: str) -> list[str]:
+    """An argument that is a list of strings and paths."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} is {values!r}; give a list of strings, such as {example}")
+    return [_string(f"{name}[{i}]", value) for i, value in enumerate(values)]
+
+
+def _programs(commands: Commands) -> list[str]:
+    """The arguments that name the programs: the jobs file, or an option for each command."""
     if isinstance(commands, os.PathLike):
-        return [os.fspath(commands)]
-    if isinstance(commands, str):
-        raise TypeError("commands is one string; give a list of commands, or a pathlib.Path of a jobs file")
-    words = ["--"]
-    for command in commands:
-        parts = shlex.split(command) if isinstance(command, str) else list(command)
-        if ":::" in parts:
-            raise ValueError("':::' separates programs; give each as a command of its own")
-        words += [*([":::"] if len(words) > 1 else []), *parts]
-    return words
+        return [_string("commands", commands)]
+    if isinstance(commands, (str, bytes)) or not isinstance(commands, Iterable):
+        remedy = "give a list of commands, or a pathlib.Path of a jobs file"
+        raise TypeError(f"commands is {commands!r}; {remedy}")
+    return [f"--prog={_line(f'commands[{i}]', command)}" for i, command in enumerate(commands)]
+
+
+def _line(name: str, command: Command) -> str:
+    """A command as one string that a shell would split into its words."""
+    if isinstance(command, str):
+        return command
+    words = [command] if isinstance(command, os.PathLike) else command
+    return shlex.join(_strings(name, words, '["./solver", "--size", "400"]'))
 
 
 def _cosched(arguments: list[str], commands: Commands) -> "subprocess.CompletedProcess[str]":
     """Runs cosched until it has ended. It gets Ctrl-C itself, and restores all before it ends."""
-    command = [executable(), *arguments, *_words(commands)]
+    command = [executable(), *arguments, *_programs(commands)]
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, encoding="utf-8", errors="replace"
