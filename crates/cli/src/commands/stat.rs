@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use cosched_core::{CpuSet, Nanos};
+use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::poll::{Poll, Ready};
 use cosched_linux::kernel::procfs::Proc;
@@ -28,10 +29,11 @@ use rustix::process::Signal;
 
 use crate::args::choices;
 use crate::args::{duration, groups, pid, whole};
+use crate::session::Load;
 use crate::ui::failure::Failure;
 use crate::ui::{print_if_read, say};
 use arrivals::Arrivals;
-use conclusion::{LEGEND, Spent};
+use conclusion::{LEGEND, Place, Spent};
 use counted::Counted;
 use show::Document;
 use subjects::{Subjects, Wanted};
@@ -125,6 +127,8 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
             words::list(subjects.names())
         ));
     }
+    let cpus = usable(&args.pids);
+    let load = Load::begin(cpus);
     let clock = Clock::start();
     let mut reading = Vec::new();
     let mut intervals = Intervals::default();
@@ -167,7 +171,9 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         if !args.json
             && (end.is_some() || args.count.is_some_and(|count| printed >= count as usize))
         {
-            print_if_read(&conclusions(subjects.names(), &spent, now))?;
+            let busy = load.as_ref().and_then(Load::so_far).map(|load| load.busy_seconds);
+            let place = Place { seconds: now.as_secs_f64(), cpus: cpus.len(), busy };
+            print_if_read(&conclusions(subjects.names(), &spent, &place))?;
         }
         match end {
             Some(End::Gone) => return subjects.exit_code(),
@@ -183,10 +189,17 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What stood in the way of each program that was watched until then.
-fn conclusions(names: &[String], spent: &[Spent], now: Nanos) -> String {
+/// The CPUs that the processes may use; without one, those of a command that is started here.
+fn usable(pids: &[i32]) -> CpuSet {
+    let pids = if pids.is_empty() { &[0][..] } else { pids };
+    let found = pids.iter().filter_map(|pid| affinity::get(*pid).ok());
+    found.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus))
+}
+
+/// What stood in the way of each program that was watched in this place.
+fn conclusions(names: &[String], spent: &[Spent], place: &Place) -> String {
     let of = |(number, name): (usize, &String)| {
-        spent.get(number).copied().unwrap_or_default().conclusion(name, now.as_secs_f64())
+        spent.get(number).copied().unwrap_or_default().conclusion(name, place)
     };
     names.iter().enumerate().map(of).collect::<Vec<_>>().join("\n")
 }

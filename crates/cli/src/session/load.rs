@@ -12,19 +12,19 @@ use cosched_results::result::RunResult;
 const WATCHED: Duration = Duration::from_millis(300);
 
 /// The load of some CPUs since a moment.
-pub(super) struct Load {
+pub(crate) struct Load {
     cpus: CpuSet,
     found: CpuLoad,
 }
 
 impl Load {
     /// From now on; `None`: the kernel does not tell.
-    pub(super) fn begin(cpus: CpuSet) -> Option<Load> {
+    pub(crate) fn begin(cpus: CpuSet) -> Option<Load> {
         Some(Load { cpus, found: Proc::default().cpu_load(&cpus).ok()? })
     }
 
     /// What has come since then.
-    pub(super) fn so_far(&self) -> Option<CpuLoad> {
+    pub(crate) fn so_far(&self) -> Option<CpuLoad> {
         Some(Proc::default().cpu_load(&self.cpus).ok()?.since(self.found))
     }
 }

@@ -28,44 +28,57 @@ pub enum Unavailable {
          build again)"
     )]
     NotBuilt,
-    /// A permission or a part of the kernel is missing.
+    /// A permission is missing.
+    #[error(
+        "this user may not use BPF programs (remedy: sudo setcap cap_bpf,cap_perfmon+ep \
+         \"$(command -v cosched)\"; `cosched doctor` shows what else is missing)"
+    )]
+    NotPermitted,
+    /// A part of the kernel is missing, or it failed.
     #[error("the kernel refuses BPF programs: {0} (`cosched doctor` tells what is missing)")]
     Refused(String),
 }
 
 impl From<EbpfError> for Unavailable {
     fn from(error: EbpfError) -> Unavailable {
-        Unavailable::Refused(causes(&error))
+        refused(&error)
     }
 }
 
 impl From<ProgramError> for Unavailable {
     fn from(error: ProgramError) -> Unavailable {
-        Unavailable::Refused(causes(&error))
+        refused(&error)
     }
 }
 
 impl From<MapError> for Unavailable {
     fn from(error: MapError) -> Unavailable {
-        Unavailable::Refused(causes(&error))
+        refused(&error)
     }
 }
 
 impl From<io::Error> for Unavailable {
     fn from(error: io::Error) -> Unavailable {
-        Unavailable::Refused(error.to_string())
+        refused(&error)
     }
 }
 
-/// An error with its causes, without the verifier's log.
-fn causes(error: &dyn std::error::Error) -> String {
+/// An error with the causes that it does not name itself, without the verifier's log.
+fn refused(error: &(dyn std::error::Error + 'static)) -> Unavailable {
     let mut text = error.to_string();
-    let mut cause = error.source();
+    let mut cause = Some(error);
     while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
+        let io = inner.downcast_ref::<io::Error>();
+        if io.is_some_and(|io| io.kind() == io::ErrorKind::PermissionDenied) {
+            return Unavailable::NotPermitted;
+        }
+        let words = inner.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
         cause = inner.source();
     }
-    text.lines().next().unwrap_or_default().to_owned()
+    Unavailable::Refused(text.lines().next().unwrap_or_default().to_owned())
 }
 
 /// The object that clang made of one source, and its tracepoints.
@@ -142,7 +155,7 @@ impl Programs {
         let loaded = loader.load(object.code)?;
         let mut programs = Programs { loaded, tracepoints: object.tracepoints, links: Vec::new() };
         before(&programs)?;
-        let types = Btf::from_sys_fs().map_err(|error| Unavailable::Refused(causes(&error)))?;
+        let types = Btf::from_sys_fs().map_err(|error| refused(&error))?;
         for (name, tracepoint) in object.tracepoints {
             at_tracepoint(&mut programs.loaded, name)?.load(tracepoint, &types)?;
         }
@@ -174,7 +187,7 @@ impl Programs {
     /// # Errors
     /// When the kernel refuses it.
     pub(crate) fn attach_also(&mut self, name: &str, tracepoint: &str) -> Result<(), Unavailable> {
-        let types = Btf::from_sys_fs().map_err(|error| Unavailable::Refused(causes(&error)))?;
+        let types = Btf::from_sys_fs().map_err(|error| refused(&error))?;
         let program = at_tracepoint(&mut self.loaded, name)?;
         program.load(tracepoint, &types)?;
         program.attach()?;
@@ -319,8 +332,23 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_called_bpf() {
-        let refused = Unavailable::from(io::Error::from_raw_os_error(1)).to_string();
-        assert!(refused.starts_with("the kernel refuses BPF programs: Operation not"), "{refused}");
         assert!(Unavailable::NotBuilt.to_string().contains("without its BPF programs"));
+        let refused = Unavailable::from(io::Error::from_raw_os_error(libc::E2BIG)).to_string();
+        assert!(refused.starts_with("the kernel refuses BPF programs: Argument list"), "{refused}");
+    }
+
+    #[test]
+    fn a_missing_permission_is_one_sentence_with_a_remedy() {
+        let from = |errno| {
+            let (name, code) = ("wanted".to_owned(), -1);
+            let io_error = io::Error::from_raw_os_error(errno);
+            let error = MapError::CreateError { name, code, io_error };
+            Unavailable::from(EbpfError::MapError(error)).to_string()
+        };
+        let said = from(libc::EPERM);
+        assert!(said.starts_with("this user may not use BPF programs (remedy: sudo"), "{said}");
+        let said = from(libc::E2BIG);
+        assert_eq!(said.matches("failed to create map").count(), 1, "{said}");
+        assert_eq!(said.matches("Argument list too long").count(), 1, "{said}");
     }
 }

@@ -3,6 +3,7 @@
 
 use cosched_linux::observe::monitor::Activity;
 use cosched_linux::observe::monitor::interval::Slice;
+use cosched_report::disturbance;
 
 /// What the columns mean.
 pub(super) const LEGEND: &str = "\
@@ -25,6 +26,17 @@ pub(super) struct Spent {
     at_barriers: f64,
 }
 
+/// Where the programs were watched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// How long they were watched.
+    pub(super) seconds: f64,
+    /// How many CPUs they may use.
+    pub(super) cpus: usize,
+    /// CPU time of all processes on these CPUs, in seconds; `None`: the kernel does not tell.
+    pub(super) busy: Option<f64>,
+}
+
 /// Adds an interval to what each program has spent.
 pub(super) fn add(spent: &mut Vec<Spent>, slices: &[Slice]) {
     // An idle thread sleeps at one place, and lacks nothing.
@@ -44,13 +56,14 @@ pub(super) fn add(spent: &mut Vec<Spent>, slices: &[Slice]) {
 }
 
 impl Spent {
-    /// One sentence about a program that was watched for so many seconds, and what to try next.
-    pub(super) fn conclusion(&self, name: &str, seconds: f64) -> String {
+    /// What stood in the way of a program, and what to try next.
+    pub(super) fn conclusion(&self, name: &str, place: &Place) -> String {
         let locks = self.at_mutexes + self.at_conditions + self.at_barriers;
         let all = self.running + self.without_cpu + locks;
         let share = |part: f64| if all > 0.0 { part / all } else { 0.0 };
         let percent = |part: f64| format!("{:.0} %", 100.0 * share(part));
-        let used = format!("{name} used {:.2} CPUs", self.running / seconds.max(f64::EPSILON));
+        let used =
+            format!("{name} used {:.2} CPUs", self.running / place.seconds.max(f64::EPSILON));
         let (delayed, locked) = (share(self.without_cpu), share(locks));
         if all <= 0.0 {
             return format!("{name} slept.");
@@ -60,10 +73,10 @@ impl Spent {
         }
         if delayed >= locked {
             return format!(
-                "{used}. Its threads lacked a CPU for {} of the time in which they did not sleep: more \
-                 threads are ready than there are CPUs. Next: fewer threads, or `cosched run` if several \
-                 programs share the machine.",
-                percent(self.without_cpu)
+                "{used}. Its threads lacked a CPU for {} of the time in which they did not \
+                 sleep: {}.",
+                percent(self.without_cpu),
+                self.why_without_cpu(place)
             );
         }
         format!(
@@ -80,25 +93,69 @@ impl Spent {
             }
         )
     }
+
+    /// Why threads lacked a CPU, and what to try next.
+    fn why_without_cpu(&self, place: &Place) -> String {
+        let Place { seconds, cpus, busy } = *place;
+        let ready = (self.running + self.without_cpu) / seconds.max(f64::EPSILON);
+        let crowded = ready.round() > cpus as f64;
+        let others = busy.map_or(0.0, |busy| (busy - self.running).max(0.0) / seconds);
+        let used = format!("other processes used {}", disturbance::of_cpus(others, cpus));
+        let own = format!("on average {ready:.1} of them were ready on {cpus} CPUs");
+        match (crowded, disturbance::is_busy(others, cpus)) {
+            (false, true) => format!(
+                "{used}. Next: wait until these are idle (`top` shows them), or start them and \
+                 this program together with `cosched run`"
+            ),
+            (true, true) => format!(
+                "{own}, and {used}. Next: fewer threads, or `cosched run` for all these programs"
+            ),
+            (true, false) => format!("{own}. Next: fewer threads"),
+            (false, false) => format!(
+                "{own}, which is not too many. Next: look for a CPU mask or a CPU quota that \
+                 limits it (`cosched doctor` shows its own)"
+            ),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Five seconds on two CPUs, with so much CPU time of all processes.
+    fn said(spent: Spent, busy: f64) -> String {
+        spent.conclusion("a", &Place { seconds: 5.0, cpus: 2, busy: Some(busy) })
+    }
+
     #[test]
     fn the_largest_loss_is_named_with_its_share() {
         let free = Spent { running: 9.5, without_cpu: 0.5, ..Spent::default() };
-        assert_eq!(free.conclusion("a", 5.0), "a used 1.90 CPUs. Nothing stood in its way.");
-        let crowded = Spent { running: 5.0, without_cpu: 4.0, at_mutexes: 1.0, ..Spent::default() };
-        let said = crowded.conclusion("a", 5.0);
-        assert!(said.contains("lacked a CPU for 40 %") && said.contains("fewer threads"), "{said}");
+        assert_eq!(said(free, 9.5), "a used 1.90 CPUs. Nothing stood in its way.");
         let locked = Spent { running: 5.0, at_mutexes: 4.0, at_barriers: 1.0, ..Spent::default() };
-        let said = locked.conclusion("a", 5.0);
-        assert!(said.contains("for 50 %") && said.contains("at mutexes 40 %"), "{said}");
-        assert!(said.contains("--policy faithful"), "{said}");
+        let told = said(locked, 5.0);
+        assert!(told.contains("for 50 %") && told.contains("at mutexes 40 %"), "{told}");
+        assert!(told.contains("--policy faithful"), "{told}");
         let uneven = Spent { running: 5.0, at_barriers: 5.0, ..Spent::default() };
-        assert!(uneven.conclusion("a", 5.0).contains("balance the work"));
-        assert_eq!(Spent::default().conclusion("a", 5.0), "a slept.");
+        assert!(said(uneven, 5.0).contains("balance the work"));
+        assert_eq!(said(Spent::default(), 0.0), "a slept.");
+    }
+
+    #[test]
+    fn a_lack_of_cpus_is_due_to_own_threads_or_to_other_processes() {
+        let many = Spent { running: 10.0, without_cpu: 10.0, ..Spent::default() };
+        assert_eq!(
+            said(many, 10.0),
+            "a used 2.00 CPUs. Its threads lacked a CPU for 50 % of the time in which they did not \
+             sleep: on average 4.0 of them were ready on 2 CPUs. Next: fewer threads."
+        );
+        let few = Spent { running: 4.0, without_cpu: 6.0, ..Spent::default() };
+        let told = said(few, 10.0);
+        assert!(told.contains("not sleep: other processes used 1.2 of 2 CPUs. Next: "), "{told}");
+        assert!(!told.contains("fewer threads"), "{told}");
+        let both = Spent { running: 5.0, without_cpu: 10.0, ..Spent::default() };
+        let told = said(both, 10.0);
+        assert!(told.contains("3.0 of them") && told.contains("1.0 of 2 CPUs"), "{told}");
+        assert!(said(few, 4.0).contains("a CPU mask or a CPU quota"), "{}", said(few, 4.0));
     }
 }
