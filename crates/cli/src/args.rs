@@ -31,8 +31,13 @@ use values::{interval, quanta, slowdowns};
 /// What to run: a jobs file, or commands.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
-    /// The jobs file, or - for standard input (docs/jobs-file.md lists its keys). Programs of a
-    /// file start in the folder of the file, all others in the current folder.
+    /// The jobs file (TOML), or - for standard input. Programs of a file start in the folder of the
+    /// file, all others in the current folder.
+    ///
+    /// Each program is a table [[program]] with the key command, and others as needed: name,
+    /// threads, env, cwd, stdin, stdout, stderr, start, after, weight, misses_per_kilo_instruction,
+    /// miss_ratio, memory_gigabytes_per_second, repeat, freezable, group, malleable, moldable,
+    /// progress, barrier, model.
     #[arg(value_name = "JOBS.toml", conflicts_with_all = ["programs", "commands"])]
     pub(crate) workload: Option<PathBuf>,
     /// A program in quotes, such as --prog "./solver --size 400". May be repeated.
@@ -61,8 +66,8 @@ pub(crate) struct PolicyArgs {
     /// Backfill: give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
-    /// A table (TOML; docs/research/policies.md) of how much programs slow each other down on this
-    /// machine (bandwidth; fair-progress, where nothing better is known of a program).
+    /// A table of how much programs slow each other down on this machine, such as one by `cosched
+    /// sim slowdowns` (bandwidth; fair-progress, where nothing better is known of a program).
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     pub(crate) slowdowns: Option<Arc<Slowdowns>>,
     /// Longest time that a program may be paused at once: 1ms to a day. Turns are shortened to keep
@@ -104,7 +109,7 @@ pub(crate) struct MeasureArgs {
     /// (faithful, shuffling).
     #[arg(long, conflicts_with = "no_guard")]
     pub(crate) relearn: bool,
-    /// A table (TOML; docs/research/quanta.md) with the slice for each scaling factor on this
+    /// A table by `cosched calibrate quanta`, with the slice for each scaling factor on this
     /// machine (faithful) [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
     pub(crate) quanta: Option<Quanta>,

@@ -104,8 +104,8 @@ pub(crate) fn model(
 pub(crate) fn simulated(file: Option<&Path>) -> Result<Workload, Failure> {
     let file = file.ok_or_else(|| {
         Failure::Input(
-            "nothing to simulate; name a jobs file with a [program.model] for each program \
-             (docs/simulator.md): `cosched sim jobs.toml --machine opteron-64 --policy gang`"
+            "nothing to simulate; name a recorded run: `cosched sim --from RUN`, or a jobs file \
+             with a [program.model] for each program: `cosched sim jobs.toml --machine opteron-64`"
                 .to_owned(),
         )
     })?;

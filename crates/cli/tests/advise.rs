@@ -89,7 +89,7 @@ fn runs_go_in_rounds_and_only_missing_ones_are_made() {
     assert_eq!(made(&first), ["1", "2", "2", "1"], "{}", text(&first.stderr));
     assert_eq!(made(&second), Vec::<String>::new());
     let told = text(&first.stdout);
-    assert!(told.contains("medians of 2 runs") && told.contains("docs/compare.md"), "{told}");
+    assert!(told.contains("medians of 2 runs") && told.contains("--apply runs it"), "{told}");
     let third = advised("3", &["--json"]);
     assert_eq!(made(&third), ["1", "2"]);
     let times = |advice: &Value| advice["programs"][0]["alone"][1]["run_seconds"].clone();

@@ -163,7 +163,7 @@ fn an_unusable_table_is_refused_with_file_key_and_remedy() {
     ] {
         let refused = with(from, to);
         assert!(refused.contains(told) && refused.contains("bad.toml"), "{told}: {refused}");
-        assert!(refused.contains("docs/research/quanta.md"), "{refused}");
+        assert!(refused.contains("`cosched calibrate quanta`"), "{refused}");
     }
     let gone = refusal(&place, "exec --quanta gone.toml -- true");
     assert!(gone.contains("gone.toml") && gone.contains("cannot be read"), "{gone}");

@@ -92,20 +92,29 @@ pub enum Scope {
     Machine,
 }
 
+/// The names of the included descriptions.
+fn names() -> String {
+    KNOWN.map(|(name, _)| name).join(", ")
+}
+
 /// Why a description cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HardwareError {
     /// There is no included description of this name.
     #[error(
         "there is no machine '{name}': choose from {}, name a file, or describe it as 'package:2 core:8'",
-        KNOWN.map(|(name, _)| name).join(", ")
+        names()
     )]
     Unknown {
         /// The requested name.
         name: String,
     },
     /// The file cannot be read.
-    #[error("{}: cannot be read: {source}; name a file of machines/ or one of your own", file.display())]
+    #[error(
+        "{}: cannot be read: {source}; name a file of your own, or choose from {}",
+        file.display(),
+        names()
+    )]
     Unreadable {
         /// The file.
         file: std::path::PathBuf,
@@ -114,7 +123,7 @@ pub enum HardwareError {
     },
     /// The text is not a description.
     #[error(
-        "{file}: {}\ndocs/research/machine-file.md lists the keys; `cosched sim measure` writes such a file of this machine",
+        "{file}: {}\n`cosched sim measure` writes such a file of this machine",
         source.to_string().trim_end()
     )]
     Toml {

@@ -73,7 +73,7 @@ pub enum WorkloadError {
     /// There is nothing to run.
     #[error(
         "{place}: no program to run; name at least one: a line [[program]], and below it a line \
-         command = \"./cg --work 4\" (docs/jobs-file.md has every key)"
+         command = \"./cg --work 4\" (`cosched run --help` lists the keys)"
     )]
     Empty {
         /// Where.

@@ -104,7 +104,7 @@ class RunResult:
     messages: str = field(repr=False)
     """What cosched wrote on standard error: warnings, and what was not as wanted."""
     document: dict[str, Any] = field(repr=False)
-    """All of run.json; docs/json.md describes its fields."""
+    """All of run.json; its schema is `cosched-run/2`."""
 
     @property
     def succeeded(self) -> bool:
@@ -151,7 +151,7 @@ class CompareResult:
     messages: str = field(repr=False)
     """What cosched wrote on standard error."""
     document: dict[str, Any] = field(repr=False)
-    """The whole document; docs/json.md describes its fields."""
+    """The whole document; its schema is `cosched-compare/3`."""
 
 
 def run(

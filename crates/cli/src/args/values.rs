@@ -19,16 +19,14 @@ const UNITS: &str = "write a time with its unit, such as 100ms or 1s";
 const INSTANT: &str = "write seconds since the start of the run, such as 12.35, or a time with its unit, such as 350ms";
 
 pub(super) fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
-    let help =
-        "docs/research/policies.md describes such a table, and `cosched sim slowdowns` makes one";
+    let help = "`cosched sim slowdowns` makes such a table";
     let text =
         input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}; {help}"))?;
     Slowdowns::parse(&text).map(Arc::new).map_err(|error| format!("{error}; {help}"))
 }
 
 pub(super) fn quanta(file: &str) -> Result<Quanta, String> {
-    let help =
-        "docs/research/quanta.md describes such a table, and `cosched calibrate quanta` makes one";
+    let help = "`cosched calibrate quanta` makes such a table";
     let text =
         input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}; {help}"))?;
     Quanta::parse(&text).map_err(|error| format!("{error}; {help}"))

@@ -36,7 +36,7 @@ pub(crate) struct DetachArgs {
     /// A process of the program to detach.
     #[arg(value_name = "PID", allow_negative_numbers = true, value_parser = pid)]
     pid: i32,
-    /// Print what was restored as JSON (docs/exec.md).
+    /// Print what was restored as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -173,6 +173,8 @@ fn appendix(command: &Command) -> Vec<(String, Vec<String>)> {
 
 #[cfg(test)]
 mod tests {
+    use cosched_workload::Workload;
+
     use super::*;
 
     /// The text of a page, without what only a formatter reads.
@@ -292,6 +294,31 @@ mod tests {
             "{error}"
         );
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    /// The pages of docs/ are only in the sources and in some packages.
+    #[test]
+    fn no_help_names_a_page_of_the_sources() {
+        fn check(command: &mut Command) {
+            let help = command.render_long_help().to_string();
+            assert!(!help.contains("docs/"), "{help}");
+            command.get_subcommands_mut().for_each(check);
+        }
+        check(&mut Cli::command());
+    }
+
+    #[test]
+    fn the_help_lists_every_key_of_a_jobs_file() {
+        let mut command = Cli::command();
+        let help = command.find_subcommand_mut("run").unwrap().render_long_help().to_string();
+        let refused =
+            Workload::parse("[[program]]\ncommand = 'a'\nquux = 1", Path::new("jobs.toml"));
+        let refused = refused.unwrap_err().to_string();
+        let (_, keys) = refused.split_once("the keys are ").unwrap();
+        let words: Vec<&str> = help.split([' ', '\n', ',', '.', ':']).collect();
+        for key in keys.split(", ") {
+            assert!(words.contains(&key), "{key} is not in the help");
+        }
     }
 
     #[test]

@@ -321,7 +321,7 @@ impl Simulator {
             let table = spec.model.as_ref().ok_or_else(|| {
                 Failure::Input(format!(
                     "{place}: the program has no [program.model], which the simulator needs; \
-                     docs/simulator.md describes it"
+                     `cosched sim --from RUN --jobs-file` writes a file with models"
                 ))
             })?;
             let model = source::model(spec, table, self.session.threads(spec))?;

@@ -75,7 +75,7 @@ pub(crate) struct StatArgs {
     /// Also print a line for every thread.
     #[arg(long)]
     threads: bool,
-    /// Print one JSON object for each interval (docs/exec.md).
+    /// Print one JSON object for each interval.
     #[arg(long)]
     json: bool,
     /// Estimate from samples of /proc, even where the kernel counts exactly.

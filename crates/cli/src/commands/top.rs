@@ -44,7 +44,7 @@ pub(crate) struct TopArgs {
     /// Print one frame as text.
     #[arg(long, conflicts_with = "json")]
     pub(crate) once: bool,
-    /// Print one snapshot as JSON (docs/json.md).
+    /// Print one snapshot as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

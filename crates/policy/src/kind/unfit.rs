@@ -61,7 +61,7 @@ pub enum Unfit {
     /// The policy predicts from a table, and there is none.
     #[error(
         "policy '{policy}' needs a table of the slowdowns on this machine; name its file with --slowdowns (`cosched \
-         sim slowdowns` makes one for a simulated machine, docs/research/policies.md describes it)"
+         sim slowdowns` makes one for a simulated machine)"
     )]
     NoSlowdowns {
         /// The policy.

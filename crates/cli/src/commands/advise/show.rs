@@ -138,8 +138,8 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
         told("As asked", &advice.asked),
         told("As advised", &advice.advised),
         format!(
-            "Predicted for {} on {} from solo times (medians of {}), without the costs of caches and switches \
-             (docs/compare.md). --apply runs it.",
+            "Predicted for {} on {} from solo times (medians of {}), without the costs of \
+             caches and switches. --apply runs it.",
             advice.policy,
             cosched_report::words::count(advice.cpus, "CPU", "CPUs"),
             cosched_report::words::count(advice.runs(), "run", "runs"),

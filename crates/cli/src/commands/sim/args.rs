@@ -74,7 +74,7 @@ pub(crate) struct SimCheckArgs {
 /// The machine on which programs are simulated alone.
 #[derive(Debug, Args)]
 pub(crate) struct SimMachineArgs {
-    /// The machine: a name of machines/, or the path of your own description.
+    /// The machine: a name such as opteron-64, or the path of your own description.
     #[arg(long, short, value_parser = machine(), hide_possible_values = true)]
     pub(crate) machine: String,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
@@ -92,7 +92,12 @@ pub(crate) struct SimMachineArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimCalibrateArgs {
-    /// Figures of the programs' solo runs (TOML; docs/simulator.md lists its keys).
+    /// Figures of the programs' solo runs (TOML): a [[program]] with name, threads and seconds, and
+    /// a [[program.point]] with threads and speedup for each measured thread count.
+    ///
+    /// More keys of a program: misses_per_kilo_instruction, misses_without_cache, footprint_mib,
+    /// cycles_per_instruction, misses_in_flight, spin, repeat, barriers. More keys of a point:
+    /// share_of_best, and traffic = { of = "NAME", share = 0.5 }.
     #[arg(value_name = "TABLE.toml")]
     pub(crate) table: PathBuf,
     #[command(flatten)]
@@ -116,8 +121,8 @@ pub(crate) struct SimSlowdownsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimRunArgs {
-    /// The jobs file (TOML), or - for standard input. Every program needs a [program.model]
-    /// (docs/simulator.md).
+    /// The jobs file (TOML), or - for standard input. Every program needs a [program.model];
+    /// `cosched sim --from RUN --jobs-file` writes such a file of a recorded run.
     #[arg(value_name = "JOBS.toml")]
     pub(crate) workload: Option<PathBuf>,
     /// Replay a recorded run instead of a jobs file: its folder, or its run.json.
@@ -134,8 +139,8 @@ pub(crate) struct SimRunArgs {
     pub(crate) policy: Option<Kind>,
     /// The machine: a name such as opteron-64, a file, words such as "core:8", or `this`.
     ///
-    /// Names are those of machines/; a file is your own description. Words can say more, as in
-    /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists them). `this` is the machine that
+    /// A wrong name or word is answered with all names or words. A file is your own description.
+    /// Words can say more, as in "package:2 core:8 gigahertz=2.6". `this` is the machine that
     /// `cosched sim measure` has measured.
     #[arg(long, short, value_parser = machine(), hide_possible_values = true)]
     pub(crate) machine: Option<String>,
@@ -169,8 +174,8 @@ pub(crate) struct SimRunArgs {
     /// A folder for run.json; made if it does not exist.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Write what each program did in each second, and how its threads lost their CPUs (JSON lines;
-    /// docs/simulator.md). An earlier file of this kind is replaced, no other file is.
+    /// Write what each program did in each second, and how its threads lost their CPUs (JSON
+    /// lines). An earlier file of this kind is replaced, no other file is.
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pub(crate) watch: Option<PathBuf>,
     /// Print run.json (with --sweep: the figures as JSON) instead of the table.

@@ -20,20 +20,18 @@ use crate::ui::print;
 /// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-sim-calibrate/1";
 
+/// Where a table is described.
+const HELP: &str = "`cosched sim calibrate --help` describes such a table";
+
 /// Fits the table's programs and prints them.
 pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
     let file = shown_path(&args.table);
-    let text = input::text(&args.table).map_err(|error| {
-        Failure::Input(format!(
-            "{file}: cannot be read: {error}; docs/research/simulator.md describes such a table"
-        ))
-    })?;
+    let text = input::text(&args.table)
+        .map_err(|error| Failure::Input(format!("{file}: cannot be read: {error}; {HELP}")))?;
     let table: SoloTable = toml::from_str(&text)
         .map_err(|error| Failure::Input(format!("{file}: {}", error.to_string().trim_end())))?;
     if table.programs.is_empty() {
-        return Err(Failure::Input(format!(
-            "{file}: there is no [[program]] to fit; docs/simulator.md describes such a table"
-        )));
+        return Err(Failure::Input(format!("{file}: there is no [[program]] to fit; {HELP}")));
     }
     let simulator = Simulator::new(&Scene::from(&args.on))?;
     let cpus = simulator.session.topology.cpus().len() as u16;

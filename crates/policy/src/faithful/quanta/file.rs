@@ -78,7 +78,8 @@ impl Quanta {
     /// people: the machine, and how and when the table was made.
     pub fn file(rows: &[Row], machine: &str, made: &str) -> String {
         let mut text = format!(
-            "{} on one machine, by `cosched calibrate quanta`; docs/research/quanta.md describes this file.\n# {}\n\
+            "{} on one machine, by `cosched calibrate quanta`; \
+             for --quanta of `cosched exec`.\n# {}\n\
              schema = {SCHEMA:?}\nmachine = {:?}\n",
             Quanta::BEGINNING,
             made.replace(char::is_control, " "),
