@@ -92,6 +92,8 @@ pub enum Refusal {
     /// cosched itself did not run. Either it was stopped, and its guard process thawed the program
     /// meanwhile; or it got no CPU for longer than any program may be frozen.
     CoschedStopped,
+    /// No sentinel would thaw the program if cosched died.
+    Unguarded,
     /// A permission is missing.
     NotPermitted,
     /// This kernel or machine cannot do it.

@@ -39,7 +39,6 @@ mod turns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
@@ -71,6 +70,7 @@ use crate::safety::sentinel::Sentinel;
 use crate::safety::undo::{self, Log, LogError, Restored};
 use barriers::States;
 pub use config::{Config, Job, Note, Origin};
+use guard::Guard;
 use inspect::Inspector;
 use observe::Observer;
 use orphans::Orphanage;
@@ -126,7 +126,6 @@ pub struct Linux {
     poll: Poll,
     proc: Proc,
     launcher: Launcher,
-    executable: PathBuf,
     topology: Topology,
     /// The CPUs that programs might use when the run began. Those that are online now are `cpus`.
     first_cpus: CpuSet,
@@ -139,7 +138,7 @@ pub struct Linux {
     punctual: Punctual,
     run_cgroups: RunCgroups,
     log: Log,
-    sentinel: Sentinel,
+    guard: Guard,
     own_sessions: bool,
     turns: bool,
     apart: Spread,
@@ -241,7 +240,6 @@ impl Linux {
             states,
             orphanage,
             proc,
-            executable: config.executable,
             topology: config.topology,
             first_cpus: config.cpus,
             cpus: config.cpus,
@@ -250,7 +248,7 @@ impl Linux {
             own_session,
             run_cgroups,
             log,
-            sentinel,
+            guard: Guard::new(sentinel, config.executable),
             own_sessions,
             turns: config.turns,
             apart: Spread::default(),
@@ -313,8 +311,7 @@ impl Linux {
         // files, say).
         if restored.failed.is_empty() {
             self.log.delete()?;
-            // Another process may have ended it; everything is undone nevertheless.
-            let _ = self.sentinel.goodbye();
+            self.guard.goodbye();
         }
         Ok(restored)
     }
@@ -396,10 +393,10 @@ impl Machine for Linux {
             if self.queue.is_empty() {
                 let looks = self.next_look().min(self.observer.next_look());
                 let deadline = until.min(looks).min(self.next_beat());
-                self.sentinel.waits_until(self.clock.monotonic(deadline));
+                self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
             }
-            self.sentinel.works();
+            self.guard.sentinel.works();
             // What `submit` queued is delivered at once, but signals are still read. If cosched was
             // stopped while it waited, and continues, it knows only that the time has come.
             present = self.clock.now();
@@ -438,7 +435,7 @@ impl Machine for Linux {
         let _undisturbed = self.punctual.undisturbed(steps);
         self.begin_turns(steps)?;
         for step in steps {
-            self.sentinel.works();
+            self.guard.sentinel.works();
             match *step {
                 Step::Start(id, settings) => self.start(id, settings)?,
                 Step::Freeze(id) => self.with(id, Linux::freeze).unwrap_or(Ok(()))?,

@@ -371,6 +371,7 @@ pub fn cause(why: Refusal) -> &'static str {
         Refusal::TimedOut => "because the kernel did not confirm it in time",
         Refusal::FrozenTooLong => "because it had been paused for as long as --max-frozen allows",
         Refusal::CoschedStopped => "because cosched itself was stopped or got no CPU",
+        Refusal::Unguarded => "because no sentinel could be started that would resume it",
         Refusal::NotPermitted => "because a permission is missing",
         Refusal::NotSupported => "because this machine does not support it",
         Refusal::OutOfRange => {

@@ -20,6 +20,7 @@ mod exec;
 mod fair;
 mod faithful;
 mod faults;
+mod guards;
 mod helper_faults;
 mod hostile;
 mod input;

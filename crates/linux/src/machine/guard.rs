@@ -1,56 +1,179 @@
-//! What cosched learns from its sentinel and its log: whether programs were thawed meanwhile,
-//! whether another sentinel is needed, and whether the disk is full.
+//! The sentinel that guards a run, and the one that is started in its place when it fails.
+//!
+//! A process that starts can be held up for as long as one likes: it is stopped or frozen, or there
+//! is no further process. The scheduling thread must not wait for it, since no sentinel guards it
+//! then. So another sentinel is started by a thread of the background, and a failed try is repeated
+//! every second. After a second without a sentinel, no program is frozen until one is on guard.
 
 use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::Child;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Duration;
+
+use cosched_core::Nanos;
 
 use super::config::Note;
 use super::{Linux, MachineError, SENTINEL};
-use crate::safety::sentinel::Sentinel;
+use crate::kernel::background;
+use crate::process::helper::HelperError;
+use crate::safety::sentinel::{Sentinel, Task};
+
+/// The time between two tries to start a sentinel.
+const PAUSE: Nanos = Nanos::from_secs(1);
+/// So long programs are frozen without a sentinel: another one usually starts sooner.
+const UNGUARDED: Nanos = Nanos::from_secs(1);
+/// How long another sentinel may take to start, on a busy machine, before a further one is tried.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long the end of a run waits for a sentinel that is starting.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// The sentinel of a run.
+#[derive(Debug)]
+pub(super) struct Guard {
+    /// The sentinel that is, or was, on guard.
+    pub(super) sentinel: Sentinel,
+    executable: PathBuf,
+    /// Since when it does not work.
+    lost_since: Option<Nanos>,
+    /// It has ended, and its socket is not looked at any more.
+    has_ended: bool,
+    /// It holds a file of the log that was replaced.
+    is_outdated: bool,
+    /// Another one, while it starts.
+    relief: Option<Receiver<Result<Sentinel, HelperError>>>,
+    next_try: Nanos,
+    /// That it could not be replaced was told.
+    is_told: bool,
+    /// Dismissed sentinels that have not ended yet.
+    leaving: Vec<Child>,
+}
+
+impl Guard {
+    pub(super) fn new(sentinel: Sentinel, executable: PathBuf) -> Guard {
+        Guard {
+            sentinel,
+            executable,
+            lost_since: None,
+            has_ended: false,
+            is_outdated: false,
+            relief: None,
+            next_try: Nanos::ZERO,
+            is_told: false,
+            leaving: Vec::new(),
+        }
+    }
+
+    /// Whether no sentinel has been on guard for a while.
+    pub(super) fn is_off(&self, now: Nanos) -> bool {
+        self.lost_since.is_some_and(|since| now >= since + UNGUARDED)
+    }
+
+    /// Dismisses the sentinels: everything is undone.
+    pub(super) fn goodbye(self) {
+        // Another process may have ended them; everything is undone nevertheless.
+        let _ = self.sentinel.goodbye();
+        if let Some(Ok(Ok(relief))) = self.relief.map(|relief| relief.recv_timeout(LAST_WAIT)) {
+            let _ = relief.goodbye();
+        }
+    }
+
+    /// Starts another sentinel in the background.
+    fn call_relief(&mut self, task: std::io::Result<Task>) -> std::io::Result<()> {
+        let (task, executable, (sender, receiver)) = (task?, self.executable.clone(), channel());
+        // If cosched ends meanwhile, so does the sentinel that nobody takes.
+        background::spawn("relief", move || _ = sender.send(task.begin(&executable, PATIENCE)))?;
+        self.relief = Some(receiver);
+        Ok(())
+    }
+}
 
 impl Linux {
     /// Says that the log is kept in memory, if that is new.
     pub(super) fn tell_of_the_log(&mut self) {
         if let Some(refusal) = self.log.refusal() {
-            let text = format!("{refusal}; it is kept in memory until there is room");
-            let _ = self.notes.send(Note { program: None, text, is_error: true });
+            self.tell_error(format!("{refusal}; it is kept in memory until there is room"));
         }
     }
 
-    /// Learns whether the sentinel has thawed all programs since cosched was stopped, and replaces
-    /// a sentinel that has ended.
+    fn tell_error(&self, text: String) {
+        let _ = self.notes.send(Note { program: None, text, is_error: true });
+    }
+
+    /// Learns whether the sentinel has thawed all programs since cosched was stopped, and whether
+    /// another one is needed: it has ended, or holds an old file of the log.
     pub(super) fn hear_sentinel(&mut self) -> Result<(), MachineError> {
-        let heard = self.sentinel.hear()?;
-        for at in heard.thawed {
-            self.was_stopped(self.clock.of_monotonic(at));
+        if !self.guard.has_ended {
+            let heard = self.guard.sentinel.hear()?;
+            for at in heard.thawed {
+                self.was_stopped(self.clock.of_monotonic(at));
+            }
+            if heard.has_ended {
+                self.poll.remove(self.guard.sentinel.as_fd())?;
+                self.guard.has_ended = true;
+                self.guard.lost_since.get_or_insert(self.clock.now());
+            }
         }
-        // A sentinel that holds an old file of the log is replaced.
-        let has_moved = self.log.has_moved();
-        if heard.has_ended {
-            self.relieve_sentinel()?.dismiss();
-        } else if has_moved {
-            // If it cannot be reached, it has ended already.
-            let _ = self.relieve_sentinel()?.goodbye();
-        }
-        if has_moved {
-            self.log.forget_former();
-        }
-        Ok(())
+        self.guard.is_outdated |= self.log.has_moved();
+        self.relieve_sentinel()
     }
 
     /// Replaces a sentinel that does not work.
     pub(super) fn look_at_sentinel(&mut self) -> Result<(), MachineError> {
-        if self.sentinel.is_held_up(&self.proc) {
-            self.relieve_sentinel()?.dismiss();
+        self.guard.leaving.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        if self.guard.has_ended || self.guard.sentinel.is_held_up(&self.proc) {
+            self.guard.lost_since.get_or_insert(self.clock.now());
+        }
+        self.relieve_sentinel()
+    }
+
+    /// Starts another sentinel if one is needed, or puts it on guard when it is ready.
+    fn relieve_sentinel(&mut self) -> Result<(), MachineError> {
+        let guard = &mut self.guard;
+        let tried = match guard.relief.as_ref().map(Receiver::try_recv) {
+            Some(Ok(Ok(relief))) => return self.put_on_guard(relief),
+            Some(Err(TryRecvError::Empty)) => return Ok(()),
+            Some(Ok(Err(error))) => Err(error.to_string()),
+            Some(Err(TryRecvError::Disconnected)) => Err("its thread has ended".to_owned()),
+            None if guard.lost_since.is_none() && !guard.is_outdated => return Ok(()),
+            None if self.clock.now() < guard.next_try => return Ok(()),
+            None => {
+                guard.is_outdated = false;
+                guard.call_relief(Task::new(&self.log)).map_err(|error| error.to_string())
+            }
+        };
+        let Err(why) = tried else { return Ok(()) };
+        guard.relief = None;
+        guard.is_outdated = true;
+        guard.next_try = self.clock.now() + PAUSE;
+        if !std::mem::replace(&mut guard.is_told, true) {
+            self.tell_error(format!(
+                "another sentinel could not be started: {why}; no program is paused until one is \
+                 there"
+            ));
         }
         Ok(())
     }
 
-    /// Starts another sentinel; returns the old one.
-    fn relieve_sentinel(&mut self) -> Result<Sentinel, MachineError> {
-        self.poll.remove(self.sentinel.as_fd())?;
-        let relief = Sentinel::spawn(&self.executable, &self.log)?;
-        let relieved = std::mem::replace(&mut self.sentinel, relief);
-        self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
-        Ok(relieved)
+    fn put_on_guard(&mut self, relief: Sentinel) -> Result<(), MachineError> {
+        let guard = &mut self.guard;
+        guard.relief = None;
+        if !guard.has_ended {
+            self.poll.remove(guard.sentinel.as_fd())?;
+        }
+        self.poll.add(relief.as_fd(), SENTINEL)?;
+        let relieved = std::mem::replace(&mut guard.sentinel, relief);
+        guard.leaving.push(match guard.lost_since {
+            Some(_) => relieved.dismiss(),
+            None => relieved.retire(),
+        });
+        (guard.has_ended, guard.lost_since) = (false, None);
+        if !guard.is_outdated {
+            self.log.forget_former();
+        }
+        if std::mem::take(&mut guard.is_told) {
+            self.tell_error("another sentinel is on guard".to_owned());
+        }
+        Ok(())
     }
 }

@@ -191,7 +191,7 @@ impl Linux {
         let ids: Vec<ProgramId> = self.inspector.watched.keys().copied().collect();
         let mut tables = Tables::default();
         for id in ids {
-            self.sentinel.works();
+            self.guard.sentinel.works();
             let hidden = self.hides_stops(id);
             let Some(watched) = self.inspector.watched.get_mut(&id) else { continue };
             let stops = now >= watched.stops_at && !hidden;

@@ -186,7 +186,7 @@ impl Linux {
     /// ones.
     fn orphans(&self) -> Result<Vec<Stat>, FileError> {
         let mut others = self.orphanage.strangers.clone();
-        others.push(self.sentinel.pid());
+        others.push(self.guard.sentinel.pid());
         others.extend(self.unreaped.iter().map(|shim| shim.shim().pid));
         let programs = self.live.values().chain(&self.leftovers);
         others.extend(programs.filter_map(|live| live.parent.shim()).map(|shim| shim.pid));

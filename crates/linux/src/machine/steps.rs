@@ -135,8 +135,11 @@ impl Linux {
     }
 
     pub(super) fn freeze(&mut self, live: &mut Live) -> Result<(), MachineError> {
-        if self.inspector.is_traced(live.id) {
-            self.tell(Happening::Refused(live.id, Aspect::Frozen, Refusal::Traced));
+        let is_traced = self.inspector.is_traced(live.id).then_some(Refusal::Traced);
+        if let Some(why) =
+            is_traced.or(self.guard.is_off(self.clock.now()).then_some(Refusal::Unguarded))
+        {
+            self.tell(Happening::Refused(live.id, Aspect::Frozen, why));
             return Ok(());
         }
         if let (Freezer::Signals(_), Parent::Shim(_)) = (&live.freezer, &live.parent) {

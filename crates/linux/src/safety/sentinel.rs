@@ -27,7 +27,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
 use cosched_core::Nanos;
@@ -55,6 +55,8 @@ const CHECK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 /// How often to check whether a process still listens at a killed cosched's sockets, and the time
 /// between two checks.
 const SOCKET_CHECKS: usize = 100;
+/// How often to check whether a killed sentinel has ended; one that is frozen does not.
+const END_CHECKS: usize = 100;
 const BETWEEN_CHECKS: Duration = Duration::from_millis(10);
 /// Far longer than a process takes to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -70,26 +72,20 @@ pub struct Sentinel {
 
 impl Sentinel {
     /// Starts the sentinel of a log, from an executable that has to call
-    /// [`become_one_if_asked`](crate::helpers::become_one_if_asked) first; normally [`helper::OWN_EXECUTABLE`]. It is ready when
-    /// this returns.
+    /// [`become_one_if_asked`](crate::helpers::become_one_if_asked) first; normally
+    /// [`helper::OWN_EXECUTABLE`]. It is ready when this returns.
     ///
     /// # Errors
     /// When no process can be made, or it does not answer.
     pub fn spawn(executable: &Path, log: &Log) -> Result<Sentinel, HelperError> {
         let failed = |source| HelperError { executable: executable.to_owned(), source };
-        let path = std::path::absolute(log.path()).map_err(failed)?;
-        // Not as an argument: `pkill -f cosched` must not find it there.
-        let path = [path.as_os_str().as_bytes(), &[0]].concat();
-        // The log itself is passed, too: another process may remove the file.
-        let heartbeat = Heartbeat::new(log.memory().map_err(failed)?);
-        let outputs = [log.file(), heartbeat.memory()];
-        let [log, memory] = outputs.map(|file| file.map(Stdio::from).map_err(failed));
-        let outputs = [log?, memory?];
-        let (child, mut channel) = helper::spawn(executable, Helper::Sentinel, outputs, &path)?;
-        channel.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-        channel.read_exact(&mut [0]).map_err(failed)?;
-        channel.set_nonblocking(true).map_err(failed)?;
-        Ok(Sentinel { child, channel, heartbeat })
+        Task::new(log).map_err(failed)?.begin(executable, PATIENCE)
+    }
+
+    fn await_guard(&mut self, patience: Duration) -> io::Result<()> {
+        self.channel.set_read_timeout(Some(patience))?;
+        self.channel.read_exact(&mut [0])?;
+        self.channel.set_nonblocking(true)
     }
 
     /// The number of its process.
@@ -113,13 +109,19 @@ impl Sentinel {
         self.heartbeat.is_unwatched() || proc.stat(self.pid()).is_ok_and(is_stopped)
     }
 
-    /// Dismisses a sentinel that is held up or has ended, without waiting for it.
-    pub fn dismiss(mut self) {
+    /// Dismisses a sentinel that works; returns the process, to be waited for.
+    pub fn retire(mut self) -> Child {
+        let _ = self.channel.write_all(&[GOODBYE]);
+        self.child
+    }
+
+    /// Dismisses a sentinel that does not work; returns the process, to be waited for.
+    pub fn dismiss(mut self) -> Child {
         // If it is frozen, it reads this before it sees that the socket is closed, and undoes
         // nothing.
         let _ = self.channel.write_all(&[GOODBYE]);
         let _ = self.child.kill();
-        let _ = self.child.try_wait();
+        self.child
     }
 
     /// All its reports that were not read yet; to be called when it is readable, otherwise there
@@ -159,6 +161,52 @@ impl Sentinel {
             self.child.wait()?;
         }
         Ok(())
+    }
+}
+
+/// What a sentinel needs to begin. It may begin in another thread than the one that writes the log.
+#[derive(Debug)]
+pub struct Task {
+    path: PathBuf,
+    file: File,
+    memory: File,
+}
+
+impl Task {
+    /// The guard over a log as it is now.
+    ///
+    /// # Errors
+    /// When this process may open no more files.
+    pub fn new(log: &Log) -> io::Result<Task> {
+        // The log itself is passed, too: another process may remove the file.
+        let path = std::path::absolute(log.path())?;
+        Ok(Task { path, file: log.file()?, memory: log.memory()? })
+    }
+
+    /// Starts the sentinel. It is ready when this returns.
+    ///
+    /// # Errors
+    /// When no process can be made, or it does not answer in this time.
+    pub fn begin(self, executable: &Path, patience: Duration) -> Result<Sentinel, HelperError> {
+        let failed = |source| HelperError { executable: executable.to_owned(), source };
+        // Not as an argument: `pkill -f cosched` must not find it there.
+        let path = [self.path.as_os_str().as_bytes(), &[0]].concat();
+        let heartbeat = Heartbeat::new(self.memory);
+        let outputs = [self.file.into(), heartbeat.memory().map_err(failed)?.into()];
+        let (child, channel) = helper::spawn(executable, Helper::Sentinel, outputs, &path)?;
+        let mut sentinel = Sentinel { child, channel, heartbeat };
+        if let Err(error) = sentinel.await_guard(patience) {
+            // A stopped one would stay.
+            let _ = sentinel.child.kill();
+            for _ in 0..END_CHECKS {
+                if !matches!(sentinel.child.try_wait(), Ok(None)) {
+                    break;
+                }
+                std::thread::sleep(BETWEEN_CHECKS);
+            }
+            return Err(failed(error));
+        }
+        Ok(sentinel)
     }
 }
 
