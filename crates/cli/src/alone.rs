@@ -10,10 +10,10 @@ use cosched_core::engine::outcome::Ended;
 use cosched_workload::{ProgramSpec, Workload};
 
 use crate::args::HowArgs;
-use crate::session::{Session, check_alone};
+use crate::session::Session;
 use crate::store::{Key, Store};
 use crate::ui::Talk;
-use crate::ui::failure::{self, Failure};
+use crate::ui::failure::Failure;
 pub(crate) use in_turn::{Known, measure as measure_in_turn};
 pub(crate) use program::{Alone, Stop, complaint, failed};
 
@@ -54,7 +54,6 @@ pub(crate) fn measure_missing(
     runs: u16,
     store: &mut Store,
 ) -> Result<Ended, Failure> {
-    check_commands(session, workload)?;
     let programs = workload.programs.iter();
     let specs = programs.flat_map(|spec| with_counts(spec, Some(&counts(spec)))).collect();
     match measure_in_turn(session, specs, how, runs, Known::Counts, store) {
@@ -80,12 +79,6 @@ pub(crate) fn once(
         Err(Stop::Failed(failure)) => Err(failure),
         Err(Stop::Interrupted(ended)) => Ok(Err(ended)),
     }
-}
-
-/// A command or an input that does not exist is told before the first program has run for an hour.
-pub(crate) fn check_commands(session: &Session, workload: &Workload) -> Result<(), Failure> {
-    let check = |spec| session.executable(spec).and_then(|_| check_alone(workload, spec));
-    failure::all(workload.programs.iter().map(check)).map(drop)
 }
 
 /// The program with each of the thread counts; as it is where none are given, and where its own

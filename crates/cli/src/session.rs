@@ -38,7 +38,7 @@ pub(crate) use making::{backends_by_weight, by_weight};
 pub(crate) use molding::{Molded, is_moldable};
 pub(crate) use request::{Labels, Origins, Ran, Request, Wanted};
 pub(crate) use scope::enter_scope;
-pub(crate) use streams::check_alone;
+pub(crate) use streams::{check_alone, check_outputs, check_together};
 
 /// How often clients are told how the run stands. Rounds are hardly ever a multiple of it, so that
 /// clients do not always see the same gang.

@@ -1,18 +1,21 @@
 //! From the command line to a workload.
 
 mod mistakes;
+mod needs;
+
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use cosched_policy::Kind;
-use cosched_sim::Model;
 use cosched_workload::input;
-use cosched_workload::{ProgramSpec, SEPARATOR, Workload, WorkloadError, shown, split_commands};
+use cosched_workload::{Reading, SEPARATOR, Workload, WorkloadError, shown, split_commands};
 
 use crate::args::SourceArgs;
-use crate::ui::failure::{self, Failure};
+use crate::session::Session;
+use crate::ui::failure::Failure;
 pub(crate) use mistakes::check_launcher;
+pub(crate) use needs::{Needs, Runs, model_on};
 
 /// The arguments as text. cosched writes commands into its results and its logs, so they must be
 /// text.
@@ -31,20 +34,20 @@ pub(crate) fn utf8_arguments(
     arguments.enumerate().map(text).collect()
 }
 
-/// Reads the workload that the command line names.
-pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
+/// Reads the workload that the command line names, and checks that it can be used like this.
+pub(crate) fn workload(args: &SourceArgs, needs: Needs<'_>) -> Result<Workload, Failure> {
     let here = here()?;
-    let workload = match (&args.workload, args.programs.is_empty(), args.commands.is_empty()) {
+    let reading = match (&args.workload, args.programs.is_empty(), args.commands.is_empty()) {
         (Some(path), ..) => match load(path, &here) {
             Err(error) => {
                 return Err(mistakes::program(path, &here).unwrap_or(Failure::input(error)));
             }
             loaded => loaded,
         },
-        (None, false, _) => Workload::from_command_lines(args.programs.clone(), &here),
+        (None, false, _) => Reading::of_command_lines(args.programs.clone(), &here),
         (None, true, false) => {
             mistakes::check_separators(&args.commands, &here)?;
-            Workload::from_commands(split_commands(&args.commands, SEPARATOR), &here)
+            Reading::of_commands(split_commands(&args.commands, SEPARATOR), &here)
         }
         (None, true, true) => {
             return Err(Failure::Input(
@@ -54,22 +57,18 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
             ));
         }
     };
-    let workload = workload.map_err(Failure::input)?;
-    // Real programs need no model, but a wrong one is a mistake here, too.
-    let modelled = |spec: &ProgramSpec| match &spec.model {
-        Some(table) => model(spec, table, spec.threads.unwrap_or(1)).map(drop),
-        None => Ok(()),
-    };
-    let checked = workload.programs.iter().flat_map(|spec| [check_launcher(spec), modelled(spec)]);
-    failure::all(checked)?;
-    Ok(workload)
+    needs.checked(reading.map_err(Failure::input)?)
 }
 
 /// The same, with so many threads for each program that stands on the command line.
 ///
 /// # Errors
 /// When the programs are in a file, where each has its own number.
-pub(crate) fn with_threads(args: &SourceArgs, threads: Option<u16>) -> Result<Workload, Failure> {
+pub(crate) fn with_threads(
+    args: &SourceArgs,
+    threads: Option<u16>,
+    needs: Needs<'_>,
+) -> Result<Workload, Failure> {
     if threads.is_some() && args.workload.is_some() {
         return Err(Failure::Input(
             "--threads is for programs on the command line: leave it out, and write `threads = N` \
@@ -77,31 +76,15 @@ pub(crate) fn with_threads(args: &SourceArgs, threads: Option<u16>) -> Result<Wo
                 .to_owned(),
         ));
     }
-    let mut workload = workload(args)?;
+    let mut workload = workload(args, needs)?;
     for spec in workload.programs.iter_mut().filter(|_| threads.is_some()) {
         spec.threads = threads;
     }
     Ok(workload)
 }
 
-/// Reads the simulator's model of a program with this thread count.
-pub(crate) fn model(
-    spec: &ProgramSpec,
-    table: &toml::Table,
-    threads: u16,
-) -> Result<Model, Failure> {
-    let mut table = table.clone();
-    if spec.malleable {
-        table.insert("malleable".to_owned(), true.into());
-    }
-    Model::read(&table, threads).map_err(|error| {
-        let place = &spec.places.command;
-        Failure::Input(format!("{place}: model: {}", error.to_string().trim_end()))
-    })
-}
-
-/// Reads the jobs file that is to be simulated.
-pub(crate) fn simulated(file: Option<&Path>) -> Result<Workload, Failure> {
+/// Reads the jobs file that is to be simulated on this machine.
+pub(crate) fn simulated(file: Option<&Path>, machine: &Session) -> Result<Workload, Failure> {
     let file = file.ok_or_else(|| {
         Failure::Input(
             "nothing to simulate; name a recorded run: `cosched sim --from RUN`, or a jobs file \
@@ -109,7 +92,7 @@ pub(crate) fn simulated(file: Option<&Path>) -> Result<Workload, Failure> {
                 .to_owned(),
         )
     })?;
-    load(file, &here()?).map_err(Failure::input)
+    Needs::Models(machine).checked(load(file, &here()?).map_err(Failure::input)?)
 }
 
 fn here() -> Result<PathBuf, Failure> {
@@ -119,16 +102,16 @@ fn here() -> Result<PathBuf, Failure> {
 
 /// A file's programs start in its folder. Standard input has none, nor has what a shell hands over
 /// as `/dev/fd/63`: their programs start here.
-fn load(path: &Path, here: &Path) -> Result<Workload, WorkloadError> {
+fn load(path: &Path, here: &Path) -> Result<Reading, WorkloadError> {
     if path == Path::new("-") || path == Path::new("/dev/stdin") {
-        return Workload::read(io::stdin().lock(), Path::new("standard input"), here);
+        return Reading::read(io::stdin().lock(), Path::new("standard input"), here);
     }
     if path.starts_with("/dev") {
         let file = input::open(path)
             .map_err(|source| WorkloadError::Unreadable { file: path.to_owned(), source })?;
-        return Workload::read(file, path, here);
+        return Reading::read(file, path, here);
     }
-    Workload::load(path)
+    Reading::load(path)
 }
 
 /// The command that compares this policy with what users do without it, for the same programs, to

@@ -17,6 +17,7 @@ use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, Runs, Words};
 use super::mistakes::Mistakes;
 use super::names::{self, Names};
+use super::reading::Reading;
 use super::script;
 use super::shell_paths;
 use super::streams::{self, StreamFile, Streams};
@@ -35,20 +36,21 @@ const OPERATORS: [&str; 7] = ["|", "&", ";", ">", "<", "1>", "2>"];
 /// What Linux passes on in one argument or variable: 32 pages with the zero byte at its end.
 pub(super) const LONGEST_WORD: usize = 32 * 4096 - 1;
 
-/// Turns drafts into a workload. Programs without a `cwd` start in `directory`, which is absolute.
-/// `mistakes` are those of the drafts.
+/// Turns drafts into a workload, with its mistakes. Programs without a `cwd` start in `directory`,
+/// which is absolute. `mistakes` are those of the drafts.
 pub(super) fn check(
     drafts: Vec<Draft>,
     origin: &Origin<'_>,
     directory: &Path,
     mistakes: Mistakes,
-) -> Result<Workload, WorkloadError> {
+) -> Result<Reading, WorkloadError> {
     match drafts.len() {
         0 => {
             if mistakes.is_empty() {
                 mistakes.add(WorkloadError::Empty { place: origin.whole() });
             }
-            return mistakes.or(Workload { programs: Vec::new() });
+            let refused = mistakes.or(Workload { programs: Vec::new() });
+            return refused.map(|workload| Reading { workload, mistakes: Mistakes::default() });
         }
         count if count > MAX_PROGRAMS => {
             return Err(WorkloadError::TooMany { place: origin.whole(), count });
@@ -71,7 +73,7 @@ pub(super) fn check(
         let checker = Checker { origin, number: slot + 1, name, mistakes: &mistakes };
         checker.refuse("after", elements[slot][element].clone(), problem);
     }
-    mistakes.or(Workload { programs })
+    Ok(Reading { workload: Workload { programs }, mistakes })
 }
 
 fn spans_of_after(draft: &Draft) -> Vec<Range<usize>> {

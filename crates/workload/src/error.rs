@@ -97,6 +97,14 @@ pub enum WorkloadError {
         /// What is wrong, and the remedy.
         problem: Box<Problem>,
     },
+    /// What a program names cannot be used for what the command does with it.
+    #[error("{place}: {what}")]
+    Unusable {
+        /// Where.
+        place: Place,
+        /// What cannot be used, why, and the remedy.
+        what: String,
+    },
     /// More than one mistake, in the order of the file.
     #[error("{}{} errors; nothing was started", lines(.0), .0.len())]
     Several(Vec<WorkloadError>),
@@ -106,7 +114,9 @@ impl WorkloadError {
     /// Where in the file the mistake is.
     pub(super) fn position(&self) -> Option<Position> {
         match self {
-            WorkloadError::Invalid { place, .. } => place.position,
+            WorkloadError::Invalid { place, .. } | WorkloadError::Unusable { place, .. } => {
+                place.position
+            }
             _ => None,
         }
     }

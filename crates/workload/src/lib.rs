@@ -53,13 +53,13 @@ mod interpreter;
 mod mistakes;
 mod names;
 pub mod nearest;
+mod reading;
 mod script;
 mod shell_paths;
 mod shown;
 mod streams;
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use after::After;
@@ -68,14 +68,12 @@ pub use environment::{OPENMP, THREAD_VARIABLES};
 pub use error::{Place, Position, Problem, WorkloadError};
 pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;
+pub use reading::Reading;
 pub use shown::{escaped, shown, shown_path};
 pub use streams::{StreamFile, Streams};
 
 use cosched_core::Nanos;
 pub use cosched_core::engine::Repeat;
-use error::Origin;
-use file::{Draft, Words};
-use mistakes::Mistakes;
 
 /// Between the commands of several programs on the command line, as for GNU parallel.
 pub const SEPARATOR: &str = ":::";
@@ -159,37 +157,7 @@ impl Workload {
     /// # Errors
     /// When the file cannot be read, or breaks a rule.
     pub fn load(path: &Path) -> Result<Workload, WorkloadError> {
-        let unreadable = |source| WorkloadError::unreadable(path, source);
-        let file = input::open(path).map_err(unreadable)?;
-        let absolute = std::path::absolute(path).map_err(unreadable)?;
-        Workload::read(file, path, absolute.parent().unwrap_or(Path::new("/")))
-    }
-
-    /// Reads a workload file from anywhere. `path` stands in the messages; programs start in
-    /// `directory` (absolute).
-    ///
-    /// # Errors
-    /// When it cannot be read, or breaks a rule.
-    pub fn read(
-        input: impl Read,
-        path: &Path,
-        directory: &Path,
-    ) -> Result<Workload, WorkloadError> {
-        let file = || path.to_owned();
-        let mut bytes = Vec::new();
-        let read = input.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|source| WorkloadError::unreadable(path, source))?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(WorkloadError::TooLarge { file: file() });
-        }
-        let text = std::str::from_utf8(&bytes).map_err(|error| WorkloadError::NotUtf8 {
-            file: file(),
-            line: 1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count(),
-        })?;
-        let origin = Origin::file(path, text);
-        let mistakes = Mistakes::default();
-        let drafts = file::drafts(&origin, text, &mistakes)?;
-        check::check(drafts, &origin, directory, mistakes)
+        Reading::load(path)?.finish()
     }
 
     /// Reads the text of a workload file. `path` stands in the messages, and programs start in its
@@ -200,7 +168,8 @@ impl Workload {
     pub fn parse(text: &str, path: &Path) -> Result<Workload, WorkloadError> {
         let absolute =
             std::path::absolute(path).map_err(|source| WorkloadError::unreadable(path, source))?;
-        Workload::read(text.as_bytes(), path, absolute.parent().unwrap_or(Path::new("/")))
+        let folder = absolute.parent().unwrap_or(Path::new("/"));
+        Reading::read(text.as_bytes(), path, folder)?.finish()
     }
 
     /// A workload of commands that are already split into words, started in `directory` (absolute).
@@ -211,23 +180,7 @@ impl Workload {
         commands: Vec<Vec<String>>,
         directory: &Path,
     ) -> Result<Workload, WorkloadError> {
-        let commands = commands.into_iter().map(Words::Split);
-        let drafts = commands.map(Draft::of).collect();
-        check::check(drafts, &Origin::CommandLine, directory, Mistakes::default())
-    }
-
-    /// A workload of one-line commands, split as a shell splits words, started in `directory`
-    /// (absolute).
-    ///
-    /// # Errors
-    /// When there is no command, or one is empty or has an unclosed quote.
-    pub fn from_command_lines(
-        lines: Vec<String>,
-        directory: &Path,
-    ) -> Result<Workload, WorkloadError> {
-        let lines = lines.into_iter().map(Words::Line);
-        let drafts = lines.map(Draft::of).collect();
-        check::check(drafts, &Origin::CommandLine, directory, Mistakes::default())
+        Reading::of_commands(commands, directory)?.finish()
     }
 }
 
@@ -239,8 +192,9 @@ pub fn split_commands<T: Clone + PartialEq<str>>(words: &[T], separator: &str) -
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::io::{self, Read};
     use std::os::unix::fs::symlink;
-    use std::{fs, io};
 
     use super::*;
 
@@ -272,10 +226,10 @@ mod tests {
     #[test]
     fn command_lines_are_split_as_a_shell_splits_words() {
         let lines = words(&["./cg 'a b'", "lu"]);
-        let workload = Workload::from_command_lines(lines, Path::new("/tmp")).unwrap();
+        let read = |lines| Reading::of_command_lines(lines, Path::new("/tmp"))?.finish();
+        let workload = read(lines).unwrap();
         assert_eq!(workload.programs[0].command, ["./cg", "a b"]);
-        let refusal = Workload::from_command_lines(words(&["lu", "cg 'a"]), Path::new("/tmp"));
-        let refusal = refusal.unwrap_err().to_string();
+        let refusal = read(words(&["lu", "cg 'a"])).unwrap_err().to_string();
         assert!(
             refusal.starts_with("command line: program 2: command cannot be split"),
             "{refusal}"
@@ -292,8 +246,9 @@ mod tests {
 
     #[test]
     fn an_input_without_an_end_is_refused_at_the_limit() {
-        let read =
-            |input: &mut dyn Read| Workload::read(input, "jobs.toml".as_ref(), "/tmp".as_ref());
+        let read = |input: &mut dyn Read| -> Result<Workload, WorkloadError> {
+            Reading::read(input, "jobs.toml".as_ref(), "/tmp".as_ref())?.finish()
+        };
         let refusal = read(&mut io::repeat(b' ')).unwrap_err().to_string();
         assert!(refusal.starts_with("jobs.toml: is larger than 16 MiB"), "{refusal}");
         let text: &[u8] = b"[[program]]\ncommand = 'cg'\n";

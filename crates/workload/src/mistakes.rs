@@ -18,6 +18,18 @@ impl Mistakes {
         self.found.borrow_mut().push(mistake);
     }
 
+    /// The positions of the programs that have a mistake in these keys.
+    pub(super) fn programs(&self, keys: &[&str]) -> impl Iterator<Item = usize> {
+        let found = self.found.borrow();
+        let wrong = found.iter().filter_map(|mistake| match mistake {
+            WorkloadError::Invalid { place, key, .. } if keys.contains(&key.as_ref()) => {
+                place.program.as_ref().map(|(number, _)| number - 1)
+            }
+            _ => None,
+        });
+        wrong.collect::<Vec<_>>().into_iter()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.found.borrow().is_empty()
     }

@@ -22,7 +22,7 @@ use crate::alone;
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, whole};
 use crate::session::{Origins, Ran, Request, Session, Wanted, enter_scope};
-use crate::source;
+use crate::source::{self, Needs, Runs};
 use crate::store::{Entry, Store};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::table;
@@ -80,14 +80,10 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
             known.collect::<Vec<_>>().join(", ")
         )));
     }
-    let workload = source::workload(&args.source)?;
-    if let Some(spec) = workload.programs.iter().find(|spec| !spec.after.is_empty()) {
-        return Err(Failure::Input(format!(
-            "{}: after: `cosched advise` predicts programs that start at a known time; leave the key out, or \
-             measure with `cosched compare`",
-            spec.places.command
-        )));
-    }
+    let (together, redirects) = (args.apply, args.apply);
+    let out = args.out.as_deref();
+    let runs = Runs { alone: true, predicted: true, together, redirects, out };
+    let workload = source::workload(&args.source, Needs::Runs(runs))?;
     if args.apply {
         enter_scope([(args.policy, &args.how)], Talk::Usual);
     }

@@ -12,12 +12,12 @@ use cosched_workload::Workload;
 
 use crate::args::choices;
 use crate::args::{HowArgs, PolicyArgs, SourceArgs, seed, useless, whole};
-use crate::commands::sim::{SEED, Simulated, machine};
+use crate::commands::sim::{self, SEED, Simulated, machine_parser};
 use crate::experiment::{
     Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Variant, check_names, show, variant_parser,
 };
 use crate::session::enter_scope;
-use crate::source;
+use crate::source::{self, Needs, Runs};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{Talk, print, say};
 
@@ -64,7 +64,7 @@ pub(crate) struct CompareArgs {
     /// Simulate all of it on a modelled machine.
     ///
     /// `cosched sim --help` says how to name one.
-    #[arg(long, short, value_name = "MACHINE", value_parser = machine(),
+    #[arg(long, short, value_name = "MACHINE", value_parser = machine_parser(),
           hide_possible_values = true)]
     machine: Option<String>,
     /// The simulated kernel [default: eevdf]
@@ -106,7 +106,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     match &args.machine {
         None => {
             args.how.check_use(&kinds)?;
-            let workload = source::with_threads(&args.source, args.threads)?;
+            let runs = Runs { alone: args.solo, together: true, ..Runs::default() };
+            let workload = source::with_threads(&args.source, args.threads, Needs::Runs(runs))?;
             let hows: Vec<_> =
                 variants.iter().map(|variant| (variant.kind(), variant.how(&args.how))).collect();
             enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), talk);
@@ -120,7 +121,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             args.how.check_use_by("compare --machine", &used)?;
             check_grace(&args.how)?;
             args.how.check_use(&kinds)?;
-            let workload = source::with_threads(&args.source, args.threads)?;
+            let needs = Needs::Models(&sim::machine(machine)?);
+            let workload = source::with_threads(&args.source, args.threads, needs)?;
             let kernel = args.kernel.unwrap_or(Kernel::EEVDF);
             let seed = args.seed.unwrap_or(SEED);
             check_seed(seed, args.runs)?;

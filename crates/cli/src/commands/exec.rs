@@ -50,7 +50,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     })?;
     let workload =
         Workload::from_commands(vec![args.command.clone()], &here).map_err(Failure::input)?;
-    check_launcher(&workload.programs[0])?;
+    check_launcher(&workload.programs[0]).map_err(Failure::input)?;
     let session = Session::here()?;
     let store = Store::open_if_there();
     let profiles = session.profiles(&workload, &how, store.as_ref());

@@ -22,10 +22,10 @@ use cosched_linux::observe::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 use cosched_workload::{ProgramSpec, Workload};
 
-use crate::alone::{Known, Stop, check_commands, measure_in_turn, parse_counts, with_counts};
+use crate::alone::{Known, Stop, measure_in_turn, parse_counts, with_counts};
 use crate::args::{HowArgs, SourceArgs, useless, whole};
 use crate::session::Session;
-use crate::source;
+use crate::source::{self, Needs, Runs};
 use crate::store::{Entry, Store};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::print;
@@ -121,11 +121,11 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     if args.machine {
         return machine::machine(args.json);
     }
-    let workload = source::workload(&args.source)?;
+    let workload =
+        source::workload(&args.source, Needs::Runs(Runs { alone: true, ..Runs::default() }))?;
     let session = Session::here()?;
     let counts = args.threads.as_deref().map(|list| parse_counts(list, session.usable.cpus.len()));
     let counts = counts.transpose()?;
-    check_commands(&session, &workload)?;
     let mut store = Store::open().map_err(Failure::input)?;
 
     match profiles(&session, &workload, counts.as_deref(), args, &mut store) {

@@ -16,7 +16,7 @@ use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, named, whole};
 use crate::live::MetricsAt;
 use crate::session::{Origins, Request, Session, Wanted, enter_scope};
-use crate::source;
+use crate::source::{self, Needs, Runs};
 use crate::store::Store;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::table;
@@ -67,7 +67,9 @@ const LONGEST_COMMAND: usize = 1000;
 /// Runs the workload once and shows what came of it.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use(&[args.policy])?;
-    let workload = source::with_threads(&args.source, args.threads)?;
+    let out = args.out.as_deref();
+    let runs = Runs { together: true, redirects: true, out, ..Runs::default() };
+    let workload = source::with_threads(&args.source, args.threads, Needs::Runs(runs))?;
     let talk = args.terminal.talk();
     let labels = args.terminal.labels(workload.programs.len(), args.out.is_some(), args.json)?;
     enter_scope([(args.policy, &args.how)], talk);
@@ -78,7 +80,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         workload: &workload,
         kind: args.policy,
         how: &args.how,
-        out: args.out.as_deref(),
+        out,
         stdout_is_taken: args.json,
         redirects: true,
         profiles: &profiles,

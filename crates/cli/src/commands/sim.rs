@@ -45,7 +45,7 @@ use args::{SimCommand, SimMachineArgs, SimRunArgs};
 pub(crate) use compared::Simulated;
 pub(crate) use measure::memory_peak;
 use pace::Pace;
-pub(crate) use this::machine;
+pub(crate) use this::parser as machine_parser;
 
 /// The seed where none is given.
 pub(crate) const SEED: u64 = 1;
@@ -74,8 +74,8 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     }
     let scene = Scene::of(args)?;
     scene.how.check_use(&[scene.policy])?;
-    let workload = source::simulated(args.workload.as_deref())?;
     let mut simulator = Simulator::new(&scene)?;
+    let workload = source::simulated(args.workload.as_deref(), &simulator.session)?;
     simulator.pace.most_events = args.max_events;
     let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
     if args.no_solo {
@@ -226,6 +226,20 @@ fn hardware(machine: &str) -> Result<Hardware, Failure> {
     .map_err(Failure::input)
 }
 
+/// The simulated machine of this name, as programs may use it.
+pub(crate) fn machine(name: &str) -> Result<Session, Failure> {
+    hardware(name).map(|hardware| session(&hardware))
+}
+
+fn session(hardware: &Hardware) -> Session {
+    let description = MachineDescription {
+        cpus: hardware.topology.cpus().len(),
+        model: Some(hardware.name.clone()),
+        kernel: SIMULATED.to_owned(),
+    };
+    Session::of(hardware.topology.clone(), description)
+}
+
 /// The program without what the workload says of its co-runners: it comes at once, and belongs to
 /// no group.
 fn on_its_own(spec: &ProgramSpec) -> ProgramSpec {
@@ -239,12 +253,7 @@ impl Simulator {
     }
 
     fn of(hardware: Hardware, scene: &Scene) -> Simulator {
-        let description = MachineDescription {
-            cpus: hardware.topology.cpus().len(),
-            model: Some(hardware.name.clone()),
-            kernel: SIMULATED.to_owned(),
-        };
-        let session = Session::of(hardware.topology.clone(), description);
+        let session = session(&hardware);
         let mut scene = scene.clone();
         if scene.kernel.is_solaris() {
             scene.how.measure.usual_class = Some(Class::FixedPriority(0));
@@ -317,14 +326,7 @@ impl Simulator {
 
     fn jobs(&self, workload: &Workload) -> Result<Vec<Job>, Failure> {
         let job = |spec: &ProgramSpec| {
-            let place = &spec.places.command;
-            let table = spec.model.as_ref().ok_or_else(|| {
-                Failure::Input(format!(
-                    "{place}: the program has no [program.model], which the simulator needs; \
-                     `cosched sim --from RUN --jobs-file` writes a file with models"
-                ))
-            })?;
-            let model = source::model(spec, table, self.session.threads(spec))?;
+            let model = source::model_on(spec, &self.session).map_err(Failure::input)?;
             Ok(Job { model, weight: 1.0 })
         };
         failure::all(workload.programs.iter().map(job))

@@ -96,9 +96,6 @@ impl Site for Here<'_> {
     fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
         let request = self.request(workload, kind, how);
         self.session.check(&request)?;
-        if self.solo {
-            alone::check_commands(&self.session, workload)?;
-        }
         if let Some(lack) = self.session.cannot_mold(&request) {
             self.talk.tell(format_args!("{lack}"));
         }

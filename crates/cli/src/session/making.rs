@@ -84,7 +84,6 @@ impl Session {
         let barriers = Session::barriers(request);
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
         let mut jobs = failure::all(programs.iter().enumerate().map(job))?;
-        streams::check_outputs(request)?;
         let open = |out| {
             if request.wanted.force {
                 out::replace(out)?;
@@ -321,7 +320,7 @@ impl Session {
             executable: self.executable(spec)?,
             argv: spec.command.clone(),
             cwd: spec.cwd.clone(),
-            stdin: request.input(spec)?,
+            stdin: request.input(spec),
             env,
             labels,
             ..Order::default()

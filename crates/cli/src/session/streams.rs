@@ -20,7 +20,7 @@ use cosched_core::Exit;
 use cosched_linux::process::launch::Output;
 use cosched_results::result::RunResult;
 use cosched_results::whole_file;
-use cosched_workload::{ProgramSpec, StreamFile, Workload, shown, shown_path};
+use cosched_workload::{ProgramSpec, StreamFile, Workload, WorkloadError, shown, shown_path};
 use rustix::fs::{Access, access};
 
 use super::Request;
@@ -53,24 +53,32 @@ impl Request<'_> {
         self.workload.programs.iter().all(has_files)
     }
 
-    /// The file that a program reads as standard input, which has to be there, unless a program
-    /// before it makes it.
-    pub(super) fn input(&self, spec: &ProgramSpec) -> Result<Option<PathBuf>, Failure> {
-        let Some(file) = &spec.streams.stdin else { return Ok(None) };
-        let Some((slot, writer, stream)) = writer(self.workload, spec, file) else {
-            return check_readable(file).map(|()| Some(file.path.clone()));
+    /// The file that a program reads as standard input, or that a program before it makes.
+    pub(super) fn input(&self, spec: &ProgramSpec) -> Option<PathBuf> {
+        let file = spec.streams.stdin.as_ref()?;
+        let Some((_, writer, stream)) = writer(self.workload, spec, file) else {
+            return Some(file.path.clone());
         };
-        if !self.workload.comes_after(spec, writer) {
+        let made = self.output(writer, stream).unwrap_or(file.path.clone());
+        // The program may start in another folder.
+        Some(out::for_others(std::path::absolute(&made).unwrap_or(made)))
+    }
+}
+
+/// Checks that what a program reads is there, unless a program before it makes it.
+pub(crate) fn check_together(workload: &Workload, spec: &ProgramSpec) -> Result<(), WorkloadError> {
+    let Some(file) = &spec.streams.stdin else { return Ok(()) };
+    match writer(workload, spec, file) {
+        None => check_readable(file),
+        Some((_, writer, _)) if workload.comes_after(spec, writer) => Ok(()),
+        Some((slot, writer, stream)) => {
             let why = format!(
                 "which is {}; start this one later: after = [\"{}\"]",
                 described(writer, slot, stream),
                 shown(&writer.name)
             );
-            return Err(refused("stdin", file, &why));
+            Err(refused("stdin", file, &why))
         }
-        let made = self.output(writer, stream).unwrap_or(file.path.clone());
-        // The program may start in another folder.
-        Ok(Some(out::for_others(std::path::absolute(&made).unwrap_or(made))))
     }
 }
 
@@ -90,7 +98,7 @@ fn writer<'w>(
 }
 
 /// Checks that a program finds what it reads where it is run alone.
-pub(crate) fn check_alone(workload: &Workload, spec: &ProgramSpec) -> Result<(), Failure> {
+pub(crate) fn check_alone(workload: &Workload, spec: &ProgramSpec) -> Result<(), WorkloadError> {
     let Some(file) = &spec.streams.stdin else { return Ok(()) };
     match writer(workload, spec, file) {
         Some((slot, writer, stream)) if !file.path.exists() => {
@@ -104,7 +112,7 @@ pub(crate) fn check_alone(workload: &Workload, spec: &ProgramSpec) -> Result<(),
 }
 
 /// Checks that the program can read what it is to read.
-fn check_readable(file: &StreamFile) -> Result<(), Failure> {
+fn check_readable(file: &StreamFile) -> Result<(), WorkloadError> {
     let closed = |error: &dyn std::fmt::Display| {
         format!("cannot be read: {error}; see to its permissions, and to those of its folders")
     };
@@ -125,21 +133,19 @@ fn check_readable(file: &StreamFile) -> Result<(), Failure> {
     Err(refused("stdin", file, &format!("which {why}")))
 }
 
-/// Checks that all files that the workload names for outputs can be made, and that each is of one
-/// program.
-pub(super) fn check_outputs(request: &Request<'_>) -> Result<(), Failure> {
-    let programs = &request.workload.programs;
-    let named = |spec: &ProgramSpec| spec.streams.outputs().next().is_some();
-    if !request.redirects || !programs.iter().any(named) {
-        return Ok(());
-    }
-    let run = request.out.map(canonical);
+/// Finds the files that cannot be made among those that these programs name for their outputs, or
+/// that are of two programs. `out`: the folder of the run.
+pub(crate) fn check_outputs(
+    programs: &[(usize, &ProgramSpec)],
+    out: Option<&Path>,
+) -> Vec<WorkloadError> {
+    let run = out.map(canonical);
     let mut taken: HashMap<PathBuf, (usize, String)> = HashMap::new();
     if let Some(run) = &run {
         for file in [out::result(run), whole_file::part(&out::result(run))] {
             taken.insert(file, (usize::MAX, "the result of the run".to_owned()));
         }
-        for (slot, spec) in programs.iter().enumerate() {
+        for &(slot, spec) in programs {
             let others = ["stdout", "stderr"]
                 .into_iter()
                 .filter(|stream| spec.streams.outputs().all(|(key, _)| key != *stream));
@@ -148,28 +154,28 @@ pub(super) fn check_outputs(request: &Request<'_>) -> Result<(), Failure> {
             }));
         }
     }
-    for (slot, spec) in programs.iter().enumerate() {
+    let mut mistakes = Vec::new();
+    for &(slot, spec) in programs {
         for (key, file) in spec.streams.outputs().filter(|(_, file)| !is_device(file)) {
             let (parent, name) = (folder_of(file), file.path.file_name().unwrap_or_default());
             let whole = canonical(parent);
             let place = whole.join(name);
-            if let Some((_, other)) = taken.get(&place).filter(|(other, _)| *other != slot) {
-                let why = format!("which takes {other}, too; name another file");
-                return Err(refused(key, file, &why));
-            }
-            taken.insert(place, (slot, described(spec, slot, key)));
-            if file.path.symlink_metadata().is_ok() {
-                let why =
-                    "which is there and would be overwritten; name another file, or move it away";
-                return Err(refused(key, file, why));
-            }
-            // The folder of the run is made later.
-            if Some(whole) != run {
-                check_folder(key, file, parent)?;
-            }
+            let checked = match taken.get(&place) {
+                Some((other, described)) if *other != slot => {
+                    Err(format!("which takes {described}, too; name another file"))
+                }
+                _ if file.path.symlink_metadata().is_ok() => Err("which is there and would be \
+                    overwritten; name another file, or move it away"
+                    .to_owned()),
+                // The folder of the run is made later.
+                _ if Some(whole) == run => Ok(()),
+                _ => check_folder(parent),
+            };
+            taken.entry(place).or_insert_with(|| (slot, described(spec, slot, key)));
+            mistakes.extend(checked.err().map(|why| refused(key, file, &why)));
         }
     }
-    Ok(())
+    mistakes
 }
 
 /// Holds the folders of the outputs open, and has the outputs go there, whatever takes the folders'
@@ -217,7 +223,8 @@ fn folder_of(file: &StreamFile) -> &Path {
     file.path.parent().unwrap_or(Path::new("/"))
 }
 
-fn check_folder(key: &str, file: &StreamFile, folder: &Path) -> Result<(), Failure> {
+/// Checks that files can be made in a folder.
+fn check_folder(folder: &Path) -> Result<(), String> {
     let why = match folder.metadata() {
         Ok(found) if !found.is_dir() => "which is no folder; correct the path".to_owned(),
         Ok(_) => match access(folder, Access::WRITE_OK | Access::EXEC_OK) {
@@ -232,7 +239,7 @@ fn check_folder(key: &str, file: &StreamFile, folder: &Path) -> Result<(), Failu
         }
         Err(error) => format!("which cannot be used: {error}; correct the path"),
     };
-    Err(refused(key, file, &format!("in the folder {}, {why}", shown_path(folder))))
+    Err(format!("in the folder {}, {why}", shown_path(folder)))
 }
 
 /// An output of a program, in words.
@@ -250,6 +257,7 @@ fn canonical(folder: &Path) -> PathBuf {
     )
 }
 
-fn refused(key: &str, file: &StreamFile, why: &str) -> Failure {
-    Failure::Input(format!("{}: {key} is {}, {why}", file.place, shown_path(&file.path)))
+fn refused(key: &str, file: &StreamFile, why: &str) -> WorkloadError {
+    let what = format!("{key} is {}, {why}", shown_path(&file.path));
+    WorkloadError::Unusable { place: file.place.clone(), what }
 }

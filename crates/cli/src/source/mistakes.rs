@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cosched_workload::{ProgramSpec, SEPARATOR, Workload, shown_path};
+use cosched_workload::{ProgramSpec, SEPARATOR, Workload, WorkloadError, shown_path};
 
 use crate::ui::failure::Failure;
 
@@ -138,7 +138,7 @@ const LAUNCHERS: [Launcher; 10] = [
 
 /// Refuses a command if its processes would be no children of cosched: a policy could not reach
 /// them, and its figures would be those of a client that waits.
-pub(crate) fn check_launcher(spec: &ProgramSpec) -> Result<(), Failure> {
+pub(crate) fn check_launcher(spec: &ProgramSpec) -> Result<(), WorkloadError> {
     let name = PathBuf::from(&spec.command[0]);
     let name = name.file_name().unwrap_or_default();
     let words = &spec.command[1..];
@@ -154,10 +154,13 @@ pub(crate) fn check_launcher(spec: &ProgramSpec) -> Result<(), Failure> {
     };
     match LAUNCHERS.iter().find(starts) {
         None => Ok(()),
-        Some(launcher) => Err(Failure::Input(format!(
-            "{}: command '{}' starts its processes through {}, where cosched cannot schedule them; {}",
-            spec.places.command, launcher.name, launcher.through, launcher.remedy
-        ))),
+        Some(Launcher { name, through, remedy, .. }) => Err(WorkloadError::Unusable {
+            place: spec.places.command.clone(),
+            what: format!(
+                "command '{name}' starts its processes through {through}, where cosched cannot \
+                 schedule them; {remedy}"
+            ),
+        }),
     }
 }
 
@@ -219,7 +222,7 @@ mod tests {
         let check = |line: &str| {
             let workload = Workload::from_commands(vec![words(line)], Path::new("/tmp")).unwrap();
             let checked = check_launcher(&workload.programs[0]);
-            checked.err().map(|failure| failure.text().to_owned())
+            checked.err().map(|refusal| refusal.to_string())
         };
         for (line, remedy) in [
             ("srun -n 4 ./a", "`srun --ntasks=1 cosched run"),

@@ -132,7 +132,8 @@ fn other_commands_work_with_the_keys_or_refuse_them_by_name() {
     let solo = place.cosched(&[&compare[..], &["--solo"]].concat()).ended().with(2);
     solo.saying(&told);
     let advise = place.cosched(&["advise", "jobs.toml"]).ended().with(2);
-    advise.saying(&["program 1 (last): after: `cosched advise` predicts", "leave the key out"]);
+    let refused = ["program 1 (last): after: `cosched advise` predicts", "leave the key out"];
+    advise.saying(&refused).saying(&told);
     for name in ["one", "two"] {
         place.write(name, "made before\n");
     }

@@ -76,6 +76,48 @@ fn all_mistakes_of_a_jobs_file_come_at_once() {
     refuses(&["a", "b"].map(table), "", &["a-is-gone", "b-is-gone", "\n2 errors; nothing"]);
 }
 
+/// What depends on the command that runs the programs comes with the rest.
+#[test]
+fn unusable_commands_files_and_models_come_with_all_mistakes() {
+    let gone = "[[program]]\ncommand = 'gone'\nthread = 1\nstdout = 'no/x'\nstderr = 'no/y'\n";
+    let wrong = "[[program]]\nname = 'wrong'\ncommand = 'srun a'\nstdin = 'missing'\n\
+                 model = { foo = 1 }\n";
+    let tables = [gone.to_owned(), wrong.to_owned()];
+    let both = [
+        "jobs.toml:6:11: program 2 (gone): command 'gone' was not found in PATH",
+        "\njobs.toml:7:1: program 2: thread is not a known key",
+    ];
+    let outputs =
+        ["\njobs.toml:8:10: program 2 (gone): stdout is /", "\njobs.toml:9:10: program 2 (gone): "];
+    let rest = [
+        "\njobs.toml:12:11: program 3 (wrong): command 'srun' starts",
+        "program 3 (wrong): model: ",
+        "\njobs.toml:13:9: program 3 (wrong): stdin is /",
+    ];
+    let all = [&both[..], &outputs[..], &rest[..], &["\n7 errors; nothing was started\n"]].concat();
+    refuses(&tables, "", &all);
+    let place = Place::new();
+    place.write("jobs.toml", tables.concat());
+    for command in ["compare", "profile"] {
+        let ended = place.cosched(&[command, "jobs.toml"]).ended();
+        refused(&place, ended, &["'gone' was", "thread is", "'srun'", "model: ", "\n5 errors; "]);
+    }
+    let sim = ["sim", "jobs.toml", "--machine", "core:2"];
+    let ended = place.cosched(&sim).ended();
+    refused(&place, ended, &["thread is", "no [program.model]", "model: ", "\n3 errors; nothing"]);
+}
+
+/// A path in a wrong folder, or after a wrong name, is no mistake of its own.
+#[test]
+fn what_follows_from_a_mistake_is_not_told() {
+    let follows = "cwd = 'no/folder'\nstdin = 'in'\nstdout = 'here/out'";
+    let place = Place::new();
+    let table = format!("[[program]]\ncommand = './a'\n{follows}\n");
+    place.write("jobs.toml", format!("{table}[[program]]\ncommand = ''\nmodel = 1\n"));
+    let ended = place.cosched(&["run", "jobs.toml"]).ended();
+    refused(&place, ended, &["cwd is", "command is empty", "model must", "\n3 errors; nothing"]);
+}
+
 #[test]
 fn threads_on_the_command_line_are_for_programs_there() {
     refuses(&[], "--threads 2", &["--threads is for programs on the command line", "threads = N"]);

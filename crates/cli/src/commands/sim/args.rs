@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use cosched_policy::{Kind, Placement};
 use cosched_sim::Kernel;
 
-use super::machine;
+use super::machine_parser;
 use crate::args::choices;
 use crate::args::{HowArgs, MeasureArgs, PolicyArgs, seed, whole};
 
@@ -75,7 +75,7 @@ pub(crate) struct SimCheckArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SimMachineArgs {
     /// The machine: a name such as opteron-64, or the path of your own description.
-    #[arg(long, short, value_parser = machine(), hide_possible_values = true)]
+    #[arg(long, short, value_parser = machine_parser(), hide_possible_values = true)]
     pub(crate) machine: String,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
     /// solaris-fx.
@@ -142,7 +142,7 @@ pub(crate) struct SimRunArgs {
     /// A wrong name or word is answered with all names or words. A file is your own description.
     /// Words can say more, as in "package:2 core:8 gigahertz=2.6". `this` is the machine that
     /// `cosched sim measure` has measured.
-    #[arg(long, short, value_parser = machine(), hide_possible_values = true)]
+    #[arg(long, short, value_parser = machine_parser(), hide_possible_values = true)]
     pub(crate) machine: Option<String>,
     /// Its kernel [default: eevdf]
     ///

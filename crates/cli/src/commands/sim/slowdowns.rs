@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use super::args::SimSlowdownsArgs;
 use super::{Scene, Simulator, on_its_own};
+use crate::source;
 use crate::ui::failure::Failure;
 use crate::ui::print;
 
@@ -25,11 +26,11 @@ const SCHEMA: &str = "cosched-sim-slowdowns/1";
 
 /// Simulates every pair and triple, and prints the table.
 pub(super) fn slowdowns(args: &SimSlowdownsArgs) -> Result<ExitCode, Failure> {
-    let mut workload = Workload::load(&args.workload).map_err(Failure::input)?;
+    let simulator = Simulator::new(&Scene::from(&args.on))?;
+    let mut workload = source::simulated(Some(&args.workload), &simulator.session)?;
     let file = shown_path(&args.workload);
     let traffic = |spec: &ProgramSpec| spec.memory_gigabytes_per_second.unwrap_or(0.0);
     workload.programs.sort_by(|a, b| traffic(a).total_cmp(&traffic(b)));
-    let simulator = Simulator::new(&Scene::from(&args.on))?;
     let cpus = simulator.hardware.topology.cpus().len();
     let threads =
         workload.programs.iter().map(|spec| usize::from(simulator.session.threads(spec))).max();

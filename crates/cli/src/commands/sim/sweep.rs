@@ -30,7 +30,8 @@ pub(super) fn sweep(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let kinds: Vec<Kind> = scenes.iter().map(|scene| scene.policy).collect();
     super::how(args).check_use(&kinds)?;
     axis::check_use(&axes, &kinds)?;
-    let workload = source::simulated(args.workload.as_deref())?;
+    let first = Simulator::new(&scenes[0])?;
+    let workload = source::simulated(args.workload.as_deref(), &first.session)?;
     let points = scenes
         .iter()
         .map(|scene| Point::new(scene, &workload, args.max_events))

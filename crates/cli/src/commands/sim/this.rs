@@ -20,7 +20,7 @@ use crate::ui::failure::Failure;
 pub(crate) const THIS: &str = "this";
 
 /// A simulated machine, which need not be one of those that come along.
-pub(crate) fn machine() -> impl TypedValueParser<Value = String> {
+pub(crate) fn parser() -> impl TypedValueParser<Value = String> {
     Offered { read: named::<String>, values: Hardware::names().chain([THIS]).collect() }
 }
 

@@ -45,7 +45,7 @@ impl<'a> Wanted<'a> {
         let here = std::env::current_dir().map_err(Failure::input)?;
         let workload =
             Workload::from_commands(vec![command.to_vec()], &here).map_err(Failure::input)?;
-        check_launcher(&workload.programs[0])?;
+        check_launcher(&workload.programs[0]).map_err(Failure::input)?;
         let path = std::env::var_os("PATH");
         workload.programs[0].executable(path.as_deref()).map_err(Failure::input)?;
         Ok(Wanted::Command(command))

@@ -1,0 +1,138 @@
+//! What a command needs of the programs that it reads, besides keys that are right.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use cosched_sim::Model;
+use cosched_workload::{ProgramSpec, Reading, Workload, WorkloadError};
+
+use super::check_launcher;
+use crate::session::{Session, check_alone, check_outputs, check_together};
+use crate::ui::failure::Failure;
+
+/// What a command does with programs.
+#[derive(Clone, Copy)]
+pub(crate) enum Needs<'a> {
+    /// It runs them.
+    Runs(Runs<'a>),
+    /// It has their models run on this machine.
+    Models(&'a Session),
+}
+
+/// How programs are run.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Runs<'a> {
+    /// Each by itself.
+    pub(crate) alone: bool,
+    /// The run with the others is predicted, which needs to know when each starts.
+    pub(crate) predicted: bool,
+    /// With the others.
+    pub(crate) together: bool,
+    /// Their outputs go to the files that the jobs file names.
+    pub(crate) redirects: bool,
+    /// The folder for other outputs, where `redirects` holds.
+    pub(crate) out: Option<&'a Path>,
+}
+
+impl Needs<'_> {
+    /// The workload, if the command can use it.
+    ///
+    /// # Errors
+    /// When there is a mistake in it: all of them.
+    pub(super) fn checked(self, reading: Reading) -> Result<Workload, Failure> {
+        match self {
+            Needs::Models(machine) => {
+                for (_, spec) in reading.right(&["env", "threads", "model"]) {
+                    let read = model_on(spec, machine);
+                    read.map_or_else(|mistake| reading.refuse(mistake), drop);
+                }
+            }
+            Needs::Runs(runs) => runs.check(&reading),
+        }
+        reading.finish().map_err(Failure::input)
+    }
+}
+
+impl Runs<'_> {
+    fn check(self, reading: &Reading) {
+        let refuse = |checked: Result<(), WorkloadError>| {
+            checked.unwrap_or_else(|mistake| reading.refuse(mistake));
+        };
+        let workload = reading.workload();
+        let path = std::env::var_os("PATH");
+        for (_, spec) in reading.right(&["command", "cwd", "env"]) {
+            refuse(check_launcher(spec).and_then(|()| check_executable(spec, path.as_deref())));
+        }
+        for (_, spec) in reading.right(&["after"]).filter(|_| self.predicted) {
+            refuse(check_start(spec));
+        }
+        for (_, spec) in reading.right(&["name", "cwd", "stdin", "after"]) {
+            refuse(self.check_input(workload, spec));
+        }
+        if self.redirects {
+            let writers: Vec<_> = reading.right(&["name", "cwd"]).collect();
+            check_outputs(&writers, self.out)
+                .into_iter()
+                .for_each(|mistake| reading.refuse(mistake));
+        }
+        // Real programs need no model, but a wrong one is a mistake here, too.
+        for (_, spec) in reading.right(&["threads", "model"]) {
+            let read = |table| model(spec, table, spec.threads.unwrap_or(1)).map(drop);
+            refuse(spec.model.as_ref().map_or(Ok(()), read));
+        }
+    }
+
+    fn check_input(self, workload: &Workload, spec: &ProgramSpec) -> Result<(), WorkloadError> {
+        if self.alone {
+            check_alone(workload, spec)?;
+        }
+        if self.together {
+            check_together(workload, spec)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_executable(spec: &ProgramSpec, path: Option<&OsStr>) -> Result<(), WorkloadError> {
+    spec.executable(path).map(drop).map_err(|error| WorkloadError::Unusable {
+        place: *error.place,
+        what: format!("command {}", error.problem),
+    })
+}
+
+fn check_start(spec: &ProgramSpec) -> Result<(), WorkloadError> {
+    match spec.after.is_empty() {
+        true => Ok(()),
+        false => Err(WorkloadError::Unusable {
+            place: spec.places.command.clone(),
+            what: "after: `cosched advise` predicts programs that start at a known time; leave \
+                   the key out, or measure with `cosched compare`"
+                .to_owned(),
+        }),
+    }
+}
+
+/// Reads the simulator's model of a program with this thread count.
+fn model(spec: &ProgramSpec, table: &toml::Table, threads: u16) -> Result<Model, WorkloadError> {
+    let mut table = table.clone();
+    if spec.malleable {
+        table.insert("malleable".to_owned(), true.into());
+    }
+    Model::read(&table, threads).map_err(|error| WorkloadError::Unusable {
+        place: spec.places.command.clone(),
+        what: format!("model: {}", error.to_string().trim_end()),
+    })
+}
+
+/// The simulator's model of a program on this machine.
+pub(crate) fn model_on(spec: &ProgramSpec, machine: &Session) -> Result<Model, WorkloadError> {
+    match &spec.model {
+        Some(table) => model(spec, table, machine.threads(spec)),
+        None => Err(WorkloadError::Unusable {
+            place: spec.places.command.clone(),
+            what: "the program has no [program.model], which the simulator needs; \
+                   docs/simulator.md describes it"
+                .to_owned(),
+        }),
+    }
+}
