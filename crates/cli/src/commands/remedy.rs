@@ -1,5 +1,5 @@
-//! What the option parser cannot know of a mistake: that commands come after `--`, and which option
-//! was probably meant.
+//! What the option parser cannot know of a mistake: that commands come after `--`, which option was
+//! probably meant, and what a forgotten value is.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
@@ -13,7 +13,12 @@ use super::Cli;
 pub(crate) fn with_remedy(mut error: clap::Error, arguments: &[String]) -> clap::Error {
     match error.kind() {
         ErrorKind::UnknownArgument => correct_argument(&mut error, arguments),
+        ErrorKind::InvalidValue if is_value(&error, "") => ask_for_value(&mut error, arguments),
         ErrorKind::InvalidValue => keep_near_value(&mut error),
+        // Options that take negative numbers take this, too.
+        ErrorKind::ValueValidation if is_value(&error, "--") => {
+            return without_value(&error, arguments);
+        }
         ErrorKind::InvalidSubcommand => correct_subcommand(&mut error, arguments),
         _ => {}
     }
@@ -47,6 +52,46 @@ fn said(error: &clap::Error, kind: ContextKind) -> Option<String> {
         ContextValue::StyledStrs(tips) => tips.first().map(ToString::to_string),
         _ => None,
     }
+}
+
+fn is_value(error: &clap::Error, value: &str) -> bool {
+    matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(word)) if word == value)
+}
+
+/// The error of an option that took the `--` before a command as its value.
+fn without_value(error: &clap::Error, arguments: &[String]) -> clap::Error {
+    let mut missing = clap::Error::new(ErrorKind::InvalidValue).with_cmd(&Cli::command());
+    let option = error.get(ContextKind::InvalidArg).cloned();
+    option.map(|option| missing.insert(ContextKind::InvalidArg, option));
+    missing.insert(ContextKind::InvalidValue, ContextValue::String(String::new()));
+    ask_for_value(&mut missing, arguments);
+    missing
+}
+
+/// Says what an option needs whose value was forgotten, and shows the place of the value.
+fn ask_for_value(error: &mut clap::Error, arguments: &[String]) {
+    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else { return };
+    let Some((option, name)) = shown.split_once(" <") else { return };
+    let name = name.trim_end_matches(['>', '.']);
+    let cli = Cli::command();
+    let mut known = named(&cli, arguments).get_arguments();
+    let known = known.find(|known| known.get_long().is_some_and(|long| option[2..] == *long));
+    let short = known.and_then(clap::Arg::get_short).map(|short| format!("-{short}"));
+    let is_option = |word: &String| word == option || Some(word) == short.as_ref();
+    let lacks_value = |at: &usize| arguments.get(at + 1).is_none_or(|next| next.starts_with('-'));
+    let mut places = (0..arguments.len()).filter(|at| is_option(&arguments[*at]));
+    let Some(at) = places.find(lacks_value) else { return };
+    let what = match name {
+        "DIR" => "a folder",
+        "FILE" => "a file",
+        "N" => "a number",
+        _ => "a value",
+    };
+    let mut corrected = arguments.to_vec();
+    corrected.insert(at + 1, name.to_owned());
+    corrected[0] = "cosched".to_owned();
+    let tip = format!("'{option}' needs {what}: {}", shell_words::join(corrected));
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
 }
 
 /// Leaves the parser's suggestion of a value only if it is near.
@@ -173,6 +218,22 @@ mod tests {
         for line in ["run --policy tetris -- ./a", "gang"] {
             let printed = printed(&format!("cosched {line}"));
             assert!(!printed.contains("tip:"), "{printed}");
+        }
+    }
+
+    #[test]
+    fn a_forgotten_value_before_a_command_is_asked_for() {
+        for (line, needs) in [
+            ("run --out -- true", "'--out' needs a folder: cosched run --out DIR -- true"),
+            ("run -o -- true", "'--out' needs a folder: cosched run -o DIR -- true"),
+            ("run --quantum -- a ::: b", "a value: cosched run --quantum QUANTUM -- a ::: b"),
+            ("run --threads -- true", "a number: cosched run --threads N -- true"),
+            ("run --prog a --prog -- b", "a value: cosched run --prog a --prog CMD -- b"),
+            ("sim measure --out", "a file: cosched sim measure --out FILE"),
+        ] {
+            let printed = printed(&format!("cosched {line}"));
+            assert!(printed.contains("error: a value is required for '--"), "{line}: {printed}");
+            assert!(printed.contains(&format!("{needs}\n")), "{line}: {printed}");
         }
     }
 
