@@ -5,6 +5,7 @@
 
 use cosched_results::result::{ProgramResult, RunResult};
 
+use crate::history::nanos;
 use crate::interference::Interference;
 use crate::{Variant, words};
 
@@ -102,22 +103,26 @@ pub fn has_impossible_solo(program: &ProgramResult) -> bool {
 }
 
 /// Says that impossible solo times are not used, with the programs of these runs that have them.
+/// Names are quoted: `true` is one.
 pub fn impossible_solos<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Option<String> {
     let programs = results.into_iter().flat_map(|result| &result.programs);
-    let mut names: Vec<String> = Vec::new();
-    for program in programs.filter(|program| has_impossible_solo(program)) {
-        if !names.contains(&program.name) {
-            names.push(program.name.clone());
+    let (mut names, mut solos) = (Vec::new(), Vec::new());
+    for program in programs {
+        let Interference::Impossible { solo, .. } = Interference::of(program) else { continue };
+        if !names.contains(&&program.name) {
+            names.push(&program.name);
+            solos.push(format!("'{}' ({})", program.name, words::span(nanos(solo))));
         }
     }
-    let (times, are) = match names.len() {
+    let (times, are, programs) = match solos.len() {
         0 => return None,
-        1 => ("time", "is"),
-        _ => ("times", "are"),
+        1 => ("time", "is", "program"),
+        _ => ("times", "are", "programs"),
     };
     Some(format!(
-        "The solo {times} of {} cannot be true, and {are} not used: {OUT_OF_DATE}.",
-        words::list(&names)
+        "The solo {times} of {} {are} not used, because the {programs} ran for less: \
+         {OUT_OF_DATE}.",
+        words::list(&solos)
     ))
 }
 
@@ -193,10 +198,15 @@ mod tests {
         assert!(has_impossible_solo(&run.programs[0]));
         assert_eq!(
             impossible_solos([&run, &run]).unwrap(),
-            "The solo time of a cannot be true, and is not used: the profile is out of date or \
-             was disturbed; \
-             `cosched profile` measures it anew."
+            "The solo time of 'a' (400 ms) is not used, because the program ran for less: the \
+             profile is out of date or was disturbed; `cosched profile` measures it anew."
         );
+        let mut other = run.clone();
+        other.programs[0].name = "true".into();
+        let both = impossible_solos([&run, &other]).unwrap();
+        let begin = "The solo times of 'a' (400 ms) and 'true' (400 ms) are not used, because the \
+                     programs ran for less: ";
+        assert!(both.starts_with(begin), "{both}");
         run.programs[0].exit = Some(Exit::Code(1));
         assert_eq!(impossible_solos([&run]), None, "it has not done its work");
     }

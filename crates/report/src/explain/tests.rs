@@ -218,8 +218,8 @@ fn a_solo_time_that_cannot_be_true_is_named() {
         lines[1],
         format!(
             "All turnarounds (from a program's arrival to its end) add up to 850 ms: 25 % \
-             waiting, 1 % stopped by \
-             another process. The solo time of b cannot be true, and is not used: {remedy}"
+             waiting, 1 % stopped by another process. The solo time of 'b' (340 ms) is not used, \
+             because the program ran for less: {remedy}"
         )
     );
     let expected = format!("b took 300 ms, less than its solo time of 340 ms: {remedy}");

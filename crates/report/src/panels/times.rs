@@ -123,7 +123,7 @@ mod tests {
         run.programs[1].solo_seconds = Some(0.9);
         run.programs[1].interference_seconds = Some(-0.6);
         let panel = turnaround(&run).unwrap();
-        assert!(panel.says.contains("The solo time of b cannot be true"), "{}", panel.says);
+        assert!(panel.says.contains("The solo time of 'b' (900 ms) is not used"), "{}", panel.says);
         assert!(!format!("{:?}", panel.table()).contains("-0."), "{panel:?}");
         let Some(Panel { plot: Plot::Dots(dots), .. }) = fairness(&run) else { panic!() };
         assert_eq!(dots.rows[1].value, None);
