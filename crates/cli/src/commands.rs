@@ -102,6 +102,21 @@ pub(crate) enum Command {
     Spin(SpinArgs),
 }
 
+impl Command {
+    /// Whether it fails without a standard output on which its result can be printed.
+    pub(crate) fn prints_result(&self) -> bool {
+        match self {
+            Command::Run(args) => args.prints_result(),
+            Command::Report(args) => args.prints_result(),
+            Command::Trace(args) => args.prints_result(),
+            Command::Exec(_) | Command::Manual(_) | Command::Spin(_) => false,
+            // To restore settings matters more than to say so.
+            Command::Recover(_) => false,
+            _ => true,
+        }
+    }
+}
+
 /// Does what a command line asks for.
 pub(crate) fn carry_out(command: Command) -> Result<ExitCode, Failure> {
     match command {

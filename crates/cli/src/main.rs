@@ -48,13 +48,19 @@ fn main() -> ExitCode {
         Ok(cli) => cli.command,
         // The parser ignores that help cannot be written.
         Err(help) if !help.use_stderr() && !std::io::stdout().is_terminal() => {
-            let printed = ui::put(help.render().to_string().as_bytes());
+            let put = |()| ui::put(help.render().to_string().as_bytes());
+            let printed = ui::check_stdout().and_then(put);
             return printed.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS);
         }
         Err(error) => commands::with_remedy(error, &arguments).exit(),
     };
     if !matches!(command, commands::Command::Recover(_) | commands::Command::Spin(_)) {
         commands::recover::offer();
+    }
+    if command.prints_result() {
+        if let Err(failure) = ui::check_stdout() {
+            return failure.report();
+        }
     }
     match commands::carry_out(command) {
         Ok(code) => code,

@@ -111,27 +111,50 @@ fn help_lists_every_documented_exit_code() {
     }
 }
 
-/// Rust opens `/dev/null` in the place of a closed standard output.
+/// Runs a command line whose standard output goes to this place.
+fn printing_to(to: &str, arguments: &str) -> (Option<i32>, String) {
+    let mut shell = Command::new("sh");
+    let line = format!("exec \"$0\" {arguments} {to}");
+    shell.args(["-c", &line, env!("CARGO_BIN_EXE_cosched")]);
+    shell.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    let output = shell.stdin(Stdio::null()).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
 #[test]
 fn a_result_that_cannot_be_printed_is_an_error() {
-    for (arguments, closed) in [
-        ("doctor", true),
-        ("--help", true),
-        ("run -- true", true),
-        ("run --help", false),
-        ("--version", false),
-    ] {
-        let to = if closed { ">&-" } else { ">/dev/full" };
-        let mut shell = Command::new("sh");
-        let line = format!("exec \"$0\" {arguments} {to}");
-        shell.args(["-c", &line, env!("CARGO_BIN_EXE_cosched")]);
-        shell.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
-        let output = shell.stdin(Stdio::null()).output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{line}: {told}");
-        let why = if closed { "is closed, so the result cannot be printed" } else { "No space" };
-        assert!(told.contains("cosched: standard output: ") && told.contains(why), "{told}");
+    for arguments in ["doctor", "run --help", "--version", "run -- true"] {
+        let (code, told) = printing_to(">/dev/full", arguments);
+        assert_eq!(code, Some(1), "{arguments}: {told}");
+        assert!(told.contains("cosched: standard output: ") && told.contains("No space"), "{told}");
     }
     ends_with(&["--help"], 0);
-    ends_with(&["run", "--quiet", "--", "true"], 0);
+}
+
+/// Rust opens `/dev/null` in the place of a closed standard output.
+#[test]
+fn nothing_is_started_if_standard_output_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let started = folder.path().join("started");
+    let touch = format!("-- touch {}", started.display());
+    let runs = ["run", "run --quiet --json", "compare", "profile", "stat", "advise"];
+    let runs = runs.map(|command| format!("{command} {touch}"));
+    let others = ["doctor", "--help", "explain gone", "trace gone --out -", "report gone --json"];
+    for arguments in runs.iter().map(String::as_str).chain(others) {
+        let (code, told) = printing_to(">&-", arguments);
+        assert_eq!(code, Some(2), "{arguments}: {told}");
+        let why = "cosched: standard output: is closed, so the result cannot be printed; ";
+        assert!(told.starts_with(why), "{arguments}: {told}");
+        assert!(!started.exists(), "{arguments}: a program was started");
+    }
+}
+
+#[test]
+fn commands_that_print_nothing_need_no_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let manual = format!("manual {}", folder.path().display());
+    for arguments in ["run --quiet -- true", "exec -- true", &manual] {
+        let (code, told) = printing_to(">&-", arguments);
+        assert_eq!((code, &told[..]), (Some(0), ""), "{arguments}");
+    }
 }

@@ -50,6 +50,12 @@ pub(crate) struct ReportArgs {
     json: bool,
 }
 
+impl ReportArgs {
+    pub(crate) fn prints_result(&self) -> bool {
+        self.json || self.out.as_deref() == Some(Path::new("-"))
+    }
+}
+
 const PAGE: Kind = Kind { made_by: "cosched report", option: "--out", is_one: is_page };
 const PLOT: Kind = Kind { made_by: "cosched report", option: "--svg", is_one: is_plot };
 

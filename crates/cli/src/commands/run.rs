@@ -61,6 +61,12 @@ pub(crate) struct RunArgs {
     pub(crate) metrics: Option<MetricsAt>,
 }
 
+impl RunArgs {
+    pub(crate) fn prints_result(&self) -> bool {
+        self.json || self.terminal.talk() > Talk::Quiet
+    }
+}
+
 /// A longer command than this is too long to paste.
 const LONGEST_COMMAND: usize = 1000;
 

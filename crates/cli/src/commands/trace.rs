@@ -30,6 +30,12 @@ pub(crate) struct TraceArgs {
     json: bool,
 }
 
+impl TraceArgs {
+    pub(crate) fn prints_result(&self) -> bool {
+        self.json || self.out.as_deref() == Some(Path::new("-"))
+    }
+}
+
 /// What was written.
 #[derive(Debug, Serialize)]
 struct Written<'a> {

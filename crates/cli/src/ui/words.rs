@@ -2,9 +2,13 @@
 
 use std::io::{IsTerminal, Write};
 
+use cosched_linux::kernel::stdout;
 use cosched_workload::escaped;
 
 use crate::ui::failure::Failure;
+
+const CLOSED: &str = "standard output: is closed, so the result cannot be printed; redirect it to \
+                      a file, or to /dev/null";
 
 /// Tells people something; a missing reader must not stop anything.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
@@ -28,11 +32,17 @@ pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
     put_if_read(format!("{text}\n").as_bytes())
 }
 
+/// Refuses a standard output on which no result can be printed, before anything is started.
+pub(crate) fn check_stdout() -> Result<(), Failure> {
+    match stdout::was_closed() {
+        false => Ok(()),
+        true => Err(Failure::Input(CLOSED.to_owned())),
+    }
+}
+
 fn put_if_read(bytes: &[u8]) -> Result<bool, Failure> {
-    if cosched_linux::kernel::stdout::was_closed() {
-        let text = "standard output: is closed, so the result cannot be printed; redirect it to a \
-                    file, or to /dev/null";
-        return Err(Failure::Broken(text.to_owned()));
+    if stdout::was_closed() {
+        return Err(Failure::Broken(CLOSED.to_owned()));
     }
     let mut output = std::io::stdout();
     match output.write_all(bytes).and_then(|()| output.flush()) {
