@@ -176,6 +176,7 @@ impl Session {
             course: !matches!(request.origins, Origins::Child),
             talk,
             outputs_go_elsewhere: request.outputs_go_elsewhere(),
+            grace: request.how.grace,
         };
         let mut progress = Progress::new(programs, telling, notes)?;
         let stats =

@@ -6,11 +6,13 @@ mod teller;
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use cosched_core::engine::outcome::NotStarted;
 use cosched_core::engine::{Beat, Watch};
 use cosched_core::{
-    Aspect, Event, Happening, Plan, ProgramId, ProgramState, ReasonCode, Why, World,
+    Aspect, Event, Happening, Interruption, Nanos, Plan, ProgramId, ProgramState, ReasonCode, Why,
+    World,
 };
 use cosched_linux::machine::Note;
 use cosched_report::{after, words};
@@ -23,6 +25,8 @@ use teller::Teller;
 
 /// Names of more programs than this are not spelt out.
 const NAMES: usize = 6;
+/// How long programs may take to end before it is said that cosched waits for them.
+const SILENCE: Nanos = Nanos::from_secs(1);
 
 /// Follows a run; silent where no user watches.
 pub(crate) struct Progress {
@@ -39,6 +43,20 @@ pub(crate) struct Progress {
     out_of_turns: BTreeSet<u16>,
     /// What the machine has to tell.
     notes: Receiver<Note>,
+    /// How long programs may take to end.
+    grace: Duration,
+    wait: EndWait,
+}
+
+/// What is to be said of the wait for programs that were asked to end.
+#[derive(Clone, Copy)]
+enum EndWait {
+    /// They were not asked yet.
+    NotBegun,
+    /// A signal asked them at this time.
+    Silent(Interruption, Nanos),
+    /// Nothing more: it is said, or a second signal has ended the wait.
+    Told,
 }
 
 /// What is told of a run.
@@ -50,6 +68,8 @@ pub(crate) struct Telling {
     pub(crate) talk: Talk,
     /// Whether the outputs of programs go elsewhere.
     pub(crate) outputs_go_elsewhere: bool,
+    /// How long programs may take to end.
+    pub(crate) grace: Duration,
 }
 
 impl Progress {
@@ -64,6 +84,8 @@ impl Progress {
     ) -> Result<Progress, Failure> {
         let is_watched = telling.course && telling.talk > Talk::Quiet && watched();
         let has_bar = is_watched && telling.outputs_go_elsewhere;
+        let is_long = Nanos::from(telling.grace) > SILENCE;
+        let tells_wait = telling.course && telling.talk > Talk::Quiet && is_long;
         Ok(Progress {
             teller: Teller::start(has_bar.then_some(programs.len() as u64))?,
             has_bar,
@@ -73,6 +95,8 @@ impl Progress {
             done: BTreeSet::new(),
             out_of_turns: BTreeSet::new(),
             notes,
+            grace: telling.grace,
+            wait: if tells_wait { EndWait::NotBegun } else { EndWait::Told },
         })
     }
 
@@ -94,14 +118,37 @@ impl Progress {
         }
     }
 
-    fn list(&self, world: &World<'_>, which: impl Fn(ProgramState) -> bool) -> String {
+    /// Says which programs have not ended, if that takes long.
+    fn tell_wait(&mut self, world: &World<'_>) {
+        let EndWait::Silent(by, since) = self.wait else { return };
+        if world.now < since + SILENCE || world.programs.is_empty() {
+            return;
+        }
+        self.wait = EndWait::Told;
+        let again = match by {
+            Interruption::Interrupt => "Ctrl-C again",
+            _ => "a second signal",
+        };
+        self.teller.line(format!(
+            "waiting up to {} for {} to end; {again} ends them now",
+            humantime::format_duration(self.grace),
+            self.list(world, ", ", |_| true)
+        ));
+    }
+
+    fn list(
+        &self,
+        world: &World<'_>,
+        separator: &str,
+        which: impl Fn(ProgramState) -> bool,
+    ) -> String {
         let matching = world.programs.iter().filter(|program| which(program.state));
         let names: Vec<&str> =
             matching.map(|program| self.names[usize::from(program.id.slot)].as_str()).collect();
         match names.len() {
             0 => "none".to_owned(),
-            n if n > NAMES => format!("{} and {} more", names[..NAMES].join(" "), n - NAMES),
-            _ => names.join(" "),
+            n if n > NAMES => format!("{} and {} more", names[..NAMES].join(separator), n - NAMES),
+            _ => names.join(separator),
         }
     }
 }
@@ -126,6 +173,12 @@ impl Watch for Progress {
                 let name = &self.names[usize::from(id.slot)];
                 let (effect, cause) = (words::effect(Aspect::Turn), words::cause(why));
                 self.teller.line(format!("{name} {effect} {cause}"));
+            }
+            Happening::Interrupted(by) => {
+                self.wait = match self.wait {
+                    EndWait::NotBegun => EndWait::Silent(by, event.at),
+                    _ => EndWait::Told,
+                };
             }
             Happening::Exited(id, ..) if self.done.insert(id.slot) => {
                 let done = self.done.len();
@@ -155,16 +208,17 @@ impl Watch for Progress {
     }
 
     fn beat(&mut self, beat: &Beat<'_>) {
+        let world = &beat.world;
+        self.tell_wait(world);
         if !self.has_bar {
             return;
         }
-        let world = &beat.world;
-        let running = self.list(world, ProgramState::may_run);
+        let running = self.list(world, " ", ProgramState::may_run);
         let stopped = |state| matches!(state, ProgramState::StoppedByOther);
-        let waiting = self.list(world, |state| !state.may_run() && !stopped(state));
+        let waiting = self.list(world, " ", |state| !state.may_run() && !stopped(state));
         let mut message = format!("running: {running} · waiting: {waiting}");
         if world.programs.iter().any(|program| stopped(program.state)) {
-            message += &format!(" · stopped: {}", self.list(world, stopped));
+            message += &format!(" · stopped: {}", self.list(world, " ", stopped));
         }
         self.teller.doing(message);
     }

@@ -122,6 +122,29 @@ fn a_second_ctrl_c_ends_the_grace_period() {
     place.nothing_is_left_of(&ended);
 }
 
+/// A program that ends at once is not named, and `--quiet` says nothing.
+#[test]
+fn a_wait_for_programs_that_do_not_end_is_told() {
+    let script = |name: &str| format!("trap '' INT TERM; touch {name}; {SPIN}");
+    for (options, wait) in [
+        ("--grace 2s", "cosched: waiting up to 2s for a, b to end; Ctrl-C again ends them now\n"),
+        ("--grace 2s --quiet", ""),
+        ("--grace 900ms", ""),
+    ] {
+        let place = Place::new();
+        let stubborn = ["a", "b"].map(|name| program(name, "threads = 1", &script(name)));
+        let ends = program("c", "threads = 1", "touch c; exec sleep 1000");
+        let cosched = place.run(&[&stubborn[..], &[ends]].concat(), options);
+        eventually("the programs", || ["a", "b", "c"].iter().all(|name| place.path(name).exists()));
+        cosched.signal(Signal::INT);
+        let ended = cosched.ended().with(130);
+        let told = ended.stderr.lines().filter(|line| line.contains("waiting up to"));
+        let told: String = told.map(|line| format!("{line}\n")).collect();
+        assert_eq!(told, wait, "{}", ended.stderr);
+        place.nothing_is_left_of(&ended);
+    }
+}
+
 /// Whether a process has received a signal.
 pub(super) fn is_not_pending(pid: i32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
