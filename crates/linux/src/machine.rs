@@ -117,6 +117,15 @@ pub enum MachineError {
         /// The cosched that has it.
         cosched: i32,
     },
+    /// A process that was to be attached belongs to a cosched that keeps its log elsewhere.
+    #[error(
+        "process {pid}: another cosched schedules it, an ancestor or a descendant of it; end that \
+         cosched, or detach it there, first"
+    )]
+    Claimed {
+        /// Which process.
+        pid: i32,
+    },
 }
 
 /// This machine, running one workload.

@@ -204,6 +204,7 @@ impl Session {
             Linux::new(config).inspect_err(|_| unmark()).map_err(|error| match error {
                 MachineError::Files(_)
                 | MachineError::Held { .. }
+                | MachineError::Claimed { .. }
                 | MachineError::RunCgroups(
                     RunCgroupsError::NotHere { .. } | RunCgroupsError::Enable(_),
                 ) => Failure::input(error),

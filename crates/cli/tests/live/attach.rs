@@ -352,3 +352,32 @@ fn stat_of_a_running_process_ends_when_its_reader_does() {
     assert!(stat.wait().unwrap().success());
     locker.stop(&place);
 }
+
+#[test]
+fn a_process_is_taken_once_wherever_the_logs_are() {
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let pid = locker.process.pid.to_string();
+    let attach = |runtime: &str| {
+        std::fs::create_dir_all(place.path(runtime)).unwrap();
+        let mut command = std::process::Command::new(&place.executable);
+        command.args(["attach", "--policy", "linux", &pid]).current_dir(place.folder());
+        command.env("XDG_RUNTIME_DIR", place.path(runtime)).env("MARK", place.folder());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut first = attach("run");
+    eventually("its socket", || !place.sockets().is_empty());
+    for (runtime, log_is_removed) in [("elsewhere", false), ("run", true)] {
+        if log_is_removed {
+            place.undo_logs().iter().for_each(|log| std::fs::remove_file(log).unwrap());
+        }
+        let refused = attach(runtime).wait_with_output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains("another cosched schedules it"), "{said}");
+    }
+    let process = Process::find(&Proc::default(), first.id() as i32).unwrap();
+    process.signal(&Proc::default(), Signal::INT).unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    locker.stop(&place);
+}

@@ -18,8 +18,8 @@ const ONCE: usize = 28;
 pub const VISITORS: usize = 16;
 /// The run's own socket, and the one for metrics.
 const SOCKETS: usize = 2;
-/// Files for one program: its shim's socket and the two of its freezer.
-const EACH: usize = 3;
+/// Files for one program: its shim's socket, the two of its freezer, and its claim.
+const EACH: usize = 4;
 /// The hook server of a program, and sockets of its first processes.
 const HOOK_SERVER: usize = 6;
 /// Counters of one program, if they are requested.

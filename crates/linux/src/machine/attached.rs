@@ -30,6 +30,7 @@ use crate::hook::HookServer;
 use crate::kernel::procfs::Proc;
 use crate::kernel::{sched_attr, signals};
 use crate::process::children::{self, Child};
+use crate::process::claim::Claim;
 use crate::process::tree::{Process, Tree};
 use crate::safety::attachable::holder;
 use crate::safety::undo::{self, AttachLock, Held, Record};
@@ -57,7 +58,16 @@ impl Linux {
             if let Some(cosched) = holder(&below, &held, &self.proc) {
                 return Err(MachineError::Held { pid: process.pid, cosched });
             }
+            let near = below.into_iter().chain(self.ancestors(process));
+            if near.into_iter().any(|near| Claim::is_taken(near, &self.proc)) {
+                return Err(MachineError::Claimed { pid: process.pid });
+            }
+            let claim = Claim::take(process, &self.proc)
+                .map_err(|_| MachineError::Claimed { pid: process.pid })?;
             self.attach(id, process)?;
+            if let Some(live) = self.live.get_mut(&id) {
+                live.claim = claim;
+            }
         }
         // Other coscheds do not see what is only in memory, and could take the same processes.
         match self.log.is_whole() {
@@ -67,6 +77,14 @@ impl Linux {
                 .refusal()
                 .map_or(MachineError::Poll(io::ErrorKind::StorageFull.into()), MachineError::Log)),
         }
+    }
+
+    fn ancestors(&self, process: Process) -> impl Iterator<Item = Process> {
+        let parent = |process: &Process| {
+            let stat = self.proc.stat(process.pid).ok()?;
+            Process::find(&self.proc, stat.ppid).ok()
+        };
+        std::iter::successors(parent(&process), parent)
     }
 
     fn attach(&mut self, id: ProgramId, process: Process) -> Result<(), MachineError> {

@@ -22,6 +22,7 @@ use super::{Linux, MachineError};
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, Stat};
 use crate::process::children::{self, Child};
+use crate::process::claim::Claim;
 use crate::process::launch::Launched;
 use crate::process::tree::Process;
 use crate::safety::undo::{Log, Record};
@@ -212,6 +213,10 @@ impl Linux {
     /// nevertheless.
     pub(super) fn expect(&mut self, live: &mut Live, main: Process) -> Result<(), MachineError> {
         live.tree.main = Some(main);
+        // Where it cannot be claimed, the log tells that it is taken.
+        if let Ok(claim) = Claim::take(main, &self.proc) {
+            live.claim = claim;
+        }
         self.log.note(Record::Main { program: live.id, process: main })?;
         Ok(())
     }
