@@ -5,7 +5,7 @@
 //! saved. A lock on the file distinguishes a run in progress from a killed one.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -40,15 +40,24 @@ impl Mark {
     /// When another cosched runs programs into the folder.
     pub(crate) fn set(folder: &Folder, programs: &[ProgramSpec]) -> Result<Option<Mark>, Failure> {
         let path = folder.place(Path::new(NAME));
-        let mode = Mode::from_raw_mode(0o600);
-        let Ok(file) = open(&path, OFlags::WRONLY | OFlags::CREATE | FLAGS, mode) else {
-            return Ok(None);
+        let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | FLAGS;
+        let file = match open(&path, new, Mode::from_raw_mode(0o600)) {
+            Ok(file) => file,
+            Err(Errno::EXIST) => match open(&path, OFlags::RDWR | FLAGS, Mode::empty()) {
+                Ok(file) => file,
+                Err(_) => return Ok(None),
+            },
+            Err(_) => return Ok(None),
         };
         if is_locked(&file) {
             let what = "another cosched is running programs there; choose another folder";
             return Err(refused(&folder.shown, what));
         }
         let mut file = File::from(file);
+        // Another file may have got this name meanwhile.
+        if !is_new_or_ours(&mut file) {
+            return Ok(None);
+        }
         let names: String = programs.iter().map(|spec| format!("{}\n", spec.name)).collect();
         let text = format!("{FIRST_LINE}\n{names}");
         let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
@@ -86,8 +95,51 @@ pub(super) fn programs(folder: &File) -> Result<Option<Vec<String>>, String> {
     Ok(is_ours.then(|| lines.collect()))
 }
 
+/// Whether a file is empty and has this name alone, or is left of a killed run.
+fn is_new_or_ours(file: &mut File) -> bool {
+    let Ok(found) = fstat(&file) else { return false };
+    let is_own = found.st_uid == rustix::process::geteuid().as_raw() && found.st_nlink == 1;
+    let mut begin = String::new();
+    let mut is_ours = || {
+        let read = file.take(FIRST_LINE.len() as u64).read_to_string(&mut begin);
+        let back = file.seek(SeekFrom::Start(0));
+        read.is_ok() && back.is_ok() && begin == FIRST_LINE
+    };
+    is_own && (found.st_size == 0 || is_ours())
+}
+
 /// Locks the file, unless another process has done so. Some file systems over a network lock
 /// nothing.
 fn is_locked(file: impl AsFd) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn files_that_got_the_name_meanwhile_are_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let (out, other) = (place.path().join("out"), place.path().join("other"));
+        fs::create_dir(&out).unwrap();
+        let marked = || {
+            let folder = Folder::open(&out).unwrap();
+            Mark::set(&folder, &[]).unwrap().map(|mark| mark.remove()).is_some()
+        };
+        for (content, is_linked) in [("precious", false), ("precious", true), ("", true)] {
+            fs::write(&other, content).unwrap();
+            match is_linked {
+                true => fs::hard_link(&other, out.join(NAME)).unwrap(),
+                false => fs::write(out.join(NAME), content).unwrap(),
+            }
+            assert!(!marked(), "{content:?}, {is_linked}");
+            assert_eq!(fs::read_to_string(out.join(NAME)).unwrap(), content);
+            fs::remove_file(out.join(NAME)).unwrap();
+        }
+        fs::write(out.join(NAME), format!("{FIRST_LINE}\nleft\n")).unwrap();
+        assert!(marked() && !out.join(NAME).exists(), "it was left of a killed run");
+    }
 }

@@ -10,9 +10,9 @@
 //! over.
 
 use std::ffi::OsString;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, XattrFlags, fgetxattr, flock, fsetxattr};
@@ -20,7 +20,6 @@ use rustix::fs::{FlockOperation, XattrFlags, fgetxattr, flock, fsetxattr};
 use super::Dir;
 
 const NAME: &str = "user.cosched";
-const MODE: u32 = 0o711;
 /// The longest path that the kernel takes.
 const LONGEST: usize = 4096;
 
@@ -31,11 +30,13 @@ pub struct Mark {
 }
 
 impl Mark {
+    /// The permissions of a folder that no other user can lock. Programs of other users still reach
+    /// what is in it.
+    pub const MODE: u32 = 0o711;
+
     /// Marks a cgroup as one of the run with this log. `None` where the kernel cannot, or where
     /// another process holds the folder: then only the log tells of the cgroup.
     pub fn set(dir: &Dir, log: &Path) -> Option<Mark> {
-        // A user who can read the folder can lock it. Programs of other users still reach what is in it.
-        let _ = std::fs::set_permissions(dir.path(), Permissions::from_mode(MODE));
         let (folder, log) = (open(dir)?, std::path::absolute(log).ok()?);
         flock(&folder, FlockOperation::NonBlockingLockShared).ok()?;
         fsetxattr(&folder, NAME, log.as_os_str().as_bytes(), XattrFlags::empty()).ok()?;

@@ -1,5 +1,8 @@
 //! The cgroup of a run in one tree.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+
 use super::{Role, RunCgroupsError};
 use crate::cgroup::{Dir, Hierarchy, Mark, RUN};
 use crate::kernel::files::FileError;
@@ -45,7 +48,9 @@ fn make_dir(tree: &Hierarchy, kind: CgroupKind, log: &mut Log) -> Result<Dir, Ru
         }
         let (path, origin) = (dir.path().to_owned(), tree.own.path().to_owned());
         log.note(Record::CgroupDir { kind, dir: path.clone(), origin })?;
-        let Err(source) = std::fs::create_dir(&path) else { return Ok(dir) };
+        // A user who can read the folder, even for a moment, can lock it.
+        let made = DirBuilder::new().mode(Mark::MODE).create(&path);
+        let Err(source) = made else { return Ok(dir) };
         // It is not ours to undo.
         log.note(Record::CgroupRemoved { dir: path.clone() })?;
         if source.kind() != std::io::ErrorKind::AlreadyExists {
