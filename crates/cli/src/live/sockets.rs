@@ -54,7 +54,8 @@ pub(crate) fn remove_left(folder: &Path) -> usize {
 pub(crate) struct OwnSocket(PathBuf);
 
 impl OwnSocket {
-    /// Listens on a new socket for the user alone; in place of whatever has that name.
+    /// Listens on a new socket for the user alone; in place of whatever has that name, but for one
+    /// on which a process listens.
     pub(super) fn bind(path: &Path) -> Result<(UnixListener, OwnSocket), String> {
         let refused = |error: io::Error| {
             format!(
@@ -62,6 +63,10 @@ impl OwnSocket {
                 shown_path(path)
             )
         };
+        // Containers that share the folder may have runs with the same number.
+        if onlookers::is_heard(path) {
+            return Err(format!("{}: another run listens there", shown_path(path)));
+        }
         let unfinished = onlookers::unfinished(path);
         let listener = UnixListener::bind(&unfinished).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => format!(
@@ -173,6 +178,9 @@ mod tests {
         let path = live_socket(folder.path(), 7);
         let (listener, socket) = OwnSocket::bind(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(running(folder.path()), [7]);
+        let refused = OwnSocket::bind(&path).unwrap_err();
+        assert!(refused.ends_with("another run listens there"), "{refused}");
         assert_eq!(running(folder.path()), [7]);
         drop((listener, socket));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
