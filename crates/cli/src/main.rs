@@ -2,14 +2,21 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`commands`] | the subcommands: one file each |
-//! | [`args`] | what their command lines share |
-//! | [`alone`] | each program alone, measured and kept |
-//! | [`session`] | a workload, a policy and this machine become a result |
-//! | [`experiment`] | several runs are compared |
-//! | [`store`] | what earlier runs have shown |
-//! | [`out`], [`live`] | what a run writes, and shows while it runs |
 //! | [`ui`] | messages, errors, tables and progress |
+//! | [`environment`] | which variables decide how programs run |
+//! | [`args`] | what the command lines of several commands share |
+//! | [`store`] | what earlier runs have shown |
+//! | [`out`] | the files that a run writes |
+//! | [`live`] | what a run shows while it lasts |
+//! | [`replace`] | replacing a file that cosched made |
+//! | [`in_place`] | what `exec` and `attach` share |
+//! | [`session`] | a workload, a policy and this machine become a result |
+//! | [`source`] | from the command line to a workload |
+//! | [`alone`] | each program alone, measured and kept |
+//! | [`experiment`] | several runs are compared |
+//! | [`commands`] | the subcommands: one file each |
+//!
+//! A module uses only those above it.
 //!
 //! Exit codes are a contract; see [`ui::failure`].
 
