@@ -87,8 +87,9 @@ fn used_modules(files: &[PathBuf]) -> BTreeSet<String> {
         let code = text.split("#[cfg(test)]").next().unwrap();
         let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
         let names = lines.flat_map(|line| line.split("crate::").skip(1));
-        let name =
-            |rest: &str| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().map(str::to_owned);
+        let name = |rest: &str| {
+            rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().map(str::to_owned)
+        };
         used.extend(names.filter_map(name));
     }
     used

@@ -347,7 +347,7 @@ fn stat_of_a_running_process_ends_when_its_reader_does() {
     let mut stat = command.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(stat.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("cosched-stat/1"), "{line}");
+    assert!(line.contains("cosched-stat/2"), "{line}");
     eventually("its end", || stat.try_wait().unwrap().is_some());
     assert!(stat.wait().unwrap().success());
     locker.stop(&place);

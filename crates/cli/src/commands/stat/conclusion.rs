@@ -10,7 +10,7 @@ pub(super) const LEGEND: &str = "\
 CPUs: CPUs in use, on average. Columns with % up to barr% are shares of the threads' time:
 delay% ready to run, without a CPU; lock% waiting for another thread, at a mutex, a condition or a
 barrier. vol/s, invol/s: a thread left its CPU to wait, or lost it; of those lost, expir% after a
-full slice, stab% before that to a thread of the same program. migr/s: arrivals at another CPU.
+full slice, sibl% before that to a thread of the same program. migr/s: arrivals at another CPU.
 xfer/s: locks handed to a sleeping thread; across%: to another group of CPUs.";
 
 /// From this share of the time on, something is in the way.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::arrivals::{Arrivals, group_of};
 
 /// The version of the JSON document.
-const SCHEMA: &str = "cosched-stat/1";
+const SCHEMA: &str = "cosched-stat/2";
 
 /// What stands above the columns of counters.
 const COUNTERS: &str = "  Minstr/s    Mcyc/s    kref/s   kmiss/s  miss%";
@@ -47,7 +47,7 @@ struct Program<'a> {
     /// Of the involuntary ones, those at the end of a slice.
     expired_share: Option<f64>,
     /// Of the involuntary ones, those before that in favour of a sibling.
-    backstabbing_share: Option<f64>,
+    sibling_preemption_share: Option<f64>,
     migrations_per_second: Option<f64>,
     /// How often a sibling handed a lock on to a thread that slept at it.
     lock_transfers_per_second: Option<f64>,
@@ -171,7 +171,7 @@ impl<'a> Document<'a> {
                 "vol/s",
                 "invol/s",
                 "expir%",
-                "stab%",
+                "sibl%",
                 "migr/s",
                 "xfer/s",
                 "across%"
@@ -220,7 +220,7 @@ impl<'a> Program<'a> {
             voluntary_switches_per_second: rate(sum.voluntary),
             involuntary_switches_per_second: rate(sum.involuntary),
             expired_share: expired.map(|expired| expired as f64 / sum.involuntary as f64),
-            backstabbing_share: sum.backstabbing(),
+            sibling_preemption_share: sum.sibling_preemption(),
             migrations_per_second: sum.migrations.map(rate),
             lock_transfers_per_second: None,
             across_share: None,
@@ -262,7 +262,7 @@ impl<'a> Program<'a> {
             self.voluntary_switches_per_second,
             self.involuntary_switches_per_second,
             percent(self.expired_share),
-            percent(self.backstabbing_share),
+            percent(self.sibling_preemption_share),
             per_second(self.migrations_per_second),
             per_second(self.lock_transfers_per_second),
             percent(self.across_share),

@@ -58,7 +58,7 @@ impl ProgramUse {
 
     /// The part of all involuntary switches in which a thread of the program took the CPU from a
     /// sibling.
-    pub fn backstabbing(&self) -> Option<f64> {
+    pub fn sibling_preemption(&self) -> Option<f64> {
         let by_sibling = self.preemptions?.by_sibling;
         (self.involuntary > 0).then(|| by_sibling as f64 / self.involuntary as f64)
     }
@@ -224,21 +224,21 @@ mod tests {
         assert!((program.lock_contention().unwrap() - 0.45).abs() < 1e-9);
         assert!((program.share(AtMutex).unwrap() - 0.4).abs() < 1e-9);
         assert_eq!(program.involuntary, 0, "counts are of the interval");
-        assert_eq!(program.backstabbing(), None, "nothing was taken from a thread");
+        assert_eq!(program.sibling_preemption(), None, "nothing was taken from a thread");
     }
 
-    /// Backstabbing is the share of sibling preemptions in all involuntary switches.
+    /// Sibling preemption is the share of sibling preemptions in all involuntary switches.
     #[test]
-    fn backstabbing_is_unknown_if_one_thread_has_no_count() {
+    fn sibling_preemption_is_unknown_if_one_thread_has_no_count() {
         let known =
             thread(1, Activity::Running, 0, [(Activity::Running, 1), (Activity::AtMutex, 0)]);
         let slices =
             Intervals::default().next(&[known, ThreadUse { thread: 2, ..known }], Nanos::ZERO);
-        assert_eq!(by_program(&slices)[&0].backstabbing(), Some(0.4));
+        assert_eq!(by_program(&slices)[&0].sibling_preemption(), Some(0.4));
         let unknown = ThreadUse { thread: 2, preemptions: None, migrations: None, ..known };
         let slices = Intervals::default().next(&[known, unknown], Nanos::ZERO);
         let program = by_program(&slices)[&0];
-        assert_eq!((program.backstabbing(), program.migrations), (None, None));
+        assert_eq!((program.sibling_preemption(), program.migrations), (None, None));
     }
 
     #[test]
