@@ -5,10 +5,11 @@
 //! then. So another sentinel is started by a thread of the background, and a failed try is repeated
 //! every second. After a second without a sentinel, no program is frozen until one is on guard.
 
+use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Child;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, SendError, TryRecvError, channel};
 use std::time::Duration;
 
 use cosched_core::Nanos;
@@ -25,6 +26,8 @@ const PAUSE: Nanos = Nanos::from_secs(1);
 const UNGUARDED: Nanos = Nanos::from_secs(1);
 /// How long another sentinel may take to start, on a busy machine, before a further one is tried.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// After this time, one that has not even become a process of its own is given up.
+const STUCK: Nanos = Nanos::from_secs(5);
 /// How long the end of a run waits for a sentinel that is starting.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
@@ -40,8 +43,8 @@ pub(super) struct Guard {
     has_ended: bool,
     /// It holds a file of the log that was replaced.
     is_outdated: bool,
-    /// Another one, while it starts.
-    relief: Option<Receiver<Result<Sentinel, HelperError>>>,
+    /// Another one, while it starts, since when.
+    relief: Option<(Receiver<Result<Sentinel, HelperError>>, Nanos)>,
     next_try: Nanos,
     /// That it could not be replaced was told.
     is_told: bool,
@@ -73,17 +76,23 @@ impl Guard {
     pub(super) fn goodbye(self) {
         // Another process may have ended them; everything is undone nevertheless.
         let _ = self.sentinel.goodbye();
-        if let Some(Ok(Ok(relief))) = self.relief.map(|relief| relief.recv_timeout(LAST_WAIT)) {
-            let _ = relief.goodbye();
+        if let Some((relief, _)) = self.relief {
+            if let Ok(Ok(relief)) = relief.recv_timeout(LAST_WAIT) {
+                let _ = relief.goodbye();
+            }
         }
     }
 
     /// Starts another sentinel in the background.
-    fn call_relief(&mut self, task: std::io::Result<Task>) -> std::io::Result<()> {
+    fn call_relief(&mut self, task: io::Result<Task>, now: Nanos) -> io::Result<()> {
         let (task, executable, (sender, receiver)) = (task?, self.executable.clone(), channel());
-        // If cosched ends meanwhile, so does the sentinel that nobody takes.
-        background::spawn("relief", move || _ = sender.send(task.begin(&executable, PATIENCE)))?;
-        self.relief = Some(receiver);
+        background::spawn("relief", move || {
+            // One that was given up must not take this for the end of cosched.
+            if let Err(SendError(Ok(late))) = sender.send(task.begin(&executable, PATIENCE)) {
+                let _ = late.retire().wait();
+            }
+        })?;
+        self.relief = Some((receiver, now));
         Ok(())
     }
 }
@@ -129,23 +138,23 @@ impl Linux {
 
     /// Starts another sentinel if one is needed, or puts it on guard when it is ready.
     fn relieve_sentinel(&mut self) -> Result<(), MachineError> {
-        let guard = &mut self.guard;
-        let tried = match guard.relief.as_ref().map(Receiver::try_recv) {
-            Some(Ok(Ok(relief))) => return self.put_on_guard(relief),
-            Some(Err(TryRecvError::Empty)) => return Ok(()),
-            Some(Ok(Err(error))) => Err(error.to_string()),
-            Some(Err(TryRecvError::Disconnected)) => Err("its thread has ended".to_owned()),
+        let (guard, now) = (&mut self.guard, self.clock.now());
+        let tried = match guard.relief.as_ref().map(|(relief, since)| (relief.try_recv(), *since)) {
+            Some((Ok(Ok(relief)), _)) => return self.put_on_guard(relief),
+            Some((Err(TryRecvError::Empty), since)) if now < since + STUCK => return Ok(()),
+            Some((Ok(Err(error)), _)) => Err(error.to_string()),
+            Some((Err(_), _)) => Err("it does not become a process of its own".to_owned()),
             None if guard.lost_since.is_none() && !guard.is_outdated => return Ok(()),
-            None if self.clock.now() < guard.next_try => return Ok(()),
+            None if now < guard.next_try => return Ok(()),
             None => {
                 guard.is_outdated = false;
-                guard.call_relief(Task::new(&self.log)).map_err(|error| error.to_string())
+                guard.call_relief(Task::new(&self.log), now).map_err(|error| error.to_string())
             }
         };
         let Err(why) = tried else { return Ok(()) };
         guard.relief = None;
         guard.is_outdated = true;
-        guard.next_try = self.clock.now() + PAUSE;
+        guard.next_try = now + PAUSE;
         if !std::mem::replace(&mut guard.is_told, true) {
             self.tell_error(format!(
                 "another sentinel could not be started: {why}; no program is paused until one is \
