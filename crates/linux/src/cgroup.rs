@@ -39,6 +39,9 @@ pub use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 /// The start of the name of a run's cgroup; the number of its cosched follows.
 pub const RUN: &str = "cosched-";
 
+/// The start of the name of a cgroup that is made to find out what may be done.
+pub const PROBE: &str = "cosched-probe-";
+
 /// The name of a program's cgroup in that of its run.
 pub fn name_of(program: ProgramId) -> String {
     format!("p{}-{}", program.slot, program.generation)

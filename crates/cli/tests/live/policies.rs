@@ -231,7 +231,7 @@ fn programs_that_share_a_quantum_have_separate_cpus() {
 #[test]
 fn a_cpuset_binds_like_masks_and_is_removed() {
     let trees = Hierarchies::find(&Proc::default()).unwrap();
-    let usable = |tree: &Hierarchy| tree.own.is_writable_by_me().is_ok();
+    let usable = |tree: &Hierarchy| tree.own.try_in_child(|_| Ok(())).is_ok();
     if cpus() < 2 || !trees.v1("cpuset").is_some_and(usable) {
         return skip("no cpuset of version 1, or a single CPU");
     }

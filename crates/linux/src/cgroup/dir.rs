@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
+use super::PROBE;
 use crate::kernel::files::{self, FileError};
 
 /// Which generation of the interface a cgroup belongs to.
@@ -152,15 +153,6 @@ impl Dir {
         files::write(&self.path.join(file), text)
     }
 
-    /// Finds out whether the caller can make children here and move processes from here into them,
-    /// by making one.
-    ///
-    /// # Errors
-    /// The reason why the kernel refused.
-    pub fn is_writable_by_me(&self) -> Result<(), FileError> {
-        self.try_in_child(|_| Ok(()))
-    }
-
     /// Finds out whether something can be done with a child, by making one. Owners and permission
     /// bits are not enough: read-only mounts, namespaces and security modules matter, too. The
     /// child is removed when this returns.
@@ -185,7 +177,7 @@ impl Dir {
     /// The child that [`Dir::try_in_child`] makes. A caller that can be killed meanwhile announces
     /// it in the undo log.
     pub fn probe(&self) -> Dir {
-        self.child(&format!("cosched-probe-{}", std::process::id()))
+        self.child(&format!("{PROBE}{}", std::process::id()))
     }
 
     fn open_procs(&self) -> Result<(), FileError> {
@@ -216,14 +208,14 @@ mod tests {
     #[test]
     fn an_error_for_an_unwritable_folder_has_its_path() {
         let dir = Dir::new("/proc/self/task", Version::V2);
-        let error = dir.is_writable_by_me().unwrap_err();
+        let error = dir.try_in_child(|_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("/proc/self/task/cosched-probe"), "{error}");
     }
 
     #[test]
     fn a_process_goes_where_it_is_moved() {
         let Some(mut scratch) = live::v2("dir") else { return };
-        scratch.dir().is_writable_by_me().unwrap();
+        scratch.dir().try_in_child(|_| Ok(())).unwrap();
         assert_eq!(scratch.dir().children().unwrap(), []);
         let pid = scratch.start("exec sleep 1000");
         assert_eq!(scratch.dir().procs().unwrap(), [pid]);

@@ -444,7 +444,12 @@ fn try_out(
 ) -> Result<Result<(), FileError>, LogError> {
     let dir = tree.own.probe().path().to_owned();
     log.note(Record::CgroupDir { kind, dir: dir.clone(), origin: tree.own.path().to_owned() })?;
-    let outcome = tree.own.is_writable_by_me();
+    let mut mark = None;
+    let outcome = tree.own.try_in_child(|probe| {
+        mark = Mark::set(probe, log.path());
+        Ok(())
+    });
+    drop(mark);
     log.note(Record::CgroupRemoved { dir })?;
     Ok(outcome)
 }

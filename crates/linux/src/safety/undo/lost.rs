@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::log::owner;
 use super::{CgroupKind, Journal, Record, is_own_folder};
-use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, RUN, Version};
+use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, PROBE, RUN, Version};
 use crate::kernel::procfs::Proc;
 
 const PASSED_ON: &str = "cgroup.subtree_control";
@@ -73,8 +73,9 @@ fn each(dir: &Dir, levels: usize, act: &mut impl FnMut(&Dir)) {
     for child in dir.children().unwrap_or_default() {
         let name = child.path().file_name().unwrap_or_default().to_string_lossy();
         let is_number = |text: &str| text.split('-').all(|part| part.parse::<u32>().is_ok());
-        let is_of_a_run =
-            [RUN, LEAF].iter().any(|prefix| name.strip_prefix(prefix).is_some_and(is_number));
+        let is_of_a_run = [RUN, LEAF, PROBE]
+            .iter()
+            .any(|prefix| name.strip_prefix(prefix).is_some_and(is_number));
         // Programs of a run may be runs themselves; those come first.
         if levels > 0 && has_children(&child) {
             each(&child, levels - 1, act);
@@ -118,6 +119,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::cgroup::live;
 
     #[test]
     fn a_log_in_a_folder_of_others_counts_as_removed() {
@@ -155,7 +157,8 @@ mod tests {
         found.sort();
         assert_eq!(
             found,
-            ["a/b/cosched-self-7", "cosched-5", "cosched-5/p0-1/cosched-6-2"].map(PathBuf::from)
+            ["a/b/cosched-self-7", "cosched-5", "cosched-5/p0-1/cosched-6-2", "cosched-probe-5"]
+                .map(PathBuf::from)
         );
     }
 
@@ -174,6 +177,25 @@ mod tests {
             let kind = CgroupKind::V2;
             let dir = dir.path().to_owned();
             assert_eq!(made, [passes, Record::CgroupDir { kind, dir, origin: top.clone() }]);
+        }
+    }
+
+    #[test]
+    fn what_a_killed_run_has_tried_out_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        // No process has the greatest number.
+        let log = folder.path().join(format!("{}-1-1.undo", i32::MAX));
+        for scratch in [live::v2("probe"), live::v1("freezer", "probe")].into_iter().flatten() {
+            let probe = scratch.dir().create_child(&format!("{PROBE}{}", i32::MAX)).unwrap();
+            if Mark::set(&probe, &log).is_none() {
+                eprintln!("skipped: this kernel keeps no marks of cgroups");
+            } else {
+                let lost = lost_groups(&[folder.path().to_owned()], &Proc::default());
+                let [lost] = &lost[..] else { panic!("{lost:?}") };
+                let is_probe = |record: &Record| matches!(record, Record::CgroupDir { dir, .. } if dir == probe.path());
+                assert!(lost.log == log && lost.journal.records().iter().any(is_probe));
+            }
+            probe.remove().unwrap();
         }
     }
 }
