@@ -131,7 +131,7 @@ pub(crate) fn model_on(spec: &ProgramSpec, machine: &Session) -> Result<Model, W
         None => Err(WorkloadError::Unusable {
             place: spec.places.command.clone(),
             what: "the program has no [program.model], which the simulator needs; \
-                   docs/simulator.md describes it"
+                   `cosched sim --from RUN --jobs-file` writes the models of a recorded run"
                 .to_owned(),
         }),
     }
