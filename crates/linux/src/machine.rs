@@ -214,7 +214,7 @@ impl Linux {
                     Err(error) => {
                         undo::restore(log.journal(), &proc);
                         // Whether it receives this or not: there is nothing left to undo.
-                        let _ = sentinel.goodbye();
+                        sentinel.goodbye(&proc);
                         Err(error.into())
                     }
                 },
@@ -320,7 +320,7 @@ impl Linux {
         // files, say).
         if restored.failed.is_empty() {
             self.log.delete()?;
-            self.guard.goodbye();
+            self.guard.goodbye(&self.proc);
         }
         Ok(restored)
     }

@@ -277,7 +277,7 @@ fn after_a_goodbye_nothing_is_undone() {
     .unwrap();
     main.signal(&proc, Signal::STOP).unwrap();
     eventually("the stop", || state(main) == Some(State::Stopped));
-    sentinel.goodbye().unwrap();
+    sentinel.goodbye(&Proc::default());
     assert_eq!(state(main), Some(State::Stopped));
     assert!(log.path().exists());
     assert_eq!(restore(log.journal(), &proc).continued, 1);

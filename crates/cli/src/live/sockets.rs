@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use cosched_linux::clients::onlookers;
+use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::safety::undo;
 use cosched_workload::shown_path;
 
@@ -25,6 +26,11 @@ pub(crate) fn running(folder: &Path) -> Vec<u32> {
     let (mut heard, mut others) = (Vec::new(), Vec::new());
     for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
         let pid = |end| name.strip_suffix(end).and_then(|pid| pid.parse::<u32>().ok());
+        // A cosched that was killed while it made its socket has left the first name of it.
+        let unfinished = name.split_once(".sock.").and_then(|(_, pid)| pid.parse().ok());
+        if unfinished.is_some_and(|pid: i32| Proc::default().stat(pid).is_err()) {
+            onlookers::is_heard(&folder.join(&name));
+        }
         match (pid(".sock"), pid(".metrics")) {
             (Some(pid), _) if onlookers::is_heard(&folder.join(&name)) => heard.push(pid),
             (_, Some(pid)) => others.push(pid),
@@ -200,6 +206,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let bound = |name: &str| UnixListener::bind(folder.path().join(name)).unwrap();
         drop((bound("8.sock"), fs::write(folder.path().join("8-1-1.undo"), "")));
+        drop(bound(&format!("{0}.sock.{0}", i32::MAX)));
         let alive = (bound("10.sock"), bound("9.sock"));
         assert_eq!(running(folder.path()), [9, 10]);
         drop(alive);

@@ -366,7 +366,8 @@ fn a_process_is_taken_once_wherever_the_logs_are() {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     };
     let mut first = attach("run");
-    eventually("its socket", || !place.sockets().is_empty());
+    let has_signals = || !place.sockets().is_empty();
+    eventually("its program", || has_signals() && place.has_noted("main"));
     for (runtime, log_is_removed) in [("elsewhere", false), ("run", true)] {
         if log_is_removed {
             place.undo_logs().iter().for_each(|log| std::fs::remove_file(log).unwrap());

@@ -87,6 +87,19 @@ fn stopped_sentinels_hold_up_no_run() {
 }
 
 #[test]
+fn a_sentinel_that_is_stopped_at_the_end_does_not_stay() {
+    for backend in Backend::here() {
+        let place = Place::new();
+        let cosched = in_turns(&place, backend);
+        for sentinel in place.marked().named("csentinel") {
+            place.marked().signal(sentinel, Signal::STOP);
+        }
+        place.write("go", "");
+        place.nothing_is_left_of(&cosched.ended().with(0));
+    }
+}
+
+#[test]
 fn killed_sentinels_end_no_run() {
     for backend in Backend::here() {
         let place = Place::new();

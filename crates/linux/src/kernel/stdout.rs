@@ -1,13 +1,14 @@
-//! Whether this process was started with a closed standard output.
+//! Whether this process was started without a standard output: it is closed, or only to be read.
 //!
 //! Before `main`, Rust's runtime opens `/dev/null` in the place of a closed descriptor. A result
 //! that is written there is lost without an error. Only code that runs earlier sees the difference.
+//! Errors of a descriptor that cannot be written to are swallowed, too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether standard output was closed when this process started.
+/// Whether nothing could be written to standard output when this process started.
 pub fn was_closed() -> bool {
     WAS_CLOSED.load(Ordering::Relaxed)
 }
@@ -20,6 +21,7 @@ static AT_START: extern "C" fn() = look;
 
 extern "C" fn look() {
     // SAFETY: only the flags of a descriptor are read.
-    let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFL) };
+    let is_closed = flags == -1 || flags & libc::O_ACCMODE == libc::O_RDONLY;
     WAS_CLOSED.store(is_closed, Ordering::Relaxed);
 }

@@ -58,7 +58,10 @@ impl Linux {
             if let Some(cosched) = holder(&below, &held, &self.proc) {
                 return Err(MachineError::Held { pid: process.pid, cosched });
             }
-            let near = below.into_iter().chain(self.ancestors(process));
+            // A cosched of another user cannot have it, whatever else that user has locked.
+            let user = self.proc.user(process.pid);
+            let may_have = |above: &Process| [user, Some(0)].contains(&self.proc.user(above.pid));
+            let near = below.into_iter().chain(self.ancestors(process).filter(may_have));
             if near.into_iter().any(|near| Claim::is_taken(near, &self.proc)) {
                 return Err(MachineError::Claimed { pid: process.pid });
             }

@@ -17,6 +17,7 @@ use cosched_core::Nanos;
 use super::config::Note;
 use super::{Linux, MachineError, SENTINEL};
 use crate::kernel::background;
+use crate::kernel::procfs::Proc;
 use crate::process::helper::HelperError;
 use crate::safety::sentinel::{Sentinel, Task};
 
@@ -29,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// After this time, one that has not even become a process of its own is given up.
 const STUCK: Nanos = Nanos::from_secs(5);
 /// How long the end of a run waits for a sentinel that is starting.
-const LAST_WAIT: Duration = Duration::from_secs(2);
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// The sentinel of a run.
 #[derive(Debug)]
@@ -73,12 +74,11 @@ impl Guard {
     }
 
     /// Dismisses the sentinels: everything is undone.
-    pub(super) fn goodbye(self) {
-        // Another process may have ended them; everything is undone nevertheless.
-        let _ = self.sentinel.goodbye();
+    pub(super) fn goodbye(self, proc: &Proc) {
+        self.sentinel.goodbye(proc);
         if let Some((relief, _)) = self.relief {
             if let Ok(Ok(relief)) = relief.recv_timeout(LAST_WAIT) {
-                let _ = relief.goodbye();
+                relief.goodbye(proc);
             }
         }
     }
@@ -130,6 +130,9 @@ impl Linux {
     /// Replaces a sentinel that does not work.
     pub(super) fn look_at_sentinel(&mut self) -> Result<(), MachineError> {
         self.guard.leaving.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        if self.guard.has_ended {
+            self.guard.sentinel.reap();
+        }
         if self.guard.has_ended || self.guard.sentinel.is_held_up(&self.proc) {
             self.guard.lost_since.get_or_insert(self.clock.now());
         }

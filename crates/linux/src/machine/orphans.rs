@@ -214,7 +214,8 @@ impl Linux {
     pub(super) fn expect(&mut self, live: &mut Live, main: Process) -> Result<(), MachineError> {
         live.tree.main = Some(main);
         // Where it cannot be claimed, the log tells that it is taken.
-        if let Ok(claim) = Claim::take(main, &self.proc) {
+        // Its orphans are below its shim.
+        if let Ok(claim) = Claim::take(live.tree.shim.unwrap_or(main), &self.proc) {
             live.claim = claim;
         }
         self.log.note(Record::Main { program: live.id, process: main })?;

@@ -2,9 +2,9 @@
 //!
 //! The undo log tells which processes a cosched has, but another cosched may keep its log in a
 //! folder that nobody else knows, or its log was removed. A claim is a lock on the process' own
-//! file `/proc/PID/environ`, which is the same file for every cosched of a machine. Only users who
-//! may change the process can open it, so others cannot claim it. In another PID namespace the
-//! process has another file: there, only the log tells.
+//! file `/proc/PID/environ`, which is the same file for every cosched with this `/proc`. Only users
+//! who may look into the process can open it, so others cannot claim it. Where it cannot be opened,
+//! and in a container with a `/proc` of its own, only the log tells.
 
 use std::fs::File;
 

@@ -106,6 +106,8 @@ pub(crate) fn begin(helper: Helper) -> io::Result<UnixStream> {
         signals::ignore(signal)?;
     }
     signals::hear_of_children()?;
+    // A thread of the background, which blocks all, may have started it.
+    signals::unblock()?;
     let channel = std::io::stdin().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(null()?)?;
     Ok(UnixStream::from(channel))

@@ -59,7 +59,12 @@ const SOCKET_CHECKS: usize = 100;
 const END_CHECKS: usize = 100;
 const BETWEEN_CHECKS: Duration = Duration::from_millis(10);
 /// Far longer than a process takes to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(4);
+/// How often the first sentinel of a run is started at most.
+const STARTS: usize = 3;
+/// How often the end of a dismissed sentinel is waited for, and how long each time.
+const LOOKS: usize = 20;
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The sentinel, seen from cosched. When it is dropped without [`Sentinel::goodbye`], the sentinel
 /// assumes that cosched has failed, and undoes all changes.
@@ -79,12 +84,24 @@ impl Sentinel {
     /// When no process can be made, or it does not answer.
     pub fn spawn(executable: &Path, log: &Log) -> Result<Sentinel, HelperError> {
         let failed = |source| HelperError { executable: executable.to_owned(), source };
+        for _ in 1..STARTS {
+            // Another process may have ended or stopped it.
+            if let Ok(sentinel) = Task::new(log).map_err(failed)?.begin(executable, PATIENCE) {
+                return Ok(sentinel);
+            }
+        }
         Task::new(log).map_err(failed)?.begin(executable, PATIENCE)
     }
 
     fn await_guard(&mut self, patience: Duration) -> io::Result<()> {
         self.channel.set_read_timeout(Some(patience))?;
-        self.channel.read_exact(&mut [0])?;
+        self.channel.read_exact(&mut [0]).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => io::Error::other("it does not answer"),
+            io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
+                io::Error::other("it has ended at once")
+            }
+            _ => error,
+        })?;
         self.channel.set_nonblocking(true)
     }
 
@@ -147,20 +164,31 @@ impl Sentinel {
         }
     }
 
+    /// Waits for its end, if that has come.
+    pub fn reap(&mut self) {
+        let _ = self.child.try_wait();
+    }
+
     /// Dismisses the sentinel: everything is undone. Waits a little for its end, so that it leaves
-    /// no trace.
-    ///
-    /// # Errors
-    /// When it has ended before.
-    pub fn goodbye(mut self) -> io::Result<()> {
-        self.channel.set_nonblocking(false)?;
-        self.channel.write_all(&[GOODBYE])?;
-        // Its end closes the socket. A sentinel that another process has stopped is not waited for
-        // long.
-        if self.channel.read_to_end(&mut Vec::new()).is_ok() {
-            self.child.wait()?;
+    /// no trace. One that does not work is killed.
+    pub fn goodbye(mut self, proc: &Proc) {
+        let ready = self.channel.set_nonblocking(false);
+        let ready = ready.and_then(|()| self.channel.set_read_timeout(Some(LOOK)));
+        let mut asked = ready.and_then(|()| self.channel.write_all(&[GOODBYE]));
+        for _ in 0..LOOKS {
+            // Its end closes the socket.
+            match asked.and_then(|()| self.channel.read(&mut [0; NEWS])) {
+                Ok(0) => {
+                    let _ = self.child.wait();
+                    return;
+                }
+                Err(error) if is_for_now(&error) && !self.is_held_up(proc) => {}
+                Err(_) => break,
+                Ok(_) => {}
+            }
+            asked = Ok(());
         }
-        Ok(())
+        end(&mut self.child);
     }
 }
 
@@ -197,13 +225,7 @@ impl Task {
         let mut sentinel = Sentinel { child, channel, heartbeat };
         if let Err(error) = sentinel.await_guard(patience) {
             // A stopped one would stay.
-            let _ = sentinel.child.kill();
-            for _ in 0..END_CHECKS {
-                if !matches!(sentinel.child.try_wait(), Ok(None)) {
-                    break;
-                }
-                std::thread::sleep(BETWEEN_CHECKS);
-            }
+            end(&mut sentinel.child);
             return Err(failed(error));
         }
         Ok(sentinel)
@@ -224,6 +246,17 @@ pub struct Heard {
 impl AsFd for Sentinel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
+    }
+}
+
+/// Kills a sentinel, and waits for its end, if it can end.
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    for _ in 0..END_CHECKS {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(BETWEEN_CHECKS);
     }
 }
 

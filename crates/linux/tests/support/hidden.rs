@@ -40,7 +40,7 @@ fn host(backend: &str, folder: &Path) {
     let mut log = Log::create(folder, &proc).unwrap();
     let sentinel = Sentinel::spawn(Path::new(helper::OWN_EXECUTABLE), &log).unwrap();
     let Ok(cgroup) = make_cgroup(backend, &mut log, &proc) else {
-        sentinel.goodbye().unwrap();
+        sentinel.goodbye(&Proc::default());
         log.delete().unwrap();
         println!("null");
         std::process::exit(0);

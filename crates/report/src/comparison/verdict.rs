@@ -35,7 +35,7 @@ impl Comparison {
             true => "cosched",
             false => plain(&own.name).unwrap_or(&own.name),
         };
-        let mut parts = vec![format!("{name} {:.1} s", own.total_seconds.value)];
+        let mut parts = vec![format!("{name} {}", seconds(own.total_seconds.value))];
         parts.extend(others.iter().map(|other| self.beside(own, name, other)));
         (!others.is_empty()).then(|| format!("Verdict: {}{}.", parts.join("; "), self.caveats(own)))
     }
@@ -44,7 +44,7 @@ impl Comparison {
     fn beside(&self, own: &Compared, own_name: &str, other: &Compared) -> String {
         let name = plain(&other.name).unwrap_or(&other.name);
         let what = self.difference(own, own_name, other);
-        format!("{name} {:.1} s, {what}", other.total_seconds.value)
+        format!("{name} {}, {what}", seconds(other.total_seconds.value))
     }
 
     fn difference(&self, own: &Compared, own_name: &str, other: &Compared) -> String {
@@ -55,6 +55,11 @@ impl Comparison {
         let Some(ratio) = ratio.filter(|ratio| ratio.value > 0.0) else {
             return format!("no difference from {own_name}");
         };
+        // The pairs of rounds decide whether there is a difference. Its size is that of the seconds
+        // beside it.
+        let shown = other.total_seconds.value / own.total_seconds.value;
+        let agrees = (shown > 1.0) == (ratio.value > 1.0);
+        let shown = if agrees { shown } else { ratio.value };
         let apart = (ratio.value - 1.0).abs();
         let verdict = ratio.verdict();
         match self.rounds >= FEWEST_TO_COMPARE {
@@ -63,8 +68,8 @@ impl Comparison {
                 format!("no difference from {own_name}")
             }
             false if apart < CLEAR => format!("no clear difference from {own_name}"),
-            _ if ratio.value > 1.0 => format!("{} slower than {own_name}", times(ratio.value)),
-            _ => format!("{} faster than {own_name}", times(1.0 / ratio.value)),
+            _ if ratio.value > 1.0 => format!("{} slower than {own_name}", times(shown)),
+            _ => format!("{} faster than {own_name}", times(1.0 / shown)),
         }
     }
 
@@ -94,6 +99,11 @@ impl Comparison {
 /// A variant that needs no cosched, as a sentence calls it.
 fn plain(variant: &str) -> Option<&'static str> {
     PLAIN.iter().find(|(name, _)| *name == variant).map(|(_, words)| *words)
+}
+
+/// "2.5 s", or with a further digit below a second.
+fn seconds(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{seconds:.2} s") } else { format!("{seconds:.1} s") }
 }
 
 /// "2.5x", or with a further digit where it would be "1.0x".
