@@ -91,7 +91,9 @@ fn make_below(share: &Path, folders: &Path) -> io::Result<()> {
 /// A page for a command and one for each of its subcommands.
 fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
     let source = concat!("cosched ", env!("CARGO_PKG_VERSION"));
-    let man = Man::new(command.clone()).manual(COLLECTION).source(source);
+    // The generator leaves out the text of an option that `-h` does not show.
+    let shown_whole = command.clone().mut_args(|option| option.hide_short_help(false));
+    let man = Man::new(shown_whole).manual(COLLECTION).source(source);
     whole_file::write(&folder.join(man.get_filename()), &page(&man, command)?)?;
     shown(command).try_for_each(|subcommand| write_pages(subcommand, folder))
 }
@@ -256,6 +258,19 @@ mod tests {
             }
         }
         assert_eq!(fs::read_dir(pages).unwrap().count(), names.len());
+    }
+
+    #[test]
+    fn every_option_of_a_page_has_its_text() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        for page in fs::read_dir(folder.path().join("man/man1")).unwrap() {
+            let path = page.unwrap().path();
+            let page = fs::read_to_string(&path).unwrap();
+            let entries = page.split("\n.TP\n").skip(1);
+            let bare = entries.filter(|entry| entry.lines().nth(1).is_none_or(str::is_empty));
+            assert_eq!(bare.collect::<Vec<_>>(), Vec::<&str>::new(), "{}", path.display());
+        }
     }
 
     #[test]
