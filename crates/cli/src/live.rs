@@ -2,10 +2,10 @@
 //!
 //! The scheduling thread must not wait for a client, and should not even work while no client
 //! looks. It keeps only the policy's last reasons (`Board`), and at a heartbeat asks one flag
-//! whether a client wants to know. If so, it puts a [`Snapshot`](cosched_results::live::Snapshot) into
-//! a place for one ([`handover`]). A thread of the background does the rest: it reads what programs
-//! have used ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). What a visitor
-//! requests ([`request`]) goes the other way. docs/results.md tells users of it.
+//! whether a client wants to know. If so, it puts a [`Snapshot`](cosched_results::live::Snapshot)
+//! into a place for one ([`handover`]). A thread of the background does the rest: it reads what
+//! programs have used ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). What a
+//! visitor requests ([`request`]) goes the other way. docs/results.md tells users of it.
 
 mod cpu;
 mod handover;

@@ -1,8 +1,8 @@
 //! Adds to a snapshot what programs have used in their present runs.
 //!
 //! The engine knows the CPU time of complete runs only. That of a program's present run is read
-//! from `/proc` ([`cosched_linux::clients::cpu_time`]), by the thread that serves visitors, now and then.
-//! What is told never falls, though single readings may miss a process that ends meanwhile.
+//! from `/proc` ([`cosched_linux::clients::cpu_time`]), by the thread that serves visitors, now and
+//! then. What is told never falls, though single readings may miss a process that ends meanwhile.
 
 use std::time::Instant;
 

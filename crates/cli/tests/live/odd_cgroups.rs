@@ -37,8 +37,8 @@ impl Made {
         Cosched::start(command, place).ended()
     }
 
-    /// Programs run without cgroups of version 2. The option that demands these is refused, with the
-    /// reason.
+    /// Programs run without cgroups of version 2. The option that demands these is refused, with
+    /// the reason.
     fn is_done_without(&self, reason: &str) {
         let place = Place::new();
         for options in ["", "--policy gang --quantum 5ms"] {

@@ -1,11 +1,11 @@
 //! A thread beside the scheduling one, for work that may be late: showing a run to clients.
 //!
 //! Two properties of the scheduling thread it must not share. *Signals*: Ctrl-C has to reach
-//! cosched as data ([`poll`](crate::kernel::poll)), and a signal to the process goes to any thread that has
-//! not blocked it. The background thread therefore blocks all signals, from before its first
-//! instruction on. *Scheduling*: what makes cosched punctual would make its background punctual at
-//! the programs' expense. The thread has to be started before the machine, so that it keeps the
-//! caller's original scheduling.
+//! cosched as data ([`poll`](crate::kernel::poll)), and a signal to the process goes to any thread
+//! that has not blocked it. The background thread therefore blocks all signals, from before its
+//! first instruction on. *Scheduling*: what makes cosched punctual would make its background
+//! punctual at the programs' expense. The thread has to be started before the machine, so that it
+//! keeps the caller's original scheduling.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,14 +1,15 @@
-//! What policies have measured: the readings of a [monitor](crate::observe::monitor), as samples of programs
-//! and threads.
+//! What policies have measured: the readings of a [monitor](crate::observe::monitor), as samples of
+//! programs and threads.
 //!
 //! Nothing is loaded or read before a policy requests it. To load programs into the kernel takes a
-//! tenth of a second. It is done in the [background](crate::kernel::background), and no program starts
-//! later for it. A program with threads that are to be counted is observed from when loading is
-//! done. If its waits for locks are requested before it starts, it is observed from its first
+//! tenth of a second. It is done in the [background](crate::kernel::background), and no program
+//! starts later for it. A program with threads that are to be counted is observed from when loading
+//! is done. If its waits for locks are requested before it starts, it is observed from its first
 //! instruction on. It starts later if need be: its shim is observed, and the program inherits that.
 //!
 //! If nothing is requested about single threads, or about their waits, the
-//! [clocks](crate::observe::cpu_clocks) of processes have all that is needed, and nothing is loaded.
+//! [clocks](crate::observe::cpu_clocks) of processes have all that is needed, and nothing is
+//! loaded.
 
 mod asked;
 mod source;

@@ -1,8 +1,9 @@
 //! The helper processes: cosched's own executable, started again with a hidden first argument.
 //!
-//! Two things must outlive cosched in every case: the [shim](crate::process::shim), with a program in its subtree, and
-//! the [sentinel](crate::safety::sentinel), which undoes everything. Only a process of its own can do that. The executable
-//! that runs is the only one that is surely there and of the same version.
+//! Two things must outlive cosched in every case: the [shim](crate::process::shim), with a program
+//! in its subtree, and the [sentinel](crate::safety::sentinel), which undoes everything. Only a
+//! process of its own can do that. The executable that runs is the only one that is surely there
+//! and of the same version.
 //!
 //! A helper talks to cosched over a socket that it gets as its standard input, so no descriptor
 //! number has to be agreed upon. Either side sees the end of the other as the end of that stream:

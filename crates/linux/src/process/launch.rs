@@ -149,8 +149,9 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// Starts shims from `executable`, which has to call [`become_one_if_asked`](crate::helpers::become_one_if_asked) first;
-    /// normally [`helper::OWN_EXECUTABLE`].
+    /// Starts shims from `executable`, which has to call
+    /// [`become_one_if_asked`](crate::helpers::become_one_if_asked) first; normally
+    /// [`helper::OWN_EXECUTABLE`].
     pub fn new(executable: &Path, proc: Proc) -> Launcher {
         Launcher { executable: executable.to_owned(), proc }
     }

@@ -3,9 +3,9 @@
 //! A killed process cleans up nothing. Before cosched changes anything, it therefore starts a
 //! process that only waits at the other end of a socket. The kernel closes cosched's end however
 //! cosched ends: exit, panic, SIGKILL, out of memory. If no goodbye came before, the sentinel reads
-//! the [undo log](crate::safety::undo) and restores everything. It can do so at once even while every CPU
-//! is busy, since a thread that has slept long is served first. It holds the log open, so that it
-//! works even when the file was removed.
+//! the [undo log](crate::safety::undo) and restores everything. It can do so at once even while
+//! every CPU is busy, since a thread that has slept long is served first. It holds the log open, so
+//! that it works even when the file was removed.
 //!
 //! The sentinel must survive what kills cosched. It is in a session of its own, ignores what
 //! terminals send, has another name, and holds nothing else open. It leaves cosched's cgroup where

@@ -192,7 +192,8 @@ mod tests {
             } else {
                 let lost = lost_groups(&[folder.path().to_owned()], &Proc::default());
                 let [lost] = &lost[..] else { panic!("{lost:?}") };
-                let is_probe = |record: &Record| matches!(record, Record::CgroupDir { dir, .. } if dir == probe.path());
+                let path = probe.path();
+                let is_probe = |record: &Record| matches!(record, Record::CgroupDir { dir, .. } if dir == path);
                 assert!(lost.log == log && lost.journal.records().iter().any(is_probe));
             }
             probe.remove().unwrap();
