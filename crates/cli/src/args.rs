@@ -34,7 +34,7 @@ pub(crate) struct SourceArgs {
     /// The jobs file (TOML), or - for standard input. Programs of a file start in the folder of the
     /// file, all others in the current folder.
     ///
-    /// Each program is a table [[program]] with the key command, and others as needed: name,
+    /// Each program is a table `[[program]]` with the key command, and others as needed: name,
     /// threads, env, cwd, stdin, stdout, stderr, start, after, weight, misses_per_kilo_instruction,
     /// miss_ratio, memory_gigabytes_per_second, repeat, freezable, group, malleable, moldable,
     /// progress, barrier, model.

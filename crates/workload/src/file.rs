@@ -221,7 +221,11 @@ impl<'a, 'text> Keys<'a, 'text> {
             let nearest = synonym(key.get_ref())
                 .filter(|meant| self.known.contains(meant))
                 .or_else(|| nearest(key.get_ref(), self.known.iter().copied()));
-            let problem = Problem::UnknownKey { nearest, known: self.known.clone() };
+            let option = OPTIONS.iter().find(|option| **option == key.get_ref().as_ref());
+            let problem = match (nearest, option) {
+                (None, Some(option)) => Problem::Option { option },
+                _ => Problem::UnknownKey { nearest, known: self.known.clone() },
+            };
             self.refuse(&key.span(), key.get_ref().to_string().into(), problem);
         }
     }
@@ -231,6 +235,9 @@ impl<'a, 'text> Keys<'a, 'text> {
         self.mistakes.add(WorkloadError::Invalid { place, key, problem: Box::new(problem) });
     }
 }
+
+/// What is chosen for a whole run, and not in a jobs file.
+const OPTIONS: [&str; 6] = ["policy", "goal", "quantum", "turns", "out", "force"];
 
 /// The key that another tool's word stands for.
 fn synonym(word: &str) -> Option<&'static str> {
@@ -278,6 +285,9 @@ mod tests {
 
     #[test]
     fn words_of_other_tools_are_answered_with_the_key() {
+        let message = refusal("[[program]]\ncommand = 'x'\npolicy = 'gang'");
+        let option = "policy is no key of a program, but the option --policy of the command line";
+        assert!(message.ends_with(option), "{message}");
         for (word, key) in [("cmd", "command"), ("cpus", "threads"), ("depends_on", "after")] {
             let message = refusal(&format!("[[program]]\ncommand = 'cg'\n{word} = 1"));
             assert!(message.ends_with(&format!("did you mean '{key}'?")), "{message}");

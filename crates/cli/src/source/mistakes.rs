@@ -22,7 +22,7 @@ const INTERPRETERS: [(&str, &str); 6] = [
 ];
 
 /// What stands in the place of the separator by mistake.
-const NEARLY_SEPARATORS: [&str; 2] = ["::", "::::"];
+const NEARLY_SEPARATORS: [&str; 3] = [":", "::", "::::"];
 
 /// The refusal of a program in the place of a jobs file; `None`: it is something else.
 pub(super) fn program(path: &Path, here: &Path) -> Option<Failure> {
@@ -65,8 +65,15 @@ fn is_command(word: &str, here: &Path) -> bool {
         .is_ok_and(|workload| workload.programs[0].executable(path.as_deref()).is_ok())
 }
 
-/// Refuses `::` before a command: programs are separated by `:::`.
+/// Refuses `::` before a command, and `:::` without blanks: programs are separated by `:::`.
 pub(super) fn check_separators(words: &[String], here: &Path) -> Result<(), Failure> {
+    let is_glued = |word: &&String| word.contains(SEPARATOR) && word.chars().any(|c| c != ':');
+    if let Some(word) = words.iter().find(is_glued) {
+        return Err(Failure::Input(format!(
+            "command line: '{word}' does not separate programs; write blanks around '{SEPARATOR}' (a \
+             program with the argument '{word}' can be given by --prog)"
+        )));
+    }
     let pairs = words
         .windows(2)
         .find(|pair| NEARLY_SEPARATORS.contains(&pair[0].as_str()) && is_command(&pair[1], here));
@@ -203,16 +210,20 @@ mod tests {
     }
 
     #[test]
-    fn two_colons_before_a_command_are_refused() {
+    fn separators_with_a_slip_are_refused() {
         let check = |line: &str| {
             let checked = check_separators(&words(line), Path::new("/tmp"));
             checked.err().map(|failure| failure.text().to_owned())
         };
-        for line in ["true :: true", "true 1 :::: true"] {
+        for line in ["true :: true", "true 1 :::: true", "true : true"] {
             let refusal = check(line).unwrap();
             assert!(refusal.contains("write ':::'"), "{refusal}");
         }
-        for line in ["true ::: true", "listen :: 8080", "true ::"] {
+        for line in ["true :::true", "true::: true", "a.py:::python3"] {
+            let refusal = check(line).unwrap();
+            assert!(refusal.contains("write blanks around ':::'"), "{refusal}");
+        }
+        for line in ["true ::: true", "listen :: 8080", "true ::", "a : b"] {
             assert_eq!(check(line), None, "{line}");
         }
     }
