@@ -25,7 +25,7 @@ def bars(document):
     yield row(["machine", "mixes", f"`{OURS}`", "value", "at most", ""])
     yield "|---|---|---|---|---|---|"
     for part, key, summary in summaries(document):
-        for what, value, most in held_against(summary["ways"], BARS):
+        for what, value, most in held_against(summary["variants"], BARS):
             yield row([part["machine"]["model"], f"{PARTS[key]} ({summary['mixes']})", what, f"{value:.3f}", f"{most:g}",
                        "reached" if value <= most else MISSED])
 
@@ -39,27 +39,27 @@ def summaries(document):
 
 def table(part):
     """The mixes on one machine: each variant over the better of linux and fcfs. What misses a bar is bold."""
-    ways = [way for way in part["mixes"][0]["ways"] if way not in ("linux", "fcfs")]
-    yield row(["mix", "held out", "linux s", "fcfs s", *ways, f"unfairness of {FAIR}", "least unfairness"])
-    yield "|---" * (len(ways) + 6) + "|"
+    variants = [variant for variant in part["mixes"][0]["variants"] if variant not in ("linux", "fcfs")]
+    yield row(["mix", "held out", "linux s", "fcfs s", *variants, f"unfairness of {FAIR}", "least unfairness"])
+    yield "|---" * (len(variants) + 6) + "|"
     for mix in part["mixes"]:
-        seconds = lambda way: f"{mix['ways'][way]['samples']['total_seconds'][0]:.2f}"
-        ratios = [bold(mix["ways"][way]["to_plain"]["value"], BARS.worst if way == OURS else None) for way in ways]
-        way, least = fairest(mix)
+        seconds = lambda variant: f"{mix['variants'][variant]['samples']['total_seconds'][0]:.2f}"
+        ratios = [bold(mix["variants"][variant]["to_plain"]["value"], BARS.worst if variant == OURS else None) for variant in variants]
+        variant, least = fairest(mix)
         yield row([mix["mix"], "yes" if mix["held_out"] else "", seconds("linux"), seconds("fcfs"), *ratios,
-                   bold(mix["ways"][FAIR]["unfairness"]["value"], BARS.unfairness), f"{least:.2f} ({way})"])
+                   bold(mix["variants"][FAIR]["unfairness"]["value"], BARS.unfairness), f"{least:.2f} ({variant})"])
 
 
 def fairest(mix):
     """The variant with the least unfairness, without the one that is judged, and how much that is."""
-    ways = {way: found["unfairness"]["value"] for way, found in mix["ways"].items() if way != FAIR}
-    return min(ways.items(), key=lambda item: item[1])
+    variants = {variant: found["unfairness"]["value"] for variant, found in mix["variants"].items() if variant != FAIR}
+    return min(variants.items(), key=lambda item: item[1])
 
 
 def last_line(document):
     """The verdicts in a line."""
     missed = [f"{part['machine']['model']}, {PARTS[key]}: {what} {value:.3f}" for part, key, summary in summaries(document)
-              for what, value, most in held_against(summary["ways"], BARS) if value > most]
+              for what, value, most in held_against(summary["variants"], BARS) if value > most]
     return f"{OURS}: " + (f"{MISSED}: " + "; ".join(missed) if missed else "every bar is reached")
 
 

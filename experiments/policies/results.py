@@ -12,19 +12,19 @@ SOLO = "linux"
 ALONE_FIRST = {SOLO, "turns-fair"}
 
 
-def figures(ways):
-    """Of a mix: each variant's times and unfairness, in the form that bench/policy_verdicts.py judges. `ways` has the
+def figures(variants):
+    """Of a mix: each variant's times and unfairness, in the form that bench/policy_verdicts.py judges. `variants` has the
     results of each, seed by seed."""
-    alone = [[program["solo_seconds"] for program in result["programs"]] for result in ways[SOLO]]
+    alone = [[program["solo_seconds"] for program in result["programs"]] for result in variants[SOLO]]
     found = {}
-    for way, results in ways.items():
+    for variant, results in variants.items():
         unfair = statistics.median(map(unfairness, results, alone))
-        found[way] = {
+        found[variant] = {
             "samples": {"total_seconds": [result["total_seconds"] for result in results]}, "failed": 0,
             "mean_turnaround_seconds": statistics.median(result["metrics"]["mean_turnaround_seconds"] for result in results),
             "unfairness": {"value": unfair, "interval": None},
         }
-    return {"ways": found}
+    return {"variants": found}
 
 
 def unfairness(result, alone):

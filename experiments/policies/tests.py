@@ -53,7 +53,7 @@ class Mixes(unittest.TestCase):
 
 class Verdicts(unittest.TestCase):
     def judged(self, **seconds):
-        results = {way: [result(seconds.get(way.replace("-", "_"), 4.0))] for way in VARIANTS}
+        results = {variant: [result(seconds.get(variant.replace("-", "_"), 4.0))] for variant in VARIANTS}
         results[SOLO] = [result(seconds.get("linux", 4.0), alone=1.0)]
         mix = {"mix": "a", "held_out": False, **figures(results)}
         part = {"machine": {"model": "made-up", "cpus": 2, "kernel": "eevdf"}, "mixes": [mix]}
