@@ -100,6 +100,15 @@ impl Proc {
         namespace("self").is_some_and(|own| namespace(&process.to_string()) == Some(own))
     }
 
+    /// Whether a process has the executable of this one.
+    pub fn runs_own_executable(&self, process: i32) -> bool {
+        let executable = |process: &str| {
+            let file = fs::metadata(self.root.join(process).join("exe")).ok()?;
+            Some((file.dev(), file.ino()))
+        };
+        executable("self").is_some_and(|own| executable(&process.to_string()) == Some(own))
+    }
+
     /// Where it is mounted.
     pub fn root(&self) -> &Path {
         &self.root

@@ -47,6 +47,8 @@ pub(super) struct Guard {
     /// Another one, while it starts, since when.
     relief: Option<(Receiver<Result<Sentinel, HelperError>>, Nanos)>,
     next_try: Nanos,
+    /// One that did not begin may do so at any time.
+    is_one_given_up: bool,
     /// That it could not be replaced was told.
     is_told: bool,
     /// Dismissed sentinels that have not ended yet.
@@ -63,6 +65,7 @@ impl Guard {
             is_outdated: false,
             relief: None,
             next_try: Nanos::ZERO,
+            is_one_given_up: false,
             is_told: false,
             leaving: Vec::new(),
         }
@@ -71,6 +74,17 @@ impl Guard {
     /// Whether no sentinel has been on guard for a while.
     pub(super) fn is_off(&self, now: Nanos) -> bool {
         self.lost_since.is_some_and(|since| now >= since + UNGUARDED)
+    }
+
+    /// The numbers of the sentinels that are known.
+    pub(super) fn sentinels(&self) -> impl Iterator<Item = i32> {
+        let leaving = self.leaving.iter().map(|child| child.id() as i32);
+        leaving.chain([self.sentinel.pid()])
+    }
+
+    /// Whether there may be a further one, which is starting.
+    pub(super) fn is_starting_one(&self) -> bool {
+        self.relief.is_some() || self.is_one_given_up
     }
 
     /// Dismisses the sentinels: everything is undone.
@@ -146,7 +160,10 @@ impl Linux {
             Some((Ok(Ok(relief)), _)) => return self.put_on_guard(relief),
             Some((Err(TryRecvError::Empty), since)) if now < since + STUCK => return Ok(()),
             Some((Ok(Err(error)), _)) => Err(error.to_string()),
-            Some((Err(_), _)) => Err("it does not become a process of its own".to_owned()),
+            Some((Err(_), _)) => {
+                guard.is_one_given_up = true;
+                Err("it does not become a process of its own".to_owned())
+            }
             None if guard.lost_since.is_none() && !guard.is_outdated => return Ok(()),
             None if now < guard.next_try => return Ok(()),
             None => {

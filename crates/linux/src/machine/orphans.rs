@@ -187,12 +187,16 @@ impl Linux {
     /// ones.
     fn orphans(&self) -> Result<Vec<Stat>, FileError> {
         let mut others = self.orphanage.strangers.clone();
-        others.push(self.guard.sentinel.pid());
+        others.extend(self.guard.sentinels());
         others.extend(self.unreaped.iter().map(|shim| shim.shim().pid));
         let programs = self.live.values().chain(&self.leftovers);
         others.extend(programs.filter_map(|live| live.parent.shim()).map(|shim| shim.pid));
         let children = self.proc.children(std::process::id() as i32)?;
-        let orphans = children.into_iter().filter(|pid| !others.contains(pid));
+        // A sentinel that is starting has no known number yet.
+        let starts = self.guard.is_starting_one();
+        let is_starting = |pid: i32| starts && self.proc.runs_own_executable(pid);
+        let orphans =
+            children.into_iter().filter(|pid| !others.contains(pid) && !is_starting(*pid));
         Ok(orphans.filter_map(|pid| self.proc.stat(pid).ok()).collect())
     }
 

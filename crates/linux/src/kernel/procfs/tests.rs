@@ -157,3 +157,12 @@ fn only_a_live_process_has_the_same_numbers() {
     assert!(Proc::default().numbers_alike(std::process::id() as i32));
     assert!(!Proc::default().numbers_alike(i32::MAX));
 }
+
+#[test]
+fn a_process_with_our_executable_is_known() {
+    let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    assert!(Proc::default().runs_own_executable(std::process::id() as i32));
+    assert!(!Proc::default().runs_own_executable(other.id() as i32));
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
