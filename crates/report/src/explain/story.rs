@@ -425,7 +425,9 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
 /// A program in a sentence; in two where its solo time cannot be true.
 fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
     let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
-    let running = seconds(*running_seconds);
+    // A filler is never paused, and may get no CPU all the same.
+    let state = if program.turns.is_empty() { "running" } else { "free to run" };
+    let running = format!("{} {state}", seconds(*running_seconds));
     let mut waiting = format!("{} waiting", seconds(*waiting_seconds));
     if *stopped_seconds > 0.0 {
         waiting.push_str(&format!(", {} stopped by another process", seconds(*stopped_seconds)));
@@ -433,7 +435,7 @@ fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
     let Some(turnaround) = story.turnaround_seconds.map(seconds) else {
         return match &program.not_started {
             Some(why) => format!("{name} was not started: {}.", after::not_started(why)),
-            None => format!("{name} did not finish: {running} running, {waiting}."),
+            None => format!("{name} did not finish: {running}, {waiting}."),
         };
     };
     let took = match program.exit {
@@ -447,7 +449,7 @@ fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
             let lost = if lost > 0.0 { seconds(lost) } else { "no".to_owned() };
             format!("{took}: {} solo time, {waiting}, {lost} interference.", seconds(solo))
         }
-        Interference::Unknown => format!("{took}: {running} running, {waiting}."),
+        Interference::Unknown => format!("{took}: {running}, {waiting}."),
         Interference::Impossible { solo, .. } if story.turnaround_seconds < Some(solo) => {
             format!("{took}, less than its solo time of {}: {OUT_OF_DATE}.", seconds(solo))
         }

@@ -3,8 +3,11 @@
 use cosched_results::result::RunResult;
 
 use super::story::seconds;
-use crate::history::{Phase, State};
+use crate::history::{Phase, State, nanos};
 use crate::words;
+
+/// How many turns are shown with their time; `report` shows all.
+const SHOWN: usize = 5;
 
 /// How many turns there were: by weight, or times in which the program ran. A program that moves to
 /// other CPUs still has the same turn.
@@ -29,14 +32,27 @@ pub(super) fn in_words(count: usize, running: f64, by_weight: &[(f64, f64)]) -> 
     let mean = seconds(all / count as f64);
     let line = format!("It had {} of {mean} on average", words::count(count, "turn", "turns"));
     let outside = running - in_turn;
+    let when = begins(by_weight);
     Some(match by_weight.is_empty() || outside < 0.01 * running {
-        true => format!("{line}."),
+        true => format!("{line}.{when}"),
         false => format!(
-            "{line}, {} in all; for the other {} it got the CPU time that programs in turn left.",
+            "{line}, {} in all; for the other {} it got the CPU time that programs in turn left.\
+             {when}",
             seconds(in_turn),
             seconds(outside)
         ),
     })
+}
+
+/// When the first turns by weight began.
+fn begins(by_weight: &[(f64, f64)]) -> String {
+    let known = by_weight.iter().take(SHOWN).map(|(from, _)| words::instant(nanos(*from)));
+    let known: Vec<String> = known.collect();
+    match by_weight.len().saturating_sub(SHOWN) {
+        _ if known.is_empty() => String::new(),
+        0 => format!(" They began at {}.", words::list(&known)),
+        more => format!(" They began at {}, and {more} more times.", known.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -50,11 +66,13 @@ mod tests {
             in_words(3, 0.9, &turns).as_deref(),
             Some(
                 "It had 3 turns of 100 ms on average, 300 ms in all; for the other 600 ms it got \
-                 the CPU time that programs in turn left."
+                 the CPU time that programs in turn left. They began at 0.000 s, 0.200 s and 0.400 s."
             )
         );
-        let whole = in_words(3, 0.3, &turns);
-        assert_eq!(whole.as_deref(), Some("It had 3 turns of 100 ms on average."));
+        let whole = in_words(3, 0.3, &turns).unwrap();
+        assert!(whole.starts_with("It had 3 turns of 100 ms on average. They began"), "{whole}");
+        let many = in_words(7, 0.7, &[(0.1, 0.2); 7]).unwrap();
+        assert!(many.ends_with("0.100 s, and 2 more times."), "{many}");
         assert_eq!(in_words(2, 0.4, &[]).as_deref(), Some("It had 2 turns of 200 ms on average."));
         assert_eq!(
             in_words(0, 0.4, &[]).as_deref(),

@@ -12,6 +12,8 @@ use crate::ui::deviations;
 
 /// A shorter wait for the start is none that a user would see, seconds.
 const QUEUED: f64 = 0.05;
+/// What cosched sends to programs that do not end in time.
+const SIGKILL: u8 = 9;
 
 /// What is told after the table.
 #[derive(Clone, Debug, Default)]
@@ -172,6 +174,12 @@ fn verdict(result: &RunResult, after: &After) -> String {
         vec![format!("{}: {:.2} s in all{spent}.", result.policy_in_words(), result.total_seconds)];
     if let Some(signal) = &result.interrupted_by {
         sentences.push(format!("Interrupted ({signal}) before every program had ended."));
+        let killed = |program: &&ProgramResult| program.exit == Some(Exit::Signal(SIGKILL));
+        let killed = result.programs.iter().filter(killed).map(|program| program.name.clone());
+        let killed: Vec<String> = killed.collect();
+        if !killed.is_empty() {
+            sentences.push(format!("Killed by cosched: {}.", words::list(&killed)));
+        }
     }
     sentences.extend(disturbance::sentence(result));
     sentences.extend(after.next.clone());
@@ -304,6 +312,10 @@ mod tests {
         );
         result.interrupted_by = Some("SIGINT".into());
         assert!(last(&result).contains("Interrupted (SIGINT)"), "{}", last(&result));
+        assert!(!last(&result).contains("Killed"), "{}", last(&result));
+        result.programs[0].exit = Some(Exit::Signal(SIGKILL));
+        let killed = format!("Killed by cosched: {}.", result.programs[0].name);
+        assert!(last(&result).contains(&killed), "{}", last(&result));
     }
 
     #[test]
