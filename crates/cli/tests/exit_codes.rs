@@ -111,7 +111,7 @@ fn help_lists_every_documented_exit_code() {
     }
 }
 
-/// Runs a command line whose standard output goes to this place.
+/// Runs a command line, with this place as its standard output.
 fn printing_to(to: &str, arguments: &str) -> (Option<i32>, String) {
     let mut shell = Command::new("sh");
     let line = format!("exec \"$0\" {arguments} {to}");

@@ -68,7 +68,7 @@ fn without_value(error: &clap::Error, arguments: &[String]) -> clap::Error {
     missing
 }
 
-/// Says what an option needs whose value was forgotten, and shows the place of the value.
+/// Says what an option without its value needs, and shows the place of the value.
 fn ask_for_value(error: &mut clap::Error, arguments: &[String]) {
     let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else { return };
     let Some((option, name)) = shown.split_once(" <") else { return };

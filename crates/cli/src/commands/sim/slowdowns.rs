@@ -1,9 +1,9 @@
 //! `cosched sim slowdowns`: what programs do to each other in pairs and triples on a modelled
 //! machine.
 //!
-//! The programs of the workload (variants of STREAM, usually) are put side by side, two and three
-//! at a time, each on CPUs of its own, also each beside itself. What comes out is the table from
-//! which the policy `bandwidth` predicts (`cosched_policy::Slowdowns` tells its format). A
+//! The programs of the workload (variants of STREAM, usually) run together, two and three at a
+//! time, each on CPUs of its own, and each also with a copy of itself. The output is the table from
+//! which the policy `bandwidth` predicts (`cosched_policy::Slowdowns` describes its format). A
 //! program's co-runners are repeated until it has ended.
 
 use std::collections::BTreeMap;
