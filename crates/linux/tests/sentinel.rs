@@ -22,7 +22,7 @@ use cosched_linux::process::tree::{Process, Tree};
 use cosched_linux::safety::sentinel::{Heard, Sentinel};
 use cosched_linux::safety::undo::{Journal, Log, Record, restore};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::Signal;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open};
 use serde::Deserialize;
 use support::{HIDDEN, Program, eventually, script};
 
@@ -163,6 +163,24 @@ fn no_rights_are_needed() {
     chown(&executable, Some(NOBODY), Some(NOBODY)).unwrap();
     let mut command = Host::command(&executable, "signal", folder.path());
     everything_is_restored(Host(command.uid(NOBODY).gid(NOBODY).spawn().unwrap()), "signal");
+}
+
+/// A process that cosched was starting, and that is held up, has copies of all of its files.
+#[test]
+fn an_open_copy_of_coscheds_socket_delays_no_undoing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut host = Host::start("signal", folder.path());
+    let done = host.changes().unwrap();
+    let pid = host.0.id() as i32;
+    let handle = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap();
+    let open = Proc::default().fds(pid).unwrap();
+    let sockets = open.iter().filter(|fd| fd.target.starts_with("socket:"));
+    let copies = sockets.map(|fd| pidfd_getfd(&handle, fd.number, PidfdGetfdFlags::empty()));
+    let copies: Vec<_> = copies.map(Result::unwrap).collect();
+    assert!(copies.len() >= 2, "{open:?}");
+    drop(host);
+    eventually("the log's end", || !done.log.exists());
+    drop(copies);
 }
 
 #[test]

@@ -5,13 +5,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cosched_core::Refusal;
+use cosched_linux::cgroup::Hierarchies;
 use cosched_linux::kernel::procfs::{Proc, State};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::support::{Backend, Cosched, Ended, Place, User, eventually, program};
+use super::support::{Backend, Cosched, Ended, Place, User, eventually, program, skip};
 
 /// Longer than a sentinel may be missing while programs are frozen.
 const A_WHILE: Duration = Duration::from_secs(3);
+/// Longer than it takes until a sentinel that does not begin, and cannot be killed, is given up.
+const UNTIL_GIVEN_UP: Duration = Duration::from_secs(6);
 
 /// Two programs that take turns until there is a file `go`.
 fn in_turns(place: &Place, backend: Backend) -> Cosched {
@@ -28,11 +31,6 @@ fn children(cosched: &Cosched) -> Vec<i32> {
     Proc::default().children(cosched.pid()).unwrap_or_default()
 }
 
-fn name(pid: i32) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    name.trim_end().to_owned()
-}
-
 /// Sends a signal to the sentinel, and for a while to each that is started in its place, at once.
 fn hit_sentinels(place: &Place, cosched: &Cosched, signal: Signal) {
     let shims: Vec<i32> = place.marked().named("shim").iter().map(|shim| shim.pid).collect();
@@ -47,6 +45,26 @@ fn hit_sentinels(place: &Place, cosched: &Cosched, signal: Signal) {
     }
 }
 
+/// Kills the sentinel, and does something to the one that is started in its place, at once.
+fn catch_next(place: &Place, cosched: &Cosched, then: impl Fn(Pid)) {
+    let marked = place.marked();
+    let known = children(cosched);
+    marked.named("csentinel").iter().for_each(|sentinel| marked.signal(*sentinel, Signal::KILL));
+    let began = Instant::now();
+    let fresh = loop {
+        assert!(began.elapsed() < Duration::from_secs(60), "no other sentinel is started");
+        if let Some(fresh) = children(cosched).into_iter().find(|child| !known.contains(child)) {
+            break fresh;
+        }
+    };
+    then(Pid::from_raw(fresh).unwrap());
+}
+
+fn stop(process: Pid) {
+    // It may have been quick.
+    let _ = kill_process(process, Signal::STOP);
+}
+
 /// The run goes on to its end, and no program was frozen for long.
 fn goes_on(place: &Place, cosched: Cosched) -> Ended {
     let marked = place.marked();
@@ -54,12 +72,12 @@ fn goes_on(place: &Place, cosched: Cosched) -> Ended {
         let guards = marked.named("csentinel");
         guards.iter().any(|guard| !marked.is_stopped(*guard))
     });
-    // Those that were hit are replaced, and reaped. One that was stopped before it was a sentinel
-    // cannot be told from a program's process, and waits until it is continued.
+    // Those that were hit are replaced, and reaped. One that was stopped before it executed
+    // anything waits until it is continued.
     let proc = Proc::default();
     let is_well = |pid: &i32| {
         let Ok(stat) = proc.stat(*pid) else { return true };
-        if stat.state == State::Stopped && name(*pid) != "csentinel" {
+        if stat.state == State::Stopped {
             let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::CONT);
         }
         !stat.state.has_ended() && stat.state != State::Stopped
@@ -132,4 +150,61 @@ fn a_run_goes_on_where_no_sentinel_can_be_started() {
         place.read("cosched.stderr").contains("another sentinel is on guard")
     });
     place.nothing_is_left_of(&goes_on(&place, cosched));
+}
+
+#[test]
+fn a_sentinel_that_is_stopped_while_it_starts_does_not_stay() {
+    for backend in Backend::here() {
+        let place = Place::new();
+        let cosched = in_turns(&place, backend);
+        catch_next(&place, &cosched, stop);
+        place.write("go", "");
+        place.nothing_is_left_of(&cosched.ended().with(0));
+    }
+}
+
+#[test]
+fn a_sentinel_that_was_stopped_while_it_started_is_continued() {
+    for _ in 0..4 {
+        let place = Place::new();
+        let cosched = in_turns(&place, Backend("signals"));
+        catch_next(&place, &cosched, stop);
+        let pid = cosched.pid();
+        cosched.kill();
+        let said = place.cosched(&["recover"]).ended().with(0).stdout;
+        assert!(said.contains("A stopped sentinel continued"), "{said}");
+        place.write("go", "");
+        eventually("the end of every process", || place.marked().all().is_empty());
+        place.no_trace_is_left_of(pid);
+    }
+}
+
+/// It is a child of cosched that does not end, as an orphan of the killed shim would be.
+#[test]
+fn a_sentinel_that_is_frozen_while_it_starts_is_not_taken_for_a_programs() {
+    let trees = Hierarchies::find(&Proc::default()).unwrap();
+    let name = format!("test-ice-{}", std::process::id());
+    let Some(ice) = trees.v1("freezer").and_then(|tree| tree.own.create_child(&name).ok()) else {
+        return skip("no cgroup of the version 1 freezer can be made here");
+    };
+    let set = |state: &str| std::fs::write(ice.path().join("freezer.state"), state).unwrap();
+    set("FROZEN");
+    let place = Place::new();
+    let cosched = in_turns(&place, Backend("signals"));
+    let shim = place.marked().named("shim")[0];
+    place.marked().signal(shim, Signal::KILL);
+    eventually("a word on it", || place.read("cosched.stderr").contains("takes its place"));
+    catch_next(&place, &cosched, |fresh| {
+        let line = format!("/proc/{}/cmdline", fresh.as_raw_nonzero());
+        let is_executed = |line: Vec<u8>| line.ends_with(b"__sentinel\0");
+        // It works soon afterwards.
+        assert!((0..1_000_000).any(|_| std::fs::read(&line).is_ok_and(is_executed)));
+        let number = fresh.as_raw_nonzero().to_string();
+        std::fs::write(ice.path().join("cgroup.procs"), number).unwrap();
+    });
+    std::thread::sleep(UNTIL_GIVEN_UP);
+    assert!(!place.has_noted("orphan"), "{:?}", place.undo_logs());
+    set("THAWED");
+    place.nothing_is_left_of(&goes_on(&place, cosched));
+    eventually("the end of the cgroup", || ice.remove().is_ok());
 }

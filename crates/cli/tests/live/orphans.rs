@@ -186,3 +186,26 @@ fn orphans_of_a_killed_shim_are_thawed_after_sigkill() {
         place.no_trace_is_left_of(pid);
     }
 }
+
+/// Wherever the other one keeps its logs.
+#[test]
+fn what_a_killed_shim_leaves_is_not_taken_by_another_cosched() {
+    let place = Place::new();
+    let wait = "while [ ! -e finish ]; do sleep 0.01; done";
+    let daemon = format!("setsid sh -c 'echo $$ > daemon; {wait}' &");
+    let script = format!("({daemon}); echo $$ $PPID > a; {wait}");
+    let cosched = place.run(&[program("a", "threads = 1", &script)], "--policy linux");
+    let main = bereave(&place, "a");
+    eventually("the daemon", || place.read("daemon").ends_with('\n') && place.has_noted("orphan"));
+    std::fs::create_dir_all(place.path("elsewhere")).unwrap();
+    for pid in [&main.pid.to_string(), place.read("daemon").trim()] {
+        let mut attach = std::process::Command::new(&place.executable);
+        attach.args(["attach", "--policy", "linux", pid]).current_dir(place.folder());
+        let refused = attach.env("XDG_RUNTIME_DIR", place.path("elsewhere")).output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.contains("another cosched schedules it"), "{said}");
+        assert_eq!(refused.status.code(), Some(2));
+    }
+    place.write("finish", "");
+    place.nothing_is_left_of(&cosched.ended().with(0));
+}

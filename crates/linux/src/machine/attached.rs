@@ -30,7 +30,7 @@ use crate::hook::HookServer;
 use crate::kernel::procfs::Proc;
 use crate::kernel::{sched_attr, signals};
 use crate::process::children::{self, Child};
-use crate::process::claim::Claim;
+use crate::process::claim::{Claim, Claims};
 use crate::process::tree::{Process, Tree};
 use crate::safety::attachable::holder;
 use crate::safety::undo::{self, AttachLock, Held, Record};
@@ -69,7 +69,7 @@ impl Linux {
                 .map_err(|_| MachineError::Claimed { pid: process.pid })?;
             self.attach(id, process)?;
             if let Some(live) = self.live.get_mut(&id) {
-                live.claim = claim;
+                live.claims = Claims::of(process, claim);
             }
         }
         // Other coscheds do not see what is only in memory, and could take the same processes.

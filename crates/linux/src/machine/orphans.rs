@@ -22,7 +22,6 @@ use super::{Linux, MachineError};
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, Stat};
 use crate::process::children::{self, Child};
-use crate::process::claim::Claim;
 use crate::process::launch::Launched;
 use crate::process::tree::Process;
 use crate::safety::undo::{Log, Record};
@@ -86,6 +85,9 @@ impl Linux {
         }
         live.parent = Parent::Cosched;
         self.note(live.id, "lost its parent process (killed?); cosched takes its place");
+        live.tree.shim.into_iter().for_each(|shim| live.claims.drop_of(shim));
+        let left: Vec<Process> = live.tree.main.iter().chain(&live.tree.orphans).copied().collect();
+        left.into_iter().for_each(|process| self.claim_without_shim(live, process));
         self.adopt_for(live)?;
         if let (Some(main), State::Starting, None) = (live.tree.main, live.state, live.ended) {
             self.begin(live, main, self.clock.now())?;
@@ -125,9 +127,11 @@ impl Linux {
         }
         let commands: Vec<i32> =
             self.live.values().filter_map(|live| live.tree.main).map(|main| main.pid).collect();
-        for stat in orphans.iter().filter(|stat| stat.state.has_ended()) {
+        for stat in orphans.into_iter().filter(|stat| stat.state.has_ended()) {
             if !commands.contains(&stat.pid) {
                 children::look(stat.pid);
+                let programs = self.live.values_mut().chain(&mut self.leftovers);
+                programs.for_each(|live| live.claims.drop_of(Process::from(stat)));
             }
         }
         Ok(())
@@ -175,6 +179,7 @@ impl Linux {
                 // The shim had one child, the command, and was killed before it could report it.
                 self.begin(live, process, self.clock.now())?;
             } else if !stat.state.has_ended() {
+                self.claim_without_shim(live, process);
                 self.log.note(Record::Orphan { program: live.id, process })?;
                 live.tree.orphans.push(process);
                 any = true;
@@ -183,21 +188,26 @@ impl Linux {
         Ok(any)
     }
 
+    /// Claims a process that is no longer below a claimed shim, if there is room for open files.
+    fn claim_without_shim(&self, live: &mut Live, process: Process) {
+        let programs = || self.live.values().chain(&self.leftovers);
+        let others: usize = programs().map(|live| live.claims.len()).sum();
+        if others + live.claims.len() <= programs().count() + self.open_files.spare() {
+            live.claims.add(process, &self.proc);
+        }
+    }
+
     /// The children of cosched that are neither helpers nor were there before, including ended
     /// ones.
     fn orphans(&self) -> Result<Vec<Stat>, FileError> {
         let mut others = self.orphanage.strangers.clone();
-        others.extend(self.guard.sentinels());
         others.extend(self.unreaped.iter().map(|shim| shim.shim().pid));
         let programs = self.live.values().chain(&self.leftovers);
         others.extend(programs.filter_map(|live| live.parent.shim()).map(|shim| shim.pid));
-        let children = self.proc.children(std::process::id() as i32)?;
-        // A sentinel that is starting has no known number yet.
-        let starts = self.guard.is_starting_one();
-        let is_starting = |pid: i32| starts && self.proc.runs_own_executable(pid);
-        let orphans =
-            children.into_iter().filter(|pid| !others.contains(pid) && !is_starting(*pid));
-        Ok(orphans.filter_map(|pid| self.proc.stat(pid).ok()).collect())
+        let mut children = self.proc.children(std::process::id() as i32)?;
+        children.retain(|pid| !others.contains(pid));
+        let orphans = children.into_iter().filter_map(|pid| self.proc.stat(pid).ok());
+        Ok(orphans.filter(|child| !self.guard.may_have(child, &self.proc)).collect())
     }
 
     /// How the command of a program in cosched's own care has ended, if it has.
@@ -217,11 +227,9 @@ impl Linux {
     /// nevertheless.
     pub(super) fn expect(&mut self, live: &mut Live, main: Process) -> Result<(), MachineError> {
         live.tree.main = Some(main);
-        // Where it cannot be claimed, the log tells that it is taken.
-        // Its orphans are below its shim.
-        if let Ok(claim) = Claim::take(live.tree.shim.unwrap_or(main), &self.proc) {
-            live.claim = claim;
-        }
+        // Where it cannot be claimed, the log tells that it is taken. Its orphans are below its
+        // shim.
+        live.claims.add(live.tree.shim.unwrap_or(main), &self.proc);
         self.log.note(Record::Main { program: live.id, process: main })?;
         Ok(())
     }

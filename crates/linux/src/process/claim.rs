@@ -45,6 +45,36 @@ impl Claim {
     }
 }
 
+/// The claims on the processes of one program.
+#[derive(Debug, Default)]
+pub(crate) struct Claims(Vec<(Process, Claim)>);
+
+impl Claims {
+    /// Those on one process, which may be `None` where it cannot be claimed.
+    pub(crate) fn of(process: Process, claim: Option<Claim>) -> Claims {
+        Claims(claim.map(|claim| (process, claim)).into_iter().collect())
+    }
+
+    /// Claims a further process, where that can be done, and no other cosched has it.
+    pub(crate) fn add(&mut self, process: Process, proc: &Proc) {
+        if self.0.iter().all(|(claimed, _)| *claimed != process) {
+            if let Ok(Some(claim)) = Claim::take(process, proc) {
+                self.0.push((process, claim));
+            }
+        }
+    }
+
+    /// Drops that on a process which has ended.
+    pub(crate) fn drop_of(&mut self, process: Process) {
+        self.0.retain(|(claimed, _)| *claimed != process);
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
 fn open(process: Process, proc: &Proc) -> Option<File> {
     let file = File::open(proc.folder(process.pid).join("environ")).ok()?;
     // The number may have been given to another process.
@@ -69,5 +99,23 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(Claim::take(process, &proc).unwrap().is_none());
+    }
+
+    #[test]
+    fn claims_on_several_processes_end_one_by_one() {
+        let proc = Proc::default();
+        let sleep = || std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut children = [sleep(), sleep()];
+        let processes =
+            [0, 1].map(|which| Process::find(&proc, children[which].id() as i32).unwrap());
+        let mut claims = Claims::default();
+        processes.iter().chain(&processes).for_each(|process| claims.add(*process, &proc));
+        assert_eq!(claims.len(), 2);
+        claims.drop_of(processes[0]);
+        assert_eq!(processes.map(|process| Claim::is_taken(process, &proc)), [false, true]);
+        for child in &mut children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 }

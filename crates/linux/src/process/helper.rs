@@ -25,10 +25,14 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 
+use crate::kernel::procfs::Proc;
 use crate::kernel::signals;
 
 /// The running executable, by a name that stays right when its file is replaced meanwhile.
 pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
+
+/// What a helper is called after that file, until it has given itself its name.
+const UNNAMED: &str = "exe";
 
 /// Why a helper could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +68,15 @@ impl Helper {
             Helper::Shim => c"shim",
             Helper::Sentinel => c"csentinel",
         }
+    }
+
+    /// Whether a process has the name of such a helper, or is about to give itself that name.
+    pub(crate) fn may_be(self, pid: i32, proc: &Proc) -> bool {
+        let Ok(name) = proc.name(pid) else { return false };
+        // A process that has ended has no command line.
+        let argument = || proc.command_line(pid).ok().and_then(|line| line.get(1).cloned());
+        name.as_bytes() == self.name().to_bytes()
+            || name == UNNAMED && argument().is_none_or(|found| found == self.argument())
     }
 }
 
@@ -133,5 +146,28 @@ fn close_inherited() -> io::Result<()> {
     match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_helper_is_known_before_it_has_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let unnamed = folder.path().join(UNNAMED);
+        std::os::unix::fs::symlink("/bin/sh", &unnamed).unwrap();
+        std::fs::write(folder.path().join("__sentinel"), "read line").unwrap();
+        let mut command = Command::new(&unnamed);
+        command.arg("__sentinel").current_dir(folder.path()).stdin(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (pid, proc) = (child.id() as i32, Proc::default());
+        // It has its name and its arguments a moment after the file is executed.
+        while proc.command_line(pid).unwrap().len() < 2 {}
+        assert!(Helper::Sentinel.may_be(pid, &proc) && !Helper::Shim.may_be(pid, &proc));
+        assert!(!Helper::Sentinel.may_be(std::process::id() as i32, &proc));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 }

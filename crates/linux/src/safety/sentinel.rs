@@ -84,13 +84,16 @@ impl Sentinel {
     /// When no process can be made, or it does not answer.
     pub fn spawn(executable: &Path, log: &Log) -> Result<Sentinel, HelperError> {
         let failed = |source| HelperError { executable: executable.to_owned(), source };
-        for _ in 1..STARTS {
-            // Another process may have ended or stopped it.
-            if let Ok(sentinel) = Task::new(log).map_err(failed)?.begin(executable, PATIENCE) {
-                return Ok(sentinel);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match Task::new(log).map_err(failed)?.begin(executable, PATIENCE) {
+                Ok(sentinel) => return Ok(sentinel),
+                Err(NotBegun { error, .. }) if tries == STARTS => return Err(error),
+                // Another process may have ended or stopped it.
+                Err(_) => {}
             }
         }
-        Task::new(log).map_err(failed)?.begin(executable, PATIENCE)
     }
 
     fn await_guard(&mut self, patience: Duration) -> io::Result<()> {
@@ -215,7 +218,7 @@ impl Task {
     ///
     /// # Errors
     /// When no process can be made, or it does not answer in this time.
-    pub fn begin(self, executable: &Path, patience: Duration) -> Result<Sentinel, HelperError> {
+    pub fn begin(self, executable: &Path, patience: Duration) -> Result<Sentinel, NotBegun> {
         let failed = |source| HelperError { executable: executable.to_owned(), source };
         // Not as an argument: `pkill -f cosched` must not find it there.
         let path = [self.path.as_os_str().as_bytes(), &[0]].concat();
@@ -225,10 +228,25 @@ impl Task {
         let mut sentinel = Sentinel { child, channel, heartbeat };
         if let Err(error) = sentinel.await_guard(patience) {
             // A stopped one would stay.
-            end(&mut sentinel.child);
-            return Err(failed(error));
+            let left = (!end(&mut sentinel.child)).then_some(sentinel.child);
+            return Err(NotBegun { error: failed(error), left });
         }
         Ok(sentinel)
+    }
+}
+
+/// Why a sentinel did not begin.
+#[derive(Debug)]
+pub struct NotBegun {
+    /// What the system said.
+    pub error: HelperError,
+    /// Its process, which was killed and has not ended, since it is frozen.
+    pub left: Option<Child>,
+}
+
+impl From<HelperError> for NotBegun {
+    fn from(error: HelperError) -> NotBegun {
+        NotBegun { error, left: None }
     }
 }
 
@@ -249,15 +267,16 @@ impl AsFd for Sentinel {
     }
 }
 
-/// Kills a sentinel, and waits for its end, if it can end.
-fn end(child: &mut Child) {
+/// Kills a sentinel, and waits for its end, if it can end. Returns whether it has ended.
+fn end(child: &mut Child) -> bool {
     let _ = child.kill();
     for _ in 0..END_CHECKS {
         if !matches!(child.try_wait(), Ok(None)) {
-            return;
+            return true;
         }
         std::thread::sleep(BETWEEN_CHECKS);
     }
+    false
 }
 
 /// Runs the sentinel until cosched has ended.
@@ -276,7 +295,7 @@ fn guard() -> io::Result<()> {
     let (file, memory) = outputs()?;
     let log = Kept { path: read_path(&mut channel)?, file, memory: memory.try_clone()? };
     let heartbeat = Heartbeat::of(memory);
-    let cosched = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let cosched = parent();
     let refuge = Refuge::enter(&Proc::default());
     // If cosched is gone already, the next read shows it.
     let _ = channel.write_all(&[ON_GUARD]);
@@ -305,6 +324,9 @@ fn wait_for_the_end(
     loop {
         heartbeat.checks();
         match poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&CHECK_EVERY)) {
+            // A process that cosched was starting when it was killed, and that is held up, keeps
+            // the socket open.
+            Ok(0) if parent() != cosched => return false,
             Ok(0) => {
                 if is_held_up(cosched, heartbeat, &proc) {
                     // A log that cannot be read now is tried again at the next check.
@@ -333,6 +355,11 @@ fn wait_for_the_end(
             Err(_) => return false,
         }
     }
+}
+
+/// The number of the parent, which is cosched until it has ended.
+fn parent() -> i32 {
+    rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get())
 }
 
 /// Whether cosched thaws no program: it is stopped, or stuck.

@@ -31,10 +31,8 @@ pub fn stopped_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
 
 fn of_gone_cosched(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
     let user = rustix::process::geteuid().as_raw();
-    let name = Helper::Sentinel.name().to_string_lossy();
-    let is_sentinel = |pid: &i32| {
-        proc.name(*pid).is_ok_and(|found| found == name) && proc.user(*pid) == Some(user)
-    };
+    let is_sentinel =
+        |pid: &i32| Helper::Sentinel.may_be(*pid, proc) && proc.user(*pid) == Some(user);
     let sentinels = proc.processes().unwrap_or_default().into_iter().filter(is_sentinel);
     let found = sentinels.filter_map(|pid| Process::find(proc, pid).ok());
     found.filter(|sentinel| holds_log_of_a_gone_cosched(*sentinel, folders, proc)).collect()

@@ -47,10 +47,7 @@ impl KeptLog {
 /// cosched that is gone, as far as shims hold them open.
 pub fn kept_by_shims(folders: &[PathBuf], proc: &Proc) -> Vec<KeptLog> {
     let user = rustix::process::geteuid().as_raw();
-    let name = Helper::Shim.name().to_string_lossy();
-    let is_shim = |pid: &i32| {
-        proc.name(*pid).is_ok_and(|found| found == name) && proc.user(*pid) == Some(user)
-    };
+    let is_shim = |pid: &i32| Helper::Shim.may_be(*pid, proc) && proc.user(*pid) == Some(user);
     let mut found: Vec<((u64, u64), KeptLog)> = Vec::new();
     for pid in proc.processes().unwrap_or_default().into_iter().filter(is_shim) {
         for descriptor in fs::read_dir(proc.folder(pid).join("fd")).into_iter().flatten().flatten()
