@@ -45,6 +45,11 @@ pub fn text(snapshot: &Snapshot) -> String {
     let help = "How long the program waited for its starts or was paused, in all its runs.";
     let waiting = "cosched_program_waiting_seconds";
     each(waiting, "counter", SECONDS, help, |program| Some(program.waiting_seconds.to_string()));
+    if snapshot.is_by_weight() {
+        let help = "How long the program was a filler, of the time in which it was allowed to run.";
+        let filler = "cosched_program_filler_seconds";
+        each(filler, "counter", SECONDS, help, |program| Some(program.filler_seconds.to_string()));
+    }
     let known = |program: &Standing| program.cpu_seconds.map(|seconds| seconds.to_string());
     let help = "CPU time of the program's processes, in all its runs.";
     each("cosched_program_cpu_seconds", "counter", SECONDS, help, known);

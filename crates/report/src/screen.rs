@@ -182,15 +182,15 @@ pub fn frame(
     lines
 }
 
-/// The share of its time in which a program was allowed to run; `None` where no time has passed.
+/// The share of its time in which a program was allowed to run, and no filler; `None` where no time has passed.
 fn share(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
     let after = &now.programs[i];
     let (ran, waited) = match past.and_then(|past| past.programs.get(i)) {
         Some(before) => (
-            after.running_seconds - before.running_seconds,
-            after.waiting_seconds - before.waiting_seconds,
+            after.turn_seconds() - before.turn_seconds(),
+            after.other_seconds() - before.other_seconds(),
         ),
-        None => (after.running_seconds, after.waiting_seconds),
+        None => (after.turn_seconds(), after.other_seconds()),
     };
     let all = ran + waited;
     (all > 0.0).then(|| ran / all)
@@ -234,8 +234,8 @@ fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {
             Order::Workload => Ordering::Equal,
             Order::Name => program(a).name.cmp(&program(b).name),
             Order::Share => largest(shares[a].unwrap_or(-1.0), shares[b].unwrap_or(-1.0)),
-            Order::Running => largest(program(a).running_seconds, program(b).running_seconds),
-            Order::Waiting => largest(program(a).waiting_seconds, program(b).waiting_seconds),
+            Order::Running => largest(program(a).turn_seconds(), program(b).turn_seconds()),
+            Order::Waiting => largest(program(a).other_seconds(), program(b).other_seconds()),
             Order::Turns => program(b).turns.cmp(&program(a).turns),
             Order::Locks => largest(locks(a), locks(b)),
             Order::Slice => largest(slice(a), slice(b)),
@@ -256,7 +256,7 @@ fn tone(program: &Standing) -> Tone {
         State::StoppedByOther => Tone::Alarming,
         State::Ended if cells::has_failed(program) => Tone::Alarming,
         State::Ended => Tone::Over,
-        state if state.may_run() => Tone::Running,
+        state if state.may_run() && !program.is_filler => Tone::Running,
         _ => Tone::Waiting,
     }
 }

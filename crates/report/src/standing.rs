@@ -124,6 +124,8 @@ fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> 
         started_seconds: Some(0.0),
         running_seconds,
         waiting_seconds: 2.4 - running_seconds,
+        filler_seconds: 0.0,
+        is_filler: false,
         waiting_now_seconds: if state == State::Frozen { 0.05 } else { 0.0 },
         cpu_seconds: Some(1.5 * running_seconds),
         context_switches: Some(100),

@@ -180,6 +180,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         turnaround_seconds: Some(end),
         running_seconds: running,
         waiting_seconds: end - running,
+        filler_seconds: 0.0,
         solo_seconds: Some(0.3),
         interference_seconds: Some(running - 0.3),
         slowdown: Some(end / 0.3),

@@ -129,7 +129,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Queued { .. } => "queued",
         Why::Quantum { .. } => "quantum",
         Why::InGang => "in gang",
-        Why::Filler => "filler",
+        Why::Filler => "fills idle CPU time",
         Why::OtherGang { .. } => "other gang",
         Why::Backfills => "backfill",
         Why::SharesBackfill { .. } => "shared backfill",

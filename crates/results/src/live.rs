@@ -100,6 +100,13 @@ pub struct Standing {
     pub running_seconds: f64,
     /// How long it waited, in all its runs: before their starts, and frozen.
     pub waiting_seconds: f64,
+    /// How long it was a filler, of the time in which it was allowed to run: it only got the CPU
+    /// time that the programs in turn left.
+    #[serde(default)]
+    pub filler_seconds: f64,
+    /// Whether it is a filler now.
+    #[serde(default)]
+    pub is_filler: bool,
     /// How long it has been waiting since it last ran; 0 while it runs.
     pub waiting_now_seconds: f64,
     /// CPU time that the processes of all its runs have used, on all CPUs together, where it is
@@ -141,6 +148,16 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// How long it was allowed to run, without the time as a filler.
+    pub fn turn_seconds(&self) -> f64 {
+        self.running_seconds - self.filler_seconds
+    }
+
+    /// How long it waited or was a filler.
+    pub fn other_seconds(&self) -> f64 {
+        self.waiting_seconds + self.filler_seconds
+    }
+
     /// The share of its threads' time at locks, 0 to 1, by which the policy decided last, where it
     /// does.
     pub fn lock_contention(&self) -> Option<f64> {
@@ -333,6 +350,11 @@ pub enum NoSnapshot {
 }
 
 impl Snapshot {
+    /// Whether programs take turns by weight.
+    pub fn is_by_weight(&self) -> bool {
+        self.programs.iter().any(|program| program.is_filler || program.filler_seconds > 0.0)
+    }
+
     /// The snapshot as one line of JSON, without a line end.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("all keys of a snapshot's maps are strings")

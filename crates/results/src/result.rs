@@ -195,6 +195,10 @@ pub struct ProgramResult {
     pub running_seconds: f64,
     /// How long it waited: before its first start, and frozen.
     pub waiting_seconds: f64,
+    /// Where programs take turns by weight: how long it only got the CPU time that the programs in
+    /// turn left, of the time in which it was allowed to run.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub filler_seconds: f64,
     /// The time alone with all threads that it requests, where it was measured.
     pub solo_seconds: Option<f64>,
     /// Turnaround - time alone with the threads with which it was started - waiting.
@@ -373,6 +377,10 @@ pub struct Quantiles {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+fn is_no_time(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 impl RunResult {

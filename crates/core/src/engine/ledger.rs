@@ -25,6 +25,8 @@ pub(super) struct Account {
     running_since: Option<(Nanos, Option<CpuSet>)>,
     /// Where programs take turns by weight: the start of its turn, if it is in turn.
     in_turn_since: Option<Nanos>,
+    /// Where programs take turns by weight: since when it is a filler, if it is one.
+    fills_since: Option<Nanos>,
     frozen_since: Option<Nanos>,
     detached: Option<Nanos>,
     /// Sums over all runs of the program, without the present spans.
@@ -48,6 +50,7 @@ impl Account {
             ran: Nanos::ZERO,
             running_since: None,
             in_turn_since: None,
+            fills_since: None,
             frozen_since: None,
             detached: None,
             totals: Totals::default(),
@@ -59,7 +62,13 @@ impl Account {
     pub(super) fn totals(&self, program: Option<&Program>, now: Nanos) -> Totals {
         let runs = self.running_since.map_or(Nanos::ZERO, |(from, _)| now - from);
         let waits = program.map_or(Nanos::ZERO, |program| program.waiting(now));
-        Totals { ran: self.totals.ran + runs, waited: self.totals.waited + waits, ..self.totals }
+        let fills = self.fills_since.map_or(Nanos::ZERO, |since| now - since);
+        Totals {
+            ran: self.totals.ran + runs,
+            waited: self.totals.waited + waits,
+            filled: self.totals.filled + fills,
+            ..self.totals
+        }
     }
 
     /// Since when the program has been frozen, if it is.
@@ -113,7 +122,12 @@ impl Account {
 
     /// Its turn by weight may have begun or ended.
     pub(super) fn takes_turns(&mut self, program: &Program, at: Nanos) {
-        let has_turn = program.turn == Some(Turn::InTurn) && self.running_since.is_some();
+        let runs = self.running_since.is_some();
+        match runs && program.turn == Some(Turn::Filler) {
+            true => drop(self.fills_since.get_or_insert(at)),
+            false => self.ends_filling(at),
+        }
+        let has_turn = runs && program.turn == Some(Turn::InTurn);
         match self.in_turn_since {
             None if has_turn => {
                 self.in_turn_since = Some(at);
@@ -127,6 +141,14 @@ impl Account {
     fn ends_turn(&mut self, at: Nanos) {
         if let Some(from) = self.in_turn_since.take() {
             self.outcome.turns.push(Stretch { from, to: at });
+        }
+    }
+
+    fn ends_filling(&mut self, at: Nanos) {
+        let filled = self.fills_since.take().map_or(Nanos::ZERO, |since| at - since);
+        self.totals.filled += filled;
+        if !self.done() {
+            self.outcome.filled += filled;
         }
     }
 
@@ -152,6 +174,7 @@ impl Account {
     /// It does not run from here on, for a reason outside cosched.
     pub(super) fn stops_running(&mut self, at: Nanos) {
         self.ends_turn(at);
+        self.ends_filling(at);
         let Some((from, cpus)) = self.running_since.take() else { return };
         self.ran += at - from;
         self.totals.ran += at - from;
@@ -164,10 +187,10 @@ impl Account {
     /// It runs on other CPUs from here on.
     pub(super) fn moves(&mut self, program: &Program, at: Nanos) {
         if self.running_since.is_some_and(|(_, cpus)| cpus != program.cpus) {
-            let in_turn_since = self.in_turn_since.take();
+            let (in_turn_since, fills_since) = (self.in_turn_since.take(), self.fills_since.take());
             self.stops_running(at);
             self.running_since = Some((at, program.cpus));
-            self.in_turn_since = in_turn_since;
+            (self.in_turn_since, self.fills_since) = (in_turn_since, fills_since);
         }
     }
 

@@ -103,6 +103,8 @@ pub struct ProgramOutcome {
     pub ran: Nanos,
     /// Up to `done`: how long it waited, before its first start and frozen.
     pub waited: Nanos,
+    /// Up to `done`: how long it was a filler, of the time in which it was allowed to run.
+    pub filled: Nanos,
     /// Up to `done`: the spans in which it was frozen.
     pub frozen: Gaps,
     /// Every span in which it was allowed to run, with its CPUs.
@@ -230,6 +232,8 @@ pub struct Totals {
     pub ran: Nanos,
     /// How long it waited, before its starts and frozen.
     pub waited: Nanos,
+    /// How long it was a filler, of the time in which it was allowed to run.
+    pub filled: Nanos,
     /// How often it began to run (its starts and its thaws), or a turn by weight began.
     pub turns: u64,
 }

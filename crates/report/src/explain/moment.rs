@@ -153,7 +153,9 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
         _ => None,
     };
     let why = why(history, slot, at, &phase, sent);
-    let mut sentence = format!("{name} {} ({}): {why}.", does(&phase), span(&phase));
+    let (part, span) = part(history, slot, at, &phase, sent);
+    let mut sentence = format!("{name} {} ({}): {why}.", does(&phase, part), span_in_words(span));
+    sentence.extend(in_turn(history, at).filter(|_| part == FILLER));
     let molded = molding::in_words(&history.result.programs[slot]);
     sentence.extend(molded.iter().flat_map(|molded| [" ", molded]));
     ProgramMoment {
@@ -207,19 +209,65 @@ fn absent(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
     }
 }
 
-fn does(phase: &Phase) -> String {
+/// What a running program does, in words, where programs take turns by weight, and elsewhere.
+const IN_TURN: &str = "is in turn";
+const FILLER: &str = "is a filler";
+const RUNS: &str = "runs";
+
+/// What a running program does at an instant, and from when until when.
+fn part(
+    history: &History<'_>,
+    slot: usize,
+    at: Nanos,
+    phase: &Phase,
+    sent: Option<Sent>,
+) -> (&'static str, (Nanos, Nanos)) {
+    let whole = (phase.from, phase.to);
+    if !matches!(phase.state, State::Running(_)) {
+        return (RUNS, whole);
+    }
+    let turns = &history.result.programs[slot].turns;
+    let turns = turns.iter().map(|(from, to)| (nanos(*from), nanos(*to)));
+    let (mut since, mut until) = whole;
+    for (from, to) in turns {
+        if (from..to).contains(&at) {
+            return (IN_TURN, (from, to));
+        }
+        if to <= at {
+            since = since.max(to);
+        } else {
+            until = until.min(from);
+        }
+    }
+    match sent.is_some_and(|sent| sent.why == Why::Filler) {
+        true => (FILLER, (since, until)),
+        false => (RUNS, whole),
+    }
+}
+
+/// The programs that are in turn.
+fn in_turn(history: &History<'_>, at: Nanos) -> Option<String> {
+    let has_turn = |turns: &[(f64, f64)]| {
+        turns.iter().any(|(from, to)| (nanos(*from)..nanos(*to)).contains(&at))
+    };
+    let programs = history.result.programs.iter().filter(|program| has_turn(&program.turns));
+    let names: Vec<String> = programs.map(|program| program.name.clone()).collect();
+    (!names.is_empty()).then(|| format!(" In turn: {}.", words::list(&names)))
+}
+
+fn does(phase: &Phase, part: &str) -> String {
     match phase.state {
-        State::Running(Some(cpus)) if cpus.len() == 1 => format!("runs on CPU {cpus}"),
-        State::Running(Some(cpus)) => format!("runs on CPUs {cpus}"),
-        State::Running(None) => "runs on any CPU".to_owned(),
+        State::Running(Some(cpus)) if cpus.len() == 1 => format!("{part} on CPU {cpus}"),
+        State::Running(Some(cpus)) => format!("{part} on CPUs {cpus}"),
+        State::Running(None) => format!("{part} on any CPU"),
         State::Frozen => "is paused".to_owned(),
         State::Unstarted => "waits for its start".to_owned(),
         State::Stopped => "is stopped by another process".to_owned(),
     }
 }
 
-fn span(phase: &Phase) -> String {
-    format!("from {} to {}", words::instant(phase.from), words::instant(phase.to))
+fn span_in_words((from, to): (Nanos, Nanos)) -> String {
+    format!("from {} to {}", words::instant(from), words::instant(to))
 }
 
 /// The reason in force, with the figures from when it was given, and why the program does something

@@ -217,7 +217,11 @@ fn shares(result: &RunResult) -> Option<String> {
     };
     let turnaround = sum(|program| program.turnaround_seconds).filter(|sum| *sum > 0.0)?;
     let share = |part: f64| format!("{} %", (100.0 * part / turnaround).round() as i64);
-    let waiting = share(sum(|program| Some(program.waiting_seconds))?);
+    let filling = sum(|program| Some(program.filler_seconds))?;
+    let mut waiting = format!("{} waiting", share(sum(|program| Some(program.waiting_seconds))?));
+    if filling > 0.0 {
+        waiting.push_str(&format!(", {} as fillers", share(filling)));
+    }
     let all = words::span(nanos(turnaround));
     let stopped: f64 = result.programs.iter().map(stopped_seconds).sum();
     let held = match stopped > 0.0 {
@@ -229,13 +233,13 @@ fn shares(result: &RunResult) -> Option<String> {
     let lost = sum(|program| Interference::of(program).parts().map(|(_, lost)| lost));
     Some(match solo.zip(lost) {
         Some((solo, lost)) => format!(
-            "{all}: {} solo time, {waiting} waiting{held}, {} interference (slowdown by programs \
+            "{all}: {} solo time, {waiting}{held}, {} interference (slowdown by programs \
              that ran at the same \
              time).",
             share(solo),
             share(lost),
         ),
-        None => format!("{all}: {waiting} waiting{held}. {}", disturbance::why_unknown(result)),
+        None => format!("{all}: {waiting}{held}. {}", disturbance::why_unknown(result)),
     })
 }
 
@@ -425,9 +429,14 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
 /// A program in a sentence; in two where its solo time cannot be true.
 fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
     let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
-    // A filler is never paused, and may get no CPU all the same.
-    let state = if program.turns.is_empty() { "running" } else { "free to run" };
-    let running = format!("{} {state}", seconds(*running_seconds));
+    let running = match program.filler_seconds {
+        0.0 => format!("{} running", seconds(*running_seconds)),
+        filler => format!(
+            "{} in turn, {} as a filler",
+            seconds(running_seconds - filler),
+            seconds(filler)
+        ),
+    };
     let mut waiting = format!("{} waiting", seconds(*waiting_seconds));
     if *stopped_seconds > 0.0 {
         waiting.push_str(&format!(", {} stopped by another process", seconds(*stopped_seconds)));

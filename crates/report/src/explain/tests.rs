@@ -2,7 +2,7 @@
 
 use cosched_core::engine::outcome::Decision;
 use cosched_core::{Actuator, Exit, ProgramId, Reason, Why};
-use cosched_results::result::{BarrierResult, DecisionResult, RunResult};
+use cosched_results::result::{BarrierResult, DecisionResult, RunResult, TimelineEntry};
 use cosched_workload::Barrier;
 
 use super::*;
@@ -54,6 +54,39 @@ fn reasons_of_the_plan_stand_with_the_quantum() {
     let quantum = moment.quantum.expect("there is one");
     assert!(quantum.sentence.ends_with("(100 ms instead of 200 ms)"), "{}", quantum.sentence);
     assert_eq!((quantum.number, quantum.planned_seconds), (1, Some(0.1)));
+}
+
+#[test]
+fn a_filler_is_told_with_the_program_in_turn() {
+    let mut run = run();
+    run.programs[B].turns = vec![(0.102, 0.2)];
+    run.programs[A].filler_seconds = 0.1;
+    let sentence = |slot| Moment::of(&run, ms(150), Some(slot)).programs[0].sentence.clone();
+    let in_turn = sentence(B);
+    assert!(in_turn.starts_with("b is in turn on any CPU (from 0.102 s to 0.200 s)"), "{in_turn}");
+    let mut filler = run.clone();
+    filler.programs[A].timeline = vec![TimelineEntry(0.0, 0.3, None)];
+    for reason in filler.decisions.iter_mut().flat_map(|decision| &mut decision.reasons) {
+        if reason.program.is_some_and(|id| usize::from(id.slot) == A) {
+            reason.why = Why::Filler;
+        }
+    }
+    filler.programs[A].turns = vec![(0.0, 0.1), (0.25, 0.3)];
+    let sentence = &Moment::of(&filler, ms(150), Some(A)).programs[0].sentence;
+    assert!(
+        sentence.starts_with("a is a filler on any CPU (from 0.100 s to 0.250 s)"),
+        "{sentence}"
+    );
+    assert!(sentence.ends_with("In turn: b."), "{sentence}");
+    (filler.programs[A].solo_seconds, filler.programs[A].interference_seconds) = (None, None);
+    let story = Story::of(&filler, None);
+    let sums = story.programs[A].sentences[0].clone();
+    assert!(sums.contains("as a filler"), "{sums}");
+    assert!(
+        story.sentences.iter().any(|line| line.contains("% as fillers")),
+        "{:?}",
+        story.sentences
+    );
 }
 
 #[test]

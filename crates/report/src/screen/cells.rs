@@ -45,13 +45,18 @@ const WHY: usize = 18;
 
 const COLUMNS: [Column; COUNT] = [
     left("PROGRAM", 7, "its name"),
-    left("STATE", 7, "runs, waits (paused by cosched), ...; at the end: ok, exit 3, sig 9"),
+    left(
+        "STATE",
+        7,
+        "runs, waits (paused by cosched), in turn, fills (gets what programs in turn leave); at the \
+     end: ok, exit 3, sig 9",
+    ),
     left("GANG", 4, "number of the gang that has the quantum (turn), if the program is in it"),
     left("CPUS", 7, "CPUs to which cosched bound it; -: its original CPUs"),
     right("THR", 3, "its threads; 1/2: it requests 2, and its thread limit is 1"),
-    right("SHARE", 5, "running / (running + waiting), of the last 5 s or since its arrival"),
-    right("RUN s", 8, "how long it was allowed to run"),
-    right("WAIT s", 8, "how long it waited for its starts, or was paused"),
+    right("SHARE", 5, "RUN / (RUN + WAIT), of the last 5 s or since its arrival"),
+    right("RUN s", 8, "how long it was allowed to run, or had its turn"),
+    right("WAIT s", 8, "how long it waited for its starts, was paused, or filled"),
     right("CPU s", 8, "CPU time of its processes, if it is known and there is room"),
     right("SW/s", 6, "context switches of its threads per second, if known and there is room"),
     right("BARR/s", 6, "barriers of cosched that its threads passed per second, if there is room"),
@@ -171,13 +176,13 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     let forward = program.forward.filter(|_| alive);
     [
         program.name.clone(),
-        state(program),
+        state(now, program),
         gang(now, program),
         known(program.cpus.map(|cpus| cpus.to_string())),
         threads(program),
         known(rates.share.map(|share| format!("{:.0} %", 100.0 * share))),
-        format!("{:.1}", program.running_seconds),
-        format!("{:.1}", program.waiting_seconds),
+        format!("{:.1}", program.turn_seconds()),
+        format!("{:.1}", program.other_seconds()),
         known(program.cpu_seconds.map(|seconds| format!("{seconds:.1}"))),
         known(rates.switches.map(|often| format!("{often:.0}"))),
         known(rates.barrier_stats.map(|often| format!("{often:.0}"))),
@@ -225,7 +230,9 @@ pub(super) fn title(now: &Snapshot) -> String {
 
 /// The current quantum, and the programs that run now: as many names as fit.
 pub(super) fn running(now: &Snapshot, width: usize) -> String {
-    let running = now.programs.iter().filter(|program| program.state.may_run());
+    let running =
+        now.programs.iter().filter(|program| program.state.may_run() && !program.is_filler);
+    let what = if now.is_by_weight() { "in turn:" } else { "running:" };
     let names: Vec<&str> = running.map(|program| program.name.as_str()).collect();
     let place = now.quantum.map_or(String::new(), |quantum| {
         let length = quantum.length_seconds.map_or(String::new(), |s| format!(" for {}", span(s)));
@@ -239,7 +246,7 @@ pub(super) fn running(now: &Snapshot, width: usize) -> String {
     if names.is_empty() {
         return format!("{place}no program runs");
     }
-    let mut line = format!("{place}running:");
+    let mut line = format!("{place}{what}");
     for (i, name) in names.iter().enumerate() {
         let more = format!(" and {} more", names.len() - i);
         let room = if i + 1 < names.len() { more.len() } else { 0 };
@@ -270,11 +277,13 @@ pub(super) fn has_failed(program: &Standing) -> bool {
     program.exit.is_some_and(|exit| exit != Exit::Code(0))
 }
 
-fn state(program: &Standing) -> String {
+fn state(now: &Snapshot, program: &Standing) -> String {
     let word = match (program.state, program.exit) {
         (State::Expected, _) => "pending",
         (State::New, _) => "new",
         (State::Starting, _) => "starts",
+        (State::Running, _) if program.is_filler => "fills",
+        (State::Running, _) if now.is_by_weight() => "in turn",
         (State::Running, _) => "runs",
         (State::Freezing, _) => "freezes",
         (State::Frozen, _) => "waits",

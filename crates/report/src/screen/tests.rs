@@ -43,6 +43,23 @@ fn a_frame_has_states_and_reasons() {
 }
 
 #[test]
+fn a_filler_has_no_turn() {
+    let mut now = snapshot();
+    let sort = &mut now.programs[1];
+    (sort.state, sort.is_filler, sort.why) = (State::Running, true, Some(Why::Filler));
+    (sort.running_seconds, sort.waiting_seconds, sort.filler_seconds) = (2.4, 0.0, 1.8);
+    let lines = frame(&now, None, View::default(), 90, None);
+    let shown = texts(&lines);
+    assert_eq!(shown[1], "round 12, gang 1 of 2 for 100 ms; in turn: solver");
+    assert!(shown[ABOVE].starts_with("solver  in turn "), "{shown:?}");
+    let row = shown[ABOVE + 1];
+    assert!(row.starts_with("sort    fills   "), "{row}");
+    assert!(row.contains("25 %      0.6      1.8"), "{row}");
+    assert!(row.ends_with("fills idle CPU time"), "{row}");
+    assert_eq!(lines[ABOVE + 1].tone, Tone::Waiting);
+}
+
+#[test]
 fn locks_and_slices_replace_gangs_and_turns() {
     let now = faithful();
     let lines = frame(&now, None, View::default(), 80, Some(24));

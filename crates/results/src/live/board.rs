@@ -6,7 +6,7 @@
 //! decision.
 
 use cosched_core::engine::{Beat, Entry};
-use cosched_core::{Nanos, Plan, Treatment, Usage, Why};
+use cosched_core::{Nanos, Plan, Treatment, Turn, Usage, Why};
 
 use super::{ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
 use crate::result::{seconds, to_microseconds};
@@ -128,6 +128,8 @@ impl Board {
             started_seconds: account.started.map(seconds),
             running_seconds: seconds(totals.ran),
             waiting_seconds: seconds(totals.waited),
+            filler_seconds: seconds(totals.filled),
+            is_filler: program.is_some_and(|p| p.turn == Some(Turn::Filler)),
             waiting_now_seconds: seconds(program.map_or(Nanos::ZERO, |p| p.waiting(now))),
             cpu_seconds: Some(to_microseconds(complete)),
             context_switches: Some(switches),

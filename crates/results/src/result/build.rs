@@ -183,6 +183,7 @@ fn program(
         turnaround_seconds: times.turnaround.map(seconds),
         running_seconds: seconds(times.running),
         waiting_seconds: seconds(times.waiting),
+        filler_seconds: seconds(outcome.filled),
         solo_seconds: times.turnaround.and(times.solo).map(seconds),
         interference_seconds: times.interference_seconds().map(to_microseconds),
         slowdown: times.slowdown(),

@@ -91,6 +91,7 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
         ("turnaround_seconds", program.turnaround_seconds),
         ("running_seconds", Some(program.running_seconds)),
         ("waiting_seconds", Some(program.waiting_seconds)),
+        ("filler_seconds", Some(program.filler_seconds)),
         ("solo_seconds", program.solo_seconds),
         ("molded_solo_seconds", program.molded_solo_seconds),
         ("longest_frozen_seconds", Some(program.longest_frozen_seconds)),

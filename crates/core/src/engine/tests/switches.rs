@@ -96,11 +96,12 @@ fn by_weight() -> impl Policy {
 
 /// The turns of two programs at every heartbeat.
 #[derive(Default)]
-struct Turns(Vec<[u64; 2]>);
+struct Turns(Vec<[u64; 2]>, Vec<[Nanos; 2]>);
 
 impl Watch for Turns {
     fn beat(&mut self, beat: &Beat<'_>) {
         self.0.push([0, 1].map(|slot| beat.totals(slot).turns));
+        self.1.push([0, 1].map(|slot| beat.totals(slot).filled));
     }
 
     fn looks(&self) -> bool {
@@ -117,6 +118,7 @@ fn turns_by_weight_are_counted_and_starts_are_not() {
     engine.run(&mut turns).1.unwrap();
     turns.0.dedup();
     assert_eq!(turns.0, [[1, 0], [1, 1], [2, 1]]);
+    assert!([[0, 50], [50, 100]].iter().all(|filled| turns.1.contains(&filled.map(MS))));
 }
 
 #[test]
@@ -131,4 +133,5 @@ fn turns_by_weight_are_switches_and_stop_no_program() {
     };
     assert_eq!((turns(0), turns(1)), (vec![(0, 100), (200, 250)], vec![(100, 200)]));
     assert_eq!(outcome.programs[0].ran, MS(250), "a filler is allowed to run");
+    assert_eq!([0, 1].map(|slot: usize| outcome.programs[slot].filled), [MS(100), MS(150)]);
 }
