@@ -13,16 +13,23 @@ pub(super) fn text(report: &Report) -> String {
         vec![report.turns_by_weight.verdict(), format!("Machine: {}", report.machine.text())];
     let gains: Vec<&Right> = gains(&report.rights).collect();
     if !gains.is_empty() {
-        let mut table = table::sentences(&["more could be had", "for", "by"]);
-        for right in gains {
-            let by = right.remedy.as_deref().unwrap_or_default();
-            table.add_row([name(right.name).as_str(), right.gives, by]);
-        }
-        parts.push(table.to_string());
+        parts.push(more(&gains));
     }
     parts.extend(report.gaps.as_deref().map(latencies));
     parts.push("`cosched doctor --all` shows every ability and every policy.".to_owned());
     parts.join("\n\n")
+}
+
+/// What more could be had, and by what. The latter may be a command, so it is on one line.
+fn more(gains: &[&Right]) -> String {
+    let mut table = table::sentences(&["more could be had", "for"]);
+    let mut remedies = String::new();
+    for right in gains {
+        let (name, by) = (name(right.name), right.remedy.as_deref().unwrap_or_default());
+        table.add_row([name.as_str(), right.gives]);
+        remedies.push_str(&format!("\n{name}, by: {by}"));
+    }
+    format!("{table}{remedies}")
 }
 
 /// What is missing, can be had, and brings something new.
