@@ -102,7 +102,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         false if talk == Talk::Quiet => {}
         false => {
             let means = talk == Talk::Verbose;
-            let after = After { next: next(args, &ran.result), means };
+            let after = After { next: closing(args, &ran.result), means };
             print(&table::run(&ran.result, &after))?;
         }
     }
@@ -115,8 +115,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
 }
 
+/// Where the outputs are, and what to type next.
+fn closing(args: &RunArgs, result: &RunResult) -> Option<String> {
+    let folder =
+        args.out.as_ref().map(|out| shell_words::quote(&out.to_string_lossy()).into_owned());
+    let outputs = folder.as_ref().map(|folder| format!("Outputs and run.json are in {folder}."));
+    let all: Vec<String> = outputs.into_iter().chain(next(args, result, folder)).collect();
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
 /// What to type next; `None`: nothing that would say more.
-fn next(args: &RunArgs, result: &RunResult) -> Option<String> {
+fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<String> {
     let succeeded = result.programs.iter().all(|program| program.exit == Some(Exit::Code(0)));
     if !succeeded || result.interrupted_by.is_some() {
         return None;
@@ -126,10 +135,8 @@ fn next(args: &RunArgs, result: &RunResult) -> Option<String> {
             "Next: run it again when the machine is idle; `top` shows what uses CPUs.".into(),
         );
     }
-    let explain = args.out.as_ref().map(|out| {
-        let folder = shell_words::quote(&out.to_string_lossy()).into_owned();
-        format!("`cosched explain {folder}` says what was decided and why")
-    });
+    let explain =
+        folder.map(|folder| format!("`cosched explain {folder}` says what was decided and why"));
     let compare = (result.programs.len() > 1).then(|| {
         let command = source::compare_command(&args.source, args.policy, args.threads);
         let command = if command.len() <= LONGEST_COMMAND { &command } else { "cosched compare" };

@@ -107,6 +107,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let groups = args.groups()?;
+    let has_groups = !groups.is_empty();
     let proc = Proc::own().map_err(Failure::input)?;
     let wanted = Wanted::check(&args.pids, &args.command, &proc)?;
     let (mut monitor, lack) =
@@ -172,7 +173,8 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
             && (end.is_some() || args.count.is_some_and(|count| printed >= count as usize))
         {
             let busy = load.as_ref().and_then(Load::so_far).map(|load| load.busy_seconds);
-            let place = Place { seconds: now.as_secs_f64(), cpus: cpus.len(), busy };
+            let (seconds, cpus) = (now.as_secs_f64(), cpus.len());
+            let place = Place { seconds, cpus, has_groups, busy };
             print_if_read(&conclusions(subjects.names(), &spent, &place))?;
         }
         match end {

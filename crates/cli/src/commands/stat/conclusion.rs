@@ -33,6 +33,8 @@ pub(super) struct Place {
     pub(super) seconds: f64,
     /// How many CPUs they may use.
     pub(super) cpus: usize,
+    /// Whether the machine has several groups of CPUs between which threads could be moved.
+    pub(super) has_groups: bool,
     /// CPU time of all processes on these CPUs, in seconds; `None`: the kernel does not tell.
     pub(super) busy: Option<f64>,
 }
@@ -88,15 +90,16 @@ impl Spent {
             percent(self.at_barriers),
             match self.at_barriers > self.at_mutexes + self.at_conditions {
                 true => "balance the work between its threads, or give it fewer",
-                false =>
+                false if place.has_groups =>
                     "measure it under `cosched exec --policy faithful` and `--policy shuffling`",
+                false => "measure it under `cosched exec --policy faithful`",
             }
         )
     }
 
     /// Why threads lacked a CPU, and what to try next.
     fn why_without_cpu(&self, place: &Place) -> String {
-        let Place { seconds, cpus, busy } = *place;
+        let Place { seconds, cpus, busy, .. } = *place;
         let ready = (self.running + self.without_cpu) / seconds.max(f64::EPSILON);
         let crowded = ready.round() > cpus as f64;
         let others = busy.map_or(0.0, |busy| (busy - self.running).max(0.0) / seconds);
@@ -125,7 +128,8 @@ mod tests {
 
     /// Five seconds on two CPUs, with so much CPU time of all processes.
     fn said(spent: Spent, busy: f64) -> String {
-        spent.conclusion("a", &Place { seconds: 5.0, cpus: 2, busy: Some(busy) })
+        let place = Place { seconds: 5.0, cpus: 2, has_groups: false, busy: Some(busy) };
+        spent.conclusion("a", &place)
     }
 
     #[test]
@@ -135,7 +139,7 @@ mod tests {
         let locked = Spent { running: 5.0, at_mutexes: 4.0, at_barriers: 1.0, ..Spent::default() };
         let told = said(locked, 5.0);
         assert!(told.contains("for 50 %") && told.contains("at mutexes 40 %"), "{told}");
-        assert!(told.contains("--policy faithful"), "{told}");
+        assert!(told.ends_with("`cosched exec --policy faithful`."), "{told}");
         let uneven = Spent { running: 5.0, at_barriers: 5.0, ..Spent::default() };
         assert!(said(uneven, 5.0).contains("balance the work"));
         assert_eq!(said(Spent::default(), 0.0), "a slept.");
