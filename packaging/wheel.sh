@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a Python wheel with the static executable of packaging/portable.sh, the module of python/, man pages and completions.
+# Makes a Python wheel with the static executable of packaging/portable.sh, the module of python/, man pages, completions and pages for users.
 set -euo pipefail
 source "$(dirname "$0")/places.sh"
 source "$ROOT/packaging/tools.sh"
@@ -18,6 +18,7 @@ python3 -B "$ROOT/packaging/copyright.py" "$ROOT" musl >"$work/python/LICENSE-CR
 share=$work/python/cosched.data/data/share
 "$STATIC" manual "$share"
 gzip -9 --no-name "$share"/man/man1/*.1
+python3 -B "$ROOT/packaging/pages.py" install "$ROOT" "$share/doc/cosched"
 rm -f "$PACKAGE"/cosched-*.whl
 (cd "$work/python" && maturin build --release --locked --target x86_64-unknown-linux-musl --compatibility manylinux2014 --out "$PACKAGE")
 rm -rf "$work"
