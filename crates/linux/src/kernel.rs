@@ -5,6 +5,7 @@ pub(crate) mod again;
 pub mod background;
 pub mod bpf;
 pub mod clock;
+pub mod file_locks;
 pub mod files;
 pub mod hotplug;
 pub mod open_files;

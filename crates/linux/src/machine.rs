@@ -66,7 +66,7 @@ use crate::observe::dependencies::HandedOut;
 use crate::process::helper::HelperError;
 use crate::process::launch::{Launched, Launcher};
 use crate::safety::attachable::Unattachable;
-use crate::safety::sentinel::Sentinel;
+use crate::safety::sentinel::{self, Sentinel};
 use crate::safety::undo::{self, Log, LogError, Restored};
 use barriers::States;
 pub use config::{Config, Job, Note, Origin};
@@ -320,7 +320,9 @@ impl Linux {
         // files, say).
         if restored.failed.is_empty() {
             self.log.delete()?;
-            self.guard.goodbye(&self.proc);
+            if !self.guard.goodbye(&self.proc) {
+                sentinel::remove_left_refuges(&self.proc);
+            }
         }
         Ok(restored)
     }
@@ -401,6 +403,7 @@ impl Machine for Linux {
             ready.clear();
             if self.queue.is_empty() {
                 let looks = self.next_look().min(self.observer.next_look());
+                let looks = looks.min(self.guard.next_look());
                 let deadline = until.min(looks).min(self.next_beat());
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
@@ -416,6 +419,7 @@ impl Machine for Linux {
                 self.digest(*ready)?;
             }
             self.look_at_freezes()?;
+            self.look_at_sentinel()?;
             self.observer.look(self.clock.now())?;
             self.beat();
             if self.freezing.is_empty() {

@@ -1,10 +1,14 @@
 //! `cosched recover`: undoes what a killed cosched and its killed sentinel have left behind.
 
+use std::convert::Infallible;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::Process;
 use cosched_linux::safety::sentinel;
 use cosched_linux::safety::undo::{self, Journal, Log, LostGroups, Restored};
 use serde::Serialize;
@@ -15,6 +19,11 @@ use crate::ui::{print, say};
 
 /// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-recover/1";
+
+/// How long a sentinel may take to undo everything on a busy machine.
+const SENTINEL_WORKS: Duration = Duration::from_secs(3);
+/// How long a command waits for one before it says that there is something to undo.
+const SENTINEL_ENDS: Duration = Duration::from_millis(500);
 
 /// How to tell it.
 #[derive(Debug, Args)]
@@ -52,23 +61,30 @@ struct Undone {
 pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     let proc = Proc::own().map_err(Failure::input)?;
     let folders = undo::own_log_folders().map_err(Failure::input)?;
-    let stopped = undo::stopped_sentinels(&undo::possible_log_folders(), &proc);
-    let still = undo::continue_sentinels(&stopped, &proc);
-    for sentinel in &still {
-        say(format_args!(
-            "the sentinel of a killed run, process {}, is stopped and does not continue; kill it, \
-             and type \
-             `cosched recover` again",
-            sentinel.pid
-        ));
-    }
-    let sentinels_continued = stopped.len() - still.len();
+    let possible = undo::possible_log_folders();
+    let stopped = undo::stopped_sentinels(&possible, &proc);
+    undo::continue_sentinels(&stopped, &proc);
+    let held_up = undo::held_up_sentinels(&possible, &proc);
+    let continued = |one: &&Process| held_up.iter().all(|held_up| held_up.sentinel != **one);
+    let sentinels_continued = stopped.iter().filter(continued).count();
     let sockets_removed = folders.iter().map(|folder| live::remove_left(folder)).sum();
     let mut report =
         Report { schema: SCHEMA, undone: Vec::new(), sentinels_continued, sockets_removed };
-    let mut logs = Vec::new();
+    let mut is_complete = true;
+    for one in held_up {
+        say(format_args!(
+            "the sentinel of a killed run, process {}, is frozen and was killed; what it had to \
+             undo is undone here",
+            one.sentinel.pid
+        ));
+        let path = one.path.clone();
+        is_complete &= report.undo(&path, one.journal(&proc), &proc, || one.forget());
+    }
     for folder in &folders {
-        logs.extend(Log::leftovers(folder, &proc).map_err(Failure::broken)?);
+        for log in Log::leftovers(folder, &proc).map_err(Failure::broken)? {
+            let forget = || Log::delete_at(&log);
+            is_complete &= report.undo(&log, Log::load(&log, &proc), &proc, forget);
+        }
         for log in Log::left_elsewhere(folder, &proc).map_err(Failure::broken)? {
             say(format_args!(
                 "{}: a run in another container left this; type `cosched recover` there",
@@ -76,19 +92,13 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
             ));
         }
     }
-    for log in logs {
-        let undone = report.undo(&Log::load(&log, &proc).map_err(Failure::broken)?, &log, &proc);
-        if undone {
-            Log::delete_at(&log).map_err(Failure::broken)?;
-        }
+    for kept in undo::kept_by_shims(&possible, &proc) {
+        let path = kept.path.clone();
+        is_complete &= report.undo(&path, kept.journal(&proc), &proc, || kept.forget());
     }
-    for kept in undo::kept_by_shims(&undo::possible_log_folders(), &proc) {
-        if report.undo(&kept.journal(&proc).map_err(Failure::broken)?, &kept.path, &proc) {
-            kept.forget().map_err(Failure::broken)?;
-        }
-    }
-    for lost in lost_groups(&undo::possible_log_folders(), &proc) {
-        report.undo(&lost.journal, &lost.log, &proc);
+    for lost in lost_groups(&possible, &proc) {
+        let read = Ok::<_, Infallible>(lost.journal);
+        is_complete &= report.undo(&lost.log, read, &proc, || Ok::<_, Infallible>(()));
         say(format_args!(
             "{} was removed, so only cgroups could be restored: threads that were bound, stopped or re-prioritised one \
              by one are not known",
@@ -100,8 +110,7 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
         true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false => print(&report.sentence())?,
     }
-    let complete = still.is_empty() && report.undone.iter().all(|undone| undone.failed == 0);
-    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Undone {
@@ -119,14 +128,27 @@ impl Undone {
 }
 
 impl Report {
-    /// Undoes what a log holds; whether all of it could be.
-    fn undo(&mut self, journal: &Journal, log: &Path, proc: &Proc) -> bool {
-        let restored = undo::restore(journal, proc);
-        for failed in &restored.failed {
-            say(format_args!("{}: {failed}", log.display()));
-        }
+    /// Undoes what a log holds, and forgets the log; whether all of it could be. A log that cannot
+    /// be read keeps no other one from being undone.
+    fn undo<R: Display, F: Display>(
+        &mut self,
+        log: &Path,
+        journal: Result<Journal, R>,
+        proc: &Proc,
+        forget: impl FnOnce() -> Result<(), F>,
+    ) -> bool {
+        let said = |failed: &dyn Display| say(format_args!("{}: {failed}", log.display()));
+        let journal = match journal {
+            Ok(journal) => journal,
+            Err(error) => {
+                said(&format!("{error}; if it is no log of yours, remove it"));
+                return false;
+            }
+        };
+        let restored = undo::restore(&journal, proc);
+        restored.failed.iter().for_each(|failed| said(failed));
         self.undone.push(Undone::new(log.to_owned(), &restored));
-        restored.failed.is_empty()
+        restored.failed.is_empty() && forget().map_err(|error| said(&error)).is_ok()
     }
 
     /// What a person wants to know.
@@ -174,7 +196,7 @@ impl Report {
 /// The cgroups that nothing leads to. A sentinel at work has to find the programs there first.
 fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
     let lost = undo::lost_groups(folders, proc);
-    match lost.is_empty() || undo::are_at_work(folders, proc) {
+    match lost.is_empty() || undo::are_at_work(folders, proc, SENTINEL_WORKS) {
         true => Vec::new(),
         false => undo::lost_groups(folders, proc),
     }
@@ -190,7 +212,7 @@ pub(crate) fn offer() {
     let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));
     if own.any(|folder| left(&folder))
         || !undo::kept_by_shims(&folders, &proc).is_empty()
-        || !undo::stopped_sentinels(&folders, &proc).is_empty()
+        || undo::are_at_work(&folders, &proc, SENTINEL_ENDS)
         || !lost_groups(&folders, &proc).is_empty()
     {
         say(format_args!(

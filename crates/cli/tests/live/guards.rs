@@ -5,11 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cosched_core::Refusal;
-use cosched_linux::cgroup::Hierarchies;
 use cosched_linux::kernel::procfs::{Proc, State};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::support::{Backend, Cosched, Ended, Place, User, eventually, program, skip};
+use super::support::{Backend, Cosched, Ended, Ice, Place, User, eventually, program};
 
 /// Longer than a sentinel may be missing while programs are frozen.
 const A_WHILE: Duration = Duration::from_secs(3);
@@ -182,13 +181,7 @@ fn a_sentinel_that_was_stopped_while_it_started_is_continued() {
 /// It is a child of cosched that does not end, as an orphan of the killed shim would be.
 #[test]
 fn a_sentinel_that_is_frozen_while_it_starts_is_not_taken_for_a_programs() {
-    let trees = Hierarchies::find(&Proc::default()).unwrap();
-    let name = format!("test-ice-{}", std::process::id());
-    let Some(ice) = trees.v1("freezer").and_then(|tree| tree.own.create_child(&name).ok()) else {
-        return skip("no cgroup of the version 1 freezer can be made here");
-    };
-    let set = |state: &str| std::fs::write(ice.path().join("freezer.state"), state).unwrap();
-    set("FROZEN");
+    let Some(ice) = Ice::of(Backend("cgroup-v1")) else { return };
     let place = Place::new();
     let cosched = in_turns(&place, Backend("signals"));
     let shim = place.marked().named("shim")[0];
@@ -199,12 +192,26 @@ fn a_sentinel_that_is_frozen_while_it_starts_is_not_taken_for_a_programs() {
         let is_executed = |line: Vec<u8>| line.ends_with(b"__sentinel\0");
         // It works soon afterwards.
         assert!((0..1_000_000).any(|_| std::fs::read(&line).is_ok_and(is_executed)));
-        let number = fresh.as_raw_nonzero().to_string();
-        std::fs::write(ice.path().join("cgroup.procs"), number).unwrap();
+        ice.freeze(fresh.as_raw_nonzero().get());
     });
     std::thread::sleep(UNTIL_GIVEN_UP);
     assert!(!place.has_noted("orphan"), "{:?}", place.undo_logs());
-    set("THAWED");
+    drop(ice);
     place.nothing_is_left_of(&goes_on(&place, cosched));
-    eventually("the end of the cgroup", || ice.remove().is_ok());
+}
+
+#[test]
+fn a_stopped_sentinel_is_replaced_while_no_program_runs() {
+    let place = Place::new();
+    let later = program("later", "threads = 1\nstart = \"1h\"", "echo done");
+    let cosched = place.run(&[later], "--policy linux");
+    let marked = place.marked();
+    eventually("the sentinel", || marked.named("csentinel").len() == 1);
+    let first = marked.named("csentinel")[0];
+    marked.signal(first, Signal::STOP);
+    eventually("another sentinel", || {
+        matches!(marked.named("csentinel")[..], [other] if other != first)
+    });
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended());
 }

@@ -1,6 +1,8 @@
 //! Shims are killed: cosched takes their place, and no program escapes.
 
 use cosched_linux::process::tree::Process;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::support::{Backend, Marked, Place, eventually, program};
@@ -187,24 +189,36 @@ fn orphans_of_a_killed_shim_are_thawed_after_sigkill() {
     }
 }
 
-/// Wherever the other one keeps its logs.
+/// Wherever the other one keeps its logs, and whenever they are born.
 #[test]
 fn what_a_killed_shim_leaves_is_not_taken_by_another_cosched() {
     let place = Place::new();
-    let wait = "while [ ! -e finish ]; do sleep 0.01; done";
-    let daemon = format!("setsid sh -c 'echo $$ > daemon; {wait}' &");
-    let script = format!("({daemon}); echo $$ $PPID > a; {wait}");
+    let until = |file: &str| format!("while [ ! -e {file} ]; do sleep 0.01; done");
+    let (go, finish) = (until("go"), until("finish"));
+    let daemon = |name: &str| format!("(setsid sh -c 'echo $$ > {name}; {finish}' &)");
+    let (early, late) = (daemon("early"), daemon("late"));
+    let script = format!("{early}; echo $$ $PPID > a; {go}; {late}; {finish}");
     let cosched = place.run(&[program("a", "threads = 1", &script)], "--policy linux");
+    let is_there = |name: &str| place.read(name).ends_with('\n');
+    eventually("the daemon", || is_there("early"));
     let main = bereave(&place, "a");
-    eventually("the daemon", || place.read("daemon").ends_with('\n') && place.has_noted("orphan"));
+    let environ = format!("/proc/{}/environ", cosched.pid());
+    eventually("the claim on its children", || {
+        let file = std::fs::File::open(&environ).unwrap();
+        flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    });
+    place.write("go", "");
+    eventually("the other daemon", || is_there("late"));
     std::fs::create_dir_all(place.path("elsewhere")).unwrap();
-    for pid in [&main.pid.to_string(), place.read("daemon").trim()] {
-        let mut attach = std::process::Command::new(&place.executable);
-        attach.args(["attach", "--policy", "linux", pid]).current_dir(place.folder());
-        let refused = attach.env("XDG_RUNTIME_DIR", place.path("elsewhere")).output().unwrap();
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(said.contains("another cosched schedules it"), "{said}");
-        assert_eq!(refused.status.code(), Some(2));
+    for pid in [&main.pid.to_string(), place.read("early").trim(), place.read("late").trim()] {
+        for runtime in ["run", "elsewhere"] {
+            let mut attach = std::process::Command::new(&place.executable);
+            attach.args(["attach", "--policy", "linux", pid]).current_dir(place.folder());
+            let refused = attach.env("XDG_RUNTIME_DIR", place.path(runtime)).output().unwrap();
+            let said = String::from_utf8_lossy(&refused.stderr);
+            assert!(said.contains("another cosched"), "{runtime}: {said}");
+            assert_eq!(refused.status.code(), Some(2));
+        }
     }
     place.write("finish", "");
     place.nothing_is_left_of(&cosched.ended().with(0));

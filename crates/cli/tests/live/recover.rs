@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::kills::{all_started, firsts, start, start_with, wrongs};
-use super::support::{Backend, Place, cgroups_named, eventually, skip};
+use super::support::{Backend, Ice, Place, cgroups_named, eventually, skip};
 
 #[test]
 fn recover_restores_after_cosched_and_sentinel_are_killed() {
@@ -123,6 +123,57 @@ fn a_stopped_sentinel_of_a_killed_cosched_is_continued() {
         firsts(&place);
         place.no_trace_is_left_of(pid);
     }
+}
+
+#[test]
+fn what_a_frozen_sentinel_does_not_undo_is_recovered() {
+    for (ice, is_killed) in [("cgroup-v1", false), ("cgroup-v1", true), ("cgroup-v2", false)] {
+        let place = Place::new();
+        let Some(ice) = Ice::of(Backend(ice)) else { continue };
+        let cosched = start(&place, Backend("signals"));
+        all_started(&place);
+        // Stopped first, so that it starts no other sentinel.
+        cosched.signal(Signal::STOP);
+        let (marked, pid) = (place.marked(), cosched.pid());
+        eventually("cosched's stop", || marked.is_stopped(cosched.process()));
+        let guards = marked.named("csentinel");
+        guards.iter().for_each(|guard| ice.freeze(guard.pid));
+        if is_killed {
+            guards.iter().for_each(|guard| marked.signal(*guard, Signal::KILL));
+        }
+        cosched.kill();
+        assert!(!wrongs(&place, pid).is_empty());
+        let other = place.cosched(&["top", "--once"]).ended().with(2);
+        other.saying(&["`cosched recover` restores them"]);
+
+        let ended = place.cosched(&["recover"]).ended().with(0);
+        assert!(ended.stdout.contains("After 1 cosched that is gone"), "{}", ended.stdout);
+        firsts(&place);
+        drop(ice);
+        eventually("the sentinel's end", || marked.named("csentinel").is_empty());
+        assert_eq!(wrongs(&place, pid), Vec::<String>::new());
+        place.no_trace_is_left_of(pid);
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_read_keeps_no_other_from_recovery() {
+    let place = Place::new();
+    let cosched = start(&place, Backend("signals"));
+    all_started(&place);
+    let (marked, pid) = (place.marked(), cosched.pid());
+    cosched.signal(Signal::STOP);
+    eventually("cosched's stop", || marked.is_stopped(cosched.process()));
+    marked.named("csentinel").into_iter().for_each(|guard| marked.signal(guard, Signal::KILL));
+    cosched.kill();
+    let unreadable = place.path("run/cosched/10-5-1.undo");
+    fs::File::create(&unreadable).unwrap().set_len(300 << 20).unwrap();
+    let ended = place.cosched(&["recover"]).ended().with(1);
+    ended.saying(&["10-5-1.undo", "remove it"]);
+    assert_eq!(wrongs(&place, pid), Vec::<String>::new());
+    firsts(&place);
+    fs::remove_file(unreadable).unwrap();
+    place.no_trace_is_left_of(pid);
 }
 
 /// A container that shares the cgroup trees knows neither the process nor its number.

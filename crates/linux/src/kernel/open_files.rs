@@ -25,9 +25,6 @@ const HOOK_SERVER: usize = 6;
 /// Counters of one program, if they are requested.
 const COUNTERS: usize = 4;
 
-/// More than a run has a use for.
-const MOST_SPARE: usize = 1 << 16;
-
 /// How many files a process may hold open; `None`: any number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLimit {
@@ -73,7 +70,6 @@ pub struct TooFewFiles {
 #[derive(Debug)]
 pub struct Raised {
     found: FileLimit,
-    needed: usize,
 }
 
 impl Raised {
@@ -97,18 +93,12 @@ impl Raised {
         // No process is refused this. If cosched is refused it nevertheless, the original limit may
         // be enough.
         let _ = FileLimit { soft: found.hard, ..found }.set();
-        Ok(Raised { found, needed })
+        Ok(Raised { found })
     }
 
     /// The original limit, which programs get.
     pub fn found(&self) -> FileLimit {
         self.found
-    }
-
-    /// How many more files there may be than a run needs.
-    pub fn spare(&self) -> usize {
-        let limit = FileLimit::own().soft.map_or(usize::MAX, |limit| limit as usize);
-        limit.saturating_sub(self.needed).min(MOST_SPARE)
     }
 }
 
@@ -131,8 +121,6 @@ mod tests {
         let raised = Raised::for_programs(1, 0, false, 3).unwrap();
         assert_eq!(FileLimit::own(), FileLimit { soft: found.hard, ..found });
         assert_eq!(raised.found(), low);
-        let limit = found.hard.unwrap_or(u64::MAX);
-        assert!(raised.spare() > 0 && raised.spare() as u64 + (raised.needed as u64) <= limit);
         drop(raised);
         assert_eq!(FileLimit::own(), low);
     }

@@ -30,7 +30,8 @@ use crate::hook::HookServer;
 use crate::kernel::procfs::Proc;
 use crate::kernel::{sched_attr, signals};
 use crate::process::children::{self, Child};
-use crate::process::claim::{Claim, Claims};
+use crate::process::claim::Claim;
+use crate::process::helper::Helper;
 use crate::process::tree::{Process, Tree};
 use crate::safety::attachable::holder;
 use crate::safety::undo::{self, AttachLock, Held, Record};
@@ -61,15 +62,15 @@ impl Linux {
             // A cosched of another user cannot have it, whatever else that user has locked.
             let user = self.proc.user(process.pid);
             let may_have = |above: &Process| [user, Some(0)].contains(&self.proc.user(above.pid));
-            let near = below.into_iter().chain(self.ancestors(process).filter(may_have));
-            if near.into_iter().any(|near| Claim::is_taken(near, &self.proc)) {
+            let above = self.ancestors(process).filter(may_have);
+            if below.into_iter().chain(above).any(|near| Claim::is_taken(near, &self.proc)) {
                 return Err(MachineError::Claimed { pid: process.pid });
             }
             let claim = Claim::take(process, &self.proc)
                 .map_err(|_| MachineError::Claimed { pid: process.pid })?;
             self.attach(id, process)?;
             if let Some(live) = self.live.get_mut(&id) {
-                live.claims = Claims::of(process, claim);
+                live.claim = claim;
             }
         }
         // Other coscheds do not see what is only in memory, and could take the same processes.
@@ -82,12 +83,17 @@ impl Linux {
         }
     }
 
+    /// The processes above one by which it may be taken: not the parent of a shim.
     fn ancestors(&self, process: Process) -> impl Iterator<Item = Process> {
         let parent = |process: &Process| {
             let stat = self.proc.stat(process.pid).ok()?;
             Process::find(&self.proc, stat.ppid).ok()
         };
-        std::iter::successors(parent(&process), parent)
+        let chain = std::iter::successors(Some(process), parent);
+        let pairs = chain.clone().zip(chain.skip(1));
+        pairs
+            .filter(|(child, _)| !Helper::Shim.may_be(child.pid, &self.proc))
+            .map(|(_, above)| above)
     }
 
     fn attach(&mut self, id: ProgramId, process: Process) -> Result<(), MachineError> {

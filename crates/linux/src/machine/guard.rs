@@ -18,6 +18,9 @@ use crate::kernel::procfs::{Proc, Stat};
 use crate::safety::sentinel::{Sentinel, Task};
 use reliefs::Reliefs;
 
+/// How long after a look at the sentinel the next one is useful; it is worth waking up for one after
+/// twice that time.
+const LOOK: Nanos = Nanos::from_millis(500);
 /// The time between two tries to start a sentinel.
 const PAUSE: Nanos = Nanos::from_secs(1);
 /// So long programs are frozen without a sentinel: another one usually starts sooner.
@@ -32,9 +35,13 @@ pub(super) struct Guard {
     /// Another one is needed even if it works: it has a file of the log that was replaced.
     is_outdated: bool,
     reliefs: Reliefs,
+    /// When it was looked at last.
+    looked: Nanos,
     next_try: Nanos,
     /// That it could not be replaced was told.
     is_told: bool,
+    /// One that failed was replaced.
+    was_replaced: bool,
     /// Dismissed sentinels that have not ended yet.
     leaving: Vec<Child>,
 }
@@ -66,8 +73,10 @@ impl Guard {
             duty: Duty::Works,
             is_outdated: false,
             reliefs: Reliefs::new(executable),
+            looked: Nanos::ZERO,
             next_try: Nanos::ZERO,
             is_told: false,
+            was_replaced: false,
             leaving: Vec::new(),
         }
     }
@@ -84,10 +93,16 @@ impl Guard {
             || self.reliefs.may_have(child, proc)
     }
 
-    /// Dismisses the sentinels: everything is undone.
-    pub(super) fn goodbye(self, proc: &Proc) {
-        self.sentinel.goodbye(proc);
-        self.reliefs.goodbye(proc);
+    /// When to wake up for a look at it.
+    pub(super) fn next_look(&self) -> Nanos {
+        self.looked + LOOK + LOOK
+    }
+
+    /// Dismisses the sentinels: everything is undone. Returns whether all ended by themselves, so
+    /// that none left a cgroup.
+    pub(super) fn goodbye(self, proc: &Proc) -> bool {
+        let did_well = self.sentinel.goodbye(proc);
+        self.reliefs.goodbye(proc) && did_well && !self.was_replaced
     }
 
     fn has_ended(&self) -> bool {
@@ -125,13 +140,18 @@ impl Linux {
         self.relieve_sentinel()
     }
 
-    /// Replaces a sentinel that does not work.
+    /// Replaces a sentinel that does not work, if it is time to look.
     pub(super) fn look_at_sentinel(&mut self) -> Result<(), MachineError> {
+        let now = self.clock.now();
+        if now < self.guard.looked + LOOK {
+            return Ok(());
+        }
+        self.guard.looked = now;
         self.guard.leaving.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         match self.guard.duty {
             Duty::Ended(_) => self.guard.sentinel.reap(),
             Duty::Works if self.guard.sentinel.is_held_up(&self.proc) => {
-                self.guard.duty = Duty::HeldUp(self.clock.now());
+                self.guard.duty = Duty::HeldUp(now);
             }
             Duty::Works | Duty::HeldUp(_) => {}
         }
@@ -176,6 +196,7 @@ impl Linux {
             Duty::Works => relieved.retire(),
             Duty::HeldUp(_) | Duty::Ended(_) => relieved.dismiss(),
         });
+        guard.was_replaced |= guard.duty.lost_since().is_some();
         guard.duty = Duty::Works;
         if !guard.is_outdated {
             self.log.forget_former();

@@ -187,7 +187,6 @@ impl Linux {
         }
         self.look_at_cpus();
         self.tell_of_the_log();
-        self.look_at_sentinel()?;
         let ids: Vec<ProgramId> = self.inspector.watched.keys().copied().collect();
         let mut tables = Tables::default();
         for id in ids {

@@ -12,6 +12,7 @@
 //! A shim's socket closes a moment before its children are passed on. Once the shim can be waited
 //! for, they have been.
 
+use std::collections::HashSet;
 use std::io;
 
 use cosched_core::{Event, Exit, Happening, Nanos, ProgramId, Usage};
@@ -22,9 +23,13 @@ use super::{Linux, MachineError};
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, Stat};
 use crate::process::children::{self, Child};
+use crate::process::claim::Claim;
 use crate::process::launch::Launched;
 use crate::process::tree::Process;
 use crate::safety::undo::{Log, Record};
+
+/// After so many orphans of a program, those that have ended are forgotten.
+const MANY: usize = 256;
 
 /// What cosched knows about children that are not its helpers.
 #[derive(Debug)]
@@ -35,6 +40,8 @@ pub(super) struct Orphanage {
     strangers: Vec<i32>,
     /// How many shims were killed.
     killed: usize,
+    /// That on cosched itself, since then: what such a shim leaves is below it.
+    claim: Option<Claim>,
 }
 
 impl Orphanage {
@@ -46,7 +53,7 @@ impl Orphanage {
         if shims {
             set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
         }
-        Ok(Orphanage { found, strangers, killed: 0 })
+        Ok(Orphanage { found, strangers, killed: 0, claim: None })
     }
 
     /// Whether an orphan can only come from the one program that has lost its shim.
@@ -71,9 +78,18 @@ impl Linux {
         mut shim: Launched,
     ) -> Result<(), MachineError> {
         self.orphanage.killed += 1;
+        self.claim_all_orphans();
         self.passing_on.extend(shim.pass_outputs_on());
         live.parent = Parent::Killed(shim);
         self.take_over(live)
+    }
+
+    /// No other cosched may take what the shim leaves, now or later.
+    fn claim_all_orphans(&mut self) {
+        let own = || Process::find(&self.proc, std::process::id() as i32).ok();
+        if let (None, Some(own)) = (&self.orphanage.claim, own()) {
+            self.orphanage.claim = Claim::take(own, &self.proc).unwrap_or_default();
+        }
     }
 
     /// Takes the place of a killed shim as soon as its children have been passed on.
@@ -85,9 +101,6 @@ impl Linux {
         }
         live.parent = Parent::Cosched;
         self.note(live.id, "lost its parent process (killed?); cosched takes its place");
-        live.tree.shim.into_iter().for_each(|shim| live.claims.drop_of(shim));
-        let left: Vec<Process> = live.tree.main.iter().chain(&live.tree.orphans).copied().collect();
-        left.into_iter().for_each(|process| self.claim_without_shim(live, process));
         self.adopt_for(live)?;
         if let (Some(main), State::Starting, None) = (live.tree.main, live.state, live.ended) {
             self.begin(live, main, self.clock.now())?;
@@ -127,11 +140,9 @@ impl Linux {
         }
         let commands: Vec<i32> =
             self.live.values().filter_map(|live| live.tree.main).map(|main| main.pid).collect();
-        for stat in orphans.into_iter().filter(|stat| stat.state.has_ended()) {
+        for stat in orphans.iter().filter(|stat| stat.state.has_ended()) {
             if !commands.contains(&stat.pid) {
                 children::look(stat.pid);
-                let programs = self.live.values_mut().chain(&mut self.leftovers);
-                programs.for_each(|live| live.claims.drop_of(Process::from(stat)));
             }
         }
         Ok(())
@@ -168,6 +179,7 @@ impl Linux {
         let mut any = false;
         let orphans = self.orphans()?;
         // Checked after the orphans were listed: a process that left one of them is dead by now.
+        let leaders = orphans.iter().flat_map(|stat| [stat.pgrp, stat.session]).collect();
         let is_only_one = self.orphanage.knows_all() && !self.has_news_of_a_death();
         for stat in orphans {
             let process = Process::from(stat);
@@ -175,26 +187,23 @@ impl Linux {
             if known || !(is_only_one || comes_from(live, &stat)) {
                 continue;
             }
+            // Another cosched may have taken it before this one heard of the shim's end.
+            if Claim::is_taken(process, &self.proc) {
+                continue;
+            }
             if live.tree.main.is_none() && live.ended.is_none() {
                 // The shim had one child, the command, and was killed before it could report it.
                 self.begin(live, process, self.clock.now())?;
             } else if !stat.state.has_ended() {
-                self.claim_without_shim(live, process);
                 self.log.note(Record::Orphan { program: live.id, process })?;
                 live.tree.orphans.push(process);
                 any = true;
+                if live.tree.orphans.len() % MANY == 0 {
+                    forget_ended(live, &leaders, &self.proc);
+                }
             }
         }
         Ok(any)
-    }
-
-    /// Claims a process that is no longer below a claimed shim, if there is room for open files.
-    fn claim_without_shim(&self, live: &mut Live, process: Process) {
-        let programs = || self.live.values().chain(&self.leftovers);
-        let others: usize = programs().map(|live| live.claims.len()).sum();
-        if others + live.claims.len() <= programs().count() + self.open_files.spare() {
-            live.claims.add(process, &self.proc);
-        }
     }
 
     /// The children of cosched that are neither helpers nor were there before, including ended
@@ -229,7 +238,9 @@ impl Linux {
         live.tree.main = Some(main);
         // Where it cannot be claimed, the log tells that it is taken. Its orphans are below its
         // shim.
-        live.claims.add(live.tree.shim.unwrap_or(main), &self.proc);
+        if let Ok(claim) = Claim::take(live.tree.shim.unwrap_or(main), &self.proc) {
+            live.claim = claim;
+        }
         self.log.note(Record::Main { program: live.id, process: main })?;
         Ok(())
     }
@@ -267,6 +278,12 @@ pub(super) fn note_strays(live: &mut Live, proc: &Proc, log: &mut Log) -> Result
         }
     }
     Ok(())
+}
+
+/// Forgets orphans that have ended, except for leaders of other orphans.
+fn forget_ended(live: &mut Live, leaders: &HashSet<i32>, proc: &Proc) {
+    let stays = |orphan: &Process| leaders.contains(&orphan.pid) || orphan.look(proc).is_some();
+    live.tree.orphans.retain(stays);
 }
 
 /// Whether a process is known to belong to a program. Before it leads a group of its own, the

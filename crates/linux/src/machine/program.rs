@@ -14,7 +14,7 @@ use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::observe::counters::Counters;
 use crate::observe::pointers::Pointers;
-use crate::process::claim::Claims;
+use crate::process::claim::Claim;
 use crate::process::launch::Launched;
 use crate::process::tree::{Process, Tree};
 use crate::safety::undo::Record;
@@ -53,8 +53,8 @@ pub(super) struct Live {
     pub(super) ended: Option<Ended>,
     /// Whether its last process is known to have ended.
     pub(super) gone: bool,
-    /// No other cosched takes its processes meanwhile.
-    pub(super) claims: Claims,
+    /// No other cosched takes it meanwhile.
+    pub(super) claim: Option<Claim>,
     plot: Plot,
 }
 
@@ -206,7 +206,7 @@ impl Live {
             hook_server: None,
             ended: None,
             gone: false,
-            claims: Claims::default(),
+            claim: None,
             plot,
         })
     }

@@ -5,13 +5,21 @@
 //! file `/proc/PID/environ`, which is the same file for every cosched with this `/proc`. Only users
 //! who may look into the process can open it, so others cannot claim it. Where it cannot be opened,
 //! and in a container with a `/proc` of its own, only the log tells.
+//!
+//! What a killed shim leaves comes below its cosched, which then claims itself. All children of a
+//! claimed cosched are taken but the shims, which are claimed one by one.
+//!
+//! A program can lock its own file and then get other permissions (a set-uid file). So a lock is
+//! believed only of the process' user, and of root.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::tree::Process;
+use crate::kernel::file_locks;
 use crate::kernel::procfs::Proc;
 
 /// A claim, until it is dropped.
@@ -33,7 +41,7 @@ impl Claim {
         let Some(file) = open(process, proc) else { return Ok(None) };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Claim { _file: file })),
-            Err(Errno::WOULDBLOCK) => Err(Taken),
+            Err(Errno::WOULDBLOCK) if is_believed(&file, process, proc) => Err(Taken),
             Err(_) => Ok(None),
         }
     }
@@ -41,38 +49,23 @@ impl Claim {
     /// Whether a cosched has claimed a process.
     pub(crate) fn is_taken(process: Process, proc: &Proc) -> bool {
         let shared = FlockOperation::NonBlockingLockShared;
-        open(process, proc).is_some_and(|file| flock(&file, shared) == Err(Errno::WOULDBLOCK))
+        open(process, proc).is_some_and(|file| {
+            flock(&file, shared) == Err(Errno::WOULDBLOCK) && is_believed(&file, process, proc)
+        })
     }
 }
 
-/// The claims on the processes of one program.
-#[derive(Debug, Default)]
-pub(crate) struct Claims(Vec<(Process, Claim)>);
-
-impl Claims {
-    /// Those on one process, which may be `None` where it cannot be claimed.
-    pub(crate) fn of(process: Process, claim: Option<Claim>) -> Claims {
-        Claims(claim.map(|claim| (process, claim)).into_iter().collect())
-    }
-
-    /// Claims a further process, where that can be done, and no other cosched has it.
-    pub(crate) fn add(&mut self, process: Process, proc: &Proc) {
-        if self.0.iter().all(|(claimed, _)| *claimed != process) {
-            if let Ok(Some(claim)) = Claim::take(process, proc) {
-                self.0.push((process, claim));
-            }
-        }
-    }
-
-    /// Drops that on a process which has ended.
-    pub(crate) fn drop_of(&mut self, process: Process) {
-        self.0.retain(|(claimed, _)| *claimed != process);
-    }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
+/// Whether a lock can be a claim: the process that holds it may have claimed this one. Where the
+/// kernel does not tell which one that is, it can.
+fn is_believed(file: &File, process: Process, proc: &Proc) -> bool {
+    let (Ok(found), user) = (file.metadata(), proc.user(process.pid)) else { return true };
+    let locks = file_locks::all(proc).unwrap_or_default();
+    let mut holders = locks
+        .iter()
+        .filter(|lock| !lock.waits && lock.file == (found.dev(), found.ino()))
+        .peekable();
+    let may_claim = |holder: i32| [user, Some(0)].contains(&proc.user(holder));
+    holders.peek().is_none() || holders.any(|lock| may_claim(lock.pid))
 }
 
 fn open(process: Process, proc: &Proc) -> Option<File> {
@@ -102,20 +95,33 @@ mod tests {
     }
 
     #[test]
-    fn claims_on_several_processes_end_one_by_one() {
+    fn a_lock_that_no_cosched_can_hold_is_not_believed() {
         let proc = Proc::default();
-        let sleep = || std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let mut children = [sleep(), sleep()];
-        let processes =
-            [0, 1].map(|which| Process::find(&proc, children[which].id() as i32).unwrap());
-        let mut claims = Claims::default();
-        processes.iter().chain(&processes).for_each(|process| claims.add(*process, &proc));
-        assert_eq!(claims.len(), 2);
-        claims.drop_of(processes[0]);
-        assert_eq!(processes.map(|process| Claim::is_taken(process, &proc)), [false, true]);
-        for child in &mut children {
-            child.kill().unwrap();
-            child.wait().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let process = Process::find(&proc, child.id() as i32).unwrap();
+        // The process that takes it ends, and the shell keeps it.
+        let script = "exec 9<\"$0\"; flock 9; read line";
+        let environ = proc.folder(process.pid).join("environ");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", script]).arg(&environ).stdin(std::process::Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        let locked = || {
+            let file = File::open(&environ).unwrap();
+            flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+        };
+        while !locked()
+            || file_locks::all(&proc).unwrap().iter().any(|lock| {
+                lock.file.1 == std::fs::metadata(&environ).unwrap().ino()
+                    && proc.stat(lock.pid).is_ok_and(|stat| !stat.state.has_ended())
+            })
+        {
+            std::thread::yield_now();
         }
+        assert!(!Claim::is_taken(process, &proc));
+        assert!(Claim::take(process, &proc).unwrap().is_none());
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

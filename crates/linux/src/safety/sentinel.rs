@@ -173,18 +173,15 @@ impl Sentinel {
     }
 
     /// Dismisses the sentinel: everything is undone. Waits a little for its end, so that it leaves
-    /// no trace. One that does not work is killed.
-    pub fn goodbye(mut self, proc: &Proc) {
+    /// no trace. One that does not work is killed. Returns whether it ended by itself.
+    pub fn goodbye(mut self, proc: &Proc) -> bool {
         let ready = self.channel.set_nonblocking(false);
         let ready = ready.and_then(|()| self.channel.set_read_timeout(Some(LOOK)));
         let mut asked = ready.and_then(|()| self.channel.write_all(&[GOODBYE]));
         for _ in 0..LOOKS {
             // Its end closes the socket.
             match asked.and_then(|()| self.channel.read(&mut [0; NEWS])) {
-                Ok(0) => {
-                    let _ = self.child.wait();
-                    return;
-                }
+                Ok(0) => return self.child.wait().is_ok_and(|status| status.success()),
                 Err(error) if is_for_now(&error) && !self.is_held_up(proc) => {}
                 Err(_) => break,
                 Ok(_) => {}
@@ -192,6 +189,7 @@ impl Sentinel {
             asked = Ok(());
         }
         end(&mut self.child);
+        false
     }
 }
 

@@ -30,7 +30,7 @@ mod place;
 mod record;
 mod restore;
 
-pub use guards::{are_at_work, continue_sentinels, stopped_sentinels};
+pub use guards::{HeldUp, are_at_work, continue_sentinels, held_up_sentinels, stopped_sentinels};
 pub use held::{AttachLock, Held};
 pub use journal::Journal;
 pub use kept::{KeptLog, kept_by_shims};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cosched_linux::cgroup::{Hierarchies, Hierarchy};
+use cosched_linux::cgroup::{Dir, Hierarchies, Hierarchy};
 use cosched_linux::kernel::procfs::Proc;
 
 /// A freezer, as users name it.
@@ -64,4 +64,41 @@ pub(crate) fn cgroups_of(pid: i32) -> Vec<PathBuf> {
     let ours: Vec<String> = paths.filter(|path| path.contains("cosched-")).collect();
     let folders = mounts().into_iter().flat_map(|m| ours.iter().map(move |path| m.join(path)));
     folders.filter(|folder| folder.is_dir()).collect()
+}
+
+/// A frozen cgroup beside the caller's; thawed and removed when dropped.
+pub(crate) struct Ice {
+    folder: Dir,
+    /// The file that freezes it, and what is written there to thaw it.
+    file: &'static str,
+    thawed: &'static str,
+}
+
+impl Ice {
+    /// That of a freezer; `None`, with a message, where it cannot be made.
+    pub(crate) fn of(backend: Backend) -> Option<Ice> {
+        let trees = Hierarchies::find(&Proc::default()).unwrap();
+        let (tree, file, frozen, thawed) = match backend.0 {
+            "cgroup-v2" => (trees.v2(), "cgroup.freeze", "1", "0"),
+            _ => (trees.v1("freezer"), "freezer.state", "FROZEN", "THAWED"),
+        };
+        let name = format!("test-ice-{}", std::process::id());
+        let made = tree.and_then(|tree| tree.own.create_child(&name).ok());
+        let made = made.filter(|folder| folder.write(file, frozen).is_ok());
+        if made.is_none() {
+            super::skip(format!("{} is not open to this user", backend.0));
+        }
+        made.map(|folder| Ice { folder, file, thawed })
+    }
+
+    pub(crate) fn freeze(&self, pid: i32) {
+        fs::write(self.folder.path().join("cgroup.procs"), pid.to_string()).unwrap();
+    }
+}
+
+impl Drop for Ice {
+    fn drop(&mut self) {
+        let _ = self.folder.write(self.file, self.thawed);
+        super::eventually("the end of the frozen cgroup", || self.folder.remove().is_ok());
+    }
 }

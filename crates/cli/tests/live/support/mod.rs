@@ -9,7 +9,7 @@ mod stamps;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use backend::{Backend, cgroups_named, cgroups_of};
+pub(crate) use backend::{Backend, Ice, cgroups_named, cgroups_of};
 pub(crate) use cosched::{Cosched, Ended};
 pub(crate) use locker::Locker;
 pub(crate) use marked::Marked;

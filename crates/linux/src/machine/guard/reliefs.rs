@@ -112,10 +112,11 @@ impl Reliefs {
         !self.starts.is_empty() && is_own() && Helper::Sentinel.may_be(child.pid, proc)
     }
 
-    /// Dismisses them: everything is undone. One that is held up is killed.
-    pub(super) fn goodbye(self, proc: &Proc) {
+    /// Dismisses them: everything is undone. One that is held up is killed. Returns whether there
+    /// were none.
+    pub(super) fn goodbye(self, proc: &Proc) -> bool {
         if self.starts.is_empty() {
-            return;
+            return true;
         }
         for start in self.starts.iter().filter(|start| !start.is_given_up) {
             if let Ok(Ok(relief)) = start.answer.recv_timeout(LAST_WAIT) {
@@ -128,5 +129,6 @@ impl Reliefs {
                 let _ = Process::from(child).signal(proc, Signal::KILL);
             }
         }
+        false
     }
 }

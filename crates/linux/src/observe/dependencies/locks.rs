@@ -1,28 +1,18 @@
 //! Programs that wait for each other's file lock.
 //!
 //! A program that holds a lock and has no turn delays the next one that needs the lock, even in its
-//! turn. The kernel lists all file locks in `/proc/locks`, and below each lock the processes that
-//! wait for it:
+//! turn.
 //!
-//! ```text
-//! 1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF
-//! 1: -> FLOCK  ADVISORY  WRITE 4712 08:01:1234 0 EOF
-//! ```
-//!
-//! Limits: a lock of an open file description names no process (the number is -1). A lock of a
-//! process that has ended, while others that inherited the file keep it (`exec 9>file; flock 9` in
-//! a shell), names a process that does not exist. Neither lock is seen.
+//! Limits: a lock of an open file description names no process. A lock of a process that has ended,
+//! while others that inherited the file keep it (`exec 9>file; flock 9` in a shell), names a
+//! process that does not exist. Neither lock is seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustix::fs::makedev;
-
 use super::{FileId, SharedKey};
-use crate::kernel::files::{self, FileError};
+use crate::kernel::file_locks::{self, FileLock};
+use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
-
-/// Marks the line of a waiting process, after its number.
-const WAITS: &str = "->";
 
 /// The file locks for which a process waits: by process, the locks that it holds or waits for.
 /// Empty where the caller may not read the list.
@@ -30,45 +20,19 @@ const WAITS: &str = "->";
 /// # Errors
 /// When the list of locks is there and cannot be read for another reason.
 pub fn contended_locks(proc: &Proc) -> Result<BTreeMap<i32, BTreeSet<SharedKey>>, FileError> {
-    match files::read_if_there(&proc.root().join("locks")) {
-        Err(error) if error.is_denied() => Ok(BTreeMap::new()),
-        list => Ok(contended(&list?.unwrap_or_default())),
-    }
+    Ok(contended(&file_locks::all(proc)?))
 }
 
-fn contended(list: &str) -> BTreeMap<i32, BTreeSet<SharedKey>> {
-    let locks: Vec<Lock<'_>> = list.lines().filter_map(lock).collect();
-    let waited_for: BTreeSet<&str> =
+fn contended(locks: &[FileLock]) -> BTreeMap<i32, BTreeSet<SharedKey>> {
+    let waited_for: BTreeSet<u64> =
         locks.iter().filter(|lock| lock.waits).map(|lock| lock.number).collect();
     let mut found = BTreeMap::<i32, BTreeSet<SharedKey>>::new();
-    for lock in locks.iter().filter(|lock| waited_for.contains(lock.number)) {
-        found.entry(lock.pid).or_default().insert(SharedKey::LockedFile(lock.file));
+    for lock in locks.iter().filter(|lock| waited_for.contains(&lock.number)) {
+        let (device, inode) = lock.file;
+        let file = SharedKey::LockedFile(FileId { device, inode });
+        found.entry(lock.pid).or_default().insert(file);
     }
     found
-}
-
-/// A lock that a process holds or waits for.
-struct Lock<'a> {
-    /// The number of the lock in the list; its waiters have the same.
-    number: &'a str,
-    pid: i32,
-    file: FileId,
-    waits: bool,
-}
-
-fn lock(line: &str) -> Option<Lock<'_>> {
-    let mut words = line.split_ascii_whitespace().peekable();
-    let number = words.next()?;
-    let waits = words.next_if_eq(&WAITS).is_some();
-    let [_kind, _strictness, _access, pid, file] = std::array::from_fn(|_| words.next());
-    let pid = pid?.parse().ok().filter(|pid| *pid > 0)?;
-    let [major, minor, inode] = {
-        let mut parts = file?.split(':');
-        [parts.next()?, parts.next()?, parts.next()?]
-    };
-    let hexadecimal = |number| u32::from_str_radix(number, 16).ok();
-    let device = makedev(hexadecimal(major)?, hexadecimal(minor)?);
-    Some(Lock { number, pid, file: FileId { device, inode: inode.parse().ok()? }, waits })
 }
 
 #[cfg(test)]
@@ -76,7 +40,7 @@ mod tests {
     use std::process::{Command, id};
     use std::time::{Duration, Instant};
 
-    use rustix::fs::{FlockOperation, flock};
+    use rustix::fs::{FlockOperation, flock, makedev};
 
     use super::*;
 
@@ -95,8 +59,8 @@ mod tests {
         let file = FileId { device: makedev(0xfd, 0x1a), inode: 8 };
         let tied = BTreeSet::from([SharedKey::LockedFile(file)]);
         let expected = [20, 30, 31].map(|pid| (pid, tied.clone()));
-        assert_eq!(contended(LIST), expected.into());
-        assert_eq!(contended("no lock at all\n"), BTreeMap::new());
+        assert_eq!(contended(&file_locks::listed(LIST)), expected.into());
+        assert_eq!(file_locks::listed("no lock at all\n"), []);
     }
 
     #[test]

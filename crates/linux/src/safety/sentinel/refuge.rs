@@ -80,7 +80,8 @@ fn remove_left(above: &Dir, proc: &Proc) {
     for place in above.children().unwrap_or_default() {
         let name = place.path().file_name().and_then(|name| name.to_str());
         let pid = name.and_then(|name| name.strip_prefix(NAME)?.parse().ok());
-        if pid.is_some_and(|pid| proc.stat(pid).is_err()) {
+        let has_ended = |pid| proc.stat(pid).map_or(true, |stat| stat.state.has_ended());
+        if pid.is_some_and(has_ended) {
             // A cgroup with processes stays.
             let _ = place.remove();
         }
@@ -143,12 +144,20 @@ mod tests {
         let alive = format!("{NAME}{}", std::process::id());
         // No process has the greatest number.
         let gone = format!("{NAME}{}", i32::MAX);
-        for name in [&alive, &gone, "csentinel-a", "other-2147483647"] {
+        // It has ended, and was not waited for.
+        let mut child = Command::new("true").spawn().unwrap();
+        let proc = Proc::default();
+        while !proc.stat(child.id() as i32).unwrap().state.has_ended() {
+            std::thread::yield_now();
+        }
+        let ended = format!("{NAME}{}", child.id());
+        for name in [&alive, &gone, &ended, "csentinel-a", "other-2147483647"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         remove_left(&Dir::new(folder.path(), Version::V2), &Proc::default());
         let left = |name: &str| folder.path().join(name).exists();
         assert_eq!([alive.as_str(), &gone, "csentinel-a"].map(left), [true, false, true]);
-        assert!(left("other-2147483647"));
+        assert!(left("other-2147483647") && !left(&ended));
+        child.wait().unwrap();
     }
 }

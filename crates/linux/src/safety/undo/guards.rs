@@ -1,9 +1,12 @@
-//! Sentinels that were stopped before they could undo what a killed cosched left.
+//! Sentinels that cannot undo what a killed cosched left, since they are stopped or frozen.
 //!
-//! A living cosched replaces a stopped sentinel. If cosched is killed before that, the log has an
-//! owner that does nothing: programs stay frozen until the sentinel continues.
+//! A living cosched replaces such a sentinel. If cosched is killed before that, the log has an
+//! owner that does nothing: programs stay frozen until the sentinel continues. One that is stopped
+//! is continued, and undoes its log. One that is frozen is killed (it ends when it is thawed), and
+//! another process undoes its log.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -12,6 +15,7 @@ use rustix::process::Signal;
 
 use super::kept::REMOVED;
 use super::log::owner;
+use super::{Journal, Log, LogError};
 use crate::kernel::procfs::{Proc, State};
 use crate::process::helper::Helper;
 use crate::process::tree::Process;
@@ -20,6 +24,8 @@ use crate::process::tree::Process;
 /// any CPU.
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
+/// What the memory that belongs to a log is called.
+const MEMORY: &str = "/memfd:undo";
 
 /// The stopped sentinels of this user after the end of their cosched, as far as their logs are, or
 /// were, in one of these folders.
@@ -31,16 +37,20 @@ pub fn stopped_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
 
 fn of_gone_cosched(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
     let user = rustix::process::geteuid().as_raw();
-    let is_sentinel =
-        |pid: &i32| Helper::Sentinel.may_be(*pid, proc) && proc.user(*pid) == Some(user);
-    let sentinels = proc.processes().unwrap_or_default().into_iter().filter(is_sentinel);
+    let is_own = |pid: &i32| {
+        Helper::Sentinel.may_be(*pid, proc)
+            && proc.user(*pid) == Some(user)
+            // In a container, its cosched has another number.
+            && proc.numbers_alike(*pid)
+    };
+    let sentinels = proc.processes().unwrap_or_default().into_iter().filter(is_own);
     let found = sentinels.filter_map(|pid| Process::find(proc, pid).ok());
-    found.filter(|sentinel| holds_log_of_a_gone_cosched(*sentinel, folders, proc)).collect()
+    found.filter(|sentinel| log_of_a_gone_cosched(*sentinel, folders, proc).is_some()).collect()
 }
 
-/// Whether sentinels of this user, after the end of their cosched, are still at work after a while.
-pub fn are_at_work(folders: &[PathBuf], proc: &Proc) -> bool {
-    let until = Instant::now() + PATIENCE;
+/// Whether sentinels of this user, after the end of their cosched, are still there after so long.
+pub fn are_at_work(folders: &[PathBuf], proc: &Proc, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
     while !of_gone_cosched(folders, proc).is_empty() {
         if Instant::now() > until {
             return true;
@@ -50,19 +60,12 @@ pub fn are_at_work(folders: &[PathBuf], proc: &Proc) -> bool {
     false
 }
 
-/// Lets stopped sentinels continue, and waits until they have undone everything. Returns those that
-/// are still stopped: by a tracer, or again by another process.
-pub fn continue_sentinels(sentinels: &[Process], proc: &Proc) -> Vec<Process> {
-    let until = Instant::now() + PATIENCE;
+/// Lets stopped sentinels continue. They then undo everything.
+pub fn continue_sentinels(sentinels: &[Process], proc: &Proc) {
     for sentinel in sentinels {
         // It may have ended just now.
         let _ = sentinel.signal(proc, Signal::CONT);
     }
-    let is_there = |sentinel: &&Process| sentinel.look(proc).is_some();
-    while sentinels.iter().any(|sentinel| is_there(&sentinel)) && Instant::now() < until {
-        sleep(PAUSE);
-    }
-    sentinels.iter().filter(|sentinel| is_stopped(**sentinel, proc)).copied().collect()
 }
 
 fn is_stopped(sentinel: Process, proc: &Proc) -> bool {
@@ -70,14 +73,81 @@ fn is_stopped(sentinel: Process, proc: &Proc) -> bool {
     matches!(state, Some(State::Stopped | State::Traced))
 }
 
-/// A log that was removed meanwhile is still held open.
-fn holds_log_of_a_gone_cosched(sentinel: Process, folders: &[PathBuf], proc: &Proc) -> bool {
-    let descriptors = fs::read_dir(proc.folder(sentinel.pid).join("fd"));
-    let targets = descriptors.into_iter().flatten().flatten();
-    targets.filter_map(|descriptor| fs::read_link(descriptor.path()).ok()).any(|target| {
+/// A killed sentinel that could not undo its log, and the log.
+#[derive(Debug)]
+pub struct HeldUp {
+    /// Its process, which may end only later.
+    pub sentinel: Process,
+    /// Where the log is, or was.
+    pub path: PathBuf,
+    file: File,
+    memory: Option<File>,
+}
+
+impl HeldUp {
+    /// What is still to be undone.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn journal(&self, proc: &Proc) -> io::Result<Journal> {
+        // The file of that name is newer after the log was rewritten.
+        let named = super::open(&self.path);
+        let file = named.as_ref().unwrap_or(&self.file);
+        match &self.memory {
+            Some(memory) => Log::read_both(file, memory, proc),
+            None => Log::read(file, proc),
+        }
+    }
+
+    /// Empties and removes the log: everything is undone.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn forget(self) -> Result<(), LogError> {
+        // A shim may hold it open.
+        let _ = self.file.set_len(0);
+        Log::delete_at(&self.path)
+    }
+}
+
+/// The sentinels of this user that undo nothing after the end of their cosched. Sentinels at work
+/// are waited for, and the rest are killed.
+pub fn held_up_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<HeldUp> {
+    if !are_at_work(folders, proc, PATIENCE) {
+        return Vec::new();
+    }
+    let held_up = |sentinel: Process| {
+        let (path, descriptor) = log_of_a_gone_cosched(sentinel, folders, proc)?;
+        let open = |descriptor: &Path| OpenOptions::new().read(true).write(true).open(descriptor);
+        let file = open(&descriptor).ok()?;
+        let is_memory = |(target, _): &(PathBuf, _)| target.to_string_lossy().starts_with(MEMORY);
+        let memory = descriptors(sentinel, proc).find(is_memory);
+        let memory = memory.and_then(|(_, descriptor)| open(&descriptor).ok());
+        let _ = sentinel.signal(proc, Signal::KILL);
+        Some(HeldUp { sentinel, path, file, memory })
+    };
+    of_gone_cosched(folders, proc).into_iter().filter_map(held_up).collect()
+}
+
+/// The path of the log that a sentinel holds, and the descriptor. A log that was removed meanwhile
+/// is still held open.
+fn log_of_a_gone_cosched(
+    sentinel: Process,
+    folders: &[PathBuf],
+    proc: &Proc,
+) -> Option<(PathBuf, PathBuf)> {
+    descriptors(sentinel, proc).find_map(|(target, descriptor)| {
         let shown = target.to_string_lossy();
         let path = Path::new(shown.strip_suffix(REMOVED).unwrap_or(&shown));
         let is_ours = folders.iter().any(|folder| path.parent() == Some(folder));
-        is_ours && owner(path).is_some_and(|owner| owner.look(proc).is_none())
+        let is_gone = is_ours && owner(path).is_some_and(|owner| owner.look(proc).is_none());
+        is_gone.then(|| (path.to_owned(), descriptor))
     })
+}
+
+/// What a process holds open, and by which descriptor.
+fn descriptors(process: Process, proc: &Proc) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+    let entries = fs::read_dir(proc.folder(process.pid).join("fd"));
+    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter_map(|path| Some((fs::read_link(&path).ok()?, path)))
 }

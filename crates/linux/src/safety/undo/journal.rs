@@ -80,8 +80,8 @@ impl Journal {
         }
     }
 
-    /// Forgets the changes of threads that have ended, except for one of each kind: what such a
-    /// thread has started may have inherited it.
+    /// Forgets processes that have ended, and the changes of such threads except for one of each
+    /// kind: what such a thread has started may have inherited it.
     pub(super) fn forget_ended(&mut self, lives: impl Fn(Process) -> bool) {
         let mut kept = HashSet::new();
         self.strike(|known| {
@@ -91,6 +91,9 @@ impl Journal {
                 }
                 Record::UserMask { program, thread, mask } => {
                     (*thread, format!("{program:?} {mask:?}"))
+                }
+                Record::Orphan { process, .. } | Record::StoppedByOther { process } => {
+                    return !lives(*process);
                 }
                 _ => return false,
             };
@@ -234,12 +237,19 @@ mod tests {
         let mut journal: Journal = (0..5)
             .flat_map(|pid| [of(P, pid, batch), of(P, pid, found), of(Q, pid, batch)])
             .collect();
+        let process = |pid| Process { pid, start_time: 1 };
+        for pid in [3, 4] {
+            journal.add(Record::Orphan { program: P, process: process(pid) });
+            journal.add(Record::StoppedByOther { process: process(pid) });
+        }
         journal.forget_ended(|thread| thread.pid == 3);
         let left = [0, 3].into_iter();
         let left: Vec<Record> = left
             .flat_map(|pid| [of(P, pid, batch), of(P, pid, found), of(Q, pid, batch)])
             .collect();
-        assert_eq!(journal.records(), left);
+        let orphan = Record::Orphan { program: P, process: process(3) };
+        let others = [orphan, Record::StoppedByOther { process: process(3) }];
+        assert_eq!(journal.records(), [left, others.to_vec()].concat());
         assert!(journal.is_news(&of(P, 4, batch)) && !journal.is_news(&of(P, 3, batch)));
     }
 }
