@@ -41,8 +41,6 @@ pub(crate) struct Progress {
     done: BTreeSet<u16>,
     /// The programs of which it was told that they take no turns by weight any more.
     out_of_turns: BTreeSet<u16>,
-    /// What the machine has to tell.
-    notes: Receiver<Note>,
     /// How long programs may take to end.
     grace: Duration,
     wait: EndWait,
@@ -86,36 +84,35 @@ impl Progress {
         let has_bar = is_watched && telling.outputs_go_elsewhere;
         let is_long = Nanos::from(telling.grace) > SILENCE;
         let tells_wait = telling.course && telling.talk > Talk::Quiet && is_long;
+        let names: Vec<String> = programs.iter().map(|spec| spec.name.clone()).collect();
+        let teller = Teller::start(has_bar.then_some(programs.len() as u64))?;
+        // What the machine has noticed is told while it can still be mended.
+        let (named, talk) = (names.clone(), telling.talk);
+        teller.pass_on(notes, move |note| {
+            let name = note.program.map(|program| &named[usize::from(program.slot)]);
+            let text = match name {
+                Some(name) => format!("{name} {}", note.text),
+                None => note.text,
+            };
+            (note.is_error || talk > Talk::Quiet).then_some(text)
+        })?;
         Ok(Progress {
-            teller: Teller::start(has_bar.then_some(programs.len() as u64))?,
+            teller,
             has_bar,
             tells_ends: is_watched && !has_bar,
             talk: telling.talk,
-            names: programs.iter().map(|spec| spec.name.clone()).collect(),
+            names,
             done: BTreeSet::new(),
             out_of_turns: BTreeSet::new(),
-            notes,
             grace: telling.grace,
             wait: if tells_wait { EndWait::NotBegun } else { EndWait::Told },
         })
     }
 
-    /// Waits until everything is told, though not for long.
-    pub(crate) fn finish(mut self) {
-        self.tell();
+    /// Waits until everything is told, though not for long. Has to be called after the end of the
+    /// machine, which may tell something until then.
+    pub(crate) fn finish(self) {
         self.teller.finish();
-    }
-
-    /// Tells what the machine has noticed, while it can still be mended.
-    fn tell(&mut self) {
-        let is_told = |note: &Note| note.is_error || self.talk > Talk::Quiet;
-        for note in self.notes.try_iter().filter(is_told) {
-            let name = note.program.map(|program| &self.names[usize::from(program.slot)]);
-            self.teller.line(match name {
-                Some(name) => format!("{name} {}", note.text),
-                None => note.text,
-            });
-        }
     }
 
     /// Says which programs have not ended, if that takes long.
@@ -165,7 +162,6 @@ impl Watch for Progress {
     }
 
     fn happened(&mut self, event: &Event) {
-        self.tell();
         match event.what {
             Happening::Refused(id, Aspect::Turn, why)
                 if self.talk > Talk::Quiet && self.out_of_turns.insert(id.slot) =>

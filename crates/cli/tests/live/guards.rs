@@ -209,9 +209,10 @@ fn a_stopped_sentinel_is_replaced_while_no_program_runs() {
     eventually("the sentinel", || marked.named("csentinel").len() == 1);
     let first = marked.named("csentinel")[0];
     marked.signal(first, Signal::STOP);
-    eventually("another sentinel", || {
-        matches!(marked.named("csentinel")[..], [other] if other != first)
-    });
+    eventually(
+        "another sentinel",
+        || matches!(marked.named("csentinel")[..], [other] if other != first),
+    );
     cosched.signal(Signal::INT);
     place.nothing_is_left_of(&cosched.ended());
 }

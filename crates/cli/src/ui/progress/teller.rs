@@ -35,12 +35,19 @@ enum Word {
 
 /// The end of the queue at which the scheduling thread is.
 pub(super) struct Teller {
-    words: SyncSender<Word>,
-    /// How many words wait.
-    waiting: Arc<AtomicUsize>,
+    words: Words,
     /// Closed when everything is told.
     over: Receiver<()>,
-    left_out: u64,
+}
+
+/// The queue.
+#[derive(Clone)]
+struct Words {
+    queue: SyncSender<Word>,
+    /// How many words wait.
+    waiting: Arc<AtomicUsize>,
+    /// How many lines found no room.
+    left_out: Arc<AtomicUsize>,
 }
 
 impl Teller {
@@ -50,21 +57,37 @@ impl Teller {
     /// # Errors
     /// When the kernel gives no further thread.
     pub(super) fn start(bar_of: Option<u64>) -> Result<Teller, Failure> {
-        let (words, queue) = sync_channel(QUEUE);
+        let (sender, queue) = sync_channel(QUEUE);
         let (ends, over) = channel();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&waiting);
+        let words = Words { queue: sender, waiting: Arc::default(), left_out: Arc::default() };
+        let counted = Arc::clone(&words.waiting);
         background::spawn("cosched-words", move || {
             tell(queue.iter().inspect(|_| _ = counted.fetch_sub(1, Ordering::Relaxed)), bar_of);
             drop(ends);
         })
         .map_err(Failure::broken)?;
-        Ok(Teller { words, waiting, over, left_out: 0 })
+        Ok(Teller { words, over })
     }
 
     /// Tells a line of its own.
-    pub(super) fn line(&mut self, text: String) {
-        self.left_out += u64::from(!self.put(Word::Line(text)));
+    pub(super) fn line(&self, text: String) {
+        self.words.line(text);
+    }
+
+    /// Tells lines as they come, until their sender is dropped: to be done before
+    /// [`finish`](Teller::finish).
+    ///
+    /// # Errors
+    /// When the kernel gives no further thread.
+    pub(super) fn pass_on<T: Send + 'static>(
+        &self,
+        from: Receiver<T>,
+        line: impl Fn(T) -> Option<String> + Send + 'static,
+    ) -> Result<(), Failure> {
+        let words = self.words.clone();
+        let pass = move || from.into_iter().filter_map(line).for_each(|line| words.line(line));
+        background::spawn("cosched-notes", pass).map_err(Failure::broken)?;
+        Ok(())
     }
 
     /// Shows how many programs have ended.
@@ -79,31 +102,38 @@ impl Teller {
 
     /// What is shown next has the newest state: half of the queue is kept for lines.
     fn show(&self, word: Word) {
-        if self.waiting.load(Ordering::Relaxed) < QUEUE / 2 {
-            self.put(word);
+        if self.words.waiting.load(Ordering::Relaxed) < QUEUE / 2 {
+            self.words.put(word);
         }
+    }
+
+    /// Waits until everything is told, though not for long.
+    pub(super) fn finish(self) {
+        let left_out = Arc::clone(&self.words.left_out);
+        drop(self.words);
+        let told = self.over.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout);
+        let left_out = left_out.load(Ordering::Relaxed);
+        if told && left_out > 0 {
+            say(format_args!(
+                "{left_out} messages were left out, because the terminal took them too slowly"
+            ));
+        }
+    }
+}
+
+impl Words {
+    fn line(&self, text: String) {
+        self.left_out.fetch_add(usize::from(!self.put(Word::Line(text))), Ordering::Relaxed);
     }
 
     /// Whether there was room.
     fn put(&self, word: Word) -> bool {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let fits = self.words.try_send(word).is_ok();
+        let fits = self.queue.try_send(word).is_ok();
         if !fits {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
         fits
-    }
-
-    /// Waits until everything is told, though not for long.
-    pub(super) fn finish(self) {
-        drop(self.words);
-        let told = self.over.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout);
-        if told && self.left_out > 0 {
-            say(format_args!(
-                "{} messages were left out, because the terminal took them too slowly",
-                self.left_out
-            ));
-        }
     }
 }
 
