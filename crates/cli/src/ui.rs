@@ -9,4 +9,4 @@ mod talk;
 mod words;
 
 pub(crate) use talk::Talk;
-pub(crate) use words::{check_stdout, print, print_if_read, put, say, watched};
+pub(crate) use words::{check_stdout, print, print_if_read, put, say, say_last, watched};

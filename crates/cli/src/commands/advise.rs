@@ -27,7 +27,7 @@ use crate::store::{Entry, Store};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::table;
 use crate::ui::table::After;
-use crate::ui::{Talk, print};
+use crate::ui::{Talk, print, say};
 
 /// What to advise on.
 #[derive(Debug, Args)]
@@ -105,7 +105,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let runs = args.runs;
     let ended = alone::measure_missing(&session, &workload, &counts, &args.how, runs, &mut store)?;
     if ended != Ended::Complete {
-        eprintln!("cosched: interrupted; complete measurements are kept");
+        say(format_args!("interrupted; complete measurements are kept"));
         return Ok(exit_code(ended, false));
     }
     let candidate =

@@ -28,7 +28,7 @@ use crate::session::Session;
 use crate::source::{self, Needs, Runs};
 use crate::store::{Entry, Store};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::print;
+use crate::ui::{print, say};
 use curve::Point;
 
 /// Options that [`HowArgs`] has for other commands. They are refused, and not shown in the help.
@@ -138,7 +138,7 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
         }
         Err(Stop::Failed(failure)) => return Err(failure),
         Err(Stop::Interrupted(ended)) => {
-            eprintln!("cosched: interrupted; complete measurements are kept");
+            say(format_args!("interrupted; complete measurements are kept"));
             return Ok(exit_code(ended, false));
         }
     }

@@ -117,7 +117,7 @@ impl Experiment {
                 // There is nothing to show.
                 Err(Stop::Failed(failure)) if rounds.is_empty() => return Err(failure),
                 Err(Stop::Failed(failure)) => {
-                    failure.report();
+                    say(format_args!("{}", failure.text()));
                     unbroken = false;
                 }
                 Err(Stop::Told) => unbroken = false,

@@ -12,8 +12,8 @@ use cosched_results::result::RunResult;
 use cosched_workload::{ProgramSpec, Workload, escaped};
 
 use crate::args::HowArgs;
-use crate::ui::Talk;
 use crate::ui::failure::Failure;
+use crate::ui::{Talk, say};
 
 /// One run to be made.
 #[derive(Clone, Copy, Debug)]
@@ -106,9 +106,7 @@ pub(crate) struct Ran {
 impl Ran {
     /// Tells what went wrong after the programs had run; says whether nothing did.
     pub(crate) fn report_troubles(&self) -> bool {
-        self.troubles.iter().for_each(|trouble| {
-            trouble.report();
-        });
+        self.troubles.iter().for_each(|trouble| say(format_args!("{}", trouble.text())));
         self.troubles.is_empty()
     }
 

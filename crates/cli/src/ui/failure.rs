@@ -66,9 +66,9 @@ impl Failure {
         }
     }
 
-    /// Says it on standard error.
+    /// Says on standard error why the command ends.
     pub(crate) fn report(&self) -> ExitCode {
-        crate::ui::say(format_args!("{}", self.text()));
+        crate::ui::say_last(format_args!("{}", self.text()));
         ExitCode::from(match self {
             Failure::Input(_) => 2,
             Failure::Broken(_) => 1,

@@ -1,7 +1,7 @@
 //! A cosched that is held up: stopped, traced, frozen, or without a reader of its output. No
 //! program is left frozen meanwhile.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
@@ -196,9 +196,11 @@ fn says_something(place: &Place, before: &[&str]) -> Cosched {
     Cosched::start(command, place)
 }
 
-#[test]
-fn programs_take_turns_while_coscheds_output_is_not_read() {
-    let place = Place::new();
+/// Has cosched's standard error be the pipe.
+const INTO_THE_PIPE: [&str; 4] = ["sh", "-c", "exec \"$@\" 2>pipe", "sh"];
+
+/// A pipe that takes no more until it is read.
+fn full_pipe(place: &Place) -> File {
     let path = place.path("pipe");
     mknodat(CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
     let mut pipe = OpenOptions::new()
@@ -213,7 +215,14 @@ fn programs_take_turns_while_coscheds_output_is_not_read() {
         }
     };
     assert_eq!(full.kind(), ErrorKind::WouldBlock);
-    let mut cosched = says_something(&place, &["sh", "-c", "exec \"$@\" 2>pipe", "sh"]);
+    pipe
+}
+
+#[test]
+fn programs_take_turns_while_coscheds_output_is_not_read() {
+    let place = Place::new();
+    let mut pipe = full_pipe(&place);
+    let mut cosched = says_something(&place, &INTO_THE_PIPE);
     eventually("the result", || place.path("out/run.json").exists());
     // It may wait with its last message.
     eventually("its end", || {
@@ -239,6 +248,37 @@ fn programs_take_turns_while_the_terminal_is_paused() {
         sys.exit(run.wait())";
     says_something(&place, &["python3", "-c", paused]).ended().with(0);
     place.marked().end();
+}
+
+/// Starts a run that has a message before the start, and ends it by SIGINT.
+#[track_caller]
+fn starts_and_ends(place: &Place, before: &[&str]) {
+    place.write("jobs.toml", program("a", "", "touch started; exec sleep 1000"));
+    let mut command = Command::new(before[0]);
+    command.args(&before[1..]).arg(&place.executable).args(["run", "jobs.toml"]);
+    command.args(["--metrics", "127.0.0.1:0"]);
+    let cosched = Cosched::start(command, place);
+    eventually("the program", || place.path("started").exists());
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
+fn programs_start_while_coscheds_output_is_not_read() {
+    let place = Place::new();
+    let _pipe = full_pipe(&place);
+    starts_and_ends(&place, &INTO_THE_PIPE);
+}
+
+#[test]
+fn programs_start_while_the_terminal_is_paused() {
+    let paused = "import os, pty, sys, termios\n\
+        shown, terminal = pty.openpty()\n\
+        termios.tcflow(terminal, termios.TCOOFF)\n\
+        os.set_inheritable(shown, True)\n\
+        os.dup2(terminal, 2)\n\
+        os.execvp(sys.argv[1], sys.argv[1:])";
+    starts_and_ends(&Place::new(), &["python3", "-c", paused]);
 }
 
 fn libc_nonblock() -> i32 {

@@ -28,6 +28,7 @@ use super::spin::{self, Gap};
 use crate::commands::SPIN;
 use crate::session::Session;
 use crate::ui::failure::Failure;
+use crate::ui::say;
 
 const THREADS: [u16; 3] = [2, 8, 64];
 /// Each number of threads is measured so often, or for so long: beside many spinning threads it is
@@ -84,10 +85,10 @@ pub(super) fn measure(session: &Session, rights: &Rights) -> Result<Vec<Latency>
     let mut latencies = Vec::new();
     for backend in backends(rights) {
         for threads in THREADS {
-            eprintln!(
-                "cosched: two programs of {threads} spinning threads take turns, frozen by {}",
+            say(format_args!(
+                "two programs of {threads} spinning threads take turns, frozen by {}",
                 backend.name()
-            );
+            ));
             latencies.push(latency(session, backend, threads)?);
         }
     }
@@ -309,7 +310,7 @@ impl Bench {
         let killed = killed.and_then(|()| self.wait_for_exits());
         let restored = self.machine.close().map_err(broken)?;
         for failed in restored.failed {
-            eprintln!("cosched: {failed}");
+            say(format_args!("{failed}"));
         }
         killed
     }

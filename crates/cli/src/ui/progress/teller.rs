@@ -17,6 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::ui::failure::Failure;
 use crate::ui::say;
+use crate::ui::words::say_waiting;
 
 /// So many words wait at most.
 const QUEUE: usize = 256;
@@ -146,8 +147,8 @@ fn tell(words: impl Iterator<Item = Word>, bar_of: Option<u64>) {
     });
     for word in words {
         match (word, &bar) {
-            (Word::Line(text), Some(bar)) => bar.suspend(|| say(format_args!("{text}"))),
-            (Word::Line(text), None) => say(format_args!("{text}")),
+            (Word::Line(text), Some(bar)) => bar.suspend(|| say_waiting(format_args!("{text}"))),
+            (Word::Line(text), None) => say_waiting(format_args!("{text}")),
             (Word::Done(count), Some(bar)) => bar.set_position(count),
             (Word::Doing(text), Some(bar)) => bar.set_message(text),
             (Word::Done(_) | Word::Doing(_), None) => {}
