@@ -27,6 +27,9 @@ use super::Request;
 use crate::out::{self, Folder};
 use crate::ui::failure::Failure;
 
+/// The longest name of a file on Linux (NAME_MAX), bytes.
+const LONGEST_NAME: usize = 255;
+
 impl Request<'_> {
     /// The file that takes an output of a program; `None`: it writes where cosched does.
     pub(crate) fn output(&self, spec: &ProgramSpec, stream: &str) -> Option<PathBuf> {
@@ -167,6 +170,10 @@ pub(crate) fn check_outputs(
                 _ if file.path.symlink_metadata().is_ok() => Err("which is there and would be \
                     overwritten; name another file, or move it away"
                     .to_owned()),
+                // The folder's own path is checked with the folder.
+                _ if name.len() > LONGEST_NAME => {
+                    Err(format!("whose name is longer than {LONGEST_NAME} bytes; shorten it"))
+                }
                 // The folder of the run is made later.
                 _ if Some(whole) == run => Ok(()),
                 _ => check_folder(parent),

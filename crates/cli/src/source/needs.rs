@@ -5,10 +5,18 @@ use std::path::Path;
 
 use cosched_sim::Model;
 use cosched_workload::{ProgramSpec, Reading, Workload, WorkloadError};
+use rustix::process::{Resource, getrlimit};
 
 use super::check_launcher;
 use crate::session::{Session, check_alone, check_outputs, check_together};
 use crate::ui::failure::Failure;
+
+/// Bytes of command and environment that the kernel passes on whatever the stack's limit is.
+const LEAST_PASSED_ON: u64 = 128 << 10;
+const MOST_PASSED_ON: u64 = 6 << 20;
+/// At least what cosched adds to the environment, and the kernel to the command (two paths).
+const ADDED: u64 = 16 << 10;
+const MIB: f64 = (1 << 20) as f64;
 
 /// What a command does with programs.
 #[derive(Clone, Copy)]
@@ -62,6 +70,7 @@ impl Runs<'_> {
         let path = std::env::var_os("PATH");
         for (_, spec) in reading.right(&["command", "cwd", "env"]) {
             refuse(check_launcher(spec).and_then(|()| check_executable(spec, path.as_deref())));
+            refuse(check_size(spec));
         }
         for (_, spec) in reading.right(&["after"]).filter(|_| self.predicted) {
             refuse(check_start(spec));
@@ -97,6 +106,31 @@ fn check_executable(spec: &ProgramSpec, path: Option<&OsStr>) -> Result<(), Work
     spec.executable(path).map(drop).map_err(|error| WorkloadError::Unusable {
         place: *error.place,
         what: format!("command {}", error.problem),
+    })
+}
+
+/// Checks that the kernel passes command and environment on: it takes the words, each with a zero
+/// byte and a pointer, up to a quarter of the stack's limit.
+fn check_size(spec: &ProgramSpec) -> Result<(), WorkloadError> {
+    let environment = spec.environment(std::env::vars_os());
+    let words = spec.command.iter().map(|word| word.len() + 1);
+    let variables = environment.iter().map(|(name, value)| name.len() + value.len() + 2);
+    let bytes: usize = words.chain(variables).map(|bytes| bytes + size_of::<usize>()).sum();
+    let stack = getrlimit(Resource::Stack).current.unwrap_or(u64::MAX);
+    let most = (stack / 4).clamp(LEAST_PASSED_ON, MOST_PASSED_ON);
+    if bytes as u64 + ADDED <= most {
+        return Ok(());
+    }
+    let by_limit = if most < MOST_PASSED_ON { ", or raise `ulimit -s`" } else { "" };
+    Err(WorkloadError::Unusable {
+        place: spec.places.command.clone(),
+        what: format!(
+            "command has {} words, which take {:.1} MiB with the environment, and the kernel \
+             passes on at most {:.1} MiB; put the words into a file that the program reads{by_limit}",
+            spec.command.len(),
+            bytes as f64 / MIB,
+            most as f64 / MIB,
+        ),
     })
 }
 

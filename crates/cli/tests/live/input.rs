@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
-use super::support::{Ended, Place, User, program, skip};
+use super::support::{Cosched, Ended, Place, User, program, skip};
 
 /// A program that shows that it was started.
 fn tell_tale(keys: &str) -> String {
@@ -105,6 +106,21 @@ fn unusable_commands_files_and_models_come_with_all_mistakes() {
     let sim = ["sim", "jobs.toml", "--machine", "core:2"];
     let ended = place.cosched(&sim).ended();
     refused(&place, ended, &["thread is", "no [program.model]", "model: ", "\n3 errors; nothing"]);
+}
+
+/// The kernel says so of these only when the program starts.
+#[test]
+fn too_long_names_and_commands_are_refused_before_the_start() {
+    let long = format!("stdout = '{}'", "x".repeat(256));
+    refuses(&[program("b", &long, ":")], "", &["jobs.toml:8:10: program 2 (b): stdout is", "long"]);
+    let words = "'x', ".repeat(300_000);
+    let many = format!("[[program]]\nname = 'b'\ncommand = ['true', {words}]\n");
+    let place = Place::new();
+    place.write("jobs.toml", [tell_tale(""), many].concat());
+    let mut command = Command::new("prlimit");
+    command.arg("--stack=8388608").arg(&place.executable).args(["run", "jobs.toml"]);
+    let said = ["program 2 (b): command has 300001 words", "at most 2.0 MiB", "into a file"];
+    refused(&place, Cosched::start(command, &place).ended(), &said);
 }
 
 /// A path in a wrong folder, or after a wrong name, is no mistake of its own.
