@@ -8,8 +8,9 @@
 //! a shell hands over open (standard input, `<(command)`) is a pipe on purpose. It is read too, up
 //! to the same size.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The largest text that people have written, bytes.
@@ -17,18 +18,41 @@ const MOST_TEXT: u64 = 16 << 20;
 /// The kernel's error for symbolic links that lead on without an end (`ErrorKind` has no stable
 /// name for it).
 const ELOOP: i32 = 40;
+/// The flag of `open` by which no read waits, as x86, Arm, POWER and RISC-V have it.
+const O_NONBLOCK: i32 = 0o4000;
 
 /// Opens a file to be read.
 ///
 /// # Errors
 /// When it cannot be opened, or is a pipe, a socket or a device that no shell handed over.
-pub fn open(path: &Path) -> io::Result<File> {
-    let kind = fs::metadata(path)?.file_type();
-    // The read that follows refuses a folder, in the system's words.
-    match kind.is_file() || kind.is_dir() || is_handed_over(path) {
-        true => File::open(path),
-        false => Err(io::Error::other("it is a pipe, a socket or a device, and no file")),
+pub fn open(path: &Path) -> io::Result<impl Read> {
+    if is_handed_over(path) {
+        return File::open(path).map(Prompt);
     }
+    let check = |found: Metadata| match found.is_file() || found.is_dir() {
+        // The read that follows refuses a folder, in the system's words.
+        true => Ok(()),
+        false => Err(no_file()),
+    };
+    fs::metadata(path).and_then(check)?;
+    // A pipe may have taken the name meanwhile.
+    let open = File::options().read(true).custom_flags(O_NONBLOCK).open(path)?;
+    open.metadata().and_then(check)?;
+    Ok(Prompt(open))
+}
+
+/// An open file that fails instead of waiting, as `/proc/kmsg` would.
+struct Prompt(File);
+
+impl Read for Prompt {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let waits = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        self.0.read(buffer).map_err(|error| if waits(&error) { no_file() } else { error })
+    }
+}
+
+fn no_file() -> io::Error {
+    io::Error::other("it is a pipe, a socket or a device, and no file")
 }
 
 /// Reads a whole file.
@@ -53,11 +77,16 @@ pub fn text(path: &Path) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8"))
 }
 
-/// Whether a shell opened this file, by the number that it has in this process.
+/// Whether a shell opened this file.
 pub fn is_handed_over(path: &Path) -> bool {
-    path == Path::new("/dev/stdin")
-        || path.starts_with("/dev/fd")
-        || path.starts_with("/proc/self/fd")
+    path == Path::new("/dev/stdin") || is_descriptor(path)
+}
+
+/// Whether it is an open file of this process, by its number; not what is below an open folder.
+pub fn is_descriptor(path: &Path) -> bool {
+    let numbers = ["/dev/fd", "/proc/self/fd"].map(|folder| path.strip_prefix(folder));
+    let mut numbers = numbers.into_iter().flatten().filter_map(Path::to_str);
+    numbers.any(|number| number.parse::<u32>().is_ok())
 }
 
 /// The remedy for a file that could not be read. `name` says how to name the right one.
@@ -89,6 +118,11 @@ mod tests {
             let refusal = read(path, 1 << 20).unwrap_err().to_string();
             assert!(refusal.contains("a device, and no file"), "{refusal}");
         }
+        // It waits for the kernel's next message; only root may open it.
+        let waits = read(Path::new("/proc/kmsg"), 1 << 30).unwrap_err();
+        assert!(
+            ["device", "denied", "permitted"].iter().any(|why| waits.to_string().contains(why))
+        );
         assert_eq!(read(folder.path(), 9).unwrap_err().kind(), io::ErrorKind::IsADirectory);
     }
 
@@ -119,7 +153,7 @@ mod tests {
         for path in ["/dev/stdin", "/dev/fd/63", "/proc/self/fd/0"] {
             assert!(is_handed_over(Path::new(path)), "{path}");
         }
-        for path in ["/dev/zero", "/dev/fdx", "stdin"] {
+        for path in ["/dev/zero", "/dev/fdx", "stdin", "/proc/self/fd", "/proc/self/fd/3/plan"] {
             assert!(!is_handed_over(Path::new(path)), "{path}");
         }
     }

@@ -2,11 +2,11 @@
 //! the place of a jobs file, `::` in the place of `:::`, and launchers that start processes out of
 //! cosched's reach.
 
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use cosched_workload::input;
 use cosched_workload::{ProgramSpec, SEPARATOR, Workload, WorkloadError, shown_path};
 
 use crate::ui::failure::Failure;
@@ -37,7 +37,7 @@ pub(super) fn program(path: &Path, here: &Path) -> Option<Failure> {
 /// How to run a file that is a program.
 fn script(path: &Path) -> Option<Vec<String>> {
     let mut start = Vec::new();
-    File::open(path).ok()?.take(4).read_to_end(&mut start).ok()?;
+    input::open(path).ok()?.take(4).read_to_end(&mut start).ok()?;
     let extension = path.extension().unwrap_or_default();
     let interpreter = INTERPRETERS.iter().find(|(known, _)| extension == *known);
     let is_program = start.starts_with(b"#!") || start == b"\x7fELF" || interpreter.is_some();
