@@ -13,8 +13,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use cosched_workload::input::is_descriptor;
 use cosched_workload::shown_path;
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags, access};
 use tempfile::NamedTempFile;
 
 use crate::ui::failure::Failure;
@@ -37,38 +38,45 @@ const BEGINNING: u64 = 4096;
 
 /// Writes a file, but over nothing of another kind.
 pub(crate) fn replace(file: &Path, content: &[u8], kind: Kind) -> Result<(), Failure> {
-    let written = match open_stream(file) {
-        Some(mut stream) => stream.write_all(content),
-        None => check_kind(file, kind).map(|()| write(file, content))?,
+    let written = match is_stream(file) {
+        true => open_stream(file).and_then(|mut stream| stream.write_all(content)),
+        false => check_kind(file, kind).map(|()| write(file, content))?,
     };
     written.map_err(|error| refused(file, kind, &error))
 }
 
-/// Checks that a file can be written later, before the work of hours that is to go into it.
+/// Checks that a file can be written later, before the work of hours that is to go into it. A pipe
+/// is not opened: its reader would take the close for the end.
 pub(crate) fn check(file: &Path, kind: Kind) -> Result<(), Failure> {
-    if open_stream(file).is_some() {
-        return Ok(());
+    let checked = match is_stream(file) {
+        true => access(file, Access::WRITE_OK).map_err(io::Error::from),
+        false => check_kind(file, kind).map(|()| part(file).map(drop))?,
+    };
+    checked.map_err(|error| refused(file, kind, &error))
+}
+
+/// Whether it is a pipe or a terminal, which hold nothing that could be lost.
+fn is_stream(file: &Path) -> bool {
+    let found = if is_followed(file) { fs::metadata(file) } else { fs::symlink_metadata(file) };
+    found.is_ok_and(|found| is_of_stream(&found))
+}
+
+fn open_stream(file: &Path) -> io::Result<File> {
+    let flags = if is_followed(file) { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let open = File::options().write(true).custom_flags(flags.bits() as i32).open(file)?;
+    match is_of_stream(&open.metadata()?) {
+        true => Ok(open),
+        false => Err(io::ErrorKind::AlreadyExists.into()),
     }
-    check_kind(file, kind)?;
-    part(file).map(drop).map_err(|error| refused(file, kind, &error))
 }
 
-/// Opens a pipe or a terminal, which hold nothing that could be lost; `None`: it is neither. No
-/// link is followed but those of the system, such as `/dev/stdout`.
-fn open_stream(file: &Path) -> Option<File> {
-    let followed = STREAMS.iter().any(|name| file == Path::new(name)) || is_descriptor(file);
-    let mut options = File::options();
-    options.write(true).custom_flags(if followed { 0 } else { OFlags::NOFOLLOW.bits() as i32 });
-    let is_stream =
-        |found: &Metadata| found.file_type().is_char_device() || found.file_type().is_fifo();
-    let found = if followed { fs::metadata(file) } else { fs::symlink_metadata(file) };
-    let open = found.ok().filter(is_stream).and_then(|_| options.open(file).ok())?;
-    open.metadata().ok().filter(is_stream).map(|_| open)
+fn is_of_stream(found: &Metadata) -> bool {
+    found.file_type().is_char_device() || found.file_type().is_fifo()
 }
 
-fn is_descriptor(file: &Path) -> bool {
-    let number = file.strip_prefix("/dev/fd").ok().and_then(Path::to_str);
-    number.is_some_and(|number| number.parse::<u32>().is_ok())
+/// No link is followed but those of the system, such as `/dev/stdout`.
+fn is_followed(file: &Path) -> bool {
+    STREAMS.iter().any(|name| file == Path::new(name)) || is_descriptor(file)
 }
 
 /// Checks that nothing is there but an earlier file of this kind.
@@ -94,7 +102,13 @@ fn refused(file: &Path, kind: Kind, error: &io::Error) -> Failure {
 
 fn is_of(file: &Path, kind: Kind) -> bool {
     let mut beginning = Vec::new();
-    let read = File::open(file).and_then(|open| open.take(BEGINNING).read_to_end(&mut beginning));
+    // A pipe may have taken the name meanwhile.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let open = File::options().read(true).custom_flags(flags).open(file);
+    let read = open.and_then(|open| match open.metadata()?.is_file() {
+        true => open.take(BEGINNING).read_to_end(&mut beginning),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    });
     read.is_ok() && (kind.is_one)(&beginning)
 }
 
@@ -119,6 +133,8 @@ fn part(file: &Path) -> io::Result<NamedTempFile> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, FileType, mknodat};
+
     use super::*;
 
     const KIND: Kind = Kind {
@@ -136,6 +152,24 @@ mod tests {
         assert_eq!(fs::read(&file).unwrap(), b"ours 2");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         replace(Path::new("/dev/null"), b"gone", KIND).unwrap();
+    }
+
+    /// The reader sees one writer only, with the whole content.
+    #[test]
+    fn a_pipe_is_checked_without_being_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert!(!is_of(&pipe, KIND));
+        let (ends, read) = std::sync::mpsc::channel();
+        let from = pipe.clone();
+        std::thread::spawn(move || ends.send(fs::read(from).unwrap()));
+        check(&pipe, KIND).unwrap();
+        let (done, over) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(replace(&pipe, b"ours", KIND).is_ok()));
+        let patience = std::time::Duration::from_secs(20);
+        assert_eq!(over.recv_timeout(patience), Ok(true));
+        assert_eq!(read.recv_timeout(patience).as_deref(), Ok(&b"ours"[..]));
     }
 
     #[test]
