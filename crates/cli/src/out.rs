@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use cosched_linux::kernel::poll::hold_interruptions;
 use cosched_policy::Kind;
 use cosched_results::result::{ResultError, RunResult};
 use cosched_results::whole_file;
@@ -160,8 +161,10 @@ impl Folder {
     }
 }
 
-/// A folder for what the user did not ask to keep; it is removed when this is dropped.
+/// A folder for what the user did not ask to keep; it is removed when this is dropped. Until the
+/// runs that it is for, signals have to wait.
 pub(crate) fn hidden() -> Result<TempDir, Failure> {
+    hold_interruptions().map_err(Failure::broken)?;
     tempfile::tempdir().map_err(|error| {
         let remedy = "name a folder that you may write to in the variable TMPDIR";
         Failure::unwritable(&std::env::temp_dir(), &error, remedy)

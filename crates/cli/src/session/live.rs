@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use cosched_linux::kernel::poll::hold_interruptions;
 use cosched_results::live::About;
 
 use super::{Molded, Request, Session};
@@ -18,6 +19,8 @@ impl Session {
         request: &Request<'_>,
         metrics: Option<&MetricsAt>,
     ) -> Result<Live, Failure> {
+        // The run's socket has to be removed at the end.
+        hold_interruptions().map_err(Failure::broken)?;
         let molded = self.molded(request);
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;

@@ -1,5 +1,7 @@
 //! The end of cosched by a signal: programs are ended, what happened is written, nothing is left.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use super::support::{Backend, Place, eventually, program};
@@ -38,6 +40,25 @@ fn ended_by(signal: Signal, code: i32, name: &str) {
         );
         assert!(!place.path("later").exists());
         place.nothing_is_left_of(&ended);
+    }
+}
+
+/// A signal that comes before cosched waits for signals ends it at once, as any command.
+#[test]
+fn signals_in_the_first_moments_leave_nothing() {
+    let place = Place::new();
+    let words = ["--", "sleep", "1000", ":::", "sleep", "1000"];
+    let commands = [("run", 1, 40), ("compare", 20, 20)];
+    for (command, step, moments) in commands {
+        for moment in 0..moments {
+            let cosched = place.cosched(&[&[command][..], &words[..]].concat());
+            std::thread::sleep(Duration::from_millis(step * moment));
+            cosched.signal(Signal::TERM);
+            let ended = cosched.ended();
+            assert!([None, Some(143)].contains(&ended.code()), "{ended:?}");
+            place.nothing_is_left_of(&ended);
+            assert_eq!(std::fs::read_dir(place.path("tmp")).unwrap().count(), 0, "{ended:?}");
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::kernel::signals::is_ignored;
+use crate::kernel::signals::{INTERRUPTIONS, is_ignored};
 
 /// What became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,11 +135,19 @@ impl Poll {
     }
 }
 
-fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
+/// Has the signals that ask cosched to end wait for a [`Poll`] that is made later. Called before
+/// anything is made that has to be removed at the end.
+///
+/// # Errors
+/// When the kernel refuses to block them.
+pub fn hold_interruptions() -> io::Result<()> {
+    block(&INTERRUPTIONS.map(|(signal, _)| signal)).map(drop)
+}
+
+fn block(signals: &[i32]) -> io::Result<libc::sigset_t> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set that it is given. The other calls read or write only
-    // that set, which lives on this stack frame. The new descriptor returned by signalfd has no
-    // other owner.
+    // that set, which lives on this stack frame.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         // A signal that the caller ignores (`nohup`) stays ignored, which it would not be if it was
@@ -152,8 +160,16 @@ fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
         if libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) != 0 {
             return Err(io::Error::last_os_error());
         }
-        let fd = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-        match fd {
+        Ok(set.assume_init())
+    }
+}
+
+fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
+    let set = block(signals)?;
+    // SAFETY: the set, which lives on this stack frame, is only read. The new descriptor has no
+    // other owner.
+    unsafe {
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
             -1 => Err(io::Error::last_os_error()),
             fd => Ok(OwnedFd::from_raw_fd(fd)),
         }
