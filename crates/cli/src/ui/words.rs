@@ -1,8 +1,10 @@
 //! What people are told, on standard error and standard output.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::os::fd::AsFd;
 
-use cosched_linux::kernel::{signals, stdout};
+use cosched_linux::kernel::signals;
+use cosched_linux::kernel::stdout::was_closed;
 use cosched_workload::escaped;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{retry_on_intr, write};
@@ -23,13 +25,13 @@ const PIPE_BUF: usize = 4096;
 /// Tells people something. The message is dropped if a pipe without a reader that is awake, or a
 /// paused terminal, does not take it.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
-    write_out(text, || takes(PATIENCE));
+    write_out(text, || takes(stderr(), PATIENCE));
 }
 
 /// Tells people why a command ends: the message waits until it is taken, or until a signal ends
 /// cosched. A run may have blocked the signals, and nothing of it is left to be undone.
 pub(crate) fn say_last(text: std::fmt::Arguments<'_>) {
-    write_out(text, || takes(LAST_PATIENCE) || signals::unblock().is_ok());
+    write_out(text, || takes(stderr(), LAST_PATIENCE) || signals::unblock().is_ok());
 }
 
 /// Tells people something in a thread of its own, which may wait.
@@ -52,11 +54,9 @@ fn write_out(text: std::fmt::Arguments<'_>, goes_on: impl Fn() -> bool) {
     }
 }
 
-/// Whether standard error takes something within this time. If that cannot be asked, the write
-/// tells.
-fn takes(patience: Timespec) -> bool {
-    let stderr = stderr();
-    let mut asked = [PollFd::new(&stderr, PollFlags::OUT)];
+/// Whether a stream takes something within this time. If that cannot be asked, the write tells.
+fn takes(stream: impl AsFd, patience: Timespec) -> bool {
+    let mut asked = [PollFd::new(&stream, PollFlags::OUT)];
     retry_on_intr(|| poll(&mut asked, Some(&patience))) != Ok(0)
 }
 
@@ -65,9 +65,17 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     put(format!("{text}\n").as_bytes())
 }
 
-/// The same for what is no text.
+/// The same for what is no text. Signals end the wait for a reader, as in [`say_last`].
 pub(crate) fn put(bytes: &[u8]) -> Result<(), Failure> {
-    put_if_read(bytes).map(drop)
+    for piece in bytes.chunks(PIPE_BUF) {
+        if !takes(stdout(), LAST_PATIENCE) {
+            signals::unblock().map_err(Failure::broken)?;
+        }
+        if !put_if_read(piece)? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Prints a line of many, and tells whether a reader is still there.
@@ -77,17 +85,17 @@ pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
 
 /// Refuses a standard output on which no result can be printed, before anything is started.
 pub(crate) fn check_stdout() -> Result<(), Failure> {
-    match stdout::was_closed() {
+    match was_closed() {
         false => Ok(()),
         true => Err(Failure::Input(CLOSED.to_owned())),
     }
 }
 
 fn put_if_read(bytes: &[u8]) -> Result<bool, Failure> {
-    if stdout::was_closed() {
+    if was_closed() {
         return Err(Failure::Broken(CLOSED.to_owned()));
     }
-    let mut output = std::io::stdout();
+    let mut output = stdout();
     match output.write_all(bytes).and_then(|()| output.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),

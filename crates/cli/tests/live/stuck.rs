@@ -281,6 +281,23 @@ fn programs_start_while_the_terminal_is_paused() {
     starts_and_ends(&Place::new(), &["python3", "-c", paused]);
 }
 
+/// A comparison has blocked signals when it prints its result.
+#[test]
+fn a_signal_ends_the_wait_for_a_reader_of_the_result() {
+    let place = Place::new();
+    let _pipe = full_pipe(&place);
+    let script = "exec \"$@\" >pipe";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh"]).arg(&place.executable);
+    command.args(["compare", "--policies", "linux", "--runs", "1", "--", "touch", "ended"]);
+    let mut cosched = Cosched::start(command, &place);
+    eventually("the program", || place.path("ended").exists());
+    eventually("the end by a signal", || {
+        cosched.signal(Signal::TERM);
+        cosched.has_ended()
+    });
+}
+
 fn libc_nonblock() -> i32 {
     rustix::fs::OFlags::NONBLOCK.bits() as i32
 }
