@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::{Exit, Interruption};
 use cosched_workload::shown_path;
+use rustix::process::{Resource, getrlimit};
 
 /// The contract with scripts, for every subcommand. `--help` and the man pages print it.
 pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
@@ -25,14 +26,20 @@ pub(crate) fn exit_codes() -> String {
 }
 
 /// Limits of a process or a user, of which the kernel tells only a number.
-const LIMITS: [(&str, &str); 2] = [
+const LIMITS: [(&str, &str); 3] = [
     ("(os error 24)", "raise the limit of open files: `ulimit -n 1024`"),
+    (NO_PROCESS, NO_MEMORY),
     (
-        "(os error 11)",
+        NO_PROCESS,
         "the limit of processes and threads is reached: raise `ulimit -u`, or pids.max of the \
          cgroup",
     ),
 ];
+
+/// EAGAIN: also said of a thread whose stack the limit of memory does not allow.
+const NO_PROCESS: &str = "(os error 11)";
+const NO_MEMORY: &str =
+    "the limit of memory allows no further thread: raise it, as by `ulimit -v unlimited`";
 
 /// Why a command ends without doing what was asked.
 #[derive(Debug)]
@@ -57,6 +64,11 @@ impl Failure {
     /// A place that cannot be written. Another one has to be named; but a full disk shows only on
     /// the way.
     pub(crate) fn unwritable(place: &Path, error: &io::Error, remedy: &str) -> Failure {
+        let remedy = match error.kind() {
+            ErrorKind::FileTooLarge => "raise the limit of file sizes: `ulimit -f unlimited`",
+            ErrorKind::NotFound => &format!("make the folder, or {remedy}"),
+            _ => remedy,
+        };
         let text = format!("{}: cannot be written: {error}; {remedy}", shown_path(place));
         match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
@@ -104,7 +116,12 @@ pub(crate) fn all<T>(
 }
 
 fn with_remedy(text: String) -> String {
-    match LIMITS.iter().find(|(number, _)| text.ends_with(number)) {
+    with_remedy_under(text, getrlimit(Resource::As).current.is_some())
+}
+
+fn with_remedy_under(text: String, limits_memory: bool) -> String {
+    let mut limits = LIMITS.iter().filter(|(_, remedy)| limits_memory || *remedy != NO_MEMORY);
+    match limits.find(|(number, _)| text.ends_with(number)) {
         Some((_, remedy)) => format!("{text}; {remedy}"),
         None => text,
     }
@@ -136,10 +153,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_remedy_for_a_place_fits_the_error() {
+        let said = |number| {
+            let error = io::Error::from_raw_os_error(number);
+            Failure::unwritable(Path::new("x"), &error, "choose another").text().to_owned()
+        };
+        assert!(said(2).ends_with("; make the folder, or choose another"), "{}", said(2));
+        assert!(said(13).ends_with("; choose another"), "{}", said(13));
+        assert!(said(27).ends_with("`ulimit -f unlimited`"), "{}", said(27));
+    }
+
+    #[test]
     fn a_limit_that_is_reached_is_named() {
-        let said = |number| Failure::broken(io::Error::from_raw_os_error(number)).text().to_owned();
+        let under = |number, limits_memory| {
+            with_remedy_under(io::Error::from_raw_os_error(number).to_string(), limits_memory)
+        };
+        let said = |number| under(number, false);
         assert!(said(24).ends_with("`ulimit -n 1024`"), "{}", said(24));
         assert!(said(11).contains("`ulimit -u`"), "{}", said(11));
+        assert!(under(11, true).contains("`ulimit -v"), "{}", under(11, true));
         assert!(said(5).ends_with("(os error 5)"), "{}", said(5));
     }
 }

@@ -280,7 +280,9 @@ fn an_argument_that_is_not_utf_8_is_refused() {
     let plain = ["run", "--policy", "gang", "--", "touch", "started", ":::", "echo"];
     let arguments: Vec<&OsStr> = plain.iter().map(OsStr::new).chain([odd]).collect();
     let ended = place.cosched(&arguments).ended();
-    refused(&place, ended, &["argument 9", "not UTF-8"]);
+    refused(&place, ended, &["argument 9", "not UTF-8; write it in UTF-8"]);
+    fs::write(place.path("x").with_file_name(odd), "").unwrap();
+    refused(&place, place.cosched(&arguments).ended(), &["not UTF-8; rename the file"]);
 }
 
 #[test]
