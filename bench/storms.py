@@ -1,4 +1,4 @@
-"""storms.py: what the barrier bench runs: threads that meet at barriers all the time, alone and in company.
+"""storms.py: what the barrier bench runs: threads that wait at barriers all the time, alone and in company.
 
 A cell is one program at one setting (runtime, threads, microseconds between two barriers), its company, and whether
 each program has a CPU cgroup of its own. Every run lasts for a fixed time and tells how long a round took: a spinning

@@ -110,7 +110,7 @@ def sentences(report):
            + (f" Over what was best in the other rounds: {other:.3f}." if other else ""))
     yield f"The worst cell, {worst['cell']}: {interval(worst)}; at most {WORST:.2f}: {bars['worst']}."
     if anew := found["geometric_mean_afresh"]:
-        yield f"When it meets each program for the first time (afresh), geometric mean: {anew:.3f}."
+        yield f"The first time with each program (--relearn), geometric mean: {anew:.3f}."
     below = "; ".join(found["below_linux"]) or "none"
     yield f"Cells that take more than {LINUX - 1:.0%} longer than under plain Linux: {below}: {bars['linux']}."
     if asked := found["geometric_mean_with_round_robin"]:

@@ -66,8 +66,8 @@ struct record {
 	__u64 expired;      /* of these: the slice was used up */
 	__u64 by_sibling;   /* of these: before that, and a thread of the same program got the CPU */
 	__u64 migrations;
-	__u64 user_ticks;   /* ticks that met it on its CPU outside the kernel, if wanted */
-	__u64 kernel_ticks; /* ticks that met it inside the kernel, if wanted */
+	__u64 user_ticks;   /* ticks that found it on its CPU outside the kernel, if wanted */
+	__u64 kernel_ticks; /* ticks that found it inside the kernel, if wanted */
 	__u32 waker;        /* CPU of the sibling that has woken it at a lock, until it runs; NO_CPU */
 	__u32 unused;
 	__u64 transfers;    /* how often it was woken so, and came to a CPU */

@@ -21,7 +21,7 @@ rm "$root/cosched.deb"
 say "ok: installed"
 expect "cosched $VERSION" cosched --version
 expect "ok" cosched run -- true ::: true
-expect '"schema":"cosched-run/2"' cosched run --json -- true ::: true
+expect '"schema":"cosched-run/3"' cosched run --json -- true ::: true
 expect "ok" setpriv --reuid 65534 --regid 65534 --clear-groups cosched run -- true ::: true
 expect "level" cosched doctor --json
 status=0

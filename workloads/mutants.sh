@@ -44,7 +44,7 @@ mutant compute 's/areas\[block\] = sum/areas[block] = (block > 0) * sum/'
 mutant disk '/transfer(file, false, found/d'
 mutant hog 's/random_walk(mine->state, steps)/random_walk(mine->state, steps - (round == 7))/'
 
-# Locks that are not taken show where threads meet, or one is preempted for another; so these run for a while.
+# Locks that are not taken show where threads wait, or one is preempted for another; so these run for a while.
 mutant lock-loop '/pthread_mutex_.*lock(/d' --gap 0 --work 0.2
 mutant lock-loop '/pthread_mutex_.*lock(/d' --locks 2 --gap 0 --work 0.2
 mutant nested-locks '/pthread_mutex_.*lock(/d' --accounts 2 --gap 0 --work 0.2

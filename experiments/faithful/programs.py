@@ -1,6 +1,6 @@
 """The paper's 21 programs as models, by contention class: chosen before any claim was run, and fitted to none.
 
-A class says how much of a thread's own time lies in critical sections under one lock, how often threads meet at a barrier, and
+A class says how much of a thread's own time lies in critical sections under one lock, how often threads wait at a barrier, and
 how unevenly work is divided. Beside that a program has its misses, of the order that is published for its suite. The work
 of a program is the same whatever its number of threads, as that of the paper's inputs is.
 """

@@ -33,7 +33,7 @@ def test_a_run_returns_exits_times_and_outputs() -> None:
     assert (failing.exit_status, failing.stdout, failing.stderr) == (3, "a  b\n", "c\n")
     assert sleeper.turnaround_seconds is not None
     assert 0.2 <= sleeper.turnaround_seconds <= result.total_seconds < 60
-    assert result.document["schema"] == "cosched-run/2"
+    assert result.document["schema"] == "cosched-run/3"
     with pytest.raises(dataclasses.FrozenInstanceError):
         result.policy = "gang"  # type: ignore[misc]
 

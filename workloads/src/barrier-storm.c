@@ -10,21 +10,21 @@
  */
 #include "storm.h"
 
-static void meet(void)
+static void pass(void)
 {
 #pragma omp barrier
 }
 
 int main(int argc, char **argv)
 {
-    begin(argc, argv, "barrier-storm", "OpenMP threads that meet at a barrier all the time", storm_knobs);
+    begin(argc, argv, "barrier-storm", "OpenMP threads that wait at a barrier all the time", storm_knobs);
 
     int escaped = 0;
 #pragma omp parallel reduction(+ : escaped)
     {
 #pragma omp single
         gather(omp_get_num_threads());
-        escaped += take_part(omp_get_thread_num(), meet);
+        escaped += take_part(omp_get_thread_num(), pass);
     }
     return disperse(escaped);
 }

@@ -10,7 +10,7 @@
 
 static pthread_barrier_t barrier;
 
-static void meet(void)
+static void pass(void)
 {
     pthread_barrier_wait(&barrier);
 }
@@ -23,13 +23,13 @@ struct thread {
 static void *run(void *argument)
 {
     struct thread *thread = argument;
-    thread->escaped = take_part(thread->number, meet);
+    thread->escaped = take_part(thread->number, pass);
     return NULL;
 }
 
 int main(int argc, char **argv)
 {
-    begin(argc, argv, "pthread-storm", "pthreads that meet at a barrier all the time", storm_knobs);
+    begin(argc, argv, "pthread-storm", "pthreads that wait at a barrier all the time", storm_knobs);
 
     int size = (int)fmin(omp_get_max_threads(), MOST_THREADS), escaped = 0;
     gather(size);

@@ -53,12 +53,12 @@ static inline void gather(int size)
 }
 
 /* All rounds of one member; how often a barrier let it through too early. */
-static inline int take_part(int number, void (*meet)(void))
+static inline int take_part(int number, void (*pass)(void))
 {
     struct stormer *mine = &storm.members[number];
     struct stormer *next = &storm.members[(number + 1) % storm.size];
     int escaped = 0;
-    meet();
+    pass();
     if (number == 0)
         storm.began = seconds_now();
     for (int64_t round = 1; round <= __atomic_load_n(&storm.last, __ATOMIC_RELAXED); round++) {
@@ -66,7 +66,7 @@ static inline int take_part(int number, void (*meet)(void))
         __atomic_store_n(&mine->reached, round, __ATOMIC_RELAXED);
         if (number == 0 && seconds > 0 && round % storm.looks == 0 && seconds_now() > storm.began + seconds)
             __atomic_store_n(&storm.last, round, __ATOMIC_RELAXED);
-        meet();
+        pass();
         escaped += __atomic_load_n(&next->reached, __ATOMIC_RELAXED) < round;
     }
     if (number == 0)

@@ -12,9 +12,11 @@ pub struct BarrierStats {
     /// Barriers that all threads have passed.
     pub barriers: u64,
     /// Waits that ended within the first checks, which take some microseconds.
-    pub glanced: u64,
+    #[serde(alias = "glanced")]
+    pub spun_briefly: u64,
     /// Longer waits in which the thread spun to the end.
-    pub looked_on: u64,
+    #[serde(alias = "looked_on")]
+    pub spun: u64,
     /// Longer waits in which the thread let others run between checks.
     #[serde(alias = "gave_way")]
     pub yielded: u64,
@@ -29,12 +31,12 @@ pub struct BarrierStats {
 impl BarrierStats {
     /// How often a thread arrived before the last one.
     pub fn waits(&self) -> u64 {
-        self.glanced.saturating_add(self.long_waits())
+        self.spun_briefly.saturating_add(self.long_waits())
     }
 
     /// How often such a thread waited longer than the first checks.
     pub fn long_waits(&self) -> u64 {
-        self.looked_on.saturating_add(self.yielded).saturating_add(self.slept)
+        self.spun.saturating_add(self.yielded).saturating_add(self.slept)
     }
 
     /// The share of `some` in all waits; 0 without waits.
@@ -52,10 +54,11 @@ mod tests {
 
     #[test]
     fn shares_of_no_waits_do_not_divide_by_zero() {
-        let stats = BarrierStats { glanced: 6, looked_on: 1, slept: 3, ..BarrierStats::default() };
+        let stats = BarrierStats { spun_briefly: 6, spun: 1, slept: 3, ..BarrierStats::default() };
         assert_eq!((stats.waits(), stats.long_waits(), stats.share(stats.slept)), (10, 4, 0.3));
         assert_eq!(BarrierStats::default().share(0), 0.0);
-        let lie = BarrierStats { glanced: u64::MAX, slept: u64::MAX, ..BarrierStats::default() };
+        let lie =
+            BarrierStats { spun_briefly: u64::MAX, slept: u64::MAX, ..BarrierStats::default() };
         assert_eq!(lie.waits(), u64::MAX);
     }
 }

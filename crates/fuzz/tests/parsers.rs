@@ -28,7 +28,7 @@ fn samples(folder: &str, ending: &str) -> Vec<Vec<u8>> {
     samples
 }
 
-const SNAPSHOT: &str = r#"{"schema":"cosched-live/1","pid":7,"policy":"gang","placement":null,"quantum_seconds":0.1,"started_at":"2026-01-01T00:00:00Z","at_seconds":1.5,"cpus":"0-1","quantum":null,"switches":3,"deviations":0,"own_cpu_seconds":0.01,"programs":[]}"#;
+const SNAPSHOT: &str = r#"{"schema":"cosched-live/2","pid":7,"policy":"gang","placement":null,"quantum_seconds":0.1,"started_at":"2026-01-01T00:00:00Z","at_seconds":1.5,"cpus":"0-1","quantum":null,"switches":3,"deviations":0,"own_cpu_seconds":0.01,"programs":[]}"#;
 
 const LOG: &str = r#"{"boot":{"id":"x"}}
 {"program":{"program":{"slot":0,"generation":0},"shim":{"pid":7,"start_time":8},"cgroups":[],"own_session":false,"stopped_by_signal":true}}

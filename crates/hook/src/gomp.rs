@@ -12,7 +12,7 @@
 //!
 //! The runtime gets a body of this library for every region, so each thread knows its region. From
 //! the region follows which runtime is meant by the entries that name no caller (`barriers`), and
-//! whether the thread meets the others at a barrier of this library (`region`).
+//! whether the thread waits at a barrier of this library (`region`).
 
 mod barriers;
 

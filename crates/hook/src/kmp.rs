@@ -10,7 +10,7 @@
 //! addresses. They are passed on as they are on the stack, up to [`MOST`] of them. Those beyond the
 //! last argument are the caller's own stack, and are not used.
 //!
-//! Where the region's threads meet at a barrier of this library (`region`), the body that is passed
+//! Where the region's threads wait at a barrier of this library (`region`), the body that is passed
 //! on is this library's, with one more argument, and `__kmpc_barrier` is that barrier. All entries
 //! here name their caller.
 
@@ -20,7 +20,7 @@ use core::mem::transmute;
 use std::thread_local;
 
 use crate::gomp::team;
-use crate::region::{Team, aside, meeting};
+use crate::region::{Team, aside, team_barrier};
 use crate::runtime::Function;
 
 /// The largest number of variables of a region.
@@ -183,7 +183,8 @@ fork_call! {
     b26 b27 b28 b29 b30 b31 b32 b33 b34 b35 b36 b37 b38 b39 b40 b41 b42 b43 b44 b45 b46 b47 b48 b49 b50 b51
 }
 
-/// Has the threads of a region meet, at a barrier of this library or at the runtime's.
+/// Has the threads of a region wait for each other, at a barrier of this library or at the
+/// runtime's.
 ///
 /// # Safety
 /// As LLVM's runtime has it: `location` describes the place, and every thread of the team calls it.
@@ -194,7 +195,7 @@ unsafe extern "C" fn __kmpc_barrier(location: *const c_void, thread: c_int) {
     static REAL: Function = Function::named("__kmpc_barrier\0");
     // SAFETY: only a type; it is that of the function around it.
     type Entry = unsafe extern "C" fn(*const c_void, c_int);
-    if meeting().is_some_and(|meeting| meeting.pass()) {
+    if team_barrier().is_some_and(|barrier| barrier.pass()) {
         return;
     }
     match REAL.of(location) {

@@ -1,17 +1,17 @@
 //! The connection to cosched: one page and one socket of this process, and what a region costs.
 //!
 //! A region that requests as many threads as the last one reads only the page and the coarse clock.
-//! Only a region that requests *more* than before asks cosched, and waits for [`PATIENCE`] at most;
-//! then the last limit holds. The request is lowered, without waiting, once no region has wanted
-//! more for [`FALLS`]. A program that alternates between many and few threads therefore asks once,
-//! and cosched still learns when its large regions are over.
+//! Only a region that requests *more* than before needs cosched's answer, and waits for
+//! [`PATIENCE`] at most; then the last limit holds. The request is lowered, without waiting, once
+//! no region has wanted more for [`FALLS`]. A program that alternates between many and few threads
+//! therefore sends one request, and cosched still learns when its large regions are over.
 //!
 //! cosched is gone when its heartbeat is stale, or when the socket, which is checked every
 //! [`LOOK`], is closed. From then on every region gets its request. The first connection of a
 //! process is its last.
 //!
-//! A child made by `fork` drops both, and gets its own when it asks. A child of a bare `clone`, of
-//! which the C library knows nothing, keeps its parent's: it reads the same limits.
+//! A child made by `fork` drops both, and gets its own at its first request. A child of a bare
+//! `clone`, of which the C library knows nothing, keeps its parent's: it reads the same limits.
 
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -60,7 +60,8 @@ static REACHED: AtomicU64 = AtomicU64::new(0);
 static MOST_SINCE: AtomicU32 = AtomicU32::new(0);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 
-/// Whether regions may get less than they request, as far as that is known without asking cosched.
+/// Whether regions may get less than they request, as far as that is known without a request to
+/// cosched.
 #[inline]
 pub(crate) fn may_bind() -> bool {
     STATE.load(Relaxed) != OFF
@@ -116,7 +117,7 @@ pub(crate) fn is_grouped() -> bool {
     connected().is_some_and(|page| page.rule().grouped)
 }
 
-/// The program has begun a region, or all of its threads have met at a barrier: counted where
+/// The program has begun a region, or all of its threads have passed a barrier: counted where
 /// cosched requests it.
 #[inline]
 pub(crate) fn passes() {
@@ -302,7 +303,7 @@ fn look(now: u64) -> bool {
 #[cold]
 fn send_request(page: &Page, threads: u32, blocked: bool) {
     let _errno = Errno::keep();
-    // Another thread asks just now: the present limit is good enough for this region.
+    // Another thread sends a request just now: the present limit is good enough for this region.
     let Some(socket) = InUse::begin() else { return };
     if STATE.load(Relaxed) != ON {
         return;

@@ -65,7 +65,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
     // SAFETY: only a type; it is `ompt_set_callback_t` of the OpenMP standard.
     type Set = unsafe extern "C" fn(c_int, *const c_void) -> c_int;
     // SAFETY: the runtime gives its own function, which takes names and answers with a function of
-    // the standard's type, or null. `begins` and `meets` have the types of the two events.
+    // the standard's type, or null. `begins` and `at_barrier` have the types of the two events.
     unsafe {
         let set = lookup(c"ompt_set_callback".as_ptr());
         if set.is_null() {
@@ -73,7 +73,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
         }
         let set = transmute::<*mut c_void, Set>(set);
         set(IMPLICIT_TASK, begins as *const c_void);
-        set(SYNC_REGION, meets as *const c_void);
+        set(SYNC_REGION, at_barrier as *const c_void);
     }
     1
 }
@@ -108,7 +108,7 @@ unsafe extern "C" fn begins(
 ///
 /// # Safety
 /// `task` has to be null, or the runtime's memory for this task, which no other thread uses now.
-unsafe extern "C" fn meets(
+unsafe extern "C" fn at_barrier(
     kind: c_int,
     what: c_int,
     _: *mut Data,

@@ -3,7 +3,7 @@
 //! The outermost region of a program gets one, if barriers are replaced when it begins. The thread
 //! that begins it hands the runtime a body of this library, which every thread of the team runs.
 //! That body notes in the thread which region it is, runs the program's body, and has all threads
-//! meet at its end. The runtime's own barrier there cannot be replaced. When the first thread comes
+//! wait at its end. The runtime's own barrier there cannot be replaced. When the first thread comes
 //! to it, all have arrived.
 //!
 //! Barriers inside a region replace those of the runtime: all threads of a team pass the same ones,
@@ -65,18 +65,18 @@ struct Own {
 struct Standing {
     /// The region; null: none that this library knows.
     team: *const Team,
-    meeting: Option<Meeting>,
+    barrier: Option<TeamBarrier>,
 }
 
-/// A barrier at which a thread may meet the others.
+/// A barrier at which a thread may wait for the others.
 #[derive(Clone, Copy)]
-pub(crate) struct Meeting {
+pub(crate) struct TeamBarrier {
     number: usize,
     count: NonZeroU64,
     level: Ask,
 }
 
-const NOWHERE: Standing = Standing { team: null(), meeting: None };
+const NOWHERE: Standing = Standing { team: null(), barrier: None };
 
 thread_local! {
     static STANDING: Cell<Standing> = const { Cell::new(NOWHERE) };
@@ -94,19 +94,19 @@ impl Team {
         Team { code, barrier: Own::begin(code) }
     }
 
-    /// Whether its threads meet at a barrier of this library.
+    /// Whether its threads wait at a barrier of this library.
     pub(crate) fn is_ours(&self) -> bool {
         self.barrier.is_some()
     }
 
     /// What each thread of the region does.
     pub(crate) fn work(&self, body: impl FnOnce()) {
-        let meeting = self.barrier.and_then(Own::meeting);
+        let barrier = self.barrier.and_then(Own::team_barrier);
         let before = standing();
-        let _ = STANDING.try_with(|standing| standing.set(Standing { team: self, meeting }));
+        let _ = STANDING.try_with(|standing| standing.set(Standing { team: self, barrier }));
         body();
-        if let Some(meeting) = meeting {
-            meeting.pass();
+        if let Some(barrier) = barrier {
+            barrier.pass();
         }
         let _ = STANDING.try_with(|standing| standing.set(before));
     }
@@ -139,16 +139,16 @@ impl Own {
     }
 
     /// For a thread inside; `None`: it is the only one.
-    fn meeting(self) -> Option<Meeting> {
+    fn team_barrier(self) -> Option<TeamBarrier> {
         // SAFETY: `begin` has found it: a function of the OpenMP standard, with this type.
         let size = unsafe { (self.team_size)() };
         let count = NonZeroU64::new(u64::try_from(size).ok()?).filter(|count| count.get() > 1)?;
-        Some(Meeting { number: self.number, count, level: self.level })
+        Some(TeamBarrier { number: self.number, count, level: self.level })
     }
 }
 
-impl Meeting {
-    /// Waits for the others. Returns whether all have met; false where the barrier was shut.
+impl TeamBarrier {
+    /// Waits for the others. Returns whether all have arrived; false where the barrier was shut.
     pub(crate) fn pass(self) -> bool {
         pool::pass(self.number, self.count) != Passed::Shut
     }
@@ -156,14 +156,14 @@ impl Meeting {
 
 /// The barrier for a thread that is in a known region, and in no other region inside it.
 #[inline]
-pub(crate) fn meeting() -> Option<Meeting> {
-    let meeting = standing().meeting?;
+pub(crate) fn team_barrier() -> Option<TeamBarrier> {
+    let barrier = standing().barrier?;
     // SAFETY: `Own::begin` has found it: a function of the OpenMP standard, with this type.
-    (unsafe { (meeting.level)() } == 1).then_some(meeting)
+    (unsafe { (barrier.level)() } == 1).then_some(barrier)
 }
 
-/// The threads of a region have met at a barrier of the runtime: the first of them counts it.
-pub(crate) fn has_met() {
+/// The threads of a region have passed a barrier of the runtime: the first of them counts it.
+pub(crate) fn passed_runtime_barrier() {
     let code = code();
     if code.is_null() || !link::counts() {
         return;
@@ -186,8 +186,8 @@ pub(crate) fn stand_aside() {
     if !IS_ASIDE.load(Relaxed) {
         IS_ASIDE.store(true, Relaxed);
     }
-    if let Some(meeting) = standing().meeting {
-        pool::shut(meeting.number);
+    if let Some(barrier) = standing().barrier {
+        pool::shut(barrier.number);
     }
 }
 

@@ -91,7 +91,7 @@ fn barriers_are_replaced_only_where_cosched_says_so() {
     }
 }
 
-/// 100 threads: some share a cache line, and some have no seat.
+/// 100 threads: some share a cache line, and some have no slot.
 #[test]
 fn cosched_gets_barrier_statistics_with_every_wait_mode() {
     let workshop = Workshop::new();
@@ -108,17 +108,17 @@ fn cosched_gets_barrier_statistics_with_every_wait_mode() {
         good(command.output().unwrap());
         let waits = 40 * (threads.parse::<u64>().unwrap() - 1);
         let counts = |stats: BarrierStats| {
-            (stats.barriers, stats.glanced + stats.looked_on + stats.yielded + stats.slept)
+            (stats.barriers, stats.spun_briefly + stats.spun + stats.yielded + stats.slept)
         };
         eventually("all is told", || counts(host.stats()) == (40, waits));
         let stats = host.stats();
         assert_eq!(stats.knew, 0, "there is no table");
         if wait_mode == Some("block") {
-            assert_eq!((stats.looked_on, stats.yielded), (0, 0), "{stats:?}");
+            assert_eq!((stats.spun, stats.yielded), (0, 0), "{stats:?}");
             assert!(stats.slept > 0, "{stats:?}");
         }
         if wait_mode == Some("yield") {
-            assert_eq!((stats.looked_on, stats.slept), (0, 0), "{stats:?}");
+            assert_eq!((stats.spun, stats.slept), (0, 0), "{stats:?}");
             assert!(stats.nanoseconds > 0, "{stats:?}");
         }
     }
@@ -208,14 +208,15 @@ fn openmp(program: &Path, counter: &Path) {
 #[test]
 fn every_kind_of_barrier_of_gccs_openmp_keeps_its_meaning() {
     let workshop = Workshop::new();
-    let Some(program) = workshop.openmp("meets.c", &[]) else { return };
+    let Some(program) = workshop.openmp("barriers.c", &[]) else { return };
     openmp(&program, &counter(&workshop));
 }
 
 #[test]
 fn barriers_of_openmp_in_fortran_keep_their_meaning() {
     let workshop = Workshop::new();
-    let Some(program) = workshop.compile("gfortran", "meets.f90", "program", &["-fopenmp"]) else {
+    let Some(program) = workshop.compile("gfortran", "barriers.f90", "program", &["-fopenmp"])
+    else {
         return;
     };
     run(&program, &[], &counter(&workshop), Some("donate"));
@@ -224,6 +225,6 @@ fn barriers_of_openmp_in_fortran_keep_their_meaning() {
 #[test]
 fn every_kind_of_barrier_of_llvms_openmp_keeps_its_meaning() {
     let workshop = Workshop::new();
-    let Some(program) = workshop.llvm("meets.c") else { return };
+    let Some(program) = workshop.llvm("barriers.c") else { return };
     openmp(&program, &counter(&workshop));
 }

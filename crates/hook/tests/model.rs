@@ -76,7 +76,7 @@ impl World {
 }
 
 impl Waiting for World {
-    const LOOKS: u32 = 2;
+    const CHECKS: u32 = 2;
 
     fn pause(&self) {
         yield_now();
@@ -141,8 +141,8 @@ impl Case {
         Case { barrier: Arc::new(Barrier::new()), world: World::new(compares, is_wild), wait_mode }
     }
 
-    fn pass(&self, threads: usize, tid: usize, seat: &Cell<usize>) -> Passed {
-        let thread = Thread { tid: tid as u32, seat };
+    fn pass(&self, threads: usize, tid: usize, slot: &Cell<usize>) -> Passed {
+        let thread = Thread { tid: tid as u32, slot };
         self.barrier.pass(count(threads), thread, self.wait_mode, &*self.world)
     }
 
@@ -165,16 +165,16 @@ fn results<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// All threads meet so many times. Each time, all have arrived, and one is the last.
-fn meet(case: &Case, threads: usize, rounds: usize) {
+/// All threads wait at a barrier so many times. Each time, all have arrived, and one is the last.
+fn passes(case: &Case, threads: usize, rounds: usize) {
     let counts = || case.world.passed.each_ref().map(|count| count.load(SeqCst));
     let before = counts();
     let arrived: Arc<Vec<AtomicUsize>> = Arc::new((0..rounds).map(|_| 0.into()).collect());
     let passed = results(case.start(threads, move |case, tid| {
-        let seat = Cell::new(0);
+        let slot = Cell::new(0);
         let pass = |round: &AtomicUsize| {
             round.fetch_add(1, SeqCst);
-            let passed = case.pass(threads, tid, &seat);
+            let passed = case.pass(threads, tid, &slot);
             assert_eq!(round.load(SeqCst), threads);
             passed
         };
@@ -210,20 +210,20 @@ fn check(test: impl Fn(WaitMode) + Clone + Send + Sync + 'static) {
 
 #[test]
 fn threads_pass_after_all_have_arrived_and_none_sleeps_for_ever() {
-    check(|wait_mode| meet(&Case::new(wait_mode, true, true), 3, 3));
+    check(|wait_mode| passes(&Case::new(wait_mode, true, true), 3, 3));
 }
 
 #[test]
-fn two_sleeping_threads_meet_in_the_first_20000_schedules() {
+fn two_sleeping_threads_pass_in_the_first_20000_schedules() {
     let orders = DfsScheduler::new(Some(20_000), false);
-    run(orders, || meet(&Case::new(WaitMode::Block, true, false), 2, 1));
+    run(orders, || passes(&Case::new(WaitMode::Block, true, false), 2, 1));
 }
 
 /// The checker finds the error that it exists for.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_futex_without_its_check_loses_a_wake_up() {
-    run(RandomScheduler::new(10_000), || meet(&Case::new(WaitMode::Block, false, true), 2, 2));
+    run(RandomScheduler::new(10_000), || passes(&Case::new(WaitMode::Block, false, true), 2, 2));
 }
 
 #[test]
@@ -242,15 +242,15 @@ fn the_last_thread_may_reinitialise_while_others_leave() {
         let case = Case::new(wait_mode, true, true);
         let (tell, told) = channel();
         let first = case.start(2, move |case, tid| {
-            let seat = Cell::new(0);
-            let is_last = case.pass(2, tid, &seat) == Passed::Last;
+            let slot = Cell::new(0);
+            let is_last = case.pass(2, tid, &slot) == Passed::Last;
             if is_last {
                 case.barrier.renew();
                 case.barrier.forget();
             }
             tell.send(()).unwrap();
             if is_last {
-                case.pass(3, tid, &seat);
+                case.pass(3, tid, &slot);
             }
         });
         // Both pass before any other thread comes to the new one.
@@ -263,13 +263,13 @@ fn the_last_thread_may_reinitialise_while_others_leave() {
 }
 
 #[test]
-fn all_threads_of_a_round_meet_or_none_when_it_is_shut() {
+fn all_threads_of_a_round_pass_or_none_when_it_is_shut() {
     const ROUNDS: usize = 3;
     check(|wait_mode| {
         let case = Case::new(wait_mode, true, true);
         let threads = case.start(3, |case, tid| {
-            let seat = Cell::new(0);
-            (0..ROUNDS).map(|_| case.pass(3, tid, &seat) == Passed::Shut).collect::<Vec<_>>()
+            let slot = Cell::new(0);
+            (0..ROUNDS).map(|_| case.pass(3, tid, &slot) == Passed::Shut).collect::<Vec<_>>()
         });
         case.barrier.shut(&*case.world);
         let all = results(threads);
@@ -278,6 +278,6 @@ fn all_threads_of_a_round_meet_or_none_when_it_is_shut() {
         }
         assert!(all.iter().all(|shut| shut.is_sorted()), "once shut, it stays so");
         case.barrier.renew();
-        meet(&case, 2, 1);
+        passes(&case, 2, 1);
     });
 }

@@ -28,7 +28,7 @@ impl Pair {
 
     /// Passes so many rounds, with their duration where the threads share a CPU and where they are
     /// apart.
-    fn meet(&mut self, rounds: u64, behind: u64, apart: u64) {
+    fn pass(&mut self, rounds: u64, behind: u64, apart: u64) {
         for _ in 0..rounds {
             self.round += 1;
             self.now += if self.together { behind } else { apart };
@@ -46,13 +46,13 @@ impl Pair {
 fn threads_stay_apart_where_that_is_faster() {
     let mut pair = Pair::new();
     for times in 1..10 {
-        pair.meet(100_000, 40_000, 30_000);
+        pair.pass(100_000, 40_000, 30_000);
         assert_eq!((pair.went, pair.came_back, pair.together), (times, 0, false));
         // The kernel puts them on one CPU.
         pair.together = true;
         let before = pair.round;
         while pair.together {
-            pair.meet(1, 40_000, 30_000);
+            pair.pass(1, 40_000, 30_000);
         }
         assert_eq!(pair.round - before, FEW);
         pair.together = true;
@@ -65,7 +65,7 @@ fn threads_stay_apart_where_that_is_faster() {
 fn threads_come_back_where_being_apart_is_slower() {
     for apart in [45_000, 100_000, 4_000_000] {
         let mut pair = Pair::new();
-        pair.meet(2_000_000, 40_000, apart);
+        pair.pass(2_000_000, 40_000, apart);
         assert!(pair.went >= 10 && pair.went <= 30, "{apart}: {}", pair.went);
         assert!(pair.went - pair.came_back <= 1);
         let lost = pair.now as f64 / (2_000_000.0 * 40_000.0) - 1.0;
@@ -76,10 +76,10 @@ fn threads_come_back_where_being_apart_is_slower() {
 #[test]
 fn no_thread_comes_back_before_a_try_is_over() {
     let mut pair = Pair::new();
-    pair.meet(FEW, 40_000, 0);
+    pair.pass(FEW, 40_000, 0);
     let began = pair.now;
     while !pair.together {
-        pair.meet(1, 40_000, 50_000);
+        pair.pass(1, 40_000, 50_000);
     }
     assert!(pair.now - began >= TRY * 40_000);
 }

@@ -22,7 +22,7 @@ fn a_waiter_sleeps_for_laggards_queued_here_or_blocked() {
     for laggards in
         [Laggards::Run, Laggards::Unknown, Laggards::WokenElsewhere, Laggards::QueuedElsewhere]
     {
-        assert_eq!(donating(0, laggards), Act::LookOn, "{laggards:?}");
+        assert_eq!(donating(0, laggards), Act::Spin, "{laggards:?}");
     }
 }
 
@@ -34,11 +34,11 @@ fn a_waiter_yields_to_its_own_program_for_a_limited_time() {
 }
 
 #[test]
-fn only_learning_wait_modes_take_fewer_first_samples() {
-    let looks = |wait_mode: WaitMode| wait_mode.first_looks(3, 64);
-    assert_eq!([WaitMode::Donate, WaitMode::Spread].map(looks), [3, 3]);
+fn only_learning_wait_modes_make_fewer_first_checks() {
+    let checks = |wait_mode: WaitMode| wait_mode.first_checks(3, 64);
+    assert_eq!([WaitMode::Donate, WaitMode::Spread].map(checks), [3, 3]);
     assert_eq!(
-        [WaitMode::Spin, WaitMode::SpinThenBlock, WaitMode::Block, WaitMode::Yield].map(looks),
+        [WaitMode::Spin, WaitMode::SpinThenBlock, WaitMode::Block, WaitMode::Yield].map(checks),
         [64, 64, 1, 1]
     );
 }
@@ -46,10 +46,10 @@ fn only_learning_wait_modes_take_fewer_first_samples() {
 #[test]
 fn a_waiter_spins_longer_while_laggards_run_but_not_for_ever() {
     for laggards in [Laggards::Unknown, Laggards::WokenElsewhere, Laggards::QueuedElsewhere] {
-        assert_eq!(donating(PATIENCE.unknown - 1, laggards), Act::LookOn);
+        assert_eq!(donating(PATIENCE.unknown - 1, laggards), Act::Spin);
         assert_eq!(donating(PATIENCE.unknown, laggards), Act::Sleep);
     }
-    assert_eq!(donating(PATIENCE.running - 1, Laggards::Run), Act::LookOn);
+    assert_eq!(donating(PATIENCE.running - 1, Laggards::Run), Act::Spin);
     assert_eq!(donating(PATIENCE.running, Laggards::Run), Act::Sleep);
 }
 
@@ -58,7 +58,7 @@ fn spreading_threads_move_for_queued_laggards_only() {
     let does = |laggards| WaitMode::Spread.act(0, PATIENCE, || laggards);
     assert_eq!(does(Laggards::QueuedHere), Act::Spread);
     assert_eq!(does(Laggards::QueuedElsewhere), Act::Join);
-    assert_eq!(does(Laggards::WokenElsewhere), Act::LookOn);
+    assert_eq!(does(Laggards::WokenElsewhere), Act::Spin);
     assert_eq!(does(Laggards::Blocked), Act::Sleep);
 }
 
@@ -72,10 +72,10 @@ fn a_laggard_that_can_be_helped_counts_more() {
 #[test]
 fn wait_modes_without_donation_ask_for_no_laggards() {
     let nobody = || -> Laggards { unreachable!("asked for laggards") };
-    assert_eq!(WaitMode::Spin.act(u64::MAX, PATIENCE, nobody), Act::LookOn);
+    assert_eq!(WaitMode::Spin.act(u64::MAX, PATIENCE, nobody), Act::Spin);
     assert_eq!(WaitMode::Block.act(0, PATIENCE, nobody), Act::Sleep);
     assert_eq!(WaitMode::Yield.act(u64::MAX, PATIENCE, nobody), Act::Yield);
-    assert_eq!(WaitMode::SpinThenBlock.act(SPIN - 1, PATIENCE, nobody), Act::LookOn);
+    assert_eq!(WaitMode::SpinThenBlock.act(SPIN - 1, PATIENCE, nobody), Act::Spin);
     assert_eq!(WaitMode::SpinThenBlock.act(SPIN, PATIENCE, nobody), Act::Sleep);
 }
 

@@ -3,17 +3,17 @@
 //! Each thread counts on a cache line of its own, so that no thread waits for another. Where a
 //! program has more threads than there are lines, some share one, and lose nothing but time. A
 //! barrier that is passed adds one to one number. Only a thread that had to wait for longer than
-//! its first samples adds a time, too, which it knows by then.
+//! its first checks adds a time, too, which it knows by then.
 //!
 //! ```text
 //! a line: how often this thread
 //!   came last            (so the sum over all lines is how many barriers there were)
-//!   had to glance        some looks, without a clock
-//!   looked on            for longer, and saw the end
-//!   gave way             let others run between looks, and saw the end
+//!   spun briefly         some checks, without a clock
+//!   spun                 for longer, to the end
+//!   yielded              let others run between checks, to the end
 //!   slept
-//!   knew                 when it had to do more than glance: what the threads it waited for did
-//!   nanoseconds          that it waited after its glance
+//!   knew                 in a wait beyond the first checks: what the late threads did
+//!   nanoseconds          that it waited after the first checks
 //!   saw                  barriers of the runtime's own, as the first of its team
 //! ```
 
@@ -28,10 +28,10 @@ pub const LINES: usize = 32;
 pub enum Passage {
     /// It came last.
     Last,
-    /// After its first samples.
-    Glanced,
+    /// Within its first checks.
+    SpunBriefly,
     /// After spinning for longer.
-    LookedOn,
+    Spun,
     /// After yielding to other threads.
     Yielded,
     /// After sleeping.
@@ -57,7 +57,7 @@ impl Tally {
         }
     }
 
-    /// Adds how long the thread had waited after its first samples, and whether it knew what the
+    /// Adds how long the thread had waited after its first checks, and whether it knew what the
     /// laggards did.
     pub fn waited(&self, nanoseconds: u64, knew: bool) {
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
@@ -73,9 +73,9 @@ impl Tally {
     /// The counts of this thread.
     pub(crate) fn read(&self) -> BarrierStats {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let [barriers, glanced, looked_on, yielded, slept] = self.passages.each_ref().map(read);
+        let [barriers, spun_briefly, spun, yielded, slept] = self.passages.each_ref().map(read);
         let [knew, nanoseconds, seen] = [&self.knew, &self.nanoseconds, &self.seen].map(read);
-        BarrierStats { barriers, glanced, looked_on, yielded, slept, knew, nanoseconds, seen }
+        BarrierStats { barriers, spun_briefly, spun, yielded, slept, knew, nanoseconds, seen }
     }
 }
 
@@ -84,10 +84,10 @@ impl Tally {
 pub struct BarrierStats {
     /// Barriers that were passed.
     pub barriers: u64,
-    /// Waits that ended within the first samples.
-    pub glanced: u64,
+    /// Waits that ended within the first checks.
+    pub spun_briefly: u64,
     /// Waits that took longer, and in which the thread spun.
-    pub looked_on: u64,
+    pub spun: u64,
     /// Waits in which it yielded to others.
     pub yielded: u64,
     /// Waits in which it slept.
@@ -108,8 +108,8 @@ impl Add for BarrierStats {
         let sum = u64::saturating_add;
         BarrierStats {
             barriers: sum(self.barriers, other.barriers),
-            glanced: sum(self.glanced, other.glanced),
-            looked_on: sum(self.looked_on, other.looked_on),
+            spun_briefly: sum(self.spun_briefly, other.spun_briefly),
+            spun: sum(self.spun, other.spun),
             yielded: sum(self.yielded, other.yielded),
             slept: sum(self.slept, other.slept),
             knew: sum(self.knew, other.knew),
@@ -128,8 +128,8 @@ mod tests {
         let tally = Tally::default();
         for (times, how) in [
             (1, Passage::Last),
-            (2, Passage::Glanced),
-            (3, Passage::LookedOn),
+            (2, Passage::SpunBriefly),
+            (3, Passage::Spun),
             (4, Passage::Yielded),
             (5, Passage::Slept),
         ] {
@@ -137,11 +137,11 @@ mod tests {
         }
         tally.waited(70, true);
         tally.waited(30, false);
-        let (barriers, glanced, looked_on, yielded, slept) = (1, 2, 3, 4, 5);
+        let (barriers, spun_briefly, spun, yielded, slept) = (1, 2, 3, 4, 5);
         tally.saw();
         let (knew, nanoseconds, seen) = (1, 100, 1);
         let expected =
-            BarrierStats { barriers, glanced, looked_on, yielded, slept, knew, nanoseconds, seen };
+            BarrierStats { barriers, spun_briefly, spun, yielded, slept, knew, nanoseconds, seen };
         assert_eq!(tally.read(), expected);
         let lie = BarrierStats { barriers: u64::MAX, ..BarrierStats::default() };
         assert_eq!(tally.read() + lie, BarrierStats { barriers: u64::MAX, ..expected });

@@ -170,7 +170,7 @@ impl Page {
         self.program.request.store(request.packed(), Ordering::Release);
     }
 
-    /// Counts a region that has begun, or a barrier at which all threads have met.
+    /// Counts a region that has begun, or a barrier that all threads have passed.
     #[inline]
     pub fn pass(&self) {
         self.program.passages.fetch_add(1, Ordering::Relaxed);

@@ -120,7 +120,7 @@ impl FairProgress {
     }
 
     /// Handles arrivals and ends.
-    fn meet(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+    fn arrivals_and_ends(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         let comes_again = |id: ProgramId| causes.contains(&Cause::Arrived(id.next()));
         let was_there = |id: ProgramId| {
             let is_before =
@@ -131,12 +131,12 @@ impl FairProgress {
             match *cause {
                 Cause::Arrived(id) => {
                     if !was_there(id) {
-                        self.known.meet(id);
+                        self.known.add(id);
                     }
                     let (program, period) = (Some(id), Nanos::NEVER);
                     let observe = |measure| Observe { program, measure, period };
                     plan.observe.extend(MEASURES.map(observe));
-                    let phases = self.known.tells_phases_apart();
+                    let phases = self.known.distinguishes_phases();
                     plan.observe.extend(phases.then(|| observe(Measure::InstructionPointers)));
                     plan.observe.extend(self.known.is_told().then(|| observe(Measure::Alone)));
                 }
@@ -403,7 +403,7 @@ impl Policy for FairProgress {
             return;
         }
         self.present.disturbed |= self.known.notice_stops(world);
-        self.meet(causes, world, plan);
+        self.arrivals_and_ends(causes, world, plan);
         let mut sorted = std::mem::take(&mut self.sorted);
         self.denied.update(causes);
         if sorted.update(causes, world) {

@@ -173,7 +173,7 @@ impl Shuffling {
         let threads = world.threads_of(program);
         let (heard, length) = tracked.begin(world.now);
         tracked.part();
-        tracked.meet(threads, &self.sockets);
+        tracked.update(threads, &self.sockets);
         if self.sockets.len() < 2 {
             return;
         }

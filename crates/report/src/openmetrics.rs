@@ -203,8 +203,8 @@ fn barrier_stats(page: &mut Page, snapshot: &Snapshot) {
     page.family(name, "counter", None, "How waits at these barriers ended.");
     for (program, stats) in stats() {
         for (how, count) in [
-            ("glanced", stats.glanced),
-            ("looked-on", stats.looked_on),
+            ("spun-briefly", stats.spun_briefly),
+            ("spun", stats.spun),
             ("yielded", stats.yielded),
             ("slept", stats.slept),
         ] {

@@ -102,10 +102,10 @@ pub(crate) fn donating() -> Snapshot {
     let mut snapshot = snapshot();
     (snapshot.policy, snapshot.placement) = ("linux".into(), None);
     (snapshot.quantum, snapshot.quantum_seconds) = (None, None);
-    let (glanced, looked_on, slept, knew) = (1200, 300, 500, 600);
+    let (spun_briefly, spun, slept, knew) = (1200, 300, 500, 600);
     let (barriers, waited_seconds) = (2450, 0.05);
     let stats =
-        BarrierStats { barriers, glanced, looked_on, yielded: 0, slept, knew, waited_seconds };
+        BarrierStats { barriers, spun_briefly, spun, yielded: 0, slept, knew, waited_seconds };
     snapshot.programs[0].barrier_stats = Some(stats);
     snapshot
 }

@@ -152,10 +152,10 @@ pub(crate) fn shuffling() -> RunResult {
 /// The run of [`linux`], where the threads of program `a` waited at barriers of cosched.
 pub(crate) fn donating() -> RunResult {
     let mut run = linux();
-    let (glanced, looked_on, slept, knew) = (1200, 300, 500, 600);
+    let (spun_briefly, spun, slept, knew) = (1200, 300, 500, 600);
     let (barriers, waited_seconds) = (2000, 0.05);
     let stats =
-        BarrierStats { barriers, glanced, looked_on, yielded: 0, slept, knew, waited_seconds };
+        BarrierStats { barriers, spun_briefly, spun, yielded: 0, slept, knew, waited_seconds };
     let (mode, statistics) = (Barrier::Donate, Some(stats));
     run.programs[0].barrier =
         Some(BarrierResult { mode, lacks: None, statistics, between_regions: [].into() });

@@ -23,8 +23,10 @@ use cosched_core::{Actuator, Chosen, CpuSet, Exit, GroupId, ProgramState, Why};
 
 use crate::result::{seconds, to_microseconds};
 
-/// The version of the schema that this crate writes and reads.
-pub const SCHEMA: &str = "cosched-live/1";
+/// The version of the schema that is written.
+pub const SCHEMA: &str = "cosched-live/2";
+/// The version before, which had other keys, and is still read.
+const EARLIER_SCHEMA: &str = "cosched-live/1";
 
 /// The state of a run at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -143,7 +145,7 @@ pub struct Standing {
     pub forward: Option<Forward>,
     /// Barrier statistics over all its runs, where its threads use cosched's barriers. A [`Board`]
     /// does not know them: a caller that does adds them.
-    #[serde(default, rename = "meetings")]
+    #[serde(default, rename = "barrier_statistics", alias = "meetings")]
     pub barrier_stats: Option<BarrierStats>,
 }
 
@@ -340,8 +342,8 @@ impl From<ProgramState> for State {
 pub enum NoSnapshot {
     /// The line has another version, or is something else.
     #[error(
-        "it has the schema '{0}', but only '{SCHEMA}' can be read; use the cosched that makes the \
-         run"
+        "it has the schema '{0}', but only '{EARLIER_SCHEMA}' and '{SCHEMA}' can be read; use \
+         the cosched that makes the run"
     )]
     OtherSchema(String),
     /// The line is not JSON, or a field is missing or wrong.
@@ -371,7 +373,7 @@ impl Snapshot {
         }
         let version: Version = serde_json::from_str(line)?;
         match version.schema.as_str() {
-            SCHEMA => Ok(serde_json::from_str(line)?),
+            SCHEMA | EARLIER_SCHEMA => Ok(serde_json::from_str(line)?),
             _ => Err(NoSnapshot::OtherSchema(version.schema)),
         }
     }

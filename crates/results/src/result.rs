@@ -35,9 +35,9 @@ use crate::metrics::Metrics;
 use crate::whole_file;
 
 /// The version of the schema that is written.
-pub const SCHEMA: &str = "cosched-run/2";
-/// The version before, which called the backends rungs, and is still read.
-const EARLIER_SCHEMA: &str = "cosched-run/1";
+pub const SCHEMA: &str = "cosched-run/3";
+/// The versions before, which had other keys, and are still read.
+const EARLIER_SCHEMAS: [&str; 2] = ["cosched-run/1", "cosched-run/2"];
 /// How the schema of a result begins, whatever its version.
 const ANY_SCHEMA: &str = "cosched-run/";
 /// The largest size of a result that is read, bytes: a hundred days of quanta take less.
@@ -419,7 +419,7 @@ impl RunResult {
         }
         let version: Version = serde_json::from_slice(text).map_err(damaged)?;
         match version.schema {
-            Some(found) if [SCHEMA, EARLIER_SCHEMA].contains(&found.as_str()) => {}
+            Some(found) if found == SCHEMA || EARLIER_SCHEMAS.contains(&found.as_str()) => {}
             Some(found) if found.starts_with(ANY_SCHEMA) => {
                 return Err(ResultError::OtherSchema { file: file(), found });
             }

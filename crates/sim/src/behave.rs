@@ -45,7 +45,7 @@ impl World {
                 let all = self.programs[program].model.threads;
                 self.barrier(tid, program, Gate::Numbered(number), all)
             }
-            Op::Meet => {
+            Op::TeamBarrier => {
                 let team = self.programs[program].sync.team.threads;
                 self.barrier(tid, program, Gate::OfTheTeam, team)
             }

@@ -112,7 +112,7 @@ impl World {
         let program = &self.programs[usize::from(thread.turn.program)];
         let barrier = match program.model.script.get(thread.at as usize) {
             Some(Op::Barrier(number)) => &program.sync.barriers[usize::from(*number)],
-            Some(Op::Meet) => &program.sync.team.meeting,
+            Some(Op::TeamBarrier) => &program.sync.team.region,
             _ => return true,
         };
         thread.waiting != Waiting::Barrier { round: barrier.round }

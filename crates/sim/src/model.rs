@@ -44,7 +44,7 @@ pub enum Op {
         mix: u16,
     },
     /// In a region: wait until each of its threads has arrived here.
-    Meet,
+    TeamBarrier,
     /// Take a lock.
     Acquire(u16),
     /// Right after that: cache lines of the data that a lock guards come from the CPU on which it

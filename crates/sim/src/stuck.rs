@@ -50,7 +50,7 @@ impl World {
             (Waiting::Barrier { round }, Some(Op::Barrier(number))) => {
                 sync.barriers[usize::from(*number)].round != round
             }
-            (Waiting::Barrier { round }, Some(Op::Meet)) => sync.team.meeting.round != round,
+            (Waiting::Barrier { round }, Some(Op::TeamBarrier)) => sync.team.region.round != round,
             (Waiting::Lock, Some(Op::Acquire(number))) => {
                 let holder = sync.locks[usize::from(*number)].holder;
                 holder.is_none_or(|holder| holder == thread.turn.tid)

@@ -36,7 +36,7 @@ pub(crate) struct Team {
     /// The barrier of all threads at the beginning of a region.
     pub(crate) entry: Barrier,
     /// The barrier of the threads in the region.
-    pub(crate) meeting: Barrier,
+    pub(crate) region: Barrier,
 }
 
 /// A barrier.
@@ -103,21 +103,21 @@ impl Sync {
                 asked: 0,
                 waits: false,
                 entry: Barrier::of(threads),
-                meeting: Barrier::of(threads),
+                region: Barrier::of(threads),
             },
         }
     }
 
     /// How often all threads have passed a barrier, or begun a region together.
     pub(crate) fn passages(&self) -> u64 {
-        let met: u64 = self.barriers.iter().map(|barrier| barrier.round).sum();
-        met + self.team.entry.round + self.team.meeting.round
+        let rounds: u64 = self.barriers.iter().map(|barrier| barrier.round).sum();
+        rounds + self.team.entry.round + self.team.region.round
     }
 
     pub(crate) fn barrier(&mut self, gate: Gate) -> &mut Barrier {
         match gate {
             Gate::Numbered(number) => &mut self.barriers[usize::from(number)],
-            Gate::OfTheTeam => &mut self.team.meeting,
+            Gate::OfTheTeam => &mut self.team.region,
         }
     }
 }

@@ -33,14 +33,14 @@ fn balance() -> Kernel {
 }
 
 /// Threads that wait at barriers in this way, and spin for ever if they spin.
-fn meeting(barrier: AtBarrier, threads: u16, script: Vec<Op>) -> Model {
+fn with_barrier(barrier: AtBarrier, threads: u16, script: Vec<Op>) -> Model {
     let spin = Nanos::NEVER;
     Model { barrier: Some(barrier), spin, barriers: 1, ..program(threads, script) }
 }
 
 /// Two threads that compute this long before a barrier, and as long after it.
 fn pair(barrier: AtBarrier, time: u64) -> Model {
-    meeting(barrier, 2, vec![micros(time), Op::Barrier(0), micros(time)])
+    with_barrier(barrier, 2, vec![micros(time), Op::Barrier(0), micros(time)])
 }
 
 /// A machine after everything on it has ended.
@@ -92,7 +92,7 @@ fn a_waiting_thread_donates_its_turn_to_a_late_sibling() {
 #[test]
 fn donated_time_is_charged_to_the_donor() {
     let rounds = vec![micros(2000), Op::Barrier(0), Op::Repeat { from: 0, times: 2, counter: 0 }];
-    let programs = vec![(0, meeting(AtBarrier::Donate, 2, rounds)), (1000, computes(10))];
+    let programs = vec![(0, with_barrier(AtBarrier::Donate, 2, rounds)), (1000, computes(10))];
     //  0      A is at v 6, A1 at 9.
     //  1      B comes a slice of three behind A (7): at 9.
     //  2      A is at the barrier, at v 8.
@@ -121,7 +121,7 @@ fn a_thread_that_can_help_no_sibling_yields() {
         Op::Sleep(Nanos::from_micros(5200)),
         Op::Barrier(0),
     ];
-    let programs = vec![(0, meeting(AtBarrier::Donate, 2, script)), (500, computes(10))];
+    let programs = vec![(0, with_barrier(AtBarrier::Donate, 2, script)), (500, computes(10))];
     //  0      A is at v 6, A1 at 9. 0.5: B comes at 6.5 + 2.
     //  1.0005 A has come to the barrier and gives its turn to A1, which sleeps, so A has it again:
     //         v 7.0005.
@@ -150,7 +150,8 @@ fn a_lone_spinner_takes_over_a_preempted_sibling() {
     ];
     for kernel in [cfs(), balance(), eevdf()] {
         let latencies = |barrier| -> Vec<f64> {
-            let programs = vec![(0, meeting(barrier, 2, script.clone())), (500, computes(100))];
+            let programs =
+                vec![(0, with_barrier(barrier, 2, script.clone())), (500, computes(100))];
             let of = |seed| waits(&played(ideal("core:2"), kernel, programs.clone(), seed));
             (1..9).map(|seed| of(seed).latency_seconds).collect()
         };
@@ -239,7 +240,7 @@ fn more_waiting_threads_bring_late_ones_sooner() {
     let rounds = vec![micros(500), Op::Barrier(0), Op::Repeat { from: 0, times: 50, counter: 0 }];
     let latency = |barrier, threads| {
         let programs = vec![
-            (0, meeting(barrier, threads, rounds.clone())),
+            (0, with_barrier(barrier, threads, rounds.clone())),
             (0, program(3, vec![micros(200_000)])),
         ];
         let of = |seed| waits(&played(ideal("core:4"), cfs(), programs.clone(), seed));

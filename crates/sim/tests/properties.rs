@@ -28,7 +28,7 @@ struct Work {
 #[derive(Clone, Debug)]
 enum Part {
     Computes(u32, u16),
-    Meets,
+    Waits,
     Locks(u32),
     Sleeps(u32),
 }
@@ -46,7 +46,7 @@ enum Asked {
 fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         3 => (1u32..3000, 0u16..2).prop_map(|(time, mix)| Part::Computes(time, mix)),
-        1 => Just(Part::Meets),
+        1 => Just(Part::Waits),
         1 => (1u32..500).prop_map(Part::Locks),
         1 => (1u32..4000).prop_map(Part::Sleeps),
     ]
@@ -88,7 +88,7 @@ impl Work {
                 Part::Computes(time, mix) => {
                     script.push(Op::Compute { instructions: f64::from(time) * 1e3, mix });
                 }
-                Part::Meets => script.push(Op::Barrier(0)),
+                Part::Waits => script.push(Op::Barrier(0)),
                 Part::Locks(time) => script.extend([
                     Op::Acquire(0),
                     Op::Compute { instructions: f64::from(time) * 1e3, mix: 0 },
@@ -121,7 +121,7 @@ impl Work {
     fn instructions(&self) -> f64 {
         let of = |part: &Part| match *part {
             Part::Computes(time, _) | Part::Locks(time) => f64::from(time) * 1e3,
-            Part::Meets | Part::Sleeps(_) => 0.0,
+            Part::Waits | Part::Sleeps(_) => 0.0,
         };
         let round: f64 = self.parts.iter().map(of).sum();
         round * f64::from(self.rounds) * f64::from(self.threads)

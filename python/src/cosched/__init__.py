@@ -104,7 +104,7 @@ class RunResult:
     messages: str = field(repr=False)
     """What cosched wrote on standard error: warnings, and what was not as wanted."""
     document: dict[str, Any] = field(repr=False)
-    """All of run.json; its schema is `cosched-run/2`."""
+    """All of run.json; its schema is `cosched-run/3`."""
 
     @property
     def succeeded(self) -> bool:

@@ -85,7 +85,7 @@ mod tests {
             "waiting_now_seconds":0,"cpu_seconds":{complete},"context_switches":7,"turns":1,"completions":0,"exit":null,"why":null}}"#
         );
         let text = format!(
-            r#"{{"schema":"cosched-live/1","pid":1,"policy":"gang","placement":null,"quantum_seconds":null,
+            r#"{{"schema":"cosched-live/2","pid":1,"policy":"gang","placement":null,"quantum_seconds":null,
             "started_at":"","at_seconds":1,"cpus":"0","quantum":null,"switches":0,"deviations":0,
             "own_cpu_seconds":0,"programs":[{program}]}}"#
         );

@@ -64,13 +64,13 @@ fn donating_programs_spin_less_unless_the_user_sets_how_to_wait() {
     assert!((1..4).all(|slot| given(slot).is_empty()));
 }
 
-/// Two threads that meet 5000 times, or as often as the argument says.
-const MEETS: &str = r#"
+/// Two threads that pass 5000 barriers, or as many as the argument says.
+const BARRIERS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
 static pthread_barrier_t all;
 static int rounds = 5000;
-static void *meet(void *nothing) {
+static void *pass(void *nothing) {
     for (int round = 0; round < rounds; round++) pthread_barrier_wait(&all);
     return nothing;
 }
@@ -78,18 +78,18 @@ int main(int argc, char **argv) {
     pthread_t other;
     if (argc > 1) rounds = atoi(argv[1]);
     pthread_barrier_init(&all, 0, 2);
-    pthread_create(&other, 0, meet, 0);
-    meet(0);
+    pthread_create(&other, 0, pass, 0);
+    pass(0);
     pthread_join(other, 0);
     return 0;
 }
 "#;
 
 /// Compiles it; `None`, with a message, where there is no gcc.
-fn meets(place: &Place) -> Option<()> {
-    let source = place.write("meets.c", MEETS);
+fn barriers(place: &Place) -> Option<()> {
+    let source = place.write("barriers.c", BARRIERS);
     let mut compiler = Command::new("gcc");
-    let made = compiler.arg("-pthread").arg(source).arg("-o").arg(place.path("meets")).status();
+    let made = compiler.arg("-pthread").arg(source).arg("-o").arg(place.path("barriers")).status();
     if !made.is_ok_and(|status| status.success()) {
         skip("there is no gcc");
         return None;
@@ -100,9 +100,9 @@ fn meets(place: &Place) -> Option<()> {
 #[test]
 fn a_program_at_barriers_finishes_after_cosched_is_killed() {
     let place = Place::new();
-    let Some(()) = meets(&place) else { return };
+    let Some(()) = barriers(&place) else { return };
     // The first process has connected before cosched is killed. The others find no cosched.
-    let script = "./meets 200000 & touch started; wait; ./meets 100 && touch done";
+    let script = "./barriers 200000 & touch started; wait; ./barriers 100 && touch done";
     let tables = [program("a", "barrier = 'donate'", script)];
     let cosched = place.run(&tables, "--policy linux");
     eventually("its start", || place.path("started").exists());
@@ -125,21 +125,21 @@ fn slept(pid: &str) -> Option<u64> {
 #[test]
 fn killed_donating_programs_do_not_stop_their_co_runner() {
     let place = Place::new();
-    let Some(()) = meets(&place) else { return };
+    let Some(()) = barriers(&place) else { return };
     // On one CPU they wait for each other asleep at every barrier.
     let cpu = affinity::get(0).unwrap().iter().next().unwrap();
     let victim = |name: &str| {
-        let script = format!("echo $$ > {name}; exec taskset -c {cpu} ./meets 2000000000");
+        let script = format!("echo $$ > {name}; exec taskset -c {cpu} ./barriers 2000000000");
         program(name, "barrier = 'donate'", &script)
     };
     // One program that has started before their end, and one that starts after it.
-    let beside = "./meets 1000 && touch met; while ! [ -e killed ]; do ./meets 100; sleep 0.02; done; exec ./meets";
+    let beside = "./barriers 1000 && touch passed; while ! [ -e killed ]; do ./barriers 100; sleep 0.02; done; exec ./barriers";
     let tables = [victim("a"), victim("b"), program("c", "barrier = 'donate'", beside)];
     let cosched = place.run(&tables, "--policy linux");
     for name in ["a", "b"] {
         eventually("its waiting", || slept(&place.read(name)).is_some_and(|times| times > 100));
     }
-    eventually("its neighbour's meeting", || place.path("met").exists());
+    eventually("a barrier passed by its neighbour", || place.path("passed").exists());
     let marked = place.marked();
     let pids = ["a", "b"].map(|name| place.read(name).trim().parse::<i32>().unwrap());
     for victim in marked.programs().into_iter().filter(|process| pids.contains(&process.pid)) {
@@ -161,11 +161,11 @@ fn killed_donating_programs_do_not_stop_their_co_runner() {
 #[test]
 fn barrier_statistics_are_in_the_result_and_in_explain() {
     let place = Place::new();
-    let Some(()) = meets(&place) else { return };
+    let Some(()) = barriers(&place) else { return };
     let tables = [
-        program("twice", "barrier = 'donate'\nrepeat = 2", "exec ./meets"),
-        program("spins", "barrier = 'yield'", "exec ./meets"),
-        program("own", "", "exec ./meets"),
+        program("twice", "barrier = 'donate'\nrepeat = 2", "exec ./barriers"),
+        program("spins", "barrier = 'yield'", "exec ./barriers"),
+        program("own", "", "exec ./barriers"),
     ];
     let ended = place.run(&tables, "--policy linux").ended().with(0);
     let programs = ended.result().programs;
@@ -187,10 +187,10 @@ fn threads_on_one_cpu_yield_in_their_own_cpu_group_only() {
         return skip(why);
     }
     let cpu = affinity::get(0).unwrap().iter().next().unwrap();
-    let tables = [program("a", "barrier = 'donate'", &format!("exec taskset -c {cpu} ./meets"))];
+    let tables = [program("a", "barrier = 'donate'", &format!("exec taskset -c {cpu} ./barriers"))];
     for policy in ["linux", "linux-groups"] {
         let place = Place::new();
-        let Some(()) = meets(&place) else { return };
+        let Some(()) = barriers(&place) else { return };
         let ended = place.run(&tables, &format!("--policy {policy}")).ended();
         if policy == "linux-groups" && ended.stderr.contains("not available here") {
             return skip("programs get no CPU groups here");

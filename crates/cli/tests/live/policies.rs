@@ -53,7 +53,7 @@ fn cpus() -> usize {
 
 /// What must hold of any complete run.
 fn is_sound(result: &RunResult, policy: &str) {
-    assert_eq!((result.schema.as_str(), result.policy.as_str()), ("cosched-run/2", policy));
+    assert_eq!((result.schema.as_str(), result.policy.as_str()), ("cosched-run/3", policy));
     assert_eq!(result.interrupted_by, None);
     assert_eq!(result.machine.cpus, cpus());
     for program in &result.programs {

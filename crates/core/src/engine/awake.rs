@@ -76,7 +76,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 
     /// Ends the grace periods that are over: their programs return to their directives.
-    pub(super) fn end_breaths(&mut self) {
+    pub(super) fn end_grace_periods(&mut self) {
         while let Some((until, id)) = self.awake.thawed_for_a_while.first().copied() {
             if until > self.now {
                 return;

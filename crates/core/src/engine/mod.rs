@@ -314,7 +314,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Adopts a plan as the state that is wanted from now on.
     fn adopt(&mut self, plan: &Plan) {
-        self.end_breaths();
+        self.end_grace_periods();
         self.count_switch(plan);
         self.timers.adopt(plan, self.now);
         self.pending.extend(plan.observe.iter().map(|observe| Step::Observe(*observe)));

@@ -13,7 +13,7 @@ pub(super) struct Kernel(pub(super) Option<&'static Tally>);
 
 impl Waiting for Kernel {
     /// One to three microseconds, by the processor: less than a system call or two.
-    const LOOKS: u32 = 64;
+    const CHECKS: u32 = 64;
 
     #[inline]
     fn pause(&self) {

@@ -20,7 +20,7 @@ pub(super) const PLACES: usize = 64;
 struct Place {
     /// The address of the barrier that this one stands for; 0: it is free.
     owner: AtomicUsize,
-    /// How many threads meet here, where the owner cannot say it.
+    /// How many threads wait for each other here, where the owner cannot say it.
     count: AtomicU32,
     barrier: Barrier,
 }
@@ -29,8 +29,8 @@ static POOL: [Place; PLACES] = [const {
     Place { owner: AtomicUsize::new(0), count: AtomicU32::new(0), barrier: Barrier::new() }
 }; PLACES];
 
-/// A thread remembers its seats at this many barriers, by their numbers.
-const SEATS: usize = 8;
+/// A thread remembers its slots at this many barriers, by their numbers.
+const SLOTS: usize = 8;
 
 /// What a thread knows of itself.
 struct Me {
@@ -38,11 +38,11 @@ struct Me {
     tid: Cell<u32>,
     /// How many threads had read theirs before.
     order: Cell<usize>,
-    seats: [Cell<usize>; SEATS],
+    slots: [Cell<usize>; SLOTS],
 }
 
 thread_local! {
-    static ME: Me = const { Me { tid: Cell::new(0), order: Cell::new(0), seats: [const { Cell::new(0) }; SEATS] } };
+    static ME: Me = const { Me { tid: Cell::new(0), order: Cell::new(0), slots: [const { Cell::new(0) }; SLOTS] } };
 }
 
 /// How many threads have come to a barrier.
@@ -57,13 +57,13 @@ impl Me {
         self.tid.get()
     }
 
-    fn seat(&self, number: usize) -> usize {
-        self.seats.get(number % SEATS).map_or(0, Cell::get)
+    fn slot(&self, number: usize) -> usize {
+        self.slots.get(number % SLOTS).map_or(0, Cell::get)
     }
 
-    fn sit(&self, number: usize, seat: usize) {
-        if let Some(known) = self.seats.get(number % SEATS) {
-            known.set(seat);
+    fn enter(&self, number: usize, slot: usize) {
+        if let Some(known) = self.slots.get(number % SLOTS) {
+            known.set(slot);
         }
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn take(owner: usize) -> Option<usize> {
     Some(number)
 }
 
-/// Says how many threads meet at a barrier that no thread has used yet.
+/// Says how many threads wait at a barrier that no thread has used yet.
 pub(super) fn expect(number: usize, count: u32) {
     if let Some(place) = POOL.get(number) {
         place.barrier.forget();
@@ -87,7 +87,7 @@ pub(super) fn expect(number: usize, count: u32) {
     }
 }
 
-/// How many threads meet at a barrier, if it belongs to this owner.
+/// How many threads wait for each other at a barrier, if it belongs to this owner.
 pub(super) fn expected(number: usize, owner: usize) -> Option<NonZeroU64> {
     let place = POOL.get(number).filter(|place| place.owner.load(Relaxed) == owner)?;
     NonZeroU64::new(place.count.load(Relaxed).into())
@@ -98,7 +98,7 @@ pub(super) fn owned_by(owner: usize) -> Option<usize> {
     POOL.iter().position(|place| place.owner.load(Relaxed) == owner)
 }
 
-/// Frees a barrier. Threads that have met there may still be on their way out.
+/// Frees a barrier. Threads that have passed may still be on their way out.
 pub(crate) fn give_back(number: usize) {
     if let Some(place) = POOL.get(number) {
         place.owner.store(0, Release);
@@ -115,17 +115,17 @@ pub(crate) fn shut(number: usize) {
 /// Arrives, and waits until `count` threads have arrived.
 pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
     let Some(place) = POOL.get(number) else { return Passed::Shut };
-    let known = ME.try_with(|me| (me.tid(), me.seat(number), me.order.get()));
+    let known = ME.try_with(|me| (me.tid(), me.slot(number), me.order.get()));
     // A thread that is ending has no thread-local memory any more.
-    let (tid, seat, order) = known.unwrap_or_else(|_| (sys::tid(), 0, 0));
-    let (found, kernel) = (Cell::new(seat), Kernel(link::tally(order)));
+    let (tid, slot, order) = known.unwrap_or_else(|_| (sys::tid(), 0, 0));
+    let (found, kernel) = (Cell::new(slot), Kernel(link::tally(order)));
     let passed =
-        place.barrier.pass(count, Thread { tid, seat: &found }, super::wait_mode(), &kernel);
+        place.barrier.pass(count, Thread { tid, slot: &found }, super::wait_mode(), &kernel);
     if passed == Passed::Last {
         link::passes();
     }
-    if found.get() != seat {
-        let _ = ME.try_with(|me| me.sit(number, found.get()));
+    if found.get() != slot {
+        let _ = ME.try_with(|me| me.enter(number, found.get()));
     }
     passed
 }

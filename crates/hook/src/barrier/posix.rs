@@ -48,7 +48,7 @@ unsafe fn mark<'a>(barrier: *mut pthread_barrier_t) -> &'a AtomicU64 {
     unsafe { &(*barrier.cast::<Shape>()).ours }
 }
 
-/// The barrier of the pool that stands for this one, and how many threads meet there.
+/// The barrier of the pool that stands for this one, and how many threads wait there.
 ///
 /// # Safety
 /// The pointer has to be that of a barrier.
@@ -140,7 +140,7 @@ unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_
         match ours(barrier) {
             Some((number, count)) => match pool::pass(number, count) {
                 Passed::Last => libc::PTHREAD_BARRIER_SERIAL_THREAD,
-                Passed::Met | Passed::Shut => 0,
+                Passed::All | Passed::Shut => 0,
             },
             None => {
                 let passed = transmute::<usize, Wait>(REAL.called(LIBRARY))(barrier);

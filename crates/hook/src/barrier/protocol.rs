@@ -1,28 +1,28 @@
 //! The barrier itself: which threads arrive, which are missing, and why no thread sleeps for ever.
 //!
-//! It consists of two words that only ever go up, and one seat for each thread that takes part.
+//! It consists of two words that only ever go up, and one slot for each thread that takes part.
 //!
 //! - `arrivals` counts the threads that arrive. The number that a thread draws says which *round*
 //!   of the barrier it belongs to and whether it is the last of it, however many threads use the
 //!   barrier.
 //! - `over` says how many rounds are over; a waiter reads nothing else. Its two lowest bits say
 //!   that a thread sleeps, and that the barrier is *shut*. All three change together, so a wake-up
-//!   cannot be lost. A thread that wants to sleep sets the bit in the very word that the last
+//!   cannot be lost. A thread that is about to sleep sets the bit in the very word that the last
 //!   arriver replaces, and the kernel lets it sleep only on the word as it then is. A single word
 //!   needs no order among several. `tests/model.rs`, which checks interleavings, therefore leaves
 //!   out nothing that processors with weak memory could add. Release and acquire hand on what the
 //!   threads wrote before, from each arrival to the last and from there to every waiter.
-//! - `seats` say which thread arrived in which round. A thread that sat here in the last round and
-//!   not in this one is a *laggard*: the paper's BAPS flag, without a system call. Seats only help
-//!   waiters, and nothing depends on them. A thread that finds no free seat waits and is waited for
+//! - `slots` say which thread arrived in which round. A thread that was here in the last round and
+//!   not in this one is a *laggard*: the paper's BAPS flag, without a system call. Slots only help
+//!   waiters, and nothing depends on them. A thread that finds no free slot waits and is waited for
 //!   like any other.
 //!
 //! The last arriver ends the round, and makes a system call only if a thread sleeps. As soon as a
 //! round is over, a barrier can be destroyed, and its place be used for another. Nothing here is
 //! ever set back, so a late thread finds its own round over.
 //!
-//! A barrier that is *shut* lets every thread pass, now and later, and says that the threads have
-//! not met. A runtime needs that where its own barrier does more than wait. A round is over before
+//! A barrier that is *shut* lets every thread pass, now and later, and says that not all have
+//! arrived. A runtime needs that where its own barrier does more than wait. A round is over before
 //! the barrier is shut either for all of its threads or for none.
 
 use core::cell::Cell;
@@ -36,7 +36,7 @@ use super::stack::Stack;
 use super::wait_mode::{Act, Laggards, Patience, WaitMode};
 
 /// How many threads of a barrier its waiters can see.
-pub(crate) const SEATS: usize = 64;
+pub(crate) const SLOTS: usize = 64;
 
 const SLEEPING: u64 = 1;
 const SHUT: u64 = 2;
@@ -49,16 +49,16 @@ const FIRST: u64 = 29_000;
 /// waits longer waits for its turn on the CPU.
 const LEAST: u64 = 5_000;
 const MOST: u64 = 50_000;
-/// Spinning in vain halves the patience for it down to this, ns: about as long as the first samples
+/// Spinning in vain halves the patience for it down to this, ns: about as long as the first checks
 /// take.
 const SHORTEST: u64 = 1_000;
-/// First samples in vain halve their number down to this.
+/// First checks in vain halve their number down to this.
 const FEWEST: u32 = 2;
 
 /// What waiting needs of its surroundings.
 pub(crate) trait Waiting {
-    /// How many times to sample before anything else is done, at most.
-    const LOOKS: u32;
+    /// How many times to check before anything else is done, at most.
+    const CHECKS: u32;
     /// Waits for a moment.
     fn pause(&self);
     /// Lets another thread run.
@@ -77,14 +77,14 @@ pub(crate) trait Waiting {
     /// Goes to a CPU with fewer of these threads, if there is one with two fewer than here. Returns
     /// whether it went.
     fn spread(&self, siblings: impl Iterator<Item = u32>) -> bool;
-    /// Notes that a thread has met the others, and how.
+    /// Notes that a thread has passed, and how.
     fn note(&self, how: Passage, wait: Wait);
 }
 
 /// What a thread did until it could pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// When its first samples were over, ns; `None`: it passed before.
+    /// When its first checks were over, ns; `None`: it passed before.
     began: Option<u64>,
     /// How long it has waited since then, as far as it has read the clock, ns.
     pub(crate) spent: u64,
@@ -101,7 +101,7 @@ impl Wait {
         self.spent
     }
 
-    /// Whether it has done more than take its first samples.
+    /// Whether it has done more than its first checks.
     pub(crate) fn is_long(&self) -> bool {
         self.began.is_some()
     }
@@ -110,8 +110,8 @@ impl Wait {
         match self {
             Wait { slept: true, .. } => Passage::Slept,
             Wait { yielded: true, .. } => Passage::Yielded,
-            Wait { began: Some(_), .. } => Passage::LookedOn,
-            _ => Passage::Glanced,
+            Wait { began: Some(_), .. } => Passage::Spun,
+            _ => Passage::SpunBriefly,
         }
     }
 }
@@ -121,18 +121,18 @@ impl Wait {
 pub(crate) struct Thread<'a> {
     /// Its thread number; not 0.
     pub(crate) tid: u32,
-    /// Where it probably sat last: saves the search.
-    pub(crate) seat: &'a Cell<usize>,
+    /// Its probable slot: saves the search.
+    pub(crate) slot: &'a Cell<usize>,
 }
 
 /// How a thread has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passed {
-    /// All have met, and this was the last to arrive.
+    /// All have arrived, and this was the last one.
     Last,
-    /// All have met.
-    Met,
-    /// The barrier is shut: they have not met here.
+    /// All have arrived.
+    All,
+    /// The barrier is shut: not all have arrived here.
     Shut,
 }
 
@@ -154,9 +154,9 @@ pub(crate) struct Barrier {
     cost: AtomicU64,
     /// How long to spin where nothing is known, ns; 0: for one wake-up.
     patience: AtomicU64,
-    /// How many first samples have paid lately; 0: all.
-    glance: AtomicU64,
-    seats: [Line<AtomicU64>; SEATS],
+    /// How many first checks have paid lately; 0: all.
+    first_checks: AtomicU64,
+    slots: [Line<AtomicU64>; SLOTS],
 }
 
 impl Barrier {
@@ -170,8 +170,8 @@ impl Barrier {
             woken: AtomicU64::new(0),
             cost: AtomicU64::new(0),
             patience: AtomicU64::new(0),
-            glance: AtomicU64::new(0),
-            seats: [const { Line(AtomicU64::new(0)) }; SEATS],
+            first_checks: AtomicU64::new(0),
+            slots: [const { Line(AtomicU64::new(0)) }; SLOTS],
         }
     }
 
@@ -191,7 +191,7 @@ impl Barrier {
 
     /// Forgets which threads took part.
     pub(crate) fn forget(&self) {
-        self.seats.iter().for_each(|seat| seat.0.store(0, Relaxed));
+        self.slots.iter().for_each(|slot| slot.0.store(0, Relaxed));
     }
 
     /// Lets every thread pass from now on.
@@ -217,7 +217,7 @@ impl Barrier {
         let first = self.first.0.load(Relaxed);
         let number = self.arrivals.0.fetch_add(1, AcqRel);
         let round = first.wrapping_add(number / count);
-        self.sit(thread, round);
+        self.enter(thread, round);
         let mut wait = Wait::default();
         let passed = if number % count == count.get() - 1 {
             self.end(round, wait_mode, &mut wait, by)
@@ -226,7 +226,7 @@ impl Barrier {
         };
         match passed {
             Passed::Last => by.note(Passage::Last, wait),
-            Passed::Met => by.note(wait.passage(), wait),
+            Passed::All => by.note(wait.passage(), wait),
             Passed::Shut => {}
         }
         passed
@@ -234,7 +234,7 @@ impl Barrier {
 
     /// Ends the round.
     fn end(&self, round: u64, wait_mode: WaitMode, wait: &mut Wait, by: &impl Waiting) -> Passed {
-        // Where more threads use the barrier than meet at it, the last of this round may come
+        // Where more threads use the barrier than a round has, the last of this round may come
         // before that of the previous round.
         if round > 0 && self.wait(round - 1, wait_mode, wait, by) == Passed::Shut {
             return Passed::Shut;
@@ -261,7 +261,7 @@ impl Barrier {
     fn outcome(&self, round: u64) -> Option<Passed> {
         let over = self.over.0.load(Acquire);
         if over >> ROUND > round {
-            Some(Passed::Met)
+            Some(Passed::All)
         } else if over & SHUT != 0 {
             Some(Passed::Shut)
         } else {
@@ -272,14 +272,14 @@ impl Barrier {
     /// Waits until the round is over.
     #[inline]
     fn wait<W: Waiting>(&self, round: u64, wait_mode: WaitMode, wait: &mut Wait, by: &W) -> Passed {
-        let mut looks = wait_mode.first_looks(self.glance(W::LOOKS), W::LOOKS);
+        let mut checks = wait_mode.first_checks(self.first_checks(W::CHECKS), W::CHECKS);
         loop {
-            for _ in 0..looks {
+            for _ in 0..checks {
                 if let Some(passed) = self.outcome(round) {
                     if wait.is_long() && !wait.slept {
                         self.judge(true);
                     }
-                    self.judge_glance(!wait.slept && !wait.yielded, W::LOOKS);
+                    self.judge_first_checks(!wait.slept && !wait.yielded, W::CHECKS);
                     // Yielding may have taken long.
                     if wait.yielded {
                         wait.spent_by(by.now());
@@ -297,9 +297,9 @@ impl Barrier {
                 laggards
             });
             match act {
-                Act::LookOn => looks = W::LOOKS,
+                Act::Spin => checks = W::CHECKS,
                 Act::Yield => {
-                    (wait.yielded, looks) = (true, 1);
+                    (wait.yielded, checks) = (true, 1);
                     by.yield_cpu();
                 }
                 Act::Spread if self.spread(round, by) => {}
@@ -338,30 +338,30 @@ impl Barrier {
         }
     }
 
-    /// How many first samples have paid lately.
+    /// How many first checks have paid lately.
     #[inline]
-    fn glance(&self, most: u32) -> u32 {
-        match self.glance.load(Relaxed) as u32 {
+    fn first_checks(&self, most: u32) -> u32 {
+        match self.first_checks.load(Relaxed) as u32 {
             0 => most,
-            glance => glance.min(most),
+            checks => checks.min(most),
         }
     }
 
-    /// Notes whether a wait was short enough for first samples or a little more, or whether they
+    /// Notes whether a wait was short enough for first checks or a little more, or whether they
     /// were in vain. Writes only changes, since threads that have the CPUs to themselves share this
     /// cache line.
     #[inline]
-    fn judge_glance(&self, paid: bool, most: u32) {
-        let known = self.glance(most);
+    fn judge_first_checks(&self, paid: bool, most: u32) {
+        let known = self.first_checks(most);
         let new = if paid { known * 2 } else { known / 2 }.clamp(FEWEST.min(most), most);
         if new != known {
-            self.glance.store(new.into(), Relaxed);
+            self.first_checks.store(new.into(), Relaxed);
         }
     }
 
     /// Goes to another CPU, if that is worth it.
     fn spread(&self, round: u64, by: &impl Waiting) -> bool {
-        let tids = self.seats.iter().map(|seat| seat_of(seat.0.load(Relaxed)).0);
+        let tids = self.slots.iter().map(|slot| content_of(slot.0.load(Relaxed)).0);
         self.stack.behind(round, by.now(), || by.spread(tids.take_while(|tid| *tid != 0)))
     }
 
@@ -400,49 +400,49 @@ impl Barrier {
     /// most significant of their states, and its thread.
     fn laggards(&self, round: u64, by: &impl Waiting) -> (Laggards, u32) {
         let (missing, what) = (round.wrapping_sub(1) as u32, by.knowledge());
-        let seats = self.seats.iter().map(|seat| seat.0.load(Relaxed));
-        let taken = seats.take_while(|seat| *seat != 0).map(seat_of);
+        let slots = self.slots.iter().map(|slot| slot.0.load(Relaxed));
+        let taken = slots.take_while(|slot| *slot != 0).map(content_of);
         let late = taken.filter(|(_, last)| *last == missing).map(|(tid, _)| (what(tid), tid));
         late.max().unwrap_or((Laggards::Unknown, 0))
     }
 
     /// Notes that the thread has arrived in this round.
     #[inline]
-    fn sit(&self, thread: Thread<'_>, round: u64) {
-        match self.seats.get(thread.seat.get()) {
-            Some(seat) if seat_of(seat.0.load(Relaxed)).0 == thread.tid => {
-                seat.0.store(sitting(thread.tid, round), Relaxed);
+    fn enter(&self, thread: Thread<'_>, round: u64) {
+        match self.slots.get(thread.slot.get()) {
+            Some(slot) if content_of(slot.0.load(Relaxed)).0 == thread.tid => {
+                slot.0.store(content(thread.tid, round), Relaxed);
             }
-            _ => self.find_seat(thread, round),
+            _ => self.find_slot(thread, round),
         }
     }
 
-    /// The thread's own seat, or else the first that is free or has a thread that was not here in
+    /// The thread's own slot, or else the first that is free or has a thread that was not here in
     /// the last round.
     #[cold]
-    fn find_seat(&self, thread: Thread<'_>, round: u64) {
+    fn find_slot(&self, thread: Thread<'_>, round: u64) {
         let (this, last) = (round as u32, round.wrapping_sub(1) as u32);
-        let is_free = |word: u64| word == 0 || ![this, last].contains(&seat_of(word).1);
-        let words = || self.seats.iter().map(|seat| seat.0.load(Relaxed));
+        let is_free = |word: u64| word == 0 || ![this, last].contains(&content_of(word).1);
+        let words = || self.slots.iter().map(|slot| slot.0.load(Relaxed));
         let own =
-            words().take_while(|word| *word != 0).position(|word| seat_of(word).0 == thread.tid);
+            words().take_while(|word| *word != 0).position(|word| content_of(word).0 == thread.tid);
         let Some(number) = own.or_else(|| words().position(is_free)) else { return };
-        let Some(seat) = self.seats.get(number) else { return };
-        let word = seat.0.load(Relaxed);
-        // A thread that loses a free seat to another tries again in the next round.
+        let Some(slot) = self.slots.get(number) else { return };
+        let word = slot.0.load(Relaxed);
+        // A thread that loses a free slot to another tries again in the next round.
         if (own.is_some() || is_free(word))
-            && seat.0.compare_exchange(word, sitting(thread.tid, round), Relaxed, Relaxed).is_ok()
+            && slot.0.compare_exchange(word, content(thread.tid, round), Relaxed, Relaxed).is_ok()
         {
-            thread.seat.set(number);
+            thread.slot.set(number);
         }
     }
 }
 
-/// The content of a seat: its thread, and the round in which that thread arrived last.
-fn sitting(tid: u32, round: u64) -> u64 {
+/// The content of a slot: its thread, and the round in which that thread arrived last.
+fn content(tid: u32, round: u64) -> u64 {
     u64::from(tid) << 32 | u64::from(round as u32)
 }
 
-fn seat_of(word: u64) -> (u32, u32) {
+fn content_of(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, word as u32)
 }

@@ -83,7 +83,7 @@ pub(crate) enum Laggards {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     /// Keeps spinning.
-    LookOn,
+    Spin,
     /// Yields to another thread that is queued for this CPU.
     Yield,
     /// Goes to a CPU with fewer siblings, if that is worth it, or sleeps.
@@ -119,9 +119,9 @@ impl WaitMode {
         WaitMode::NAMES.get(usize::from(number)).map(|(_, wait_mode)| *wait_mode)
     }
 
-    /// How many samples it takes before it does anything else. `of_late` is what has paid lately,
+    /// How many checks it makes before it does anything else. `of_late` is what has paid lately,
     /// at most `most`.
-    pub(crate) fn first_looks(self, of_late: u32, most: u32) -> u32 {
+    pub(crate) fn first_checks(self, of_late: u32, most: u32) -> u32 {
         match self {
             WaitMode::Block | WaitMode::Yield => 1,
             WaitMode::Spin | WaitMode::SpinThenBlock => most,
@@ -131,23 +131,23 @@ impl WaitMode {
 
     /// What to do after `spent` nanoseconds of waiting.
     pub(crate) fn act(self, spent: u64, patience: Patience, ask: impl FnOnce() -> Laggards) -> Act {
-        let look_on = |bound: u64| if spent < bound { Act::LookOn } else { Act::Sleep };
+        let spin = |bound: u64| if spent < bound { Act::Spin } else { Act::Sleep };
         match self {
-            WaitMode::Spin => Act::LookOn,
+            WaitMode::Spin => Act::Spin,
             WaitMode::Block => Act::Sleep,
-            WaitMode::SpinThenBlock => look_on(SPIN),
+            WaitMode::SpinThenBlock => spin(SPIN),
             WaitMode::Yield => Act::Yield,
             WaitMode::Spread => match ask() {
-                Laggards::Run => look_on(patience.running),
-                Laggards::Unknown | Laggards::WokenElsewhere => look_on(patience.unknown),
+                Laggards::Run => spin(patience.running),
+                Laggards::Unknown | Laggards::WokenElsewhere => spin(patience.unknown),
                 Laggards::QueuedElsewhere => Act::Join,
                 Laggards::Blocked => Act::Sleep,
                 Laggards::QueuedHere | Laggards::NextHere => Act::Spread,
             },
             WaitMode::Donate => match ask() {
-                Laggards::Run => look_on(patience.running),
+                Laggards::Run => spin(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
-                    look_on(patience.unknown)
+                    spin(patience.unknown)
                 }
                 Laggards::NextHere if spent < patience.running => Act::Yield,
                 Laggards::Blocked | Laggards::QueuedHere | Laggards::NextHere => Act::Sleep,

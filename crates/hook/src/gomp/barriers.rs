@@ -1,4 +1,4 @@
-//! gcc's OpenMP: where the threads of a region meet, and what keeps them from meeting at a barrier
+//! gcc's OpenMP: where the threads of a region wait, and what keeps them from a barrier
 //! of this library.
 //!
 //! By the standard, a loop or a section that ends with a barrier is one that ends without, followed
@@ -43,7 +43,8 @@ impl Unkeyed {
 
 static BARRIER: Unkeyed = Unkeyed::named("GOMP_barrier\0");
 
-/// Has the threads of a region meet, at a barrier of this library or at the runtime's.
+/// Has the threads of a region wait for each other, at a barrier of this library or at the
+/// runtime's.
 ///
 /// # Safety
 /// As gcc's runtime has it: every thread of the team has to call it.
@@ -51,16 +52,16 @@ static BARRIER: Unkeyed = Unkeyed::named("GOMP_barrier\0");
 // ours.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn GOMP_barrier() {
-    if region::meeting().is_none_or(|meeting| !meeting.pass()) {
+    if region::team_barrier().is_none_or(|barrier| !barrier.pass()) {
         BARRIER.call();
-        region::has_met();
+        region::passed_runtime_barrier();
     }
 }
 
 /// An entry at the end of shared work, by its names with and without a barrier.
 macro_rules! end {
     ($waits:ident $goes_on:ident) => {
-        /// Ends shared work, and has the threads meet, at a barrier of this library or at the
+        /// Ends shared work, and has the threads wait, at a barrier of this library or at the
         /// runtime's.
         ///
         /// # Safety
@@ -71,16 +72,16 @@ macro_rules! end {
         unsafe extern "C" fn $waits() {
             static REAL: Unkeyed = Unkeyed::named(concat!(stringify!($waits), "\0"));
             static GOES_ON: Unkeyed = Unkeyed::named(concat!(stringify!($goes_on), "\0"));
-            match region::meeting() {
+            match region::team_barrier() {
                 None => {
                     REAL.call();
-                    region::has_met();
+                    region::passed_runtime_barrier();
                 }
-                Some(meeting) => {
+                Some(barrier) => {
                     GOES_ON.call();
-                    if !meeting.pass() {
+                    if !barrier.pass() {
                         BARRIER.call();
-                        region::has_met();
+                        region::passed_runtime_barrier();
                     }
                 }
             }

@@ -30,8 +30,8 @@ static unsigned next(unsigned *seed) {
     return (*seed = *seed * 1664525u + 1013904223u) >> 16;
 }
 
-/* Every thread writes, all meet, every thread reads what all have written, all meet. */
-static void *meet(void *number) {
+/* Every thread writes, all wait, every thread reads what all have written, all wait. */
+static void *write_and_read(void *number) {
     long me = (long)number, serial = 0;
     unsigned seed = (unsigned)me + 1;
     for (int round = 1; round <= rounds; round++) {
@@ -69,7 +69,7 @@ static void make(void) { CHECK(pthread_barrier_init(&all, NULL, threads), 0); }
 
 static void plain(void) {
     make();
-    CHECK(together(meet), 2 * rounds);
+    CHECK(together(write_and_read), 2 * rounds);
     CHECK(pthread_barrier_destroy(&all), 0);
 }
 
@@ -78,7 +78,7 @@ static void tells(void) {
     make();
     puts("made");
     fflush(stdout);
-    CHECK(together(meet), 2 * rounds);
+    CHECK(together(write_and_read), 2 * rounds);
 }
 
 /* A profiler's timer goes off all the time. */
@@ -94,11 +94,11 @@ static void signals(void) {
 static void exits(void) {
     make();
     for (int times = 0; times < 50; times++)
-        CHECK(together(meet), 2 * rounds);
+        CHECK(together(write_and_read), 2 * rounds);
     CHECK(pthread_barrier_destroy(&all), 0);
 }
 
-/* More threads than meet: any two of them meet. */
+/* More threads than a round has: any two of them pass. */
 static void *once(void *number) {
     (void)number;
     return (void *)(long)(pthread_barrier_wait(&all) == SERIAL);
@@ -145,11 +145,11 @@ static void forks(void) {
     make();
     pid_t child = fork();
     if (child == 0) {
-        CHECK(together(meet), 2 * rounds);
+        CHECK(together(write_and_read), 2 * rounds);
         plain();
         _exit(0);
     }
-    CHECK(together(meet), 2 * rounds);
+    CHECK(together(write_and_read), 2 * rounds);
     int status = -1;
     CHECK(waitpid(child, &status, 0), child);
     CHECK(status, 0);
@@ -178,7 +178,7 @@ static void others(void) {
     /* As glibc makes one: two counters and the number of threads. */
     memset(&all, 0, sizeof all);
     memcpy((char *)&all + 8, &threads, sizeof threads);
-    CHECK(together(meet), 2 * rounds);
+    CHECK(together(write_and_read), 2 * rounds);
     CHECK(passed(), before + rounds + 2 * rounds * threads);
 
     static pthread_barrier_t many[1000];
@@ -226,7 +226,7 @@ static void *torment(void *nobody) {
 /* No victim goes before the tormentor has. */
 static void *victim(void *number) {
     __atomic_store_n(&victims[(long)number], pthread_self(), __ATOMIC_RELEASE);
-    void *result = meet(number);
+    void *result = write_and_read(number);
     __atomic_fetch_add(&done, 1, __ATOMIC_SEQ_CST);
     while (!get(&gone))
         usleep(100);

@@ -57,8 +57,8 @@ impl StatsOfRun {
         let all = Counted { seen: 0, ..past + present };
         (all != Counted::default()).then(|| BarrierStats {
             barriers: all.barriers,
-            glanced: all.glanced,
-            looked_on: all.looked_on,
+            spun_briefly: all.spun_briefly,
+            spun: all.spun,
             yielded: all.yielded,
             slept: all.slept,
             knew: all.knew,

@@ -74,12 +74,12 @@ impl Knowledge {
     }
 
     /// Whether programs' positions in their code are sampled.
-    pub(super) fn tells_phases_apart(&self) -> bool {
+    pub(super) fn distinguishes_phases(&self) -> bool {
         self.options.phases
     }
 
     /// Adds a program that arrived: a concurrent region begins.
-    pub(super) fn meet(&mut self, id: ProgramId) {
+    pub(super) fn add(&mut self, id: ProgramId) {
         let least = self.least(&[]);
         begin_region(self.tracked.values_mut(), least);
         self.tracked.insert(id, Tracked::default());

@@ -67,7 +67,7 @@ impl Tracked {
     }
 
     /// Records which threads there are, and where.
-    pub(super) fn meet(&mut self, threads: &[Thread], sockets: &[CpuSet]) {
+    pub(super) fn update(&mut self, threads: &[Thread], sockets: &[CpuSet]) {
         let lives =
             |id: &ThreadId| threads.iter().any(|thread| thread.id == *id && is_ours(thread));
         self.homes.retain(|id, _| lives(id));

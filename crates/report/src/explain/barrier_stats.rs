@@ -60,8 +60,8 @@ fn waits(stats: &BarrierStats, ran: f64) -> String {
             " Of {} waits, {} ended within microseconds, {} after longer spinning, {} after \
              yielding the CPU, and {} asleep.",
             stats.waits(),
-            percent(stats.glanced),
-            percent(stats.looked_on),
+            percent(stats.spun_briefly),
+            percent(stats.spun),
             percent(stats.yielded),
             percent(stats.slept),
         ));

@@ -9,13 +9,13 @@ use super::{Bar, Panel, Plot, Stack};
 pub(super) fn waits(run: &RunResult) -> Option<Panel> {
     let bar = |program: &ProgramResult| {
         let stats = program.barrier.as_ref()?.statistics.filter(|stats| stats.waits() > 0)?;
-        let parts = [stats.glanced, stats.looked_on, stats.yielded, stats.slept];
+        let parts = [stats.spun_briefly, stats.spun, stats.yielded, stats.slept];
         let parts = parts.map(|some| 100.0 * stats.share(some)).to_vec();
         Some(Bar { name: program.name.clone(), parts })
     };
     let rows: Vec<Bar> = run.programs.iter().filter_map(bar).collect();
     (!rows.is_empty()).then(|| Panel {
-        id: "meetings",
+        id: "barrier-statistics",
         title: "Waits at barriers of cosched".to_owned(),
         says: "How the waits of threads that arrived before the last one ended: within microseconds, after longer spinning, \
                after yielding the CPU to others, or asleep."

@@ -132,10 +132,10 @@ impl Columns {
         };
         widen(&mut widths, &mut left, PROGRAM, needed[PROGRAM].min(NAME));
         widen(&mut widths, &mut left, WHY, needed[WHY]);
-        let meets = of(|program| program.barrier_stats.is_some());
+        let has_stats = of(|program| program.barrier_stats.is_some());
         let known = [
-            (BARRIER_STATS, meets),
-            (ASLEEP, meets),
+            (BARRIER_STATS, has_stats),
+            (ASLEEP, has_stats),
             (CPU_TIME, of(|program| program.cpu_seconds.is_some())),
             (SWITCHES, of(|program| program.context_switches.is_some())),
         ];

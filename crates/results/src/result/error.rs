@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cosched_workload::{input, shown_path};
 
-use super::{EARLIER_SCHEMA, RUN_IN_PROGRESS, SCHEMA};
+use super::{EARLIER_SCHEMAS, RUN_IN_PROGRESS, SCHEMA};
 
 /// What can be read, in words.
 const READABLE: &str = "name a folder that `cosched run --out` made, or the run.json in it";
@@ -56,9 +56,9 @@ pub enum ResultError {
     },
     /// The file is of another version.
     #[error(
-        "{}: has the schema '{found}', but only '{EARLIER_SCHEMA}' and '{SCHEMA}' can be read; \
+        "{}: has the schema '{found}', but only '{EARLIEST}' to '{SCHEMA}' can be read; \
         run the workload again, or use the cosched that wrote the file",
-        shown_path(file)
+        shown_path(file), EARLIEST = EARLIER_SCHEMAS[0]
     )]
     OtherSchema {
         /// The file.

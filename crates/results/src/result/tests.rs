@@ -112,7 +112,7 @@ fn the_file_has_the_fields_that_scripts_rely_on() {
     let file = written(&outcome());
     assert_eq!(
         (&file["schema"], &file["policy"], &file["total_seconds"], &file["interrupted_by"]),
-        (&json!("cosched-run/2"), &json!("gang"), &json!(6.0), &json!(null))
+        (&json!("cosched-run/3"), &json!("gang"), &json!(6.0), &json!(null))
     );
     let expected = json!({
         "name": "cg", "command": ["./cg", "4"], "threads": 2,
@@ -333,8 +333,8 @@ fn files_of_another_schema_and_damaged_files_are_refused() {
         fs::write(&file, text).unwrap();
         RunResult::load(&file).unwrap_err().to_string()
     };
-    let other = refusal(r#"{"schema": "cosched-run/3"}"#);
-    let known = "has the schema 'cosched-run/3', but only 'cosched-run/1' and 'cosched-run/2' can";
+    let other = refusal(r#"{"schema": "cosched-run/4"}"#);
+    let known = "has the schema 'cosched-run/4', but only 'cosched-run/1' to 'cosched-run/3' can";
     assert!(other.contains(known), "{other}");
     assert!(refusal("{\"schema\": ").contains("is damaged"));
     assert!(refusal(r#"{"schema": "cosched-run/1"}"#).contains("missing field `policy`"));

@@ -232,7 +232,7 @@ fn an_unreadable_run_is_not_overwritten() {
     // Nor is a result of another version a damaged one.
     fs::remove_dir(&file).unwrap();
     let text = String::from_utf8(kept.clone()).unwrap();
-    fs::write(&file, text.replace("cosched-run/2", "cosched-run/9")).unwrap();
+    fs::write(&file, text.replace("cosched-run/3", "cosched-run/9")).unwrap();
     let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
     assert!(told.contains("has the schema 'cosched-run/9'"), "{told}");
     assert_eq!(fs::read(&other).unwrap(), kept);

@@ -90,7 +90,7 @@ impl Writer {
         match (phase.barriers, region) {
             (0, _) => {}
             (_, None) => self.barrier(),
-            (_, Some(_)) => self.script.push(Op::Meet),
+            (_, Some(_)) => self.script.push(Op::TeamBarrier),
         }
         self.repeat(part, parts, 2);
         if let Some(at) = region {

@@ -81,7 +81,7 @@ fn the_parallel_part_of_a_malleable_phase_is_a_region() {
         Op::Barrier(0),
         Op::Region { threads: 4, next: 3 },
         Op::Share { instructions: 8e7, mix: 0 },
-        Op::Meet,
+        Op::TeamBarrier,
         Op::Repeat { from: 4, times: 10, counter: 2 },
         Op::Region { threads: 2, next: 1 },
         Op::Share { instructions: 4000.0, mix: 1 },

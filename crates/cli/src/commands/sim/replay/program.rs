@@ -8,7 +8,7 @@
 //!
 //! Where even s = 1 is too quick, the program sleeps for the rest. Serial work and sleep are spread
 //! evenly over the run, a piece every 10 ms. Barriers, locks, imbalance and memory traffic are not
-//! in a record: the model's threads meet once in each piece, and sleep while they wait. CPU time
+//! in a record: the model's threads have one barrier in each piece, and sleep while they wait. CPU time
 //! that spinning threads wasted in the recorded run is cut off where it is seen, that is where it
 //! is more than the program can use alone.
 

@@ -1,5 +1,5 @@
-! Barriers of OpenMP in Fortran: each thread writes before it meets the others, and reads all after.
-program meets
+! Barriers of OpenMP in Fortran: each thread writes before it waits at a barrier, and reads all after.
+program barriers
   use omp_lib
   implicit none
   integer, parameter :: rounds = 100, most = 64

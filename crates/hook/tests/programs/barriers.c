@@ -1,4 +1,4 @@
-/* Barriers of OpenMP: `meets KIND THREADS ROUNDS [OURS]`. Each thread writes plain words before it meets the others, and reads
+/* Barriers of OpenMP: `barriers KIND THREADS ROUNDS [OURS]`. Each thread writes plain words before it waits at a barrier, and reads
  * all of them after. OURS: 1, the runtime must not have been asked for a barrier; 0, it must. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -104,7 +104,7 @@ static void regions(void) {
     }
 }
 
-/* Regions in regions meet among themselves. */
+/* Regions in regions wait among themselves. */
 static void nested(void) {
     static int inner[MOST][2];
     omp_set_max_active_levels(2);
