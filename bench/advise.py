@@ -36,13 +36,13 @@ def main():
         # What was measured in other hours says nothing of how good advice is.
         os.environ["XDG_DATA_HOME"] = store
         advice = advised_on(options, programs)
-        known = [[point["threads"] for point in program["alone"] if point["threads"] <= program["asked_threads"]]
+        known = [[point["threads"] for point in program["alone"] if point["threads"] <= program["requested_threads"]]
                  for program in advice["programs"]]
         combinations = list(itertools.product(*known))
         if len(combinations) > MOST:
             sys.exit(f"advise.py: {len(combinations)} combinations are too many: at most {MOST}; leave out programs")
         # Of programs that ask for these counts and may have no others, nothing but a prediction is left.
-        predicted = {counts: advised_on(options, programs, counts)["asked"]["total_seconds"] for counts in combinations}
+        predicted = {counts: advised_on(options, programs, counts)["requested"]["total_seconds"] for counts in combinations}
     times = {counts: [] for counts in combinations}
     for number in range(options.runs):
         for position in range(len(combinations)):
@@ -52,7 +52,7 @@ def main():
     medians = {counts: statistics.median(found) for counts, found in times.items()}
     best = min(medians, key=medians.get)
     advised = tuple(program["threads"] for program in advice["programs"])
-    asked = tuple(max(counts) for counts in known)
+    requested = tuple(max(counts) for counts in known)
     against = ratio(times[advised], times[best])
     report = {
         "schema": SCHEMA,
@@ -61,7 +61,7 @@ def main():
         "advised": {"threads": advised, "seconds": medians[advised],
                     "predicted_seconds": advice["advised"]["total_seconds"]},
         "best": {"threads": best, "seconds": medians[best]},
-        "asked": {"threads": asked, "seconds": medians[asked]},
+        "requested": {"threads": requested, "seconds": medians[requested]},
         "advised_to_best": medians[advised] / medians[best],
         "advised_to_best_by_pairs": against,
         "advised_to_best_of_others": of_others(times, advised),

@@ -113,7 +113,7 @@ def test_a_comparison_returns_each_variant() -> None:
     assert fcfs.verdict == "no-difference"
     assert fcfs.total_seconds is not None and fcfs.total_seconds.value >= 0.1
     assert fcfs.total_ratio is not None and fcfs.total_ratio.interval is None
-    assert result.document["schema"] == "cosched-compare/3"
+    assert result.document["schema"] == "cosched-compare/4"
 
 
 def test_ctrl_c_ends_the_programs() -> None:

@@ -51,10 +51,10 @@ fn programs_slower_with_more_threads_are_advised_one_and_run_so() {
     let words = ["advise", "jobs.toml", "--threads", "1,2", "--runs", "2", "--json", "--apply"];
     let output = cosched(home.path(), &[&words[..], &["--out", "out"]].concat());
     let advice = json(&output);
-    assert_eq!(advice["schema"], "cosched-advise/1");
+    assert_eq!(advice["schema"], "cosched-advise/2");
     for (slot, name) in ["a", "b"].into_iter().enumerate() {
         let program = &advice["programs"][slot];
-        assert_eq!((&program["asked_threads"], &program["threads"]), (&2.into(), &1.into()));
+        assert_eq!((&program["requested_threads"], &program["threads"]), (&2.into(), &1.into()));
         let alone = program["alone"].as_array().unwrap();
         assert_eq!(alone.len(), 2);
         assert!(alone.iter().all(|count| count["run_seconds"].as_array().unwrap().len() == 2));
@@ -62,10 +62,10 @@ fn programs_slower_with_more_threads_are_advised_one_and_run_so() {
         let told = std::fs::read_to_string(home.path().join(format!("out/{name}.stdout"))).unwrap();
         assert_eq!(told.trim(), "1");
     }
-    let (asked, advised) = (&advice["asked"], &advice["advised"]);
-    assert!(advised["total_seconds"].as_f64() <= asked["total_seconds"].as_f64(), "{advice}");
+    let (requested, advised) = (&advice["requested"], &advice["advised"]);
+    assert!(advised["total_seconds"].as_f64() <= requested["total_seconds"].as_f64(), "{advice}");
     let gain =
-        asked["total_seconds"].as_f64().unwrap() / advised["total_seconds"].as_f64().unwrap();
+        requested["total_seconds"].as_f64().unwrap() / advised["total_seconds"].as_f64().unwrap();
     assert!((advice["gain"].as_f64().unwrap() - gain).abs() < 1e-9);
 }
 

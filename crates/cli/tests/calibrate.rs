@@ -50,7 +50,7 @@ fn solo_figures_become_models_a_table_and_a_prediction() {
     std::fs::write(folder.join("models.toml"), &models).unwrap();
     let document = printed(folder, &format!("calibrate table.toml {ON} --json"));
     let document: serde_json::Value = serde_json::from_str(&document).unwrap();
-    assert_eq!(document["schema"], "cosched-sim-calibrate/1");
+    assert_eq!(document["schema"], "cosched-sim-calibrate/2");
     let quiet = &document["programs"][1];
     assert_eq!(
         (&quiet["name"], &quiet["fitted"]["key"]),
@@ -58,7 +58,7 @@ fn solo_figures_become_models_a_table_and_a_prediction() {
     );
     let value = quiet["fitted"]["value"].as_f64().unwrap();
     assert!(models.contains(&format!("# fitted: cycles_per_instruction = {value:.4}")), "{models}");
-    assert_eq!(quiet["residuals"][0]["wanted"], 0.2);
+    assert_eq!(quiet["residuals"][0]["target"], 0.2);
     assert!(quiet["model"]["phase"][0]["instructions"].is_number(), "{quiet}");
 
     // Only loud and quiet: `serial` has hardly any traffic, and is a level of its own.

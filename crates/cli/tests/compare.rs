@@ -144,7 +144,7 @@ fn a_policy_is_compared_with_itself_under_other_options() {
     let variants = found["variants"].as_array().unwrap();
     let told = variants
         .iter()
-        .map(|variant| (variant["variant"].as_str().unwrap(), variant["asked"].as_str()));
+        .map(|variant| (variant["variant"].as_str().unwrap(), variant["options"].as_str()));
     let wanted = [("gang", None), ("long", Some("gang --quantum 200ms")), ("plain", Some("gang"))];
     assert_eq!(told.collect::<Vec<_>>(), wanted);
     let longest = |i: usize| variants[i]["responsiveness_longest_gap_seconds"]["value"].as_f64();

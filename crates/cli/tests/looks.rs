@@ -149,7 +149,7 @@ fn the_story_names_every_program_and_the_policy() {
     assert!(one.starts_with("half took") && one.contains("another gang has the quantum"), "{one}");
     assert_eq!(one, printed(folder.path(), "explain out half"));
     let json: Value = serde_json::from_str(&printed(folder.path(), "explain out --json")).unwrap();
-    assert_eq!(json["schema"], "cosched-explain/3");
+    assert_eq!(json["schema"], "cosched-explain/4");
     assert_eq!(json["policy"], "gang");
     assert_eq!(json["programs"].as_array().unwrap().len(), 3);
 }

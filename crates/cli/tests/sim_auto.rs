@@ -135,7 +135,7 @@ fn moldable_programs_start_with_the_best_thread_count() {
     let reasons = || with_fewer.decisions.iter().flat_map(|decision| &decision.reasons);
     for (slot, program) in with_fewer.programs.iter().enumerate() {
         assert!(program.threads <= 8, "a tenth is done by one thread: {} threads", program.threads);
-        let told = Why::Molded { threads: program.threads, asked: 24 };
+        let told = Why::Molded { threads: program.threads, requested: 24 };
         let own = |id: cosched_core::ProgramId| usize::from(id.slot) == slot;
         assert!(reasons().any(|reason| reason.why == told && reason.program.is_some_and(own)));
         let [all, fewer] = [program.solo_seconds, program.molded_solo_seconds].map(Option::unwrap);

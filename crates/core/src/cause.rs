@@ -44,12 +44,12 @@ pub enum Cause {
         /// latest.
         epoch: u64,
     },
-    /// The machine could not do what the plan wanted, or another process undid it.
+    /// The machine could not do what the plan says, or another process undid it.
     Deviated {
         /// The program of the directive.
         program: ProgramId,
         /// The part of the directive that is not in effect.
-        wanted: Aspect,
+        what: Aspect,
         /// The cause.
         why: Refusal,
     },

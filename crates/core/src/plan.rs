@@ -316,7 +316,8 @@ pub enum Why {
     /// The quantum is shorter than requested, so that no program is frozen longer than allowed.
     QuantumShortened {
         /// The requested length.
-        asked: Nanos,
+        #[serde(alias = "asked")]
+        requested: Nanos,
         /// The length in effect.
         given: Nanos,
     },
@@ -375,7 +376,8 @@ pub enum Why {
         /// The limit.
         threads: u16,
         /// How many threads it requests.
-        asked: u16,
+        #[serde(alias = "asked")]
+        requested: u16,
         /// Its speed with them, relative to the speed with all that it requests, as far as both are
         /// known.
         speed: Option<f64>,
@@ -385,7 +387,8 @@ pub enum Why {
         /// How many threads.
         threads: u16,
         /// How many threads it requests.
-        asked: u16,
+        #[serde(alias = "asked")]
+        requested: u16,
     },
     /// Its threads were sorted by how long they wait at locks. Threads that wait alike share a
     /// socket from now on.
@@ -461,7 +464,8 @@ pub enum Why {
         /// How many threads it has.
         threads: u16,
         /// How many threads it requests.
-        asked: u16,
+        #[serde(alias = "asked")]
+        requested: u16,
     },
     /// Its CPUs are spread over caches from now on, because it is memory-bound.
     Spread {
@@ -477,10 +481,11 @@ pub enum Why {
     },
     /// It hardly uses CPUs, so it always runs.
     HardlyRuns,
-    /// The machine could not do what the plan wanted.
+    /// The machine could not do what the plan says.
     Deviation {
         /// The part of the directive that is not in effect.
-        wanted: Aspect,
+        #[serde(alias = "wanted")]
+        what: Aspect,
         /// The cause.
         refusal: Refusal,
     },

@@ -210,7 +210,7 @@ impl Add for Counts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Molding {
     /// How many threads it requests.
-    pub asked: u16,
+    pub requested: u16,
     /// Time of one run alone with the fewer threads.
     pub solo: Nanos,
 }
@@ -245,9 +245,9 @@ pub struct Program {
     /// Its state, as confirmed by the machine.
     pub state: ProgramState,
     /// How many threads it is to have on CPUs at once, by its workload.
-    pub asked: u16,
-    /// How many threads it requests for its present or last parallel region. It equals `asked`
-    /// before its first request, and for programs that make none.
+    pub thread_count: u16,
+    /// How many threads it requests for its present or last parallel region. It equals
+    /// `thread_count` before its first request, and for programs that make none.
     pub requested: u16,
     /// Its thread limit: at most `requested`.
     pub allowed: u16,

@@ -54,7 +54,7 @@ pub struct Candidate {
     /// How often it runs, one run after another.
     pub runs: u32,
     /// How many threads it has without advice.
-    pub asked: u16,
+    pub requested: u16,
     /// Its time alone, by thread count.
     pub speedup: Speedup,
     /// CPU time of a run alone with all requested threads, where that is known.
@@ -74,7 +74,7 @@ impl Candidate {
 
     /// The largest number of threads that it can have.
     pub(crate) fn most(&self, cpus: usize) -> u16 {
-        self.asked.min(u16::try_from(cpus).unwrap_or(u16::MAX)).max(1)
+        self.requested.min(u16::try_from(cpus).unwrap_or(u16::MAX)).max(1)
     }
 
     pub(crate) fn alone(&self, threads: u16) -> f64 {
@@ -326,9 +326,16 @@ pub(crate) mod tests {
     /// A program that arrives at the start and runs once; milliseconds by threads, ascending.
     pub(crate) fn candidate(times: &[(u16, u64)]) -> Candidate {
         let known: Vec<_> = times.iter().map(|(n, ms)| (*n, Nanos::from_millis(*ms))).collect();
-        let asked = times.last().map_or(1, |(n, _)| *n);
+        let requested = times.last().map_or(1, |(n, _)| *n);
         let speedup = Speedup::new(&known).unwrap();
-        Candidate { arrives: Nanos::ZERO, runs: 1, asked, speedup, cpu: None, rounds: Vec::new() }
+        Candidate {
+            arrives: Nanos::ZERO,
+            runs: 1,
+            requested,
+            speedup,
+            cpu: None,
+            rounds: Vec::new(),
+        }
     }
 
     /// A program that was measured with one and with two threads, with these times per round.

@@ -52,8 +52,8 @@ impl Policy for Told {
         let molded = causes.iter().filter_map(|cause| match cause {
             Cause::Arrived(id) => {
                 let program = world.program(*id)?;
-                let asked = program.profile.molded?.asked;
-                let why = Why::Molded { threads: program.asked, asked };
+                let requested = program.profile.molded?.requested;
+                let why = Why::Molded { threads: program.thread_count, requested };
                 Some(Reason { program: Some(*id), why })
             }
             _ => None,

@@ -38,7 +38,7 @@ pub(crate) fn outcome() -> Outcome {
     let quantum =
         |gang| (None, Why::Quantum { round: 1, gang, gangs: 2, length: Nanos::from_millis(100) });
     let about = |slot, generation, why| (Some(ProgramId { slot, generation }), why);
-    let shortened = Why::QuantumShortened { asked: ms(200), given: ms(100) };
+    let shortened = Why::QuantumShortened { requested: ms(200), given: ms(100) };
     let decisions = vec![
         decision(
             0,
@@ -62,7 +62,7 @@ pub(crate) fn outcome() -> Outcome {
         decision(262, &[quantum(1), about(1, 0, Why::InGang)]),
     ];
     let deviation =
-        |at, why, wanted| Deviation { at: ms(at), program: ProgramId::first(1), wanted, why };
+        |at, why, what| Deviation { at: ms(at), program: ProgramId::first(1), what, why };
     Outcome {
         ended: Ended::Complete,
         total: ms(300),

@@ -21,10 +21,10 @@ use crate::history::History;
 use check::{Fault, alike};
 
 /// The version of the JSON that is written and read.
-pub const SCHEMA: &str = "cosched-compare/3";
+pub const SCHEMA: &str = "cosched-compare/4";
 
-/// The version before, in which variants and backends were called otherwise.
-const EARLIER_SCHEMA: &str = "cosched-compare/2";
+/// The versions before, which had other keys, and are still read.
+const EARLIER_SCHEMAS: [&str; 2] = ["cosched-compare/2", "cosched-compare/3"];
 /// Simulated variants that differ by less are called equal.
 const NEGLIGIBLE: f64 = 0.005;
 
@@ -58,8 +58,8 @@ pub struct Compared {
     #[serde(rename = "variant", alias = "way")]
     pub name: String,
     /// The policy and the options that were given for this variant only, where there are any.
-    #[serde(default)]
-    pub asked: Option<String>,
+    #[serde(default, alias = "asked")]
+    pub options: Option<String>,
     /// How programs were frozen and bound to CPUs.
     #[serde(alias = "rungs")]
     pub backends: Backends,
@@ -215,7 +215,7 @@ impl Comparison {
     /// # Errors
     /// Those of [`Comparison::parse`].
     pub fn of_json(value: serde_json::Value) -> Result<Comparison, ComparisonError> {
-        if value["schema"] != SCHEMA && value["schema"] != EARLIER_SCHEMA {
+        if value["schema"] != SCHEMA && !EARLIER_SCHEMAS.iter().any(|it| value["schema"] == *it) {
             return Err(ComparisonError::OtherSchema);
         }
         let mut comparison: Comparison =
@@ -288,7 +288,7 @@ impl Compared {
             |samples: &[Option<f64>]| known(samples).and_then(|known| median_estimate(&known));
         Some(Compared {
             name: variant.name.clone(),
-            asked: None,
+            options: None,
             backends: variant.runs.first()?.backends.clone(),
             total_seconds: median_estimate(&samples.total_seconds)?,
             ratio_to_solo_sum: known(&samples.solo_sum_seconds)

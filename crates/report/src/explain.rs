@@ -25,4 +25,4 @@ pub use story::{CoRunner, LongestWait, Misfortune, ProgramStory, Story, WaitReas
 pub use thread_limits::ThreadLimit;
 
 /// The version of the JSON.
-pub const SCHEMA: &str = "cosched-explain/3";
+pub const SCHEMA: &str = "cosched-explain/4";

@@ -107,10 +107,10 @@ fn compared(comparison: &Comparison) -> String {
         false => rounds,
     };
     let variants = comparison.variants.iter();
-    let asked = variants
+    let options = variants
         .clone()
-        .filter_map(|variant| Some(format!("{}: {}.", variant.name, variant.asked.as_ref()?)));
-    let sentences = asked.chain(variants.filter_map(|variant| variant.sentence()));
+        .filter_map(|variant| Some(format!("{}: {}.", variant.name, variant.options.as_ref()?)));
+    let sentences = options.chain(variants.filter_map(|variant| variant.sentence()));
     let sentences: String = sentences.map(|sentence| paragraph(&sentence)).collect();
     let troubles =
         comparison.variants.iter().filter(|variant| variant.failed + variant.deviations > 0).map(

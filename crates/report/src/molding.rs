@@ -31,12 +31,12 @@ pub(crate) fn named(result: &RunResult) -> Option<String> {
 
 /// The sentence about one program.
 pub(crate) fn in_words(program: &ProgramResult) -> Option<String> {
-    let asked = program.molded_from?;
+    let requested = program.molded_from?;
     let all = program.solo_seconds.map_or(String::new(), |seconds| {
         format!(" Its solo time with all threads is {}.", words::span(nanos(seconds)))
     });
     let threads = program.threads;
-    Some(format!("It was started with {threads} of {asked} requested threads, {BECAUSE}.{all}"))
+    Some(format!("It was started with {threads} of {requested} requested threads, {BECAUSE}.{all}"))
 }
 
 #[cfg(test)]

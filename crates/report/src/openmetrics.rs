@@ -65,7 +65,7 @@ pub fn text(snapshot: &Snapshot) -> String {
         Some(program.allowed.to_string())
     });
     let help = "Threads that the program requests.";
-    each("cosched_program_threads_asked", "gauge", None, help, |p| Some(p.threads.to_string()));
+    each("cosched_program_threads_requested", "gauge", None, help, |p| Some(p.threads.to_string()));
     let help = "Weight of the program: its share relative to other programs.";
     each("cosched_program_weight", "gauge", None, help, |program| Some(program.weight.to_string()));
 

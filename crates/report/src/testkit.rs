@@ -50,7 +50,7 @@ pub(crate) fn gang() -> RunResult {
         deviations: vec![DeviationResult {
             at_seconds: 0.3,
             program: ProgramId::first(1),
-            wanted: Aspect::Frozen,
+            what: Aspect::Frozen,
             why: Refusal::TimedOut,
         }],
         decisions: vec![quantum(0, 0.0), quantum(1, 0.15), quantum(0, 0.3), quantum(1, 0.45)],
@@ -123,9 +123,9 @@ pub(crate) fn adaptive() -> RunResult {
     RunResult {
         policy: "adaptive-greedy".into(),
         decisions: vec![
-            decision(0.0, Why::LimitsThreads { threads: 1, asked: 4, speed: None }),
-            decision(0.1, Why::TriesThreads { threads: 2, asked: 4 }),
-            decision(0.2, Why::LimitsThreads { threads: 2, asked: 4, speed: Some(0.8) }),
+            decision(0.0, Why::LimitsThreads { threads: 1, requested: 4, speed: None }),
+            decision(0.1, Why::TriesThreads { threads: 2, requested: 4 }),
+            decision(0.2, Why::LimitsThreads { threads: 2, requested: 4, speed: Some(0.8) }),
         ],
         ..linux()
     }

@@ -78,7 +78,7 @@ fn programs(history: &History<'_>, writer: &mut Writer) {
         }
         for deviation in history.deviations(slot, Nanos::ZERO, Nanos::NEVER) {
             let why = [note("why", words::cause(deviation.why))];
-            let (at, name) = (nanos(deviation.at_seconds), words::effect(deviation.wanted));
+            let (at, name) = (nanos(deviation.at_seconds), words::effect(deviation.what));
             writer.instant(track, at, "deviation", name, &why);
         }
         treatment(history, slot, group, writer);

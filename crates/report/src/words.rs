@@ -145,8 +145,8 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Tried { actuator, .. } => return format!("tries {}", name(actuator)).into(),
         Why::Kept { actuator, .. } => return format!("keeps {}", name(actuator)).into(),
         Why::PutBack { actuator, .. } => return format!("rejects {}", name(actuator)).into(),
-        Why::LimitsThreads { threads, asked, .. } => {
-            return format!("{threads} of {asked} threads").into();
+        Why::LimitsThreads { threads, requested, .. } => {
+            return format!("{threads} of {requested} threads").into();
         }
         Why::TriesThreads { threads, .. } => {
             return format!("tries {}", count(threads.into(), "thread", "threads")).into();
@@ -168,8 +168,8 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Chosen { mode: Mode::Corun, .. } => "running together",
         Why::Chosen { mode: Mode::Gangs, .. } => "taking turns",
         Why::Chosen { mode: Mode::Earlier, .. } => "unknown mode",
-        Why::Molded { threads, asked } => {
-            return format!("started with {threads} of {asked} threads").into();
+        Why::Molded { threads, requested } => {
+            return format!("started with {threads} of {requested} threads").into();
         }
         Why::Spread { .. } => "spread",
         Why::LooksAtEach { .. } => "solo probes",
@@ -212,8 +212,8 @@ fn figures(why: &Why) -> Option<String> {
             let how = if *sequential { "several quanta" } else { "one expected phase" };
             Some(format!("for {how}; {} left idle", count((*idle).into(), "CPU", "CPUs")))
         }
-        Why::QuantumShortened { asked, given } => {
-            Some(format!("{} instead of {}", span(*given), span(*asked)))
+        Why::QuantumShortened { requested, given } => {
+            Some(format!("{} instead of {}", span(*given), span(*requested)))
         }
         Why::Slice { slice, lock_contention, miss_ratio, profiled } => {
             let why = at_locks(*lock_contention, *miss_ratio, *profiled);
@@ -231,13 +231,13 @@ fn figures(why: &Why) -> Option<String> {
             name(*actuator),
             span(*pause)
         )),
-        Why::LimitsThreads { threads, asked, speed } => {
-            let speed = speed.filter(|_| threads != asked);
+        Why::LimitsThreads { threads, requested, speed } => {
+            let speed = speed.filter(|_| threads != requested);
             let speed = speed.map_or(String::new(), |speed| format!("; {speed:.2} times as fast"));
-            Some(format!("{threads} of {asked} requested threads{speed}"))
+            Some(format!("{threads} of {requested} requested threads{speed}"))
         }
-        Why::TriesThreads { threads, asked } => {
-            Some(format!("{threads} of {asked} requested threads"))
+        Why::TriesThreads { threads, requested } => {
+            Some(format!("{threads} of {requested} requested threads"))
         }
         Why::Shuffled { threads, moved, groups, lock_time, .. } => Some(format!(
             "{moved} of {} moved between {groups} sockets; {:.0} % of the time at locks",
@@ -264,11 +264,13 @@ fn figures(why: &Why) -> Option<String> {
             let figures: Vec<String> = busy.into_iter().chain(cost).collect();
             (!figures.is_empty()).then(|| figures.join("; "))
         }
-        Why::Molded { threads, asked } => Some(format!("{threads} of {asked} requested threads")),
+        Why::Molded { threads, requested } => {
+            Some(format!("{threads} of {requested} requested threads"))
+        }
         Why::Spread { misses } => Some(misses_per_kilo_instruction(*misses)),
         Why::LooksAtEach { moment, moments } => Some(format!("{moments} times {}", span(*moment))),
-        Why::Deviation { wanted, refusal } => {
-            Some(format!("it {} {}", effect(*wanted), cause(*refusal)))
+        Why::Deviation { what, refusal } => {
+            Some(format!("it {} {}", effect(*what), cause(*refusal)))
         }
         Why::LeftToKernel
         | Why::Turn
@@ -351,8 +353,8 @@ pub fn planned(length: Nanos) -> String {
 }
 
 /// What a deviation means for a program; the words follow its name.
-pub fn effect(wanted: Aspect) -> &'static str {
-    match wanted {
+pub fn effect(aspect: Aspect) -> &'static str {
+    match aspect {
         Aspect::Frozen => "ran outside its turn",
         Aspect::Running => "did not run in its turn",
         Aspect::Cpus => "was not bound to the planned CPUs",

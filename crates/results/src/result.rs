@@ -157,8 +157,8 @@ pub struct Backends {
     pub pinning: String,
 }
 
-/// One program. Spans end when the program was done ([`Repeat`](cosched_workload::Repeat) tells when
-/// that is), except where another end is given.
+/// One program. Spans end when the program was done ([`Repeat`](cosched_workload::Repeat) tells
+/// when that is), except where another end is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramResult {
     /// Its name, unique in the workload.
@@ -272,7 +272,7 @@ pub enum Instead {
 impl ProgramResult {
     /// How many threads it requests where it gets no number. A program that is started with fewer
     /// threads is the same program.
-    pub fn asked(&self) -> u16 {
+    pub fn requested(&self) -> u16 {
         self.molded_from.unwrap_or(self.threads)
     }
 
@@ -336,7 +336,8 @@ pub struct DeviationResult {
     /// The program of the directive; the slot is the position in [`RunResult::programs`].
     pub program: ProgramId,
     /// The part of the directive.
-    pub wanted: Aspect,
+    #[serde(alias = "wanted")]
+    pub what: Aspect,
     /// Why it is not in effect.
     pub why: Refusal,
 }

@@ -151,7 +151,7 @@ class CompareResult:
     messages: str = field(repr=False)
     """What cosched wrote on standard error."""
     document: dict[str, Any] = field(repr=False)
-    """The whole document; its schema is `cosched-compare/3`."""
+    """The whole document; its schema is `cosched-compare/4`."""
 
 
 def run(

@@ -65,7 +65,7 @@ struct Advice<'a> {
     candidates: Vec<Candidate>,
     counts: Vec<u16>,
     /// With the threads that programs ask for, and as advised.
-    asked: Prediction,
+    requested: Prediction,
     advised: Prediction,
 }
 
@@ -113,12 +113,12 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let candidates: Vec<Candidate> =
         workload.programs.iter().map(candidate).collect::<Result<_, _>>()?;
     let best = advice::advise(args.policy, &candidates, cpus);
-    let asked: Vec<u16> = candidates.iter().map(|c| c.asked.min(most)).collect();
+    let requested: Vec<u16> = candidates.iter().map(|c| c.requested.min(most)).collect();
     let predict = |counts: &[u16]| advice::predict(args.policy, &candidates, counts, cpus);
-    let (asked, advised) = (predict(&asked), predict(&best));
+    let (requested, advised) = (predict(&requested), predict(&best));
     let policy = args.policy;
     let advice =
-        Advice { workload: &workload, policy, cpus, candidates, counts: best, asked, advised };
+        Advice { workload: &workload, policy, cpus, candidates, counts: best, requested, advised };
     if !args.json {
         print(&show::table(&advice))?;
     }
@@ -136,9 +136,9 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
 
 /// With which of the counts a program is looked at: none above the CPUs, and always the one that it
 /// asks for. A variable of its own `env` wins over whatever it would be told.
-fn counts(spec: &ProgramSpec, listed: &[u16], asked: u16, most: u16) -> Vec<u16> {
+fn counts(spec: &ProgramSpec, listed: &[u16], requested: u16, most: u16) -> Vec<u16> {
     let others = listed.iter().copied().filter(|count| !spec.has_own_count() && *count <= most);
-    let mut counts: Vec<u16> = others.chain([asked]).collect();
+    let mut counts: Vec<u16> = others.chain([requested]).collect();
     counts.sort_unstable();
     counts.dedup();
     counts
@@ -170,8 +170,8 @@ fn candidate(
         Repeat::Times(runs) => runs,
         Repeat::UntilAllFinish => 1,
     };
-    let asked = session.threads(spec);
-    Ok(Candidate { arrives: spec.start, runs, asked, speedup, cpu: None, rounds })
+    let requested = session.threads(spec);
+    Ok(Candidate { arrives: spec.start, runs, requested, speedup, cpu: None, rounds })
 }
 
 /// Runs the workload as advised.

@@ -208,7 +208,7 @@ fn run(
         Ok(comparison) => {
             let mut comparison = Comparison { interrupted: !experiment.whole, ..comparison };
             for (compared, variant) in comparison.variants.iter_mut().zip(variants) {
-                compared.asked = variant.words().map(str::to_owned);
+                compared.options = variant.words().map(str::to_owned);
             }
             if args.json {
                 print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?;

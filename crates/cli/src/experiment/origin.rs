@@ -72,7 +72,7 @@ impl Differences {
     fn program(&mut self, program: &ProgramResult, spec: &ProgramContext, times_alone: bool) {
         let of = |what: &str| format!("{what} of the program '{}'", spec.name);
         self.hold(&of("command"), &program.command, &spec.command);
-        self.hold(&of("threads"), program.asked(), spec.threads);
+        self.hold(&of("threads"), program.requested(), spec.threads);
         self.hold(&of("after"), &program.after, &spec.after);
         self.hold_known(&of("variables"), program.environment.as_ref(), spec.environment.as_ref());
         if let (Some(there), Some(now)) = (&program.terms, &spec.terms) {

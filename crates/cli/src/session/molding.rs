@@ -39,18 +39,18 @@ impl Session {
         let (mut workload, mut profiles) = (request.workload.clone(), request.profiles.to_vec());
         for (slot, (count, candidate)) in counts.into_iter().zip(candidates).enumerate() {
             // More threads than CPUs are none that it was measured with.
-            if usize::from(count) < usize::from(candidate.asked).min(self.usable.cpus.len()) {
+            if usize::from(count) < usize::from(candidate.requested).min(self.usable.cpus.len()) {
                 workload.programs[slot].threads = Some(count);
                 let alone = candidate.speedup.times().iter().find(|(known, _)| *known == count);
                 profiles[slot].molded =
-                    alone.map(|(_, solo)| Molding { asked: candidate.asked, solo: *solo });
+                    alone.map(|(_, solo)| Molding { requested: candidate.requested, solo: *solo });
             }
         }
         Some(Molded { workload, profiles })
     }
 
     fn candidate(&self, spec: &ProgramSpec, profile: &Profile) -> Option<Candidate> {
-        let (asked, usable) = (self.threads(spec), self.usable_threads(spec));
+        let (requested, usable) = (self.threads(spec), self.usable_threads(spec));
         let known = profile.speedup.filter(|_| is_moldable(spec));
         let mut times = known.map_or_else(Vec::new, |known| known.times().to_vec());
         times.retain(|(threads, _)| *threads < usable);
@@ -59,7 +59,7 @@ impl Session {
         // How often another one is run while others last is not known.
         let Repeat::Times(runs) = spec.repeat else { return None };
         let cpu = Some(profile.solo_cpu?);
-        Some(Candidate { arrives: spec.start, runs, asked, speedup, cpu, rounds: Vec::new() })
+        Some(Candidate { arrives: spec.start, runs, requested, speedup, cpu, rounds: Vec::new() })
     }
 
     /// How many of its threads can run at once.
@@ -143,7 +143,7 @@ impl fmt::Display for Molded {
         let fewer = programs.filter_map(|(spec, profile)| {
             Some(format!(
                 "{} with {} of {} threads",
-                spec.name, spec.threads?, profile.molded?.asked
+                spec.name, spec.threads?, profile.molded?.requested
             ))
         });
         let fewer = fewer.collect::<Vec<_>>().join(", ");

@@ -37,12 +37,12 @@ impl Session {
         let slots: HashMap<&str, u16> =
             programs.map(|spec| spec.name.as_str()).zip(0u16..).collect();
         let known = request.workload.programs.iter().zip(threads).zip(request.profiles);
-        for ((spec, asked), profile) in known {
+        for ((spec, threads), profile) in known {
             let next = GroupId(FIRST_NAMED_GROUP + names.len() as u16);
             entries.push(Entry {
                 arrives: spec.start,
                 after: waits(spec, &slots),
-                asked: *asked,
+                thread_count: *threads,
                 weight: spec.weight,
                 repeat: spec.repeat,
                 freezable: spec.freezable != Some(false),

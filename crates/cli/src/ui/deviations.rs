@@ -21,7 +21,7 @@ pub(crate) fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) ->
     let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
     for result in results {
         for deviation in &result.deviations {
-            let what = format!("{} {}", effect(deviation.wanted), cause(deviation.why));
+            let what = format!("{} {}", effect(deviation.what), cause(deviation.why));
             let kind = kinds.entry(what).or_default();
             kind.times += 1;
             let name = &result.programs[usize::from(deviation.program.slot)].name;

@@ -70,7 +70,7 @@ fn three_gangs_take_turns_in_a_reproducible_order() {
     let result = ended.result();
     // On such a slow machine, a program may not stop in time while it starts.
     let stops = |deviation: &DeviationResult| {
-        (deviation.wanted, deviation.why) == (Aspect::Frozen, Refusal::TimedOut)
+        (deviation.what, deviation.why) == (Aspect::Frozen, Refusal::TimedOut)
     };
     assert!(result.deviations.iter().all(stops), "{:?}", result.deviations);
     let calm = result.deviations.last().map_or(0.0, |deviation| deviation.at_seconds);

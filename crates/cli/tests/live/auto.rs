@@ -127,5 +127,5 @@ fn only_moldable_programs_start_with_their_fastest_count() {
     );
     let result = RunResult::load(&place.path("known/run.json")).unwrap();
     let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
-    assert!(reasons.map(|r| r.why).any(|why| why == Why::Molded { threads: 1, asked: cpus }));
+    assert!(reasons.map(|r| r.why).any(|why| why == Why::Molded { threads: 1, requested: cpus }));
 }

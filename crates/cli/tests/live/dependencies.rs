@@ -193,7 +193,7 @@ fn a_listening_program_is_left_running() {
         let result = ended.result();
         let refused =
             result.deviations.iter().filter(|d| d.program.slot == 0 && d.why == Refusal::Listens);
-        assert_eq!(refused.map(|d| d.wanted).collect::<Vec<_>>(), [Aspect::Frozen]);
+        assert_eq!(refused.map(|d| d.what).collect::<Vec<_>>(), [Aspect::Frozen]);
         // Its last turn is all of the time that the other left stamps.
         let outputs = ["server", "other"].map(|name| place.read(&format!("out/{name}.stdout")));
         let last = result.programs[0].timeline.last().unwrap();

@@ -134,7 +134,7 @@ fn a_self_stopped_program_is_unchanged_until_continued() {
         let ended = cosched.ended().with(0);
         assert_eq!(place.read("out/stops.stdout"), "went on\n");
         let result = ended.result();
-        let mut deviations = result.deviations.iter().map(|d| (d.program.slot, d.wanted, d.why));
+        let mut deviations = result.deviations.iter().map(|d| (d.program.slot, d.what, d.why));
         let stopped = (0, Aspect::Running, Refusal::StoppedByOther);
         assert!(deviations.any(|d| d == stopped), "{:?}", result.deviations);
         place.nothing_is_left_of(&ended);

@@ -378,7 +378,7 @@ fn compare_runs_the_same_programs_under_each_policy() {
         variants.iter().map(|variant| &variant["variant"]).collect::<Vec<_>>(),
         ["linux", "fcfs", "gang"]
     );
-    assert_eq!(document["schema"], "cosched-compare/3");
+    assert_eq!(document["schema"], "cosched-compare/4");
     assert_eq!(document["simulated"], false);
     let documentation = include_str!("../../../../docs/json.md");
     for key in keys(&document) {

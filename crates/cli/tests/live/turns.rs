@@ -201,7 +201,7 @@ fn a_stopped_cosched_leaves_no_program_idle() {
     let stopped = |slot: u16| {
         let mut told = ended.result().deviations.into_iter();
         told.any(|one| {
-            let what = (one.program.slot, one.wanted, one.why);
+            let what = (one.program.slot, one.what, one.why);
             what == (slot, Aspect::Turn, Refusal::CoschedStopped)
         })
     };

@@ -30,7 +30,7 @@ fn a_lighter_program_gets_a_higher_nice_value_if_undoable() {
         place.write("go", "");
         let ended = cosched.ended().with(0);
         let refused = |deviation: &DeviationResult| {
-            (deviation.wanted, deviation.why) == (Aspect::Nice, Refusal::NotPermitted)
+            (deviation.what, deviation.why) == (Aspect::Nice, Refusal::NotPermitted)
         };
         let deviations = ended.result().deviations;
         assert_eq!(deviations.iter().any(refused), !may, "{deviations:?}");

@@ -246,7 +246,7 @@ fn inputs_that_cannot_be_shown_are_refused_with_a_remedy() {
     fs::write(folder.path().join("old.json"), old).unwrap();
     assert!(
         refused(&["old.json"])
-            .contains("old.json: is no comparison with the schema 'cosched-compare/3'")
+            .contains("old.json: is no comparison with the schema 'cosched-compare/4'")
     );
     assert!(
         refused(&["jobs.toml"])

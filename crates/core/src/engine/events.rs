@@ -118,9 +118,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 
     /// Records a deviation from the plan with its time, and tells the policy.
-    pub(super) fn deviate(&mut self, at: Nanos, program: ProgramId, wanted: Aspect, why: Refusal) {
-        self.outcome.deviations.push(Deviation { at, program, wanted, why });
-        self.causes.push(Cause::Deviated { program, wanted, why });
+    pub(super) fn deviate(&mut self, at: Nanos, program: ProgramId, what: Aspect, why: Refusal) {
+        self.outcome.deviations.push(Deviation { at, program, what, why });
+        self.causes.push(Cause::Deviated { program, what, why });
     }
 
     /// Keeps the time that a switch between gangs took. A switch that starts a program or follows

@@ -212,9 +212,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let mut program = Program {
             id,
             state: ProgramState::New,
-            asked: entry.asked,
-            requested: entry.asked,
-            allowed: entry.asked,
+            thread_count: entry.thread_count,
+            requested: entry.thread_count,
+            allowed: entry.thread_count,
             cpus: None,
             turn: None,
             weight: entry.weight,

@@ -286,7 +286,7 @@ pub struct Deviation {
     /// The program of the directive.
     pub program: ProgramId,
     /// The part of the directive.
-    pub wanted: Aspect,
+    pub what: Aspect,
     /// Why it is not in effect.
     pub why: Refusal,
 }

@@ -27,7 +27,7 @@ pub struct Entry {
     /// others.
     pub after: Vec<Wait>,
     /// How many threads it is to have on CPUs at once.
-    pub asked: u16,
+    pub thread_count: u16,
     /// Its weight relative to the others.
     pub weight: f64,
     /// How often it runs.
@@ -45,12 +45,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A program of `asked` threads that arrives at the start and runs once.
-    pub fn new(asked: u16) -> Entry {
+    /// A program of `thread_count` threads that arrives at the start and runs once.
+    pub fn new(thread_count: u16) -> Entry {
         Entry {
             arrives: Nanos::ZERO,
             after: Vec::new(),
-            asked,
+            thread_count,
             weight: 1.0,
             repeat: Repeat::Times(1),
             freezable: true,

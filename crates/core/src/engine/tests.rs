@@ -144,7 +144,7 @@ fn a_freeze_that_is_never_confirmed_is_given_up_and_reported() {
     fake.unfreezable.insert(p(0));
     let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
     let first = outcome.deviations[0];
-    assert_eq!((first.program, first.wanted, first.why), (p(0), Aspect::Frozen, Refusal::TimedOut));
+    assert_eq!((first.program, first.what, first.why), (p(0), Aspect::Frozen, Refusal::TimedOut));
     assert_eq!(first.at, MS(200) + Limits::default().freeze_patience);
     assert_eq!(outcome.programs[0].done, Some(MS(500)), "once started it is never off its CPUs");
 }

@@ -115,5 +115,5 @@ pub(super) fn present<'a>(world: &World<'a>) -> impl Iterator<Item = &'a Program
 
 /// How many CPUs a program requests, 1 to all.
 pub(super) fn asked(program: &Program, world: &World<'_>) -> usize {
-    usize::from(program.asked).clamp(1, world.cpus.len().max(1))
+    usize::from(program.thread_count).clamp(1, world.cpus.len().max(1))
 }

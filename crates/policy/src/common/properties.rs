@@ -100,7 +100,7 @@ fn make_happen<P: Policy>(lab: &mut Lab<P>, what: Happens, next_slot: &mut u16) 
         }
         Happens::Asks(which, threads) => {
             if let Some(slot) = slot(which, lab) {
-                lab.change(slot, |p| p.asked = threads);
+                lab.change(slot, |p| p.thread_count = threads);
             }
         }
         Happens::StopsOrContinues(which) => {
@@ -217,7 +217,7 @@ proptest! {
             prop_assert!(used.windows(2).all(|two| two[0] != two[1]), "{used:?}");
             for (id, directive) in &lab.plan.programs {
                 if let Directive::Run(settings) = directive {
-                    let asked = lab.scene.world().program(*id).map(|p| usize::from(p.asked));
+                    let asked = lab.scene.world().program(*id).map(|p| usize::from(p.thread_count));
                     prop_assert_eq!(Some(settings.cpus.unwrap_or(lab.scene.cpus).len()), asked);
                 }
             }

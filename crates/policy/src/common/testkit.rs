@@ -36,7 +36,7 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
     Program {
         id: ProgramId::first(slot),
         state: ProgramState::New,
-        asked: threads,
+        thread_count: threads,
         requested: threads,
         allowed: threads,
         cpus: None,

@@ -53,7 +53,7 @@ pub(crate) struct Unit {
 
 impl Unit {
     fn new(programs: &[&Program], cpus: usize) -> Unit {
-        let threads = |program: &Program| usize::from(program.asked).clamp(1, cpus.max(1));
+        let threads = |program: &Program| usize::from(program.thread_count).clamp(1, cpus.max(1));
         let members: Vec<Member> = programs
             .iter()
             .map(|p| Member { id: p.id, threads: threads(p), thread_limit: None, unbound: false })
@@ -105,7 +105,7 @@ struct Known {
     id: ProgramId,
     schedulable: bool,
     freezable: bool,
-    asked: u16,
+    thread_count: u16,
     group: Option<GroupId>,
     weight: f64,
     profile: Profile,
@@ -113,8 +113,16 @@ struct Known {
 
 impl Known {
     fn of(program: &Program) -> Known {
-        let Program { id, freezable, asked, group, weight, profile, .. } = *program;
-        Known { id, schedulable: schedulable(program), freezable, asked, group, weight, profile }
+        let Program { id, freezable, thread_count, group, weight, profile, .. } = *program;
+        Known {
+            id,
+            schedulable: schedulable(program),
+            freezable,
+            thread_count,
+            group,
+            weight,
+            profile,
+        }
     }
 }
 
@@ -191,7 +199,7 @@ impl Denied {
     /// Adds the programs that run from now on.
     pub(crate) fn update(&mut self, causes: &[Cause]) {
         self.0.extend(causes.iter().filter_map(|cause| match cause {
-            Cause::Deviated { program, wanted: Aspect::Frozen, .. } => Some(*program),
+            Cause::Deviated { program, what: Aspect::Frozen, .. } => Some(*program),
             _ => None,
         }));
     }

@@ -147,7 +147,8 @@ impl Knowledge {
         trained: &[ProgramId],
     ) {
         let has_peak = self.options.peak.is_some();
-        let cpus = |program: &Program| usize::from(program.asked).clamp(1, world.cpus.len().max(1));
+        let cpus =
+            |program: &Program| usize::from(program.thread_count).clamp(1, world.cpus.len().max(1));
         let segment = |program| {
             let whole = Segment::of(program, world, has_peak)?;
             let counted = match self.stopped.was_stopped(program.id) {
@@ -309,7 +310,7 @@ impl Knowledge {
         let unknown = self.thresholds.unknown();
         let traffic = |id: &ProgramId| {
             let tracked = self.tracked.get(id)?;
-            let cpus = world.program(*id).map_or(1, |program| program.asked);
+            let cpus = world.program(*id).map_or(1, |program| program.thread_count);
             tracked.required(cpus.into()).or(tracked.traffic)
         };
         let each: Vec<f64> = ids.iter().map(|id| traffic(id).unwrap_or(unknown)).collect();

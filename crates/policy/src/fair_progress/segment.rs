@@ -57,7 +57,7 @@ impl Segment {
         let running = match on_cpu > let_run * world.cpus.len() as f64 {
             // A wait for a CPU may be reported in the next quantum only, and then be longer than
             // that.
-            true => wanted(on_cpu, delayed, program.asked.into()),
+            true => wanted(on_cpu, delayed, program.thread_count.into()),
             false => let_run,
         };
         let bins = world.ips.iter().filter(|bin| bin.program == program.id);

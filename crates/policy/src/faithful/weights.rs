@@ -19,7 +19,7 @@ const NICEST: f64 = 19.0;
 /// For each program the nice value to add, where weights differ.
 pub(super) fn nice_values(programs: &[Program]) -> Vec<Option<i8>> {
     let differ = programs.windows(2).any(|pair| pair[0].weight != pair[1].weight);
-    let of_a_thread = |program: &Program| program.weight / f64::from(program.asked.max(1));
+    let of_a_thread = |program: &Program| program.weight / f64::from(program.thread_count.max(1));
     let heaviest = programs.iter().map(of_a_thread).fold(0.0, f64::max);
     let nice = |program: &Program| (heaviest / of_a_thread(program)).ln() / STEP.ln();
     programs

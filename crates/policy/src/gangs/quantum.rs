@@ -46,11 +46,11 @@ impl Weights {
     }
 
     /// Nanoseconds per unit of weight, from [`per_weight`].
-    fn worth(&mut self, asked: Nanos, limit: Nanos) -> f64 {
+    fn worth(&mut self, requested: Nanos, limit: Nanos) -> f64 {
         if let Some((_, worth)) = self.worth.filter(|(known, _)| *known == limit) {
             return worth;
         }
-        let worth = per_weight(&self.each, asked.0 as f64 / self.lightest, limit);
+        let worth = per_weight(&self.each, requested.0 as f64 / self.lightest, limit);
         self.worth = Some((limit, worth));
         worth
     }
@@ -59,14 +59,14 @@ impl Weights {
 /// The rule for a policy's quanta. It remembers which shortening it has reported.
 #[derive(Debug)]
 pub(crate) struct Quantum {
-    asked: Nanos,
+    requested: Nanos,
     given: Nanos,
     lateness: Nanos,
 }
 
 impl Quantum {
-    pub(crate) fn new(asked: Nanos) -> Quantum {
-        Quantum { asked, given: asked, lateness: Nanos::ZERO }
+    pub(crate) fn new(requested: Nanos) -> Quantum {
+        Quantum { requested, given: requested, lateness: Nanos::ZERO }
     }
 
     /// Takes in how much later than planned a quantum ended.
@@ -93,10 +93,10 @@ impl Quantum {
             return Nanos::NEVER;
         }
         let limit = self.longest_wait(weights.each.len() - 1, max_frozen);
-        let per_weight = weights.worth(self.asked, limit);
+        let per_weight = weights.worth(self.requested, limit);
         let given = length_of(weights.lightest, per_weight);
-        if given != self.given && given < self.asked {
-            plan.because(None, Why::QuantumShortened { asked: self.asked, given });
+        if given != self.given && given < self.requested {
+            plan.because(None, Why::QuantumShortened { requested: self.requested, given });
         }
         self.given = given;
         length_of(weights.each[turn], per_weight)
@@ -107,12 +107,12 @@ fn length_of(weight: f64, per_weight: f64) -> Nanos {
     Nanos((weight * per_weight) as u64).max(SHORTEST)
 }
 
-/// Nanoseconds per unit of weight: at most `asked`. The lightest gang, which therefore waits
+/// Nanoseconds per unit of weight: at most `requested`. The lightest gang, which therefore waits
 /// longest, waits for `limit` at most.
-fn per_weight(weights: &[f64], asked: f64, limit: Nanos) -> f64 {
+fn per_weight(weights: &[f64], requested: f64, limit: Nanos) -> f64 {
     let lightest = weights.iter().copied().fold(f64::INFINITY, f64::min);
     let others = weights.iter().sum::<f64>() - lightest;
-    let mut rate = asked.min(limit.0 as f64 / others);
+    let mut rate = requested.min(limit.0 as f64 / others);
     let mut raised = 0;
     // A gang that is raised to the shortest quantum takes time from the others, which may bring
     // more of them down to the shortest.

@@ -100,7 +100,7 @@ pub(crate) struct ThreadLimits {
 #[derive(Clone, Debug)]
 struct Known {
     /// The most threads that it requested since the last decision.
-    asked: u16,
+    requested: u16,
     /// Its last thread limit.
     allowed: Option<u16>,
     /// It has made no request yet and may still be loading its runtimes.
@@ -137,7 +137,7 @@ struct Trial {
 impl Known {
     fn new(program: &Program) -> Known {
         Known {
-            asked: program.requested,
+            requested: program.requested,
             allowed: None,
             loading: program.ran < LOADED,
             light: false,
@@ -161,9 +161,10 @@ impl Known {
     /// assumption.
     fn relative(&self, threads: u16) -> Option<f64> {
         let read = |count| self.curve.read(count).is_some();
-        let known =
-            threads == self.asked || self.alone.is_some() || (read(threads) && read(self.asked));
-        known.then(|| self.speed(threads) / self.speed(self.asked))
+        let known = threads == self.requested
+            || self.alone.is_some()
+            || (read(threads) && read(self.requested));
+        known.then(|| self.speed(threads) / self.speed(self.requested))
     }
 
     fn is_reading_due(&self, now: Nanos) -> bool {
@@ -210,7 +211,7 @@ impl ThreadLimits {
                 }
                 Cause::Requested { program, threads, .. } => {
                     if let Some(known) = self.programs.get_mut(&program) {
-                        known.asked = known.asked.max(threads);
+                        known.requested = known.requested.max(threads);
                         known.loading = false;
                     }
                 }
@@ -256,7 +257,7 @@ impl ThreadLimits {
         if known.over * 2 < quantum {
             return;
         }
-        let threads = allowed.min(known.asked);
+        let threads = allowed.min(known.requested);
         if let Some(gathered) = known.gathered.take() {
             known.curve.learn(threads, gathered, known.over, world.now);
         }
@@ -270,7 +271,7 @@ impl ThreadLimits {
         for unit in units {
             for member in &mut unit.members {
                 if let Some(known) = self.programs.get(&member.id) {
-                    let allowed = known.allowed.unwrap_or(even.min(known.asked)).max(1);
+                    let allowed = known.allowed.unwrap_or(even.min(known.requested)).max(1);
                     let allowed = allowed.min(u16::try_from(cpus).unwrap_or(u16::MAX)).max(1);
                     let one = known.loading || known.light;
                     member.threads = if one { 1 } else { usize::from(allowed) };
@@ -304,7 +305,7 @@ impl ThreadLimits {
         let is_tried = self.trial_goes_on(world.now);
         let known: Vec<&Known> = slots.iter().map(|(_, id)| &self.programs[id]).collect();
         let limit = u16::try_from(cpus).unwrap_or(u16::MAX).max(1);
-        let most: Vec<u16> = known.iter().map(|known| known.asked.clamp(1, limit)).collect();
+        let most: Vec<u16> = known.iter().map(|known| known.requested.clamp(1, limit)).collect();
 
         let fixed: Vec<usize> = units.iter().map(|unit| self.fixed(unit)).collect();
         let turns = |counts: &[u16]| {
@@ -356,7 +357,8 @@ impl ThreadLimits {
         let took = now.since(began);
         let goes_on = self.programs.get_mut(&program).is_some_and(|known| {
             let is_read = known.curve.read(threads).is_some_and(|(_, at)| at > began);
-            let goes_on = !is_read && known.asked >= threads && took < self.quantum * LONGEST_TRIAL;
+            let goes_on =
+                !is_read && known.requested >= threads && took < self.quantum * LONGEST_TRIAL;
             known.tried = now;
             goes_on
         });
@@ -405,15 +407,15 @@ impl ThreadLimits {
         let changed = known.allowed.replace(threads) != Some(threads);
         known.settling |= changed;
         known.light &= threads > 1;
-        let asked = known.asked;
+        let requested = known.requested;
         if is_its(begun) {
-            plan.because(Some(id), Why::TriesThreads { threads, asked });
+            plan.because(Some(id), Why::TriesThreads { threads, requested });
         } else if changed || is_its(ended) {
             let speed = known.relative(threads);
-            plan.because(Some(id), Why::LimitsThreads { threads, asked, speed });
+            plan.because(Some(id), Why::LimitsThreads { threads, requested, speed });
         }
         let Some(program) = world.program(id) else { return };
-        known.asked = program.requested;
+        known.requested = program.requested;
         known.loading &= program.ran < LOADED;
     }
 

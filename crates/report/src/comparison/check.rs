@@ -113,8 +113,8 @@ fn bound(program: &ProgramResult) -> Option<&[String]> {
 fn terms(program: &ProgramResult, other: &ProgramResult) -> String {
     let its_own = |program: &ProgramResult| program.threads == 1 || bound(program).is_some();
     let mut words = String::new();
-    if program.asked() != other.asked() && !its_own(program) && !its_own(other) {
-        words.push_str(&format!(" with {} threads", program.asked()));
+    if program.requested() != other.requested() && !its_own(program) && !its_own(other) {
+        words.push_str(&format!(" with {} threads", program.requested()));
     }
     let weights = program.terms.as_ref().zip(other.terms.as_ref());
     if let Some((own, _)) = weights.filter(|(own, other)| own.weight != other.weight) {
@@ -126,7 +126,7 @@ fn terms(program: &ProgramResult, other: &ProgramResult) -> String {
 /// A setting in which two runs differ, by its name in run.json.
 fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
     let mut pairs = one.programs.iter().zip(&other.programs);
-    let threads = pairs.clone().any(|(one, other)| one.asked() != other.asked());
+    let threads = pairs.clone().any(|(one, other)| one.requested() != other.requested());
     // Older files lack it. With other thread counts a barrier may not be worth while, and the
     // counts depend on what is known when programs start.
     let as_many =

@@ -281,7 +281,7 @@ fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, sent: Optio
         (State::Running(_), Some(false)) => match failed_freeze(history, slot, sent.at, at) {
             Some(deviation) => format!(
                 "it should wait, {decided}; but it {} {}",
-                words::effect(deviation.wanted),
+                words::effect(deviation.what),
                 words::cause(deviation.why)
             ),
             None => format!("it is about to be paused, {decided}"),
@@ -299,5 +299,5 @@ fn failed_freeze<'a>(
     from: Nanos,
     to: Nanos,
 ) -> Option<&'a DeviationResult> {
-    history.deviations(slot, from, to).find(|deviation| deviation.wanted == Aspect::Frozen)
+    history.deviations(slot, from, to).find(|deviation| deviation.what == Aspect::Frozen)
 }

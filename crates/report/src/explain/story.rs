@@ -379,7 +379,7 @@ fn co_runners(history: &History<'_>, slot: usize, phases: &[&Phase]) -> Vec<CoRu
 fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune> {
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for deviation in history.deviations(slot, Nanos::ZERO, done) {
-        let what = format!("{} {}", words::effect(deviation.wanted), words::cause(deviation.why));
+        let what = format!("{} {}", words::effect(deviation.what), words::cause(deviation.why));
         *kinds.entry(what).or_default() += 1;
     }
     let mut kinds: Vec<Misfortune> =

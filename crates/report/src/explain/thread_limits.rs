@@ -17,7 +17,7 @@ pub struct ThreadLimit {
     /// How many threads its parallel regions got at most.
     pub threads: u16,
     /// How many threads they requested.
-    pub asked: u16,
+    pub requested: u16,
     /// Its speed with these threads relative to its speed with all requested ones, where that was
     /// known.
     pub speed: Option<f64>,
@@ -28,11 +28,11 @@ pub struct ThreadLimit {
 /// All thread limits of a program, in order of time.
 pub(super) fn thread_limits(result: &RunResult, slot: usize) -> Vec<ThreadLimit> {
     let thread_limit = |(from_seconds, why)| match why {
-        Why::LimitsThreads { threads, asked, speed } => {
-            Some(ThreadLimit { from_seconds, threads, asked, speed, trial: false })
+        Why::LimitsThreads { threads, requested, speed } => {
+            Some(ThreadLimit { from_seconds, threads, requested, speed, trial: false })
         }
-        Why::TriesThreads { threads, asked } => {
-            Some(ThreadLimit { from_seconds, threads, asked, speed: None, trial: true })
+        Why::TriesThreads { threads, requested } => {
+            Some(ThreadLimit { from_seconds, threads, requested, speed: None, trial: true })
         }
         _ => None,
     };
@@ -46,17 +46,17 @@ pub(super) fn in_words(thread_limits: &[ThreadLimit]) -> Vec<String> {
     }
     let line = |thread_limit: &ThreadLimit| {
         let from = words::instant(nanos(thread_limit.from_seconds));
-        let ThreadLimit { threads, asked, .. } = thread_limit;
+        let ThreadLimit { threads, requested, .. } = thread_limit;
         let why = match thread_limit {
             ThreadLimit { trial: true, .. } => ", to measure its speed".to_owned(),
             ThreadLimit { speed: Some(speed), .. }
-                if thread_limit.threads != thread_limit.asked =>
+                if thread_limit.threads != thread_limit.requested =>
             {
                 format!(", {speed:.2} times as fast as with all")
             }
             _ => String::new(),
         };
-        format!("  from {from}: {threads} of {asked} requested threads{why}.")
+        format!("  from {from}: {threads} of {requested} requested threads{why}.")
     };
     let head = "The thread limits of its parallel regions:".to_owned();
     [head].into_iter().chain(told(thread_limits, line)).collect()

@@ -141,7 +141,7 @@ fn deviations_of_a_program_are_found_latest_first() {
     let result = run();
     let history = History::of(&result);
     let found = |slot, from, to| -> Vec<Aspect> {
-        history.deviations(slot, ms(from), ms(to)).map(|deviation| deviation.wanted).collect()
+        history.deviations(slot, ms(from), ms(to)).map(|deviation| deviation.what).collect()
     };
     assert_eq!(found(B, 0, 300), [Aspect::Running, Aspect::Frozen]);
     assert_eq!(found(B, 210, 269), [Aspect::Frozen]);

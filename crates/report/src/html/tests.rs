@@ -39,7 +39,7 @@ fn a_printed_comparison_says_that_it_was_ended_early() {
     assert!(!report.html().contains(early));
     let printed = report.comparison.as_mut().unwrap();
     printed.interrupted = true;
-    printed.variants[1].asked = Some("gang --quantum 5ms".to_owned());
+    printed.variants[1].options = Some("gang --quantum 5ms".to_owned());
     let page = report.html();
     assert!(page.contains(early) && page.contains("<p>fine: gang --quantum 5ms.</p>"), "{page}");
 }

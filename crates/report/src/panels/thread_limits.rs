@@ -12,8 +12,11 @@ pub(super) fn threads(run: &RunResult) -> Option<Panel> {
     let bar = |slot: usize| {
         let program = &run.programs[slot];
         let end = program.timeline.last().map_or(run.total_seconds, |span| span.1);
-        let (allowed, asked) = means(&known(run, slot), end)?;
-        Some(Bar { name: program.name.clone(), parts: vec![allowed, (asked - allowed).max(0.0)] })
+        let (allowed, requested) = means(&known(run, slot), end)?;
+        Some(Bar {
+            name: program.name.clone(),
+            parts: vec![allowed, (requested - allowed).max(0.0)],
+        })
     };
     let rows: Vec<Bar> = (0..run.programs.len()).filter_map(bar).collect();
     (!rows.is_empty()).then(|| Panel {
@@ -34,8 +37,9 @@ fn known(run: &RunResult, slot: usize) -> Vec<(f64, f64, f64)> {
             reason.program.is_some_and(|program| usize::from(program.slot) == slot)
         });
         known.extend(own.filter_map(|reason| match reason.why {
-            Why::LimitsThreads { threads, asked, .. } | Why::TriesThreads { threads, asked } => {
-                Some((decision.at_seconds, f64::from(threads), f64::from(asked)))
+            Why::LimitsThreads { threads, requested, .. }
+            | Why::TriesThreads { threads, requested } => {
+                Some((decision.at_seconds, f64::from(threads), f64::from(requested)))
             }
             _ => None,
         }));
@@ -48,8 +52,8 @@ fn means(known: &[(f64, f64, f64)], end: f64) -> Option<(f64, f64)> {
     let began = known.first()?.0;
     let ends = known.iter().skip(1).map(|(at, ..)| *at).chain([end]);
     let spans = known.iter().zip(ends).map(|((from, ..), to)| (to.min(end) - from).max(0.0));
-    let sums = known.iter().zip(spans).fold((0.0, 0.0), |sums, ((_, allowed, asked), span)| {
-        (sums.0 + allowed * span, sums.1 + asked * span)
+    let sums = known.iter().zip(spans).fold((0.0, 0.0), |sums, ((_, allowed, requested), span)| {
+        (sums.0 + allowed * span, sums.1 + requested * span)
     });
     let time = end - began;
     (time > 0.0).then(|| (sums.0 / time, sums.1 / time))

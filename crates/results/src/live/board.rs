@@ -119,8 +119,8 @@ impl Board {
             state,
             generation: program
                 .map_or(account.completions.count().saturating_sub(1) as u32, |p| p.id.generation),
-            threads: program.map_or(entry.asked, |p| p.requested),
-            allowed: program.map_or(entry.asked, |p| p.allowed),
+            threads: program.map_or(entry.thread_count, |p| p.requested),
+            allowed: program.map_or(entry.thread_count, |p| p.allowed),
             cpus: program.and_then(|p| p.cpus),
             weight: program.map_or(entry.weight, |p| p.weight),
             group: program.map_or(entry.group, |p| p.group),

@@ -111,7 +111,7 @@ impl RunResult {
                 .map(|d| DeviationResult {
                     at_seconds: seconds(d.at),
                     program: d.program,
-                    wanted: d.wanted,
+                    what: d.what,
                     why: d.why,
                 })
                 .collect(),
@@ -174,7 +174,7 @@ fn program(
         command: context.command.clone(),
         threads: context.threads,
         threads_seen: None,
-        molded_from: context.molded.map(|molded| molded.asked),
+        molded_from: context.molded.map(|molded| molded.requested),
         molded_solo_seconds: times.turnaround.and(times.molded_solo).map(seconds),
         arrived_seconds: seconds(outcome.arrived),
         after: context.after.clone(),

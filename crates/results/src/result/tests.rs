@@ -59,7 +59,7 @@ fn outcome() -> Outcome {
         deviations: vec![Deviation {
             at: seconds(3),
             program: ProgramId::first(0),
-            wanted: Aspect::Frozen,
+            what: Aspect::Frozen,
             why: Refusal::TimedOut,
         }]
         .into(),
@@ -222,7 +222,7 @@ fn the_file_has_decisions_deviations_and_own_costs() {
         file["deviations"],
         json!([{
             "at_seconds": 3.0, "program": {"slot": 0, "generation": 0},
-            "wanted": "frozen", "why": "timed-out"
+            "what": "frozen", "why": "timed-out"
         }])
     );
     assert_eq!(
@@ -341,6 +341,31 @@ fn files_of_another_schema_and_damaged_files_are_refused() {
     let gone = RunResult::load(&folder.path().join("gone.json")).unwrap_err().to_string();
     assert!(gone.contains("gone.json: cannot be read"), "{gone}");
     assert!(gone.contains("name a folder that `cosched run --out` made"), "{gone}");
+}
+
+/// Version 2 had other names for a deviation's aspect and for how waits at barriers ended.
+#[test]
+fn a_result_of_an_earlier_version_is_read() {
+    let mut run = RunResult::new(&outcome(), &context());
+    let statistics = BarrierStats { spun_briefly: 6, spun: 3, ..BarrierStats::default() };
+    let mode = Barrier::Donate;
+    run.programs[0].barrier = Some(BarrierResult {
+        mode,
+        lacks: None,
+        statistics: Some(statistics),
+        between_regions: BTreeMap::new(),
+    });
+    let mut text = run.to_json();
+    for (now, earlier) in [
+        ("run/3", "run/2"),
+        ("\"what\"", "\"wanted\""),
+        ("\"spun_briefly\"", "\"glanced\""),
+        ("\"spun\"", "\"looked_on\""),
+    ] {
+        assert!(text.contains(now), "{now}");
+        text = text.replace(now, earlier);
+    }
+    assert_eq!(RunResult::read(text.as_bytes(), "run.json".as_ref()).unwrap(), run);
 }
 
 #[test]

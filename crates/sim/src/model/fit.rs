@@ -86,14 +86,14 @@ pub struct Residual {
     /// What it measures.
     pub what: String,
     /// The measured value.
-    pub wanted: f64,
+    pub target: f64,
     /// The model's value.
     pub found: f64,
 }
 
 impl Residual {
     fn error(&self) -> f64 {
-        (self.found / self.wanted).ln().powi(2)
+        (self.found / self.target).ln().powi(2)
     }
 }
 
@@ -242,9 +242,9 @@ impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
         let alone = self.seconds(self.known, draft, 1)?;
         for point in &self.known.point {
             let with = |what: &str| format!("{what} with {} threads", point.threads);
-            if let Some(wanted) = point.speedup {
+            if let Some(target) = point.speedup {
                 let found = alone / self.seconds(self.known, draft, point.threads)?;
-                residuals.push(Residual { what: with("speedup"), wanted, found });
+                residuals.push(Residual { what: with("speedup"), target, found });
             }
             if let Some(Traffic { of, share }) = &point.traffic {
                 let theirs = self.others.iter().find(|other| other.known.name == *of);
@@ -257,12 +257,12 @@ impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
                 }
                 let found = self.traffic(self.known, draft, point.threads)? / theirs;
                 let what = with(&format!("share of the traffic of {of}"));
-                residuals.push(Residual { what, wanted: *share, found });
+                residuals.push(Residual { what, target: *share, found });
             }
             if let Some(share) = point.share_of_best.filter(|_| all) {
                 let what = format!("threads for {:.0} % of the best speedup", 100.0 * share);
                 let found = f64::from(self.threads_for(draft, share)?);
-                residuals.push(Residual { what, wanted: f64::from(point.threads), found });
+                residuals.push(Residual { what, target: f64::from(point.threads), found });
             }
         }
         Ok(residuals)

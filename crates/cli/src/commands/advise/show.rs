@@ -8,7 +8,7 @@ use super::Advice;
 use crate::ui::table;
 
 /// The version of the JSON that is written.
-const SCHEMA: &str = "cosched-advise/1";
+const SCHEMA: &str = "cosched-advise/2";
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -16,9 +16,9 @@ struct Document<'a> {
     policy: String,
     cpus: usize,
     programs: Vec<ProgramDocument<'a>>,
-    asked: PredictionDocument,
+    requested: PredictionDocument,
     advised: PredictionDocument,
-    /// Total time as asked against total time as advised: above 1 is a gain.
+    /// Total time as requested against total time as advised: above 1 is a gain.
     gain: f64,
     /// The run that was made with these counts.
     applied: Option<&'a RunResult>,
@@ -28,10 +28,10 @@ struct Document<'a> {
 struct ProgramDocument<'a> {
     name: &'a str,
     command: &'a [String],
-    asked_threads: u16,
+    requested_threads: u16,
     threads: u16,
     alone: Vec<AloneDocument>,
-    asked_turnaround_seconds: f64,
+    requested_turnaround_seconds: f64,
     turnaround_seconds: f64,
     slowdown: f64,
 }
@@ -69,7 +69,7 @@ pub(super) fn json(advice: &Advice<'_>, applied: Option<&RunResult>) -> String {
         ProgramDocument {
             name: &spec.name,
             command: &spec.command,
-            asked_threads: advice.candidates[i].asked,
+            requested_threads: advice.candidates[i].requested,
             threads: advice.counts[i],
             alone: times
                 .map(|(count, (threads, solo))| AloneDocument {
@@ -78,7 +78,7 @@ pub(super) fn json(advice: &Advice<'_>, applied: Option<&RunResult>) -> String {
                     run_seconds: rounds.iter().map(|r| r.times()[count].1.as_secs_f64()).collect(),
                 })
                 .collect(),
-            asked_turnaround_seconds: advice.asked.turnaround_seconds[i],
+            requested_turnaround_seconds: advice.requested.turnaround_seconds[i],
             turnaround_seconds: advice.advised.turnaround_seconds[i],
             slowdown: advice.advised.slowdowns[i],
         }
@@ -88,7 +88,7 @@ pub(super) fn json(advice: &Advice<'_>, applied: Option<&RunResult>) -> String {
         policy: advice.policy.to_string(),
         cpus: advice.cpus,
         programs: (0..advice.counts.len()).map(program).collect(),
-        asked: PredictionDocument::of(&advice.asked),
+        requested: PredictionDocument::of(&advice.requested),
         advised: PredictionDocument::of(&advice.advised),
         gain: gain(advice),
         applied,
@@ -105,20 +105,20 @@ impl Advice<'_> {
 }
 
 fn gain(advice: &Advice<'_>) -> f64 {
-    advice.asked.total_seconds / advice.advised.total_seconds
+    advice.requested.total_seconds / advice.advised.total_seconds
 }
 
 /// The advice for people: a row per program, and what is expected of it below.
 pub(super) fn table(advice: &Advice<'_>) -> String {
     let header =
-        ["program", "asks for", "advised", "alone s, by threads", "turnaround s", "slowdown"];
+        ["program", "requests", "advised", "alone s, by threads", "turnaround s", "slowdown"];
     let mut table = table::figures(&header);
     for (i, spec) in advice.workload.programs.iter().enumerate() {
         let times = advice.candidates[i].speedup.times().iter();
         let times = times.map(|(n, solo)| format!("{n}: {:.3}", solo.as_secs_f64()));
         table.add_row([
             spec.name.clone(),
-            advice.candidates[i].asked.to_string(),
+            advice.candidates[i].requested.to_string(),
             advice.counts[i].to_string(),
             times.collect::<Vec<_>>().join(", "),
             format!("{:.3}", advice.advised.turnaround_seconds[i]),
@@ -135,7 +135,7 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
     };
     let lines = [
         table.to_string(),
-        told("As asked", &advice.asked),
+        told("As requested", &advice.requested),
         told("As advised", &advice.advised),
         format!(
             "Predicted for {} on {} from solo times (medians of {}), without the costs of \

@@ -18,7 +18,7 @@ use crate::ui::failure::Failure;
 use crate::ui::print;
 
 /// The version of the JSON that is written.
-const SCHEMA: &str = "cosched-sim-calibrate/1";
+const SCHEMA: &str = "cosched-sim-calibrate/2";
 
 /// Where a table is described.
 const HELP: &str = "`cosched sim calibrate --help` describes such a table";
@@ -115,9 +115,9 @@ fn program(fitted: &Fitted) -> String {
     let known = &fitted.known;
     let free = fitted.free.map(|(free, value)| format!("# fitted: {} = {value:.4}\n", free.key()));
     let residuals = fitted.residuals.iter().map(|residual| {
-        let error = 100.0 * (residual.found / residual.wanted - 1.0);
-        let (what, wanted, found) = (&residual.what, residual.wanted, residual.found);
-        format!("# {what}: {found:.2} for {wanted:.2} ({error:+.1} %)\n")
+        let error = 100.0 * (residual.found / residual.target - 1.0);
+        let (what, target, found) = (&residual.what, residual.target, residual.found);
+        format!("# {what}: {found:.2} for {target:.2} ({error:+.1} %)\n")
     });
     let comments: String = free.into_iter().chain(residuals).collect();
     let model = fitted.model.replace("[[phase]]", "[[program.model.phase]]");

@@ -214,7 +214,7 @@ mod tests {
         let deviation = |(slot, why): &(u16, Refusal)| Deviation {
             at: SECOND,
             program: ProgramId::first(*slot),
-            wanted: Aspect::Frozen,
+            what: Aspect::Frozen,
             why: *why,
         };
         let outcome = Outcome {

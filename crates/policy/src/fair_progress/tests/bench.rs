@@ -56,7 +56,7 @@ impl Bench {
         let Some(end) = self.lab.next_wake() else { return };
         let (now, running) = (self.lab.scene.now, self.lab.running());
         let length = end - now;
-        let cpus = |slot: u16| self.lab.scene.programs[usize::from(slot)].asked;
+        let cpus = |slot: u16| self.lab.scene.programs[usize::from(slot)].thread_count;
         let of = |slot: u16| self.traffic[usize::from(slot)] * f64::from(cpus(slot));
         let all: f64 = running.iter().map(|slot| of(*slot)).sum();
         let (mut samples, mut ips) = (Vec::new(), Vec::new());

@@ -119,7 +119,7 @@ fn one_change_makes_no_wait_longer_than_two_rounds() {
     lab.pass(QUANTUM / 2);
     // The newcomer takes 2's place in the gang of 1, and 2 has to go into another one.
     lab.arrive(program(5, 2));
-    lab.change(2, |p| p.asked = 1);
+    lab.change(2, |p| p.thread_count = 1);
     assert_eq!(lab.quanta(5), [vec![3, 4], vec![0], vec![1, 5], vec![2], vec![3, 4]]);
 }
 
@@ -127,7 +127,7 @@ fn one_change_makes_no_wait_longer_than_two_rounds() {
 fn changed_thread_counts_regroup_at_the_next_quantum() {
     let mut lab = lab(Kind::Greedy, 4, programs(&[2, 2, 2]));
     assert_eq!(lab.running(), [0, 1]);
-    lab.change(0, |p| p.asked = 4);
+    lab.change(0, |p| p.thread_count = 4);
     assert_eq!(lab.running(), [0, 1]);
     lab.wake();
     assert_eq!(lab.quanta(4), [vec![1, 2], vec![0], vec![1, 2], vec![0]]);
@@ -187,7 +187,7 @@ fn heavier_programs_have_longer_quanta() {
     let many = lab(Kind::Gang, 2, programs(&[2; 19]));
     let (_, _, gangs, length) = many.quantum().unwrap();
     assert_eq!((gangs, length), (19, Nanos::from_micros(49_500)));
-    let shortened = Why::QuantumShortened { asked: QUANTUM, given: length };
+    let shortened = Why::QuantumShortened { requested: QUANTUM, given: length };
     assert!(many.plan.reasons.iter().any(|reason| reason.why == shortened));
 }
 
@@ -198,8 +198,8 @@ fn a_plan_names_only_programs_whose_turn_changes() {
     let named: Vec<_> = lab.plan.programs.iter().map(|(id, _)| id.slot).collect();
     assert_eq!(named, [10, 9]);
     // A program that runs although it should wait is told again, once.
-    let (program, wanted) = (ProgramId::first(30), Aspect::Frozen);
-    lab.tell(&[Cause::Deviated { program, wanted, why: Refusal::FrozenTooLong }]);
+    let (program, what) = (ProgramId::first(30), Aspect::Frozen);
+    lab.tell(&[Cause::Deviated { program, what, why: Refusal::FrozenTooLong }]);
     let mut named = || {
         lab.wake();
         lab.plan.programs.iter().map(|(id, _)| id.slot).collect::<Vec<_>>()

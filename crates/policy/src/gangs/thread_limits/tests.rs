@@ -237,8 +237,8 @@ fn a_trial_that_shows_nothing_better_is_undone() {
         }
         let other = allowed.iter().filter(|threads| **threads != 4).count();
         assert!((1..=20).contains(&other), "{kind}: {other}");
-        assert!(reasons.contains(&Why::TriesThreads { threads: 2, asked: 4 }), "{reasons:?}");
-        let back = Why::LimitsThreads { threads: 4, asked: 4, speed: Some(1.0) };
+        assert!(reasons.contains(&Why::TriesThreads { threads: 2, requested: 4 }), "{reasons:?}");
+        let back = Why::LimitsThreads { threads: 4, requested: 4, speed: Some(1.0) };
         assert!(reasons.contains(&back), "{reasons:?}");
     }
 }
@@ -286,8 +286,8 @@ proptest! {
         for (program, (threads, malleable)) in programs.iter_mut().zip(&threads) {
             // A program that is not malleable fits the machine.
             program.malleable = *malleable;
-            program.asked = if *malleable { *threads } else { (*threads).min(cpus) };
-            program.requested = program.asked;
+            program.thread_count = if *malleable { *threads } else { (*threads).min(cpus) };
+            program.requested = program.thread_count;
             // Before that, it is not bound.
             program.ran = LOADED;
         }

@@ -8,9 +8,9 @@
 //!
 //! Where even s = 1 is too quick, the program sleeps for the rest. Serial work and sleep are spread
 //! evenly over the run, a piece every 10 ms. Barriers, locks, imbalance and memory traffic are not
-//! in a record: the model's threads have one barrier in each piece, and sleep while they wait. CPU time
-//! that spinning threads wasted in the recorded run is cut off where it is seen, that is where it
-//! is more than the program can use alone.
+//! in a record: the model's threads have one barrier in each piece, and sleep while they wait. CPU
+//! time that spinning threads wasted in the recorded run is cut off where it is seen, that is where
+//! it is more than the program can use alone.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -69,9 +69,9 @@ impl Replayed {
     /// The same, of which one run takes so long alone in the model. How much sooner it were done
     /// with the threads that it was not started with is taken from the record.
     pub(super) fn profile_of(&self, alone: Nanos) -> Profile {
-        let (asked, share) = self.molded.unzip();
+        let (requested, share) = self.molded.unzip();
         let all = alone.as_secs_f64() * share.unwrap_or(1.0);
-        let molded = asked.map(|asked| Molding { asked, solo: alone });
+        let molded = requested.map(|requested| Molding { requested, solo: alone });
         Profile { solo: Some(nanos(all)), molded, ..self.profile }
     }
 }
