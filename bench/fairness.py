@@ -2,8 +2,8 @@
 """fairness.py: how equal slowdowns are under fair progress, and what that costs. `make bench-fairness` runs it.
 
 Programs that take equally long alone run together: some stream through memory, some compute, some solve (a barrier
-every hundred microseconds), some are numpy's; on one CPU each, or wide ones beside narrow ones. How far they come is
-told from inside them: by ticks (compute), parallel regions (triad), barriers (cg) and calls of OpenBLAS (numpy), so
+every hundred microseconds), some are numpy's; on one CPU each, or multi-threaded ones with single-threaded ones. They report
+their progress: by ticks (compute), parallel regions (triad), barriers (cg) and calls of OpenBLAS (numpy), so
 no hardware counters are needed. `cosched compare` runs all policies in turn, with the times alone measured in every
 round.
 

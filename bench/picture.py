@@ -7,7 +7,7 @@ LEFT, WIDTH, ROW, TOP = 230, 620, 22, 64
 # Ratios beyond these ends are drawn at the ends.
 LEAST, MOST = 0.25, 4.0
 TICKS = [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4]
-# Told apart by form as well as by colour: drawn around the origin, 4 units in each direction.
+# Distinguishable by form as well as by colour: drawn around the origin, 4 units in each direction.
 DISC = "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z"
 MARKS = {"faithful": ("#c2410c", DISC), "unguarded": ("#7c3aed", "M0,-5L5,0L0,5L-5,0z"),
          "none": ("#6b7280", "M-4,0L4,0M0,-4L0,4"), "slice": ("#0369a1", "M0,-4L4,4L-4,4z"),

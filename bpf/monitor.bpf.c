@@ -58,7 +58,7 @@ struct {
 	__type(value, __u32);
 } returned SEC(".maps");
 
-// The group of each CPU, if a caller wants lock transfers told apart.
+// The group of each CPU, if a caller requests transfers by distance.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, CPUS);
@@ -66,7 +66,7 @@ struct {
 	__type(value, __u32);
 } groups SEC(".maps");
 
-// Whether a caller wants to know for which locks threads wait.
+// Whether a caller requests for which locks threads wait.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -141,7 +141,7 @@ static struct record *find(struct task_struct *task)
 	struct membership *member;
 
 	// A task is a member only if it or its leader has storage. A look at the pointers is
-	// cheaper than to ask for the storage.
+	// cheaper than to request the storage.
 	if (!task->bpf_storage && !task->group_leader->bpf_storage)
 		return 0;
 	member = bpf_task_storage_get(&members, task, 0, 0);
@@ -296,7 +296,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 }
 
 // Which thread wakes another one at a lock: only here it is surely `current`. Attached only if a
-// caller wants transfers.
+// caller requests transfers.
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {

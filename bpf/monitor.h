@@ -8,7 +8,7 @@
 #define NOT_YET 0xfffffffeU
 #define NO_CPU 0xffffffffU
 #define CPUS 1024
-#define LOCKS 4               /* of each thread, so many locks are told apart */
+#define LOCKS 4               /* so many locks are counted for each thread */
 #define WINDOW_NS 100000000ULL /* arrivals at locks are told by windows of this length */
 
 /* What a thread does. */

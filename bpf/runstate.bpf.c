@@ -76,7 +76,7 @@ static struct membership *find(struct task_struct *task)
 	struct membership *member;
 
 	// A task is a member only if it or its leader has storage. A look at the pointers is
-	// cheaper than to ask for the storage.
+	// cheaper than to request the storage.
 	if (!task->bpf_storage && !task->group_leader->bpf_storage)
 		return 0;
 	member = bpf_task_storage_get(&members, task, 0, 0);

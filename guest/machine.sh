@@ -4,7 +4,7 @@
 # Emulated everywhere, so that a guest is the same machine on every host. Its CPUs take turns on one real
 # CPU: side by side, a lock holder would be preempted by those that wait for it. The processor is an Intel
 # one because those show siblings and dies without further ado, and of a level below the
-# table of dies (1Fh), at which QEMU 10 gives up; caches are told apart all the same.
+# table of dies (1Fh), at which QEMU 10 gives up; caches are distinguished all the same.
 ENGINE=(-accel "tcg,thread=single" -cpu "max,vendor=GenuineIntel,level=13,la57=off")
 # With these, time in the guest is the number of instructions that its CPUs have executed (2 ns for each), and
 # jumps ahead where all of them wait. Nothing of the host comes in: its clock, its chance, how busy it is.

@@ -21,7 +21,7 @@
  *
  * Check: sweeps go from b to a with one s and back to b with another, negative
  * one. So every pair of sweeps leaves one c more in each element of b, and the
- * last sweep but one can be told from a. No element of c is zero and all numbers
+ * last sweep but one can be computed from a. No element of c is zero and all numbers
  * are whole, so a sweep that was left out, in one element, shows. The additions
  * are counted in whole numbers, which are exact as well.
  */

@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let found = sched_attr::get(0)?.reset_on_fork();
     let settings: [(&str, SchedAttr); 6] = [
-        ("fair, as found", found),
+        ("fair, original", found),
         ("fair, slice 0.1 ms", SchedAttr { runtime: Nanos::from_micros(100), ..found }),
         ("fair, nice -10", SchedAttr { nice: -10, ..found }),
         (

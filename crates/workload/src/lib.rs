@@ -31,7 +31,7 @@
 //! group = "solver"        # freezes and runs together with its group; default: found out
 //! malleable = false       # whether it lets cosched choose its thread count while it runs
 //! moldable = false        # whether it lets cosched start it with fewer threads
-//! progress = false        # whether it is counted from inside how far it comes
+//! progress = false        # whether the program reports its progress
 //! barrier = "own"         # how its threads wait at barriers; others are cosched's ("donate")
 //! model = {}              # what the simulator takes it for; usually as [program.model]
 //! ```
@@ -133,7 +133,7 @@ pub struct ProgramSpec {
     pub malleable: bool,
     /// Whether it lets cosched start it with fewer threads than it would have.
     pub moldable: bool,
-    /// Whether it is counted from inside how far it comes: its own ticks, or its regions and
+    /// Whether it reports its progress: its own ticks, or its regions and
     /// barriers.
     pub progress: bool,
     /// How its threads wait at barriers; `None`: what holds for all programs.

@@ -21,7 +21,7 @@ use crate::source::{self, Needs, Runs};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{Talk, print, say};
 
-/// The variants where the user names none: what people do without cosched, and its default policy.
+/// The variants where the user names none: the rivals that users try, and its default policy.
 const UNNAMED: &str = "linux,fcfs,turns";
 
 #[derive(Debug, Args)]

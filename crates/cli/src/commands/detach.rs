@@ -25,7 +25,7 @@ use crate::ui::failure::Failure;
 use crate::ui::print;
 
 /// The form of the JSON.
-const SCHEMA: &str = "cosched-detach/1";
+const SCHEMA: &str = "cosched-detach/2";
 /// How long a cosched may take: far longer than one needs that gets any CPU.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -53,7 +53,7 @@ struct Detached {
     /// How many of its threads had been changed and live.
     threads: usize,
     /// How many of these have the class, nice value and slice that they were found with.
-    as_found: usize,
+    original: usize,
     /// Whether it had been bound to CPUs.
     bound: bool,
 }
@@ -88,10 +88,10 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
         }
         std::thread::sleep(PAUSE);
     }
-    let (threads, as_found) = put_back(&owed);
+    let (threads, original) = put_back(&owed);
     let bound = owed.iter().any(|record| matches!(record, Record::Pinned { .. }));
     let pid = args.pid;
-    let detached = Detached { schema: SCHEMA, pid, name, cosched: owner, threads, as_found, bound };
+    let detached = Detached { schema: SCHEMA, pid, name, cosched: owner, threads, original, bound };
     match args.json {
         true => print(&serde_json::to_string(&detached).map_err(Failure::broken)?)?,
         false => print(&detached.sentence())?,
@@ -115,10 +115,10 @@ fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
 
 impl Detached {
     fn sentence(&self) -> String {
-        let Detached { pid, name, cosched, threads, as_found, .. } = self;
+        let Detached { pid, name, cosched, threads, original, .. } = self;
         let had = "their original class, nice value and slice";
         let cpus = if self.bound { ", and their original CPUs" } else { "" };
-        let state = match (threads, as_found) {
+        let state = match (threads, original) {
             (0, _) if !self.bound => "none of its settings had been changed".to_owned(),
             (0, _) => "its threads have their original CPUs, or those that another program has set"
                 .to_owned(),
@@ -149,8 +149,8 @@ fn put_back(owed: &[Record]) -> (usize, usize) {
         }
     }
     found.retain(|thread, _| thread.look(&Proc::default()).is_some());
-    let is_as_found = |(thread, found): &(&Process, &SchedAttr)| {
+    let is_original = |(thread, found): &(&Process, &SchedAttr)| {
         sched_attr::get(thread.pid).is_ok_and(|now| chosen(now) == **found)
     };
-    (found.len(), found.iter().filter(is_as_found).count())
+    (found.len(), found.iter().filter(is_original).count())
 }

@@ -1,8 +1,8 @@
-//! What tells how far programs come, for the policy that has to know (`fair-progress`): found out
-//! before anything starts.
+//! What shows the progress of programs, for the policy that has to know (`fair-progress`): found
+//! out before anything starts.
 //!
-//! Hardware counters tell it of every program. Without them, which is how it is on most virtual
-//! machines, a program has to tell it from inside (its own ticks, or the regions and barriers that
+//! Hardware counters show it of every program. Without them, which is how it is on most virtual
+//! machines, a program has to report it (its own ticks, or the regions and barriers that
 //! the hook sees), or it has to be predicted from its traffic with memory and a table of slowdowns.
 
 use cosched_core::Profile;

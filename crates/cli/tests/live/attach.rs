@@ -41,7 +41,7 @@ fn ended_by(signal: Signal, code: i32, user: User) {
     assert!(locker.attrs().iter().all(|attr| attr.policy == SchedPolicy::Batch));
     cosched.signal(signal);
     let ended = cosched.ended().with(code);
-    assert!(locker.is_as_found(), "{:?}", locker.attrs());
+    assert!(locker.has_original_settings(), "{:?}", locker.attrs());
     locker.goes_on(&place);
     let program = &ended.result().programs[0];
     assert!(program.left_running && program.exit.is_none() && program.running_seconds > 0.0);
@@ -133,7 +133,7 @@ fn detach_restores_a_program_and_says_what_is_restored() {
         let (code, text) = said(&["detach", &pid]);
         assert_eq!(code, 0, "{text}");
         assert!(text.contains("their original class, nice value and slice"), "{text}");
-        assert!(locker.is_as_found(), "{:?}", locker.attrs());
+        assert!(locker.has_original_settings(), "{:?}", locker.attrs());
         let ended = cosched.ended().with(0).saying(&["was detached, as requested"]);
         let (code, text) = said(&["detach", &pid]);
         assert!(code == 2 && text.contains("no cosched of yours schedules process"), "{text}");
@@ -163,11 +163,11 @@ fn a_run_goes_on_without_a_detached_program() {
     let document: Value = serde_json::from_slice(&said.stdout).unwrap();
     assert_eq!(
         (&document["schema"], &document["name"]),
-        (&"cosched-detach/1".into(), &"trap".into())
+        (&"cosched-detach/2".into(), &"trap".into())
     );
     assert!(document["threads"].as_u64().unwrap() >= 4, "{document}");
-    assert_eq!(document["threads"], document["as_found"]);
-    assert!(locker.is_as_found(), "{:?}", locker.attrs());
+    assert_eq!(document["threads"], document["original"]);
+    assert!(locker.has_original_settings(), "{:?}", locker.attrs());
     place.write("over", "");
     let ended = cosched.ended();
     let [detached, other] = &ended.result().programs[..] else { panic!() };
@@ -256,7 +256,7 @@ fn a_program_stopped_by_others_stays_stopped() {
     eventually("cosched's notice", || place.has_noted("stopped-by-other"));
     cosched.signal(Signal::INT);
     place.no_trace_is_left_of(cosched.ended().with(130).pid);
-    assert!(marked.is_stopped(locker.process) && locker.is_as_found());
+    assert!(marked.is_stopped(locker.process) && locker.has_original_settings());
     marked.signal(locker.process, Signal::CONT);
     assert_eq!(locker.stop(&place), Some(7));
 }

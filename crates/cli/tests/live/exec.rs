@@ -81,7 +81,7 @@ fn a_detached_program_still_determines_the_exit_status() {
         detach.env("XDG_RUNTIME_DIR", place.path("run"));
         let said = detach.output().unwrap();
         assert!(said.status.success(), "{said:?}");
-        assert!(locker.is_as_found(), "{:?}", locker.attrs());
+        assert!(locker.has_original_settings(), "{:?}", locker.attrs());
         locker.goes_on(&place);
         locker.stop(&place);
         place.nothing_is_left_of(&cosched.ended().with(7));

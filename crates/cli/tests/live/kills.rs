@@ -268,7 +268,7 @@ fn scheduling_is_put_back(subcommand: Subcommand, user: &User) {
         let started = !place.marked().named("trap").is_empty();
         let locker = locker.or_else(|| started.then(|| Locker::in_place(&place)));
         if let Some(locker) = locker {
-            while !locker.is_as_found() {
+            while !locker.has_original_settings() {
                 assert!(since.elapsed() < BOUND, "not put back: {:?}", locker.attrs());
                 std::thread::sleep(Duration::from_millis(1));
             }

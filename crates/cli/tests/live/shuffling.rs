@@ -48,7 +48,7 @@ impl Groups {
         self.each.iter().all(|group| masks.contains(group))
     }
 
-    fn is_as_found(&self, locker: &Locker) -> bool {
+    fn has_original_settings(&self, locker: &Locker) -> bool {
         let masks = masks(locker);
         !masks.is_empty() && masks.iter().all(|mask| *mask == self.found)
     }
@@ -69,7 +69,7 @@ fn threads_are_bound_to_groups_and_ctrl_c_restores_each() {
     eventually("threads in both groups", || groups.are_in_use(&locker));
     cosched.signal(Signal::INT);
     let ended = cosched.ended().with(130);
-    assert!(groups.is_as_found(&locker), "{:?}", masks(&locker));
+    assert!(groups.has_original_settings(&locker), "{:?}", masks(&locker));
     let told = serde_json::to_value(&ended.result().decisions).unwrap().to_string();
     assert!(told.contains("\"shuffled\""), "{told}");
     assert_eq!(ended.result().backends.pinning, "affinity");
@@ -85,11 +85,11 @@ fn the_guard_compares_groups_with_the_original_masks() {
     let locker = Locker::start(&place);
     let cosched = groups.attach_with(&[], &place, &locker);
     eventually("threads in both groups", || groups.are_in_use(&locker));
-    eventually("the masks as found", || groups.is_as_found(&locker));
+    eventually("the original masks", || groups.has_original_settings(&locker));
     eventually("threads in both groups again", || groups.are_in_use(&locker));
     cosched.signal(Signal::INT);
     let ended = cosched.ended().with(130);
-    assert!(groups.is_as_found(&locker), "{:?}", masks(&locker));
+    assert!(groups.has_original_settings(&locker), "{:?}", masks(&locker));
     let told = serde_json::to_value(&ended.result().decisions).unwrap().to_string();
     assert!(told.contains("\"groups-tried\""), "{told}");
     assert_eq!(locker.stop(&place), Some(7));
@@ -110,7 +110,7 @@ fn detach_restores_each_thread_and_says_so() {
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("its threads have their original CPUs"), "{said}");
-    assert!(groups.is_as_found(&locker), "{:?}", masks(&locker));
+    assert!(groups.has_original_settings(&locker), "{:?}", masks(&locker));
     place.no_trace_is_left_of(cosched.ended().with(0).pid);
     assert_eq!(locker.stop(&place), Some(7));
 }
@@ -124,7 +124,7 @@ fn every_thread_is_restored_after_sigkill() {
     let pid = cosched.pid();
     eventually("threads in both groups", || groups.are_in_use(&locker));
     cosched.kill();
-    eventually("the masks as found", || groups.is_as_found(&locker));
+    eventually("the original masks", || groups.has_original_settings(&locker));
     locker.goes_on(&place);
     assert_eq!(locker.stop(&place), Some(7));
     eventually("the end of the sentinel's work", || place.undo_logs().is_empty());

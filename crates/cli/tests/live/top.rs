@@ -153,7 +153,7 @@ impl Terminal {
         self.press("q");
         let (code, shown) = self.ended();
         assert_eq!(code, Some(0));
-        assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
+        assert!(RESTORED.iter().all(|command| shown.contains(command)), "{shown:?}");
     }
 }
 
@@ -163,7 +163,7 @@ fn resize(master: &OwnedFd, rows: u16, columns: u16) {
 }
 
 /// What restores a terminal: the cursor, and the screen.
-const AS_FOUND: [&str; 2] = ["\x1b[?25h", "\x1b[?1049l"];
+const RESTORED: [&str; 2] = ["\x1b[?25h", "\x1b[?1049l"];
 
 #[test]
 fn top_follows_the_run_the_keys_and_the_terminal_size() {
@@ -200,7 +200,7 @@ fn top_works_without_colour_and_says_when_the_run_ends() {
     let (code, shown) = terminal.ended();
     assert_eq!(code, Some(0));
     assert!(shown.contains("has ended"), "{shown:?}");
-    assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
+    assert!(RESTORED.iter().all(|command| shown.contains(command)), "{shown:?}");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_signal_restores_the_terminal_and_sets_the_exit_code() {
         kill_process(Pid::from_child(&terminal.child), signal).unwrap();
         let (found, shown) = terminal.ended();
         assert_eq!(found, Some(code), "{signal:?}");
-        assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
+        assert!(RESTORED.iter().all(|command| shown.contains(command)), "{shown:?}");
     }
     cosched.signal(Signal::INT);
     place.nothing_is_left_of(&cosched.ended().with(130));
@@ -247,7 +247,7 @@ fn a_stopped_top_restores_the_terminal_until_continued() {
             true => terminal.press("\x1a"),
             false => kill_process(pid, Signal::TSTP).unwrap(),
         }
-        terminal.shows(AS_FOUND[1]);
+        terminal.shows(RESTORED[1]);
         eventually("the stop", stopped);
         assert!(lines(&terminal));
         kill_process(pid, Signal::CONT).unwrap();

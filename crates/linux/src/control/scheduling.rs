@@ -204,11 +204,11 @@ impl Scheduling {
     fn found(&self, thread: Process, present: SchedAttr) -> SchedAttr {
         if let Some(change) = self.threads.get(&thread) {
             // A setting that other software has changed since stays.
-            return present.as_found(std::iter::once(*change));
+            return present.original(std::iter::once(*change));
         }
         let inherited = self.given.iter().find(|(_, given)| *given == present);
         let changes = self.given.iter().copied();
-        inherited.map_or_else(|| present.as_found(changes), |(found, _)| *found)
+        inherited.map_or_else(|| present.original(changes), |(found, _)| *found)
     }
 }
 

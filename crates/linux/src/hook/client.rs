@@ -66,7 +66,7 @@ pub(super) struct Client {
     waits: bool,
 }
 
-/// The progress of processes, as reported from inside, since they began.
+/// The progress that processes have reported since they began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reported {
     /// The program's own ticks.

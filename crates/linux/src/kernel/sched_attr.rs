@@ -124,7 +124,7 @@ impl SchedAttr {
     /// change consists of the settings before it, and the [`shown`](SchedAttr::shown) ones after
     /// it; the latest comes last. Class, nice value and slice are treated one by one. Each is the
     /// original one, unless other software (often the thread itself) has changed just that since.
-    pub fn as_found(
+    pub fn original(
         self,
         changes: impl DoubleEndedIterator<Item = (SchedAttr, SchedAttr)> + Clone,
     ) -> SchedAttr {

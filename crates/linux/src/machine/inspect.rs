@@ -38,7 +38,7 @@ const LONGEST_TO_CONNECTION: Nanos = Nanos::from_secs(2);
 pub(super) struct Inspector {
     handed_out: HandedOut,
     watched: BTreeMap<ProgramId, Watched>,
-    /// The group of each slot, as found.
+    /// The group of each slot, as it was seen.
     groups: Vec<Option<GroupId>>,
     /// The most threads of each slot that were seen at once.
     threads: Vec<Option<u32>>,

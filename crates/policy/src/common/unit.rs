@@ -443,8 +443,8 @@ mod tests {
         let gang = vec![(&units[0], Why::InGang)];
         let assignments = run_together(gang, *world.cpus, &mut packed(), &world, &mut plan);
         assert_eq!(assignments[0].cpus, *world.cpus);
-        let as_found = Directive::Run(Settings::default());
-        assert!(plan.programs.iter().all(|(_, directive)| *directive == as_found));
+        let original = Directive::Run(Settings::default());
+        assert!(plan.programs.iter().all(|(_, directive)| *directive == original));
     }
 
     #[test]

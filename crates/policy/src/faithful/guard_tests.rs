@@ -150,8 +150,8 @@ fn a_program_that_hardly_waits_is_left_alone() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.05, 0.05], None);
     let (found, given) = tried(&mut lab, |_| 1.0);
-    let as_found = Why::Given { actuator: Actuator::None };
-    assert!(matches!(found[..], [why, Why::Slice { .. }] if why == as_found), "{found:?}");
+    let original = Why::Given { actuator: Actuator::None };
+    assert!(matches!(found[..], [why, Why::Slice { .. }] if why == original), "{found:?}");
     assert_eq!(given, Settings::default());
 }
 

@@ -298,6 +298,6 @@ fn weights_become_nice_values_and_stay_with_a_slice() {
     let Some(Directive::Run(settings)) = lab.plan.directive(A) else { panic!("{:?}", lab.plan) };
     assert_eq!(settings.nice, Some(0));
     lab.exit(0);
-    let as_found = Some(&Directive::Run(Settings::default()));
-    assert_eq!(lab.plan.directive(light), as_found, "alone, it needs no nice value");
+    let original = Some(&Directive::Run(Settings::default()));
+    assert_eq!(lab.plan.directive(light), original, "alone, it needs no nice value");
 }

@@ -120,7 +120,7 @@ fn a_printed_comparison_is_read_and_others_are_refused() {
     assert!(error(r#"{"schema": "cosched-run/1"}"#).contains("no comparison"));
     assert!(error(&text.replace("\"failed\"", "\"fail\"")).contains("missing field `failed`"));
     // Written before backends and variants were called so.
-    let earlier = text.replace("\"backends\":", "\"rungs\":").replace("compare/3", "compare/2");
+    let earlier = text.replace("\"backends\":", "\"rungs\":").replace("compare/4", "compare/2");
     let earlier = earlier.replace("\"variants\":", "\"ways\":").replace("\"variant\":", "\"way\":");
     assert!(earlier != text && Comparison::parse(&earlier).unwrap() == printed);
     // Written before simulated comparisons were there.

@@ -102,7 +102,7 @@ fn fair_progress(rights: &Rights) -> (String, Vec<&'static str>) {
         "hardware counters: it knows of every program how far that comes, and how much it moves",
     );
     let source = match by_hand {
-        Some(_) => "what programs tell from inside (`progress = true`), or a table of slowdowns",
+        Some(_) => "what programs report (`progress = true`), or a table of slowdowns",
         None => "hardware counters",
     };
     gains.extend(by_hand);

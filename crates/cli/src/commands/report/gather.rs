@@ -294,7 +294,7 @@ fn variants(
     Ok(variants)
 }
 
-/// By what a variant is told from the others: within a comparison its own name, else its policy,
+/// What distinguishes a variant from the others: within a comparison its own name, else its policy,
 /// with its folder (or, where folders have the same name, all that was named) where a policy is
 /// there more than once.
 fn name_of(row: &Row, rows: &[Row], from: &[PathBuf], together: bool) -> String {

@@ -84,14 +84,14 @@ impl Locker {
     }
 
     /// Whether all its threads have their original scheduling, or the one that they were born with.
-    pub(crate) fn is_as_found(&self) -> bool {
+    pub(crate) fn has_original_settings(&self) -> bool {
         let [main, others] = self.found;
         let attrs = all(self.process.pid);
-        let as_found = |(tid, attr): &(i32, SchedAttr)| {
+        let is_original = |(tid, attr): &(i32, SchedAttr)| {
             // A newborn thread may come from either.
             if *tid == self.process.pid { *attr == main } else { [main, others].contains(attr) }
         };
-        !attrs.is_empty() && attrs.iter().all(as_found)
+        !attrs.is_empty() && attrs.iter().all(is_original)
     }
 
     /// How its threads are scheduled.

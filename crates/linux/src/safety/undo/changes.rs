@@ -92,7 +92,7 @@ impl Changes<SchedAttr> {
         // itself.
         let whole = self.all.iter().find(|change| own.is_none() && change.set == present);
         let changes = own.unwrap_or(&self.all).iter().map(|change| (change.found, change.set));
-        let found = whole.map_or_else(|| present.as_found(changes), |change| change.found);
+        let found = whole.map_or_else(|| present.original(changes), |change| change.found);
         (found != present).then_some(found)
     }
 }

@@ -111,7 +111,7 @@ fn because(row: &Row) -> String {
             format!("{} of the time with the kernel's own slice: {}", time, row.programs.join(", "))
         }
         Basis::Undecided { best, time } => format!(
-            "the kernel's own slice, since the best one ({best}) cannot be told from it: {} of the time; {}",
+            "the kernel's own slice; no significant difference to the best one ({best}): {} of the time; {}",
             time,
             row.programs.join(", ")
         ),
@@ -182,7 +182,11 @@ mod tests {
             assert_eq!(read.slice(factor), rows[row].slice, "{text}");
         }
         assert!(text.starts_with(Quanta::BEGINNING), "{text}");
-        for told in ["0.913 (0.900 to 0.950)", "cannot be told from it", "as the row up to 0.7"] {
+        for told in [
+            "0.913 (0.900 to 0.950)",
+            "no significant difference to the best one",
+            "as the row up to 0.7",
+        ] {
             assert!(text.contains(told), "{told}: {text}");
         }
     }

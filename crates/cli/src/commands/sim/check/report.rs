@@ -79,7 +79,7 @@ struct Row {
 struct Section {
     workload: String,
     rows: Vec<Row>,
-    /// Pairs of policies that live runs tell apart in a metric.
+    /// Pairs of policies that live runs distinguish in a metric.
     distinguishable: usize,
     wrong: Vec<WrongOrder>,
 }
@@ -95,7 +95,7 @@ struct WrongOrder {
     simulated: [f64; 2],
 }
 
-/// A program alone: how far its model is without any company.
+/// A program alone: how far its model is without co-runners.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Alone {
     pub(super) program: String,
@@ -296,7 +296,7 @@ fn relative_error(truth: f64, found: f64) -> f64 {
     }
 }
 
-/// How many pairs of policies the live runs tell apart in a metric, and those of them that the
+/// How many pairs of policies the live runs distinguish in a metric, and those of them that the
 /// model puts in another order, or makes equal.
 fn orders(metric: &'static str, rows: &[Row]) -> (usize, Vec<WrongOrder>) {
     let of = |row: &Row| row.cells.iter().find(|cell| cell.metric == metric).cloned();
