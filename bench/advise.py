@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """advise.py: the advice of `cosched advise`, held against every combination of thread counts, run live.
 
-For a workload file it asks for advice from fresh times alone, then runs all combinations of thread counts under the same
+For a workload file it takes advice from fresh times alone, then runs all combinations of thread counts under the same
 policy in turn, round by round (A B C, B C A), and tells how much longer the advised one takes than the best one (in all
-rounds, and how sure that is), how far each predicted time was off, and how long the workload takes as its programs ask. The
+rounds, and how sure that is), how far each predicted time was off, and how long the workload takes as its programs request. The
 best one is the best by chance, too: of several that are equally good one always looks better. So the round in which a
 combination is chosen as the best is left out where it is held against the advised one (`advised_to_best_of_others`). Only the
 standard library is needed. Small mixes only: n programs on c CPUs are c to the power of n runs in each round.
@@ -100,7 +100,7 @@ def advised_on(options, programs, counts=None):
     """The advice; with these counts given, on programs that may have no others."""
     counted = counts or [program.get("threads") for program in programs]
     words = ["--policy", options.policy, "--runs", str(options.alone), "--json"]
-    # A list of counts counts for all programs; the most that each asks for is looked at in any case.
+    # A list of counts counts for all programs; the most that each requests is looked at in any case.
     listed = ["--threads", ",".join(map(str, sorted(set(counts))))] if counts else []
     done = subprocess.run([options.cosched, "advise", "-", *words, *listed], input=workload(programs, counted).encode(),
                           stdout=subprocess.PIPE, check=True)

@@ -3,7 +3,7 @@
 
 In each cell (see storms.py) all variants of waiting are run in turn (A B C, B C A): the runtime's own, those that
 people can set (passive, LLVM's runtime), the fixed ones of cosched's barrier, and `donate`. Then `donate` is held
-against the variant that was best there. In company the program and its company are run alone, too, in the same
+against the variant that was best there. With a co-runner, both programs are run alone, too, in the same
 rounds: for unfairness.
 
 It writes barrier.json (for scripts; docs/research/barrier-benchmark.md describes it) and barrier.md into --out. Only
@@ -20,11 +20,11 @@ import time
 import barrier_verdicts
 import command_line
 import storms
-from barrier_verdicts import SOLO, SOLO_COMPANY
+from barrier_verdicts import SOLO, SOLO_CO_RUNNER
 from gang import elapsed, plain_environment, say
 from monitor import in_turn
 
-SCHEMA = "cosched-bench-barrier/2"
+SCHEMA = "cosched-bench-barrier/3"
 
 
 def main():
@@ -118,11 +118,11 @@ def measured(options, cell, variants):
     folder.mkdir()
     everybody = [program.name for program in cell.programs]
     runs = {variant: run(options, cell, folder, variant, variants[variant], everybody) for variant in cell.variants(variants)}
-    if cell.company:
+    if cell.co_runner:
         runs |= {solo: run(options, cell, folder, solo, {}, [name])
-                 for solo, name in [(SOLO, storms.MAIN), (SOLO_COMPANY, storms.COMPANY)]}
-    found = {"cell": cell.name, "runtime": cell.runtime, "threads": cell.threads, "company": cell.company,
-             "company_threads": cell.company_threads, "groups": cell.groups,
+                 for solo, name in [(SOLO, storms.MAIN), (SOLO_CO_RUNNER, storms.CO_RUNNER)]}
+    found = {"cell": cell.name, "runtime": cell.runtime, "threads": cell.threads, "co_runner": cell.co_runner,
+             "co_runner_threads": cell.co_runner_threads, "groups": cell.groups,
              "filled": cell.fills(len(os.sched_getaffinity(0))), "failed": False, "runs": {}}
     try:
         told = in_turn(options.runs, runs)

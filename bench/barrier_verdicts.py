@@ -2,7 +2,7 @@
 
 The time of a variant is that of a round of the main program, so below 1 is faster. The *best* variant of a cell is
 that of the others with the least median time; as in verdicts.py, there is a second figure with the one that was best
-in all other rounds. A third one leaves out variants that are quick at their company's expense: those that are more
+in all other rounds. A third one leaves out variants that are quick at their co-runner's expense: those that are more
 unfair than donate is, and than is good enough. Unfairness is the paper's (section 5.2): the larger speed-up over the
 smaller one, each relative to the same program alone with the runtime's own barrier, in the same round.
 """
@@ -12,12 +12,12 @@ import statistics
 import verdicts
 from gang import interval
 from ratio import geometric_mean, ratio
-from storms import COMPANY, MAIN
+from storms import CO_RUNNER, MAIN
 from verdicts import met
 
 OURS, DEFAULT = "donate", "default"
-SOLO, SOLO_COMPANY = "solo", "solo-company"
-# The most that is good enough: over the best variant on average and in the worst cell, of unfairness where company could fill the
+SOLO, SOLO_CO_RUNNER = "solo", "solo-co-runner"
+# The most that is good enough: over the best variant on average and in the worst cell, of unfairness where co-runners could fill the
 # CPUs, and alone over the runtime's own barrier.
 MEAN, WORST, UNFAIR, ALONE = 1.03, 1.10, 1.15, 1.01
 
@@ -31,7 +31,7 @@ def judge(report):
 
 
 def judge_cell(cell):
-    rounds = {variant: told[MAIN] for variant, told in cell["runs"].items() if variant not in (SOLO, SOLO_COMPANY)}
+    rounds = {variant: told[MAIN] for variant, told in cell["runs"].items() if variant not in (SOLO, SOLO_CO_RUNNER)}
     others = [variant for variant in rounds if variant != OURS]
     cell["best"] = verdicts.best(others, rounds)
     cell["variants"] = {variant: {"median_us": statistics.median(times), "ours": ratio(rounds[OURS], times),
@@ -43,21 +43,21 @@ def judge_cell(cell):
 
 
 def is_fair(variants, variant):
-    """Whether a variant leaves company as much as donate does, or enough; alone there is none."""
+    """Whether a variant leaves the co-runner as much as donate does, or enough; alone there is none."""
     ours = variants[OURS]["unfairness"]
     return ours is None or variants[variant]["unfairness"] <= max(ours, UNFAIR)
 
 
 def unfairness(cell, variant):
-    """In the middle of the rounds; None without company."""
-    if not cell["company"]:
+    """In the middle of the rounds; None without a co-runner."""
+    if not cell["co_runner"]:
         return None
     runs = cell["runs"]
 
     def speeds(solo, name):
         return [alone / time for alone, time in zip(runs[solo][name], runs[variant][name], strict=True)]
 
-    pairs = zip(speeds(SOLO, MAIN), speeds(SOLO_COMPANY, COMPANY), strict=True)
+    pairs = zip(speeds(SOLO, MAIN), speeds(SOLO_CO_RUNNER, CO_RUNNER), strict=True)
     return statistics.median(max(pair) / min(pair) for pair in pairs)
 
 
@@ -70,9 +70,9 @@ def summary(cells):
     names = dict.fromkeys(variant for cell in cells for variant in cell["variants"] if variant != OURS)
     to_each = {variant: geometric_mean(cell["variants"][variant]["ours"]["value"] for cell in cells if variant in cell["variants"])
                for variant in names}
-    filled = [cell for cell in cells if cell["company"] and cell["filled"]]
+    filled = [cell for cell in cells if cell["co_runner"] and cell["filled"]]
     unfair = max(filled, key=lambda cell: cell["variants"][OURS]["unfairness"], default=None)
-    alone = [cell for cell in cells if not cell["company"]]
+    alone = [cell for cell in cells if not cell["co_runner"]]
     slowest = max(alone, key=lambda cell: cell["variants"][DEFAULT]["ours"]["value"], default=None)
     return {
         "cells": len(cells),
@@ -94,7 +94,7 @@ def summary(cells):
 
 
 def sentences(report):
-    """What people want to know."""
+    """The report in sentences."""
     if not (found := report.get("summary")):
         yield "No cell was measured."
         return
@@ -108,7 +108,7 @@ def sentences(report):
     each = ", ".join(f"{variant} {value:.3f}" for variant, value in found["ours_to_each_variant"].items())
     yield f"donate over each variant, geometric means: {each}; all below 1: {bars['every_fixed_variant']}."
     if unfair := found["unfairest"]:
-        yield (f"The unfairest cell where company could fill the CPUs, {unfair['cell']}: {unfair['unfairness']:.2f}; at most "
+        yield (f"The unfairest cell where co-runners could fill the CPUs, {unfair['cell']}: {unfair['unfairness']:.2f}; at most "
                f"{UNFAIR:.2f}: {bars['unfairness']}.")
     if slowest := found["slowest_alone"]:
         yield (f"Alone, over the runtime's own barrier at worst, {slowest['cell']}: {interval(slowest)}; at most {ALONE:.2f}: "

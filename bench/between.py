@@ -60,14 +60,14 @@ def run(options, program, between, env, beside):
     env = {**os.environ, "OMP_NUM_THREADS": str(THREADS), **env}
 
     def one():
-        with company(options.seconds) if beside else contextlib.nullcontext():
+        with co_runner(options.seconds) if beside else contextlib.nullcontext():
             return round_us(subprocess.run(words, env=env, text=True, stdout=subprocess.PIPE, check=True).stdout)
 
     return one
 
 
 @contextlib.contextmanager
-def company(seconds):
+def co_runner(seconds):
     """As many threads that only compute, and have begun."""
     hog = [WORKLOADS / "bin" / "hog", "--threads", str(THREADS), "--for", str(seconds + 60)]
     with subprocess.Popen(hog, stdout=subprocess.DEVNULL) as running:

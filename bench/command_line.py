@@ -25,7 +25,7 @@ def common(about, seconds, of, resumable=False):
                         "sample has all those of a smaller one")
     parser.set_defaults(resume=False)
     if resumable:
-        parser.add_argument("--resume", action="store_true", help="go on where an earlier one, asked in the same way, ended")
+        parser.add_argument("--resume", action="store_true", help="go on where an earlier one, with the same options, ended")
     return parser
 
 
@@ -61,7 +61,7 @@ def resumed(report, earlier, listed="cells"):
         return report
     for key in report.keys() - {"started_at", "left_out", listed}:
         if earlier.get(key) != report[key]:
-            sys.exit(f"bench: --resume: {key} was {earlier.get(key)} and is {report[key]} now: ask as before, or begin anew "
+            sys.exit(f"bench: --resume: {key} was {earlier.get(key)} and is {report[key]} now: use the options of before, or begin anew "
                      "without --resume")
     done = [cell for cell in earlier[listed] if not cell.get("failed")]
     say(f"{len(done)} {listed} were measured before")

@@ -3,7 +3,7 @@
 
 For every mix of programs it has `cosched compare` run all variants in turn (A B C A B C), with the times
 alone measured in every round, and collects the figures with their intervals. Then it measures the
-gap between two gangs on each way of freezing, and what cosched itself costs.
+gap between two gangs with each backend of freezing, and what cosched itself costs.
 
 It writes gang.json (for scripts) and gang.md (the same as tables) into --out. Only the standard
 library is needed. A variant that this machine or user cannot do is left out, and said so.
@@ -25,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "workloads"
 # The three workloads of the thesis on scaff, of twelve programs each.
 THESIS = ["cpu", "memory", "mixed"]
-# Ways in which no program is frozen.
+# Variants in which no program is frozen.
 ONE_GO = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs"]
 VARIANTS = [*ONE_GO, "gang", "greedy", "cgreedy", "minwait"]
 # What is taken over from `cosched compare --json`, by our names.

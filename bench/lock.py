@@ -25,13 +25,13 @@ import picture
 import verdicts
 from gang import elapsed, plain_environment, possible, say
 
-SCHEMA = "cosched-bench-lock/3"
+SCHEMA = "cosched-bench-lock/4"
 ACTUATORS = ["none", "slice", "batch", "batch-slice", "round-robin"]
 # A program is measured for two intervals before anything is done to it. What is held fixed is to be in force soon.
 FIXED_EVERY = "100ms"
 # What each variant is asked for by; the first one is what the others are held against.
 VARIANTS = {"linux": ["--policies", "linux"], "faithful": ["--policies", "faithful"],
-        "afresh": ["--variant", "afresh=faithful --relearn"],
+        "relearn": ["--variant", "relearn=faithful --relearn"],
         "unguarded": ["--variant", "unguarded=faithful --no-guard"],
         **{name: ["--variant", f"{name}=faithful --no-guard --actuators {name} --interval {FIXED_EVERY}"] for name in ACTUATORS}}
 ALWAYS = ["linux", "faithful"]
@@ -163,7 +163,7 @@ def figures(cell, runs, variant):
         rounds = sorted(runs.glob("round-[0-9]*")) or [runs]
         seconds, starts = zip(*[cell.times(one / variant["variant"]) for one in rounds])
         found |= {"seconds": seconds, "start_seconds": statistics.median(starts)}
-        if variant["variant"] in ("faithful", "afresh"):
+        if variant["variant"] in ("faithful", "relearn"):
             runs = [json.loads((one / variant["variant"] / "run.json").read_text()) for one in rounds]
             found["guard"] = [guarded.told(run) for run in runs]
     return found

@@ -3,9 +3,9 @@
 
 Two questions:
 
-- region: what does a parallel region cost without the hook, with it where no policy decides, and with a grant of all
+- region: what does a parallel region cost without the hook, with it where no policy decides, and with a limit of all
   and of half the threads? (crates/hook/examples/cost.c, run in turn; medians of the rounds.) And on LLVM's runtime:
-  without the hook, granted, and granted while the runtime tells of its barriers (OMPT).
+  without the hook, limited, and limited while the runtime reports its barriers (OMPT).
 - loss: how much longer does a program take, alone on the machine, with `malleable = true` under adaptive-minwait than
   without the key under minwait? Runs in turn (A B, B A), ratio pair by pair with an interval of 98 %. Bar: 1.01. And beside
   the time, which a shared machine makes uncertain, what it is made of: the CPU time of cosched itself, and how much later a
@@ -31,7 +31,7 @@ from monitor import fitted, held_against, in_turn
 from ratio import FEWEST
 from storms import llvm_runtime
 
-SCHEMA = "cosched-bench-malleable/2"
+SCHEMA = "cosched-bench-malleable/3"
 HOOK = WORKLOADS.parent / "crates" / "hook"
 HOOK_LIBRARY = "libcosched_hook.so"
 # What is good enough: of the time without the key, and nanoseconds for each region.
@@ -40,7 +40,7 @@ MOST_LOSS, MOST_REGION = 1.01, 1000
 EMPTY = 3
 VARIANTS = {"plain": ("minwait", False), "malleable": ("adaptive-minwait", True)}
 # What the cost of a region is held against, where it is not what it costs without the hook.
-BEFORE = {"llvm-granted": "llvm", "llvm-observed": "llvm-granted"}
+BEFORE = {"llvm-limited": "llvm", "llvm-observed": "llvm-limited"}
 
 
 def main():
@@ -70,9 +70,9 @@ def arguments():
     if unknown := set(options.parts) - {"region", "loss"}:
         parser.error(f"--parts: there is no {', '.join(sorted(unknown))}; choose from region, loss")
     options.cosched, options.out = options.cosched.resolve(), options.out.resolve()
-    options.granted = options.cosched.parent / "examples" / "limited"
-    if "region" in options.parts and not options.granted.exists():
-        parser.error(f"{options.granted} is missing: cargo build --release -p cosched-hook --examples")
+    options.limited = options.cosched.parent / "examples" / "limited"
+    if "region" in options.parts and not options.limited.exists():
+        parser.error(f"{options.limited} is missing: cargo build --release -p cosched-hook --examples")
     options.out.mkdir(parents=True, exist_ok=True)
     if options.runs < FEWEST:
         say(f"{options.runs} rounds show no difference with certainty: that takes {FEWEST}")
@@ -93,22 +93,22 @@ def region(options):
     for count in threads:
         runs = in_turn(options.runs, {
             variant: lambda before=before, env=env: cost([*before, program], {"OMP_NUM_THREADS": count, **env})
-            for variant, (before, env) in variants_of_region(options.granted, library, count).items()})
+            for variant, (before, env) in variants_of_region(options.limited, library, count).items()})
         figures = {variant: {name: statistics.median(run[name] for run in all_runs) for name in all_runs[0]}
                    for variant, all_runs in runs.items()}
         found.append({"threads": count, "nanoseconds": figures})
     return found
 
 
-def variants_of_region(granted, library, threads):
+def variants_of_region(limited, library, threads):
     """What stands before the program, and in its environment."""
-    variants = {"without": ([], {}), "nobody-decides": ([], {"LD_PRELOAD": library}),
-            **{f"granted-{n}": ([granted, n], {}) for n in sorted({1, threads})}}
+    variants = {"without": ([], {}), "no-policy": ([], {"LD_PRELOAD": library}),
+            **{f"limit-{n}": ([limited, n], {}) for n in sorted({1, threads})}}
     if not (llvm := llvm_runtime()):
         say("LLVM's runtime is left out: there is no libomp.so.5 here")
         return variants
-    before, env = [granted, threads], {"LD_PRELOAD": llvm}
-    return variants | {"llvm": ([], env), "llvm-granted": (before, {**env, "OMP_TOOL": "disabled"}),
+    before, env = [limited, threads], {"LD_PRELOAD": llvm}
+    return variants | {"llvm": ([], env), "llvm-limited": (before, {**env, "OMP_TOOL": "disabled"}),
                    "llvm-observed": (before, env)}
 
 
@@ -124,7 +124,7 @@ def figures(text):
 
 
 def loss(options):
-    """A program of many regions that scales, and one that does nothing, in both ways."""
+    """A program of many regions that scales, and one that does nothing, malleable and not."""
     threads = min(2, len(os.sched_getaffinity(0)))
     os.environ["OMP_NUM_THREADS"] = str(threads)
     command = list(map(str, fitted(options, ["stencil"])))
@@ -160,14 +160,14 @@ def run(options, file, policy):
 
 
 def sentences(report):
-    """What people want to know."""
+    """The report in sentences."""
     for one in report.get("region", []):
         figures = one["nanoseconds"]
         for variant, of_it in figures.items():
             plain = figures[BEFORE.get(variant, "without")]["parallel"]
             more = f", {of_it['parallel'] - plain:+.0f} ns: {judged_region(of_it, plain, variant, one['threads'])}"
             more = "" if variant in ["without", "llvm"] else more
-            rest = (f"; cosched_region {of_it['region']:.0f} ns, one that asks {of_it['asks'] / 1000:.0f} us "
+            rest = (f"; cosched_region {of_it['region']:.0f} ns, a request {of_it['request'] / 1000:.0f} us "
                     f"(longest {of_it['longest'] / 1000:.0f} us)" if "region" in of_it else "")
             yield f"{one['threads']} threads, {variant}: an empty region takes {of_it['parallel']:.0f} ns{more}{rest}."
     if found := report.get("loss"):
@@ -182,8 +182,8 @@ def sentences(report):
 
 
 def judged_region(of_it, plain, variant, threads):
-    """A grant of fewer threads makes another region of it: that is no cost."""
-    if variant == "granted-1" and threads > 1:
+    """A limit of fewer threads makes another region of it: that is no cost."""
+    if variant == "limit-1" and threads > 1:
         return "another region"
     return f"at most {MOST_REGION}, {'met' if of_it['parallel'] - plain <= MOST_REGION else 'missed'}"
 

@@ -61,7 +61,7 @@ def sysbench(*words):
 
 
 def prepare(data):
-    """Makes a server's data, with the tables that sysbench wants."""
+    """Makes a server's data, with the tables that sysbench needs."""
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir(parents=True)
     run([found("mariadb-install-db"), "--no-defaults", f"--datadir={data}", "--skip-test-db",

@@ -11,7 +11,7 @@ Four questions, each answered by runs in turn (A B C, B C A), with intervals of 
   `shuffling` does)? The policy watches here, and does nothing.
 - own: how much CPU time does cosched itself use that watches 1,000 threads each second, all of which work a little?
 
-It writes monitor.json into --out (docs/research/lock-benchmark.md describes it); `--parts` asks some of them only.
+It writes monitor.json into --out (docs/research/lock-benchmark.md describes it); `--parts` chooses some of them only.
 Without the right to attach programs in the kernel (BPF) cosched samples /proc; the report says which it was.
 """
 
@@ -30,7 +30,7 @@ import time
 from gang import WORKLOADS, elapsed, interval, plain_environment, say
 from ratio import differs, ratio
 
-SCHEMA = "cosched-bench-monitor/2"
+SCHEMA = "cosched-bench-monitor/3"
 INTERVALS = ["1s", "10ms"]
 PARTS = ["storm", "bystander", "locks", "own"]
 # A first run takes at least this share of the time that is wanted, before its work is scaled.
@@ -154,9 +154,9 @@ def bystander(options, words):
         with watched(options, "1s", ["sleep", "3600"]):
             return seconds(command)
 
-    variants = {"nobody-watched": lambda: seconds(command), "watched": beside}
+    variants = {"unwatched": lambda: seconds(command), "watched": beside}
     return {"program": words[0], "arguments": command[1:],
-            "variants": held_against(in_turn(options.runs, variants), "nobody-watched")}
+            "variants": held_against(in_turn(options.runs, variants), "unwatched")}
 
 
 def locks(options, words):
@@ -224,7 +224,7 @@ def cpu_seconds(process):
 
 
 def sentences(report):
-    """What people want to know."""
+    """The report in sentences."""
     yield f"Figures by cosched come from: {report['source']}."
     for one in report["storm"]:
         for every in INTERVALS:

@@ -21,7 +21,7 @@ import mix_rounds
 import policy_verdicts
 import real_mixes
 from gang import elapsed, plain_environment, possible, say
-from real_programs import Trials
+from real_programs import Probes
 
 SCHEMA = "cosched-bench-policies/2"
 VARIANTS = ["linux", "passive", "llvm", "one-thread", "fcfs", "gang", "auto", "turns", "turns-fair=turns --goal fair"]
@@ -41,7 +41,7 @@ def main():
     report = command_line.resumed(report, options.earlier, "mixes")
     all_mixes, cannot_run = {
         "kernels": (kernel_mixes.all_mixes(), lacks_module),
-        "real": (real_mixes.all_mixes(options.out / "real-programs"), Trials().cannot_run),
+        "real": (real_mixes.all_mixes(options.out / "real-programs"), Probes().cannot_run),
     }[options.set]
     mixes = mix_rounds.of_half(all_mixes, options.half)
     files = written(mixes, options)
@@ -84,7 +84,7 @@ def lacks_module(mix):
 
 
 def words(variant):
-    """What asks for a variant on the command line of `cosched compare`."""
+    """The options of a variant on the command line of `cosched compare`."""
     return ["--variant", variant] if "=" in variant else ["--policies", variant]
 
 

@@ -12,8 +12,8 @@ import subprocess
 from kernel_mixes import ALL, Program
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "real"
-# How many seconds of work a trial has, and after how many seconds it ends.
-TRIAL_WORK, LONGEST_TRIAL = 0.25, 120
+# How many seconds of work a solo probe has, and after how many seconds it ends.
+PROBE_WORK, LONGEST_PROBE = 0.25, 120
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class RealProgram(Program):
         return [f'{table}name = "{name}"\n' for name, table in zip(names, tables, strict=True)]
 
 
-class Trials:
+class Probes:
     """Runs each program once alone, with little work, and keeps why it failed."""
 
     def __init__(self):
@@ -89,18 +89,18 @@ class Trials:
 def problem(program):
     """Why a program fails alone; None if it does not."""
     try:
-        trial = subprocess.Popen(program.command(TRIAL_WORK), cwd=program.folder, stdin=subprocess.DEVNULL,
+        probe = subprocess.Popen(program.command(PROBE_WORK), cwd=program.folder, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
                                  start_new_session=True)
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
-    with trial:
+    with probe:
         try:
-            _, said = trial.communicate(timeout=LONGEST_TRIAL)
+            _, said = probe.communicate(timeout=LONGEST_PROBE)
         except subprocess.TimeoutExpired:
             # Not SIGKILL: mpirun has to end its ranks, which are in groups of their own.
-            os.killpg(trial.pid, signal.SIGTERM)
-            return f"it runs longer than {LONGEST_TRIAL} s alone"
-    if trial.returncode == 0:
+            os.killpg(probe.pid, signal.SIGTERM)
+            return f"it runs longer than {LONGEST_PROBE} s alone"
+    if probe.returncode == 0:
         return None
-    return next(reversed(said.strip().splitlines()), f"it ends with status {trial.returncode}")
+    return next(reversed(said.strip().splitlines()), f"it ends with status {probe.returncode}")

@@ -51,7 +51,7 @@ def percent(share):
 
 
 def sentences(report):
-    """What people want to know."""
+    """The report in sentences."""
     done = [cell for cell in report["cells"] if not cell["failed"]]
     for cell in report["cells"]:
         if cell["failed"]:

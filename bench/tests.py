@@ -199,16 +199,16 @@ class Policies(unittest.TestCase):
     def test_a_mix_is_left_out_with_the_reason_of_its_program(self):
         program = kernel_mixes.Program("true", folder=pathlib.Path("/"))
         program.command = lambda seconds: ["sh", "-c", "echo first >&2; echo no such module >&2; exit 1"]
-        trials = real_programs.Trials()
-        trials.found = {"go": None, "jvm": "java: No such file or directory"}
+        probes = real_programs.Probes()
+        probes.found = {"go": None, "jvm": "java: No such file or directory"}
         mix = lambda *kinds: kernel_mixes.Mix("a", [kernel_mixes.Program(kind) for kind in kinds])
-        self.assertEqual(trials.cannot_run(mix("go", "jvm")), "jvm: java: No such file or directory")
-        self.assertIsNone(trials.cannot_run(mix("go")))
+        self.assertEqual(probes.cannot_run(mix("go", "jvm")), "jvm: java: No such file or directory")
+        self.assertIsNone(probes.cannot_run(mix("go")))
         self.assertEqual(real_programs.problem(program), "no such module")
         program.command = lambda seconds: ["/no/such/program"]
         self.assertEqual(real_programs.problem(program), "/no/such/program: No such file or directory")
         program.command = lambda seconds: ["sh", "-c", "sleep 100; true"]
-        with unittest.mock.patch.object(real_programs, "LONGEST_TRIAL", 0.1):
+        with unittest.mock.patch.object(real_programs, "LONGEST_PROBE", 0.1):
             self.assertEqual(real_programs.problem(program), "it runs longer than 0.1 s alone")
 
     def test_a_variant_may_have_options_of_its_own(self):
@@ -452,16 +452,16 @@ class Cells(unittest.TestCase):
         self.assertIsNone(mariadb.seconds("FATAL: unable to connect"))
 
 
-def storm(name="a", company=None, filled=True, failed=False, solo=1.0, **round_us):
-    """A cell in which a round took so long in each variant; a pair is that of the main program and that of its company."""
+def storm(name="a", co_runner=None, filled=True, failed=False, solo=1.0, **round_us):
+    """A cell in which a round took so long in each variant; a pair is that of the main program and that of its co-runner."""
     def rounds(times):
         main, beside = times if isinstance(times, tuple) else (times, None)
-        return {"main": [main] * ROUNDS, **({"company": [beside] * ROUNDS} if company else {})}
+        return {"main": [main] * ROUNDS, **({"co-runner": [beside] * ROUNDS} if co_runner else {})}
 
     runs = {variant.replace("_", "-"): rounds(times) for variant, times in round_us.items()}
-    if company:
-        runs |= {"solo": {"main": [solo] * ROUNDS}, "solo-company": {"company": [1.0] * ROUNDS}}
-    return {"cell": name, "company": company, "filled": filled, "failed": failed, "runs": runs}
+    if co_runner:
+        runs |= {"solo": {"main": [solo] * ROUNDS}, "solo-co-runner": {"co-runner": [1.0] * ROUNDS}}
+    return {"cell": name, "co_runner": co_runner, "filled": filled, "failed": failed, "runs": runs}
 
 
 def of_storms(*made_up):
@@ -490,8 +490,8 @@ class Barriers(unittest.TestCase):
                                          "unfairness": "missed", "alone": "missed"})
         self.assertEqual(found["slowest_alone"]["cell"], "a")
 
-    def test_unfairness_is_the_ratio_of_the_speeds_relative_to_alone_where_company_could_fill_the_cpus(self):
-        # Alone a round takes 1 us: three times as long in company, while the company takes twice as long.
+    def test_unfairness_is_the_ratio_of_the_speeds_relative_to_alone_with_co_runners(self):
+        # Alone a round takes 1 us: three times as long with the co-runner, which takes twice as long.
         fair = storm("b", "storm", default=(1.0, 1.0), block=(2.0, 2.0), donate=(2.0, 2.0))
         found = of_storms(storm("a", "compute", default=(9.0, 1.0), block=(3.0, 3.0), donate=(3.0, 2.0)), fair)
         self.assertAlmostEqual(found["cells"][0]["variants"]["donate"]["unfairness"], 1.5)
@@ -500,7 +500,7 @@ class Barriers(unittest.TestCase):
         found = of_storms(storm("a", "compute", False, default=(9.0, 1.0), block=(3.0, 3.0), donate=(3.0, 2.0)), fair)
         self.assertEqual(found["summary"]["unfairest"]["cell"], "b")
 
-    def test_a_variant_that_is_quick_at_its_companys_expense_is_left_out_of_one_figure(self):
+    def test_a_variant_that_is_quick_at_its_co_runners_expense_is_left_out_of_one_figure(self):
         greedy = storm("a", "compute", default=(1.0, 9.0), block=(3.0, 3.0), donate=(2.9, 2.9))
         lonely = storm("b", "compute", default=(1.0, 9.0), block=(1.0, 8.0), donate=(2.0, 2.0))
         found = of_storms(greedy, lonely, storm("c", default=1.0, block=2.0, donate=1.0))
@@ -526,13 +526,13 @@ class Barriers(unittest.TestCase):
 
     def test_a_program_that_does_something_runs_beside_a_second_of_its_kind(self):
         cell = next(each for each in storms.all_cells(0.4) if each.name == "cg x2 + cg x2")
-        text = cell.in_variant(storms.VARIANTS["block"], ["main", "company"])
+        text = cell.in_variant(storms.VARIANTS["block"], ["main", "co-runner"])
         self.assertEqual(text.count('["./bin/cg", "--threads", "2", "--for", "0.4"]'), 2)
-        self.assertEqual((cell.runtime, cell.company, cell.fills(2)), ("omp", "cg", True))
+        self.assertEqual((cell.runtime, cell.co_runner, cell.fills(2)), ("omp", "cg", True))
 
-    def test_a_variant_adds_its_keys_to_every_program_and_a_run_alone_leaves_the_company_out(self):
-        cell = next(each for each in storms.all_cells(0.4) if each.company)
-        text = cell.in_variant(storms.VARIANTS["passive"], ["main", "company"])
+    def test_a_variant_adds_its_keys_to_every_program_and_a_run_alone_leaves_the_co_runner_out(self):
+        cell = next(each for each in storms.all_cells(0.4) if each.co_runner)
+        text = cell.in_variant(storms.VARIANTS["passive"], ["main", "co-runner"])
         self.assertEqual(text.count('env = { OMP_WAIT_POLICY = "passive" }'), 2)
         self.assertEqual(text.count('"--for", "0.4"'), 2)
         alone = cell.in_variant({"barrier": "donate"}, ["main"])
@@ -578,22 +578,22 @@ class Malleable(unittest.TestCase):
 
     def test_fewer_threads_are_another_region_and_more_time_is_judged(self):
         def figures(parallel):
-            return {"parallel": parallel, "region": 20.0, "asks": 30_000.0, "longest": 9e5}
+            return {"parallel": parallel, "region": 20.0, "request": 30_000.0, "longest": 9e5}
 
-        variants = {"without": {"parallel": 500.0}, "granted-1": figures(300.0), "granted-2": figures(1600.0)}
+        variants = {"without": {"parallel": 500.0}, "limit-1": figures(300.0), "limit-2": figures(1600.0)}
         told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": variants}]}))
         self.assertEqual([sum(word in line for line in told) for word in ["missed", "another region", "30 us"]], [1, 1, 2])
 
     def test_what_observing_costs_is_held_against_the_same_without(self):
-        nanoseconds = {"without": 500.0, "llvm": 700.0, "llvm-granted": 750.0, "llvm-observed": 790.0}
+        nanoseconds = {"without": 500.0, "llvm": 700.0, "llvm-limited": 750.0, "llvm-observed": 790.0}
         figures = {variant: {"parallel": value} for variant, value in nanoseconds.items()}
         told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": figures}]}))
         self.assertEqual([part for line in told for part in ["+50 ns", "+40 ns"] if part in line], ["+50 ns", "+40 ns"])
         self.assertTrue(told[1].endswith("takes 700 ns."))
 
     def test_what_cost_prints_is_read(self):
-        told = "cosched=1 parallel=405.1 region=15.0 asks=25000.5 longest=90000.0\n"
-        self.assertEqual(malleable.figures(told)["asks"], 25000.5)
+        told = "cosched=1 parallel=405.1 region=15.0 request=25000.5 longest=90000.0\n"
+        self.assertEqual(malleable.figures(told)["request"], 25000.5)
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ def judge_cell(cell, actuators):
     cell["best_fixed"] = best(usual, seconds)
     cell["faithful_to_best"] = ratio(seconds["faithful"], seconds[cell["best_fixed"]])
     cell["faithful_to_best_of_other_rounds"] = apart(usual, seconds)
-    if "afresh" in seconds:
-        cell["afresh_to_best"] = ratio(seconds["afresh"], seconds[cell["best_fixed"]])
+    if "relearn" in seconds:
+        cell["relearn_to_best"] = ratio(seconds["relearn"], seconds[cell["best_fixed"]])
     cell["below_linux"] = is_below(cell["variants"]["faithful"]["ratio"])
     if fixed != usual:
         of_all = best(fixed, seconds)
@@ -77,7 +77,7 @@ def summary(cells):
     can_tell = all(cell["variants"]["faithful"]["ratio"]["interval"] for cell in cells)
     others = [cell["faithful_to_best_of_other_rounds"] for cell in cells]
     asked = [cell["with_round_robin"]["faithful_to_best"]["value"] for cell in cells if "with_round_robin" in cell]
-    anew = [cell["afresh_to_best"]["value"] for cell in cells if "afresh_to_best" in cell]
+    anew = [cell["relearn_to_best"]["value"] for cell in cells if "relearn_to_best" in cell]
     variants = {name: geometric_mean(cell["variants"][name]["median_seconds"] / cell["variants"]["linux"]["median_seconds"]
                                  for cell in cells) for name in cells[0]["variants"] if name != "linux"}
     return {
@@ -85,7 +85,7 @@ def summary(cells):
         "geometric_mean": mean,
         "geometric_mean_of_other_rounds": geometric_mean(others) if None not in others else None,
         "geometric_mean_with_round_robin": geometric_mean(asked) if len(asked) == len(cells) else None,
-        "geometric_mean_afresh": geometric_mean(anew) if len(anew) == len(cells) else None,
+        "geometric_mean_relearn": geometric_mean(anew) if len(anew) == len(cells) else None,
         "worst": {"cell": worst["cell"], **worst["faithful_to_best"]},
         "below_linux": below,
         "variants_to_linux": variants,
@@ -99,7 +99,7 @@ def met(is_met):
 
 
 def sentences(report):
-    """What people want to know."""
+    """The report in sentences."""
     if not (found := report.get("summary")):
         yield "No cell was measured."
         return
@@ -109,7 +109,7 @@ def sentences(report):
            f"{found['geometric_mean']:.3f}; at most {MEAN:.2f}: {bars['geometric_mean']}."
            + (f" Over what was best in the other rounds: {other:.3f}." if other else ""))
     yield f"The worst cell, {worst['cell']}: {interval(worst)}; at most {WORST:.2f}: {bars['worst']}."
-    if anew := found["geometric_mean_afresh"]:
+    if anew := found["geometric_mean_relearn"]:
         yield f"The first time with each program (--relearn), geometric mean: {anew:.3f}."
     below = "; ".join(found["below_linux"]) or "none"
     yield f"Cells that take more than {LINUX - 1:.0%} longer than under plain Linux: {below}: {bars['linux']}."

@@ -86,7 +86,7 @@ pub struct Standing {
     /// How many threads it is to have on CPUs at once.
     pub threads: u16,
     /// Its thread limit.
-    #[serde(rename = "granted")]
+    #[serde(rename = "thread_limit", alias = "granted")]
     pub allowed: u16,
     /// The CPUs that cosched has bound it to; `None`: the original ones, or it is not present.
     pub cpus: Option<CpuSet>,

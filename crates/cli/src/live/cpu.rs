@@ -80,7 +80,7 @@ mod tests {
 
     fn snapshot(state: &str, complete: f64) -> Snapshot {
         let program = format!(
-            r#"{{"name":"a","state":"{state}","generation":0,"threads":1,"granted":1,"cpus":null,"weight":1,
+            r#"{{"name":"a","state":"{state}","generation":0,"threads":1,"thread_limit":1,"cpus":null,"weight":1,
             "group":null,"arrived_seconds":0,"started_seconds":0,"running_seconds":1,"waiting_seconds":0,
             "waiting_now_seconds":0,"cpu_seconds":{complete},"context_switches":7,"turns":1,"completions":0,"exit":null,"why":null}}"#
         );
