@@ -116,8 +116,8 @@ def measured(options, cell, variants):
     folder = options.folder / "".join(letter if letter.isalnum() else "-" for letter in cell.name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    everybody = [program.name for program in cell.programs]
-    runs = {variant: run(options, cell, folder, variant, variants[variant], everybody) for variant in cell.variants(variants)}
+    names = [program.name for program in cell.programs]
+    runs = {variant: run(options, cell, folder, variant, variants[variant], names) for variant in cell.variants(variants)}
     if cell.co_runner:
         runs |= {solo: run(options, cell, folder, solo, {}, [name])
                  for solo, name in [(SOLO, storms.MAIN), (SOLO_CO_RUNNER, storms.CO_RUNNER)]}

@@ -20,7 +20,7 @@ def common(about, seconds, of, resumable=False):
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
     parser.add_argument("--runs", type=int, default=7, help="rounds of each cell; below 7 no difference is significant")
     parser.add_argument("--seconds", type=float, default=seconds, help=of)
-    parser.add_argument("--cells", default="", help="only those whose names contain one of these, separated by commas")
+    parser.add_argument("--cells", default="", help="only those with one of these in their names, separated by commas")
     parser.add_argument("--sample", type=int, help="only so many of these, drawn by lot: always the same ones, and a larger "
                         "sample has all those of a smaller one")
     parser.set_defaults(resume=False)

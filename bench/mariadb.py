@@ -98,7 +98,7 @@ def wait_for_server(data):
 
 
 def end_server():
-    """Ends the server whose data lies here; no other one, whatever the file with its number says."""
+    """Ends the server with its data here; no other one, whatever the file with its number says."""
     process = int(pathlib.Path(PID_FILE).read_text())
     handle = os.pidfd_open(process)
     if os.path.samefile(f"/proc/{process}/cwd", "."):

@@ -16,7 +16,7 @@ MARKS = {"faithful": ("#c2410c", DISC), "unguarded": ("#7c3aed", "M0,-5L5,0L0,5L
 
 
 def svg(report):
-    """The plot as text; cells whose programs failed are left out."""
+    """The plot as text; cells with failed programs are left out."""
     cells = [cell for cell in report["cells"] if not cell["failed"]]
     height = TOP + ROW * len(cells) + 40
     parts = list(axis(height)) + list(legend(report))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """shuffling.py: what thread shuffling does to locks and to programs on this machine. `make bench-shuffling` runs it.
 
-The CPUs are two groups, halves of those that may be used. In each cell a program whose threads fight for locks is run in
+The CPUs are two groups, halves of those that may be used. In each cell a program with threads that fight for locks is run in
 turn (A B C, B C A): under plain Linux, with `cosched attach --policy shuffling --no-guard` (what the slides describe), and
 with the guard. In every run `cosched stat` tells how many locks are handed on between the groups, and how long threads wait
 at locks; the program tells how fast it is.
@@ -84,7 +84,7 @@ class Kernel:
 
 
 class Server:
-    """A memcached of our own on the loopback, whose clients store so many thousand keys each."""
+    """A memcached of our own on the loopback, with clients that store so many thousand keys each."""
 
     def __init__(self, name, threads):
         self.name, self.threads = name, threads

@@ -2,7 +2,7 @@
 
 All figures are ratios of times in the same rounds: below 1 is faster. How well `faithful` chooses is told by its time
 over that of the *best fixed* actuator of the cell, the one with the least median time. That one is found from the
-same rounds, so chance has a say in who it is, and the ratio comes out too large rather than too small. So there is a
+same rounds, so chance has a say in which it is, and the ratio comes out too large rather than too small. So there is a
 second figure, without that: in each round, the actuator that was best in all *other* rounds.
 """
 

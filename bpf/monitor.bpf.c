@@ -51,7 +51,7 @@ struct {
 	__type(value, struct counts);
 } counts SEC(".maps");
 
-// Records whose thread has ended and whose last figures have been read.
+// Records of ended threads with last figures that have been read.
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, RECORDS);

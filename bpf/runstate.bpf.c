@@ -7,13 +7,13 @@
 // long.
 //
 // Idea. There is one word per thread, in an array that programs map into their memory, read-only.
-// The word is at the thread's number modulo the size of the table. A word tells whose it is, so no
+// The word is at the thread's number modulo the size of the table. A word names its thread, so no
 // thread has to register. Two threads with one place only make each other unknown. Words are whole:
 // no reader ever sees half a change.
 //
 // Every word is written under the lock of a run queue, that of the CPU that its thread leaves, comes to, or is queued at; so
 // plain stores suffice, and changes are in order. That is why wake-ups are seen at `sched_wakeup`, not at `sched_waking`:
-// there the thread may still be on its way to sleep on another CPU, whose switch would then say "blocked" last, of a
+// there the thread may still be on its way to sleep on another CPU, and that switch would then say "blocked" last, of a
 // thread that is queued by then. What it costs: a wake-up that goes to another CPU by its wake list is seen when that CPU
 // takes it from there, some microseconds later.
 //
@@ -41,7 +41,7 @@ enum state {
 
 // Its number is not known yet; it has none, or has ended, and nothing is written of it.
 #define NOT_YET 0
-#define NOBODY 0xffffffffU
+#define NO_THREAD 0xffffffffU
 
 struct membership {
 	__u32 thread; // its number in user space's PID namespace
@@ -67,7 +67,7 @@ static void name(struct membership *member, struct task_struct *task)
 {
 	__u32 thread = number(task);
 
-	member->thread = thread ? thread : NOBODY;
+	member->thread = thread ? thread : NO_THREAD;
 }
 
 // For nearly every task of the machine this is all that happens: nothing here may cost much.
@@ -89,7 +89,7 @@ static struct membership *find(struct task_struct *task)
 	}
 	if (member->thread == NOT_YET)
 		name(member, task);
-	return member->thread == NOBODY ? 0 : member;
+	return member->thread == NO_THREAD ? 0 : member;
 }
 
 static __u64 *word_of(struct membership *member)
@@ -117,7 +117,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	return 0;
 }
 
-// The CPU whose queue a task is in, or else the one that this runs on.
+// The CPU with the queue that a task is in, or else the one that this runs on.
 static __u64 queue_of(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : bpf_get_smp_processor_id();
@@ -158,7 +158,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 
 static void forget(struct membership *member)
 {
-	__u64 *word = member->thread == NOT_YET || member->thread == NOBODY ? 0 : word_of(member);
+	__u64 *word = member->thread == NOT_YET || member->thread == NO_THREAD ? 0 : word_of(member);
 
 	if (word && (__u32)*word == member->thread)
 		*(volatile __u64 *)word = 0;
@@ -184,7 +184,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 
 	if (member) {
 		forget(member);
-		member->thread = NOBODY;
+		member->thread = NO_THREAD;
 	}
 	return 0;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Records what the guests' kernel does with a few threads on a machine of so many CPUs: record.sh CPUS > FILE.toml
 #
-# The recorder of crates/sim/tests/traces runs in a guest whose clock counts instructions, so the same kernel, emulator
+# The recorder of crates/sim/tests/traces runs in a guest with a clock that counts instructions, so the same kernel, emulator
 # and programs give the same bytes again.
 set -euo pipefail
 source "$(dirname "$0")/places.sh"

@@ -4,7 +4,7 @@
     copyright.py ROOT        prints it, in Debian's machine-readable format
     copyright.py ROOT musl   of an executable that is linked statically with musl
 
-Crates are linked statically, so their notices have to come along. Who holds the rights is taken from the licence
+Crates are linked statically, so their notices have to come along. The holders of the rights are taken from the licence
 files of each crate. Where a crate offers MIT among others, it is taken under MIT; of any other licence the whole text
 is printed. What only runs while compiling (procedural macros, build scripts) is not in the executable.
 """
@@ -22,7 +22,7 @@ NO_HOLDER = re.compile(r"\[yyyy\]|^(notice|owner|holder|license|and|law|statemen
 
 
 def linked_crates(root):
-    """The packages whose code is in the executable, ours left out, by name."""
+    """The packages with code in the executable, ours left out, by name."""
     host = re.search(r"^host: (.*)$", output("rustc", "-vV"), re.MULTILINE)[1]
     found = output("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", host, cwd=root)
     metadata = json.loads(found)

@@ -21,7 +21,7 @@ ticks_spent() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8 }' /proc/stat; }
 # Others may use so many hundredths of a CPU while something is measured.
 BUSY=20
 
-# be_idle WHO SECONDS: waits so long at most until others leave the machine alone, looking for a second each time.
+# be_idle NAME SECONDS: waits so long at most until others leave the machine alone, looking for a second each time.
 be_idle() {
     local left before used
     for ((left = $2; ; left--)); do

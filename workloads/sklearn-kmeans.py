@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Clusters points with scikit-learn's KMeans, whose inner loop is OpenMP.
+"""Clusters points with scikit-learn's KMeans, with its inner loop in OpenMP.
 
 The points lie in eight clouds far apart, so the clusters are known, and
 checked every time.

@@ -20,7 +20,7 @@ POLICIES = {
 
 
 class Cosched(sim.Cosched):
-    """The executable, and what the checks ask of it."""
+    """The executable, and what the checks need of it."""
 
     def together(self, programs, machine, policy):
         """A run of programs, reduced to what is looked at."""

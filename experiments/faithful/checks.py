@@ -8,7 +8,7 @@ import statistics
 
 from common.checks import Checks, Found
 from programs import PROGRAMS
-from results import LOADS, MICRO, SLICES, TRAINING, WATCHED, factor, involuntary, queue, rate, stabbing, switches
+from results import LOADS, MICRO, SLICES, TRAINING, WATCHED, factor, involuntary, queue, rate, by_siblings, switches
 
 CHECKS = Checks("ff")
 check = CHECKS.of
@@ -53,7 +53,7 @@ def _(fig):
 @check(4)
 def _(fig):
     run = fig.of("load", "applu", 100, "TS")
-    share = stabbing(run)
+    share = by_siblings(run)
     return Found(f"{percent(share)}; no other program is modelled that could preempt", [], [(share, 0.55)])
 
 
@@ -81,14 +81,14 @@ def _(fig):
 def _(fig):
     shares = {name: fig.of("load", name, 200, "TS")["holder_queued"] / max(1, fig.of("load", name, 200, "TS")["voluntary"])
               for name in WATCHED}
-    return Found("voluntary switches at 200 % for a lock whose holder had lost its CPU: " + each(shares),
+    return Found("voluntary switches at 200 % for a lock with a holder off its CPU: " + each(shares),
                  [shares["applu"] > 0.5, shares["fluidanimate"] > 0.5])
 
 
 @check(8)
 def _(fig):
     runs = curve(fig, "swaptions")
-    shares = {n: stabbing(runs[n]) for n in (12, 18, 36)}
+    shares = {n: by_siblings(runs[n]) for n in (12, 18, 36)}
     rates = {n: rate(runs[n], "by_sibling") for n in shares}
     return Found("swaptions, by threads: " + each(shares), [shares[12] < 0.02 and shares[18] < 0.02, shares[36] < 0.2,
                  rates[36] >= rates[12]])
@@ -96,8 +96,8 @@ def _(fig):
 
 @check(9)
 def _(fig):
-    shares = {name: stabbing(fig.of("load", name, 100, "TS")) for name in ("fluidanimate", "applu")}
-    low = stabbing(fig.of("curve", "applu", 12, "TS"))
+    shares = {name: by_siblings(fig.of("load", name, 100, "TS")) for name in ("fluidanimate", "applu")}
+    low = by_siblings(fig.of("curve", "applu", 12, "TS"))
     return Found(f"24 threads: {each(shares)}; applu with 12: {percent(low)}",
                  [shares["fluidanimate"] > 0.2, shares["applu"] > 0.2, low > 0.2])
 
@@ -213,7 +213,7 @@ def spread(fig, name, load, policy):
 
 def spikes(x):
     """A spread in words."""
-    return f"{x:.2f}" if x else "nobody queues"
+    return f"{x:.2f}" if x else "no thread queues"
 
 
 @check(23)
@@ -294,17 +294,17 @@ def _(fig):
 
 @check(32)
 def _(fig):
-    stabs, fewer, less = 0, [], []
+    preemptions, fewer, less = 0, [], []
     for name in PROGRAMS:
         for load in (100, 200):
             ts, ff = (fig.of("load", name, load, policy) for policy in ("TS", "FF"))
             # Once the class is fixed; before that it runs under TS, too.
-            stabs += sum(s["by_sibling"] for s in ff["steps"] if s["from_seconds"] >= 4)
+            preemptions += sum(s["by_sibling"] for s in ff["steps"] if s["from_seconds"] >= 4)
             fewer.append(involuntary(ff) / ff["seconds"] / max(1e-9, involuntary(ts) / ts["seconds"]))
             less.append(switches(ff) / max(1e-9, switches(ts)))
-    words = (f"stabs after 4 s: {stabs}; involuntary switches under FF against TS, median {percent(statistics.median(fewer))}, "
+    words = (f"sibling preemptions after 4 s: {preemptions}; involuntary switches under FF against TS, median {percent(statistics.median(fewer))}, "
              f"both kinds {percent(statistics.median(less))}")
-    return Found(words, [stabs == 0, statistics.median(fewer) < 0.5, statistics.median(less) < 0.5])
+    return Found(words, [preemptions == 0, statistics.median(fewer) < 0.5, statistics.median(less) < 0.5])
 
 
 def together(fig, pairs):

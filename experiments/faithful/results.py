@@ -101,7 +101,7 @@ def involuntary(run):
     return run["expired"] + run["by_sibling"] + run["by_other"]
 
 
-def stabbing(run):
+def by_siblings(run):
     """Preemptions by siblings over all involuntary switches."""
     return run["by_sibling"] / max(1, involuntary(run))
 

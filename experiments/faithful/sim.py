@@ -11,7 +11,7 @@ ONE_ROW = 'schema = "cosched-quanta/1"\n[[row]]\nup_to = 1.0\nslice_milliseconds
 
 
 class Cosched(sim.Cosched):
-    """The executable, and what the checks ask of it."""
+    """The executable, and what the checks need of it."""
 
     def one_slice(self, milliseconds):
         """A table (docs/research/quanta.md) by which faithful gives this slice to all; its file."""

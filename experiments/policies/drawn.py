@@ -2,7 +2,7 @@
 
 import random
 
-from programs import (ALL, GNU, HALF, LLVM, ONE, QUARTER, THREE_QUARTERS, barriers, breathing, cached, compute, loading, locks,
+from programs import (ALL, GNU, HALF, LLVM, ONE, QUARTER, THREE_QUARTERS, barriers, alternating, cached, compute, loading, locks,
                       numpy, phases, pipeline, serial, sleeper, stream)
 
 # Another number draws other mixes: so the half that is held out is made new once constants have been chosen by what it showed.
@@ -46,7 +46,7 @@ def kind(lot):
         (f"phases {grain}us{width}", lambda: phases(grain, **wide)),
         (f"loading {grain}us{width}", lambda: loading(grain, **wide)),
         ("cached", lambda: cached(**narrow)),
-        ("breathing", lambda: breathing(**narrow)),
+        ("alternating", lambda: alternating(**narrow)),
         ("sleeper", lambda: sleeper(**narrow)),
         ("pipeline", lambda: pipeline(2, **narrow)),
     ])

@@ -6,7 +6,7 @@ Half of them are held out: rules and constants of a policy are chosen by the oth
 import dataclasses
 
 from drawn import drawn
-from programs import (ALL, GNU, HALF, LLVM, ONE, QUARTER, THREE_QUARTERS, barriers, breathing, cached, compute, loading,
+from programs import (ALL, GNU, HALF, LLVM, ONE, QUARTER, THREE_QUARTERS, barriers, alternating, cached, compute, loading,
                       locks, numpy, phases, pipeline, serial, sleeper, stream)
 
 # How long threads spin at barriers before they sleep: in their own code, or in a runtime.
@@ -59,8 +59,8 @@ def all_mixes():
         "cached x3": [cached(copies=3)],
         "sleeper x6, compute": [sleeper(copies=6), compute()],
         "sleeper x4, spin 1ms x2": [sleeper(copies=4), barriers(1000, FOREVER, copies=2)],
-        "breathing x3": [breathing(copies=3)],
-        "breathing x2, gnu 1ms x2": [breathing(copies=2), barriers(1000, GNU, copies=2)],
+        "alternating x3": [alternating(copies=3)],
+        "alternating x2, gnu 1ms x2": [alternating(copies=2), barriers(1000, GNU, copies=2)],
         "long spin, short x3": [barriers(1000, FOREVER, work=2), barriers(1000, FOREVER, work=0.25, copies=3)],
         "long compute, short x5": [compute(work=2), compute(work=0.2, copies=5)],
         "late spin x3": [barriers(1000, FOREVER, start=start) for start in (0.0, 0.5, 1.0)],

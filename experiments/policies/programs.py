@@ -145,7 +145,7 @@ def loading(grain, **keys):
 
 
 def serial(share, step, spin, **keys):
-    """Steps of so many milliseconds alone, of whose instructions the first thread has a share, while the others wait."""
+    """Steps of so many milliseconds alone, with a share of the instructions for the first thread, while the others wait."""
 
     def model(size):
         of_one = step / 1000 / (share + (1 - share) / size.threads)
@@ -210,14 +210,14 @@ def sleeper(**keys):
     return Program("sleeper", model, threads=ONE, **keys)
 
 
-def breathing(**keys):
+def alternating(**keys):
     """All threads work for 40 ms, and sleep for 40."""
 
     def model(size):
         return {"phase": [{"repeat": size.times(0.08), "instructions": size.threads * size.cycles(0.04), "barriers": 1,
                            "sleep": "40ms"}]}
 
-    return Program("breathing", model, **keys)
+    return Program("alternating", model, **keys)
 
 
 def pipeline(step, **keys):

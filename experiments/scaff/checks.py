@@ -113,7 +113,7 @@ def _(fig):
 
 @check(11)
 def _(fig):
-    # Every pair against every triple whose co-runners have as much traffic together or less.
+    # Every pair against every triple with co-runners that have as much traffic together or less.
     shares = (20, 40, 60, 80, 100)
     cases = [
         fig.beside(own, b, c) > fig.beside(own, a)

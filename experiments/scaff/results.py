@@ -70,7 +70,7 @@ class Results:
             done = {key: future.result() for key, future in futures.items()}
             alone = {key: future.result() for key, future in alone.items()}
         part = lambda kind: {key[1]: result for key, result in done.items() if key[0] == kind}
-        curve = lambda name: {count: seconds for (whose, count), seconds in alone.items() if whose == name}
+        curve = lambda name: {count: seconds for (program, count), seconds in alone.items() if program == name}
         self.runs = {key: with_alone(run, curve(key[2])) for key, run in part("runs").items()}
         self.numa = {key: with_alone(run, curve("numa " + key[1])) for key, run in part("numa").items()}
         self.nas = {name: curve(name) for name in NAS}

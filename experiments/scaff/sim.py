@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Cosched(sim.Cosched):
-    """The executable, and what the checks ask of it."""
+    """The executable, and what the checks need of it."""
 
     def run(self, programs, machine, policy, placement="spread", quantum="100ms", more=()):
         """A run of programs, reduced to what is looked at."""
@@ -63,7 +63,7 @@ def with_alone(result, alone):
 
 
 def gangs(result, quantum=0.1, quanta=6):
-    """Who runs in the middle of each of the first quanta."""
+    """Which programs run in the middle of each of the first quanta."""
     middles = [(number + 0.5) * quantum for number in range(quanta)]
     return [
         frozenset(

@@ -80,7 +80,7 @@ def inside(run):
 
 
 def misses(run, other):
-    """Last-level misses of the same work, one way over the other."""
+    """Last-level misses of the same work, one variant over the other."""
     return run["llc_misses"] / max(1, other["llc_misses"])
 
 

@@ -9,7 +9,7 @@ TRIALS = ("groups-tried", "groups-kept", "groups-put-back")
 
 
 class Cosched(sim.Cosched):
-    """The executable, and what the checks ask of it."""
+    """The executable, and what the checks need of it."""
 
     def watched(self, program, machine, policy, kernel="solaris-ts", seed=1):
         """A run of one program under a policy with its options, reduced to what is looked at."""

@@ -71,9 +71,9 @@ def _(fig):
 @check(5)
 def _(fig):
     cases = [(main, *case) for main in SELDOM for case in CASES if (main, case[0]) != ("EP", "EP")]
-    ratios = {way: [fig.speed(*case, "Tidon") / fig.speed(*case, way) for case in cases] for way in OTHERS}
+    ratios = {variant: [fig.speed(*case, "Tidon") / fig.speed(*case, variant) for case in cases] for variant in OTHERS}
     words = "speed of freqmine and EP, mean and least: " + "; ".join(
-        f"against {way} {statistics.mean(found):.2f}, {min(found):.2f}" for way, found in ratios.items())
+        f"against {variant} {statistics.mean(found):.2f}, {min(found):.2f}" for variant, found in ratios.items())
     gain = max(max(found) for found in ratios.values()) > 1.02
     return Found(words, [*(min(found) >= NO_LOSS for found in ratios.values()), gain])
 
@@ -89,8 +89,8 @@ def _(fig):
 
 @check(7)
 def _(fig):
-    shares = {way: statistics.mean(fig.throughput(*case, "CFS-De") > fig.throughput(*case, way) for case in uneven(MAINS))
-              for way in PASSIVE_AND_BALANCED}
+    shares = {variant: statistics.mean(fig.throughput(*case, "CFS-De") > fig.throughput(*case, variant) for case in uneven(MAINS))
+              for variant in PASSIVE_AND_BALANCED}
     return Found("ahead in throughput in so many of 36 cases: " + each(shares), [share > 0.5 for share in shares.values()])
 
 
@@ -108,13 +108,13 @@ CG_AND_TWO = ("CG", "EP", 2)
 
 @check(9)
 def _(fig):
-    ahead = {way: fig.throughput(*CG_AND_TWO, "CFS-De") / fig.throughput(*CG_AND_TWO, way) - 1 for way in PASSIVE_AND_BALANCED}
+    ahead = {variant: fig.throughput(*CG_AND_TWO, "CFS-De") / fig.throughput(*CG_AND_TWO, variant) - 1 for variant in PASSIVE_AND_BALANCED}
     return Found("against " + each(ahead), [gain > 0 for gain in ahead.values()], [(min(ahead.values()), 0.173)])
 
 
 @check(10)
 def _(fig):
-    lost = {way: 1 - fig.speed(*CG_AND_TWO, "CFS-De") / fig.speed(*CG_AND_TWO, way) for way in PASSIVE_AND_BALANCED}
+    lost = {variant: 1 - fig.speed(*CG_AND_TWO, "CFS-De") / fig.speed(*CG_AND_TWO, variant) for variant in PASSIVE_AND_BALANCED}
     return Found("against " + each(lost), [loss > 0.5 for loss in lost.values()], [(min(lost.values()), 0.862)])
 
 
@@ -124,9 +124,9 @@ def _(fig):
     return Found(f"{found:.1f}", [found > 10], [(found, 39.5)])
 
 
-def eased(fig, way):
+def eased(fig, variant):
     """How many times as fast barrier programs are as with default waiting under CFS, uneven load: means over four counts."""
-    gain = lambda case: fig.speed(*case, way) / fig.speed(*case, "CFS-De")
+    gain = lambda case: fig.speed(*case, variant) / fig.speed(*case, "CFS-De")
     return {main: statistics.mean(map(gain, uneven([main]))) for main in INTENSIVE}
 
 
@@ -139,10 +139,10 @@ def _(fig):
 @check(13)
 def _(fig):
     words, orders = [], []
-    for way in ("BS-De", "BS-Pa"):
-        eases = [fig.unfairness(*case, way) < fig.unfairness(*case, "CFS-De") for case in uneven(INTENSIVE)]
-        costs = [fig.throughput(*case, way) < fig.throughput(*case, "CFS-De") for case in uneven(MAINS)]
-        words.append(f"{way} fairer in {sum(eases)} of {len(eases)}, less throughput in {sum(costs)} of {len(costs)}")
+    for variant in ("BS-De", "BS-Pa"):
+        eases = [fig.unfairness(*case, variant) < fig.unfairness(*case, "CFS-De") for case in uneven(INTENSIVE)]
+        costs = [fig.throughput(*case, variant) < fig.throughput(*case, "CFS-De") for case in uneven(MAINS)]
+        words.append(f"{variant} fairer in {sum(eases)} of {len(eases)}, less throughput in {sum(costs)} of {len(costs)}")
         orders += [most(eases), most(costs)]
     return Found("; ".join(words), orders)
 
@@ -150,7 +150,7 @@ def _(fig):
 @check(14)
 def _(fig):
     cases = [case for case in uneven(MAINS) if case[0] != "EP"]
-    best = [all(fig.throughput(*case, "Tidon") >= fig.throughput(*case, way) for way in OTHERS) for case in cases]
+    best = [all(fig.throughput(*case, "Tidon") >= fig.throughput(*case, variant) for variant in OTHERS) for case in cases]
     return Found(f"best in {sum(best)} of {len(best)} cases", [all(best), most(best)])
 
 
@@ -158,37 +158,37 @@ def _(fig):
 def _(fig):
     case = ("BT", "EP", 2)
     gains = {"BT": [], "EP": [], "throughput": []}
-    for way in OTHERS:
-        for name, ours, other in zip(gains, figures(fig, case, "Tidon"), figures(fig, case, way)):
+    for variant in OTHERS:
+        for name, ours, other in zip(gains, figures(fig, case, "Tidon"), figures(fig, case, variant)):
             gains[name].append(ours / other - 1)
     theirs = {"BT": (0.59, 1.10), "EP": (0.40, 1.63), "throughput": (0.64, 1.02)}
     sizes = [size for name, found in gains.items() for size in zip((min(found), max(found)), theirs[name])]
     return Found(each(gains, span), [min(found) > 0 for found in gains.values()], sizes)
 
 
-def figures(fig, case, way):
+def figures(fig, case, variant):
     """Both speeds and the throughput."""
-    return (*fig.speedups(*case, way), fig.throughput(*case, way))
+    return (*fig.speedups(*case, variant), fig.throughput(*case, variant))
 
 
 @check(16)
 def _(fig):
     counts = (*UNEVEN, EVEN)
-    against = lambda count: [fig.throughput("EP", "EP", count, "Tidon") / fig.throughput("EP", "EP", count, way) - 1 for way in OTHERS]
+    against = lambda count: [fig.throughput("EP", "EP", count, "Tidon") / fig.throughput("EP", "EP", count, variant) - 1 for variant in OTHERS]
     behind = {f"{count} threads": -min(against(count)) for count in counts}
     return Found("behind the best: " + each(behind), [max(behind.values()) <= 0.09])
 
 
 @check(17)
 def _(fig):
-    best = {main: max((*OTHERS, "Tidon"), key=lambda way: fig.throughput(main, "EP", EVEN, way)) for main in MAINS}
-    return Found("most throughput: " + each(best, str), [most([way in ("BS-De", "BS-Pa") for way in best.values()])])
+    best = {main: max((*OTHERS, "Tidon"), key=lambda variant: fig.throughput(main, "EP", EVEN, variant)) for main in MAINS}
+    return Found("most throughput: " + each(best, str), [most([variant in ("BS-De", "BS-Pa") for variant in best.values()])])
 
 
-def of_balanced(fig, mains, way):
-    """Tidon's throughput relative to a way's, even load."""
+def of_balanced(fig, mains, variant):
+    """Tidon's throughput relative to a variant's, even load."""
     case = lambda main: (main, "EP", EVEN)
-    return [fig.throughput(*case(main), "Tidon") / fig.throughput(*case(main), way) for main in mains]
+    return [fig.throughput(*case(main), "Tidon") / fig.throughput(*case(main), variant) for main in mains]
 
 
 # Those that the paper names as the exceptions.
@@ -198,7 +198,7 @@ AHEAD = ("BT", "MG", "bodytrack")
 @check(18)
 def _(fig):
     mains = [main for main in MAINS if main not in AHEAD]
-    default, passive = (of_balanced(fig, mains, way) for way in ("BS-De", "BS-Pa"))
+    default, passive = (of_balanced(fig, mains, variant) for variant in ("BS-De", "BS-Pa"))
     sizes = [(min(default), 0.785), (max(default), 0.96), (min(passive), 0.817), (max(passive), 0.993)]
     orders = [most([x < 1 for x in found]) for found in (default, passive)]
     return Found(f"of BS-De {span(default)}, of BS-Pa {span(passive)}", orders, sizes)
@@ -206,7 +206,7 @@ def _(fig):
 
 @check(19)
 def _(fig):
-    default, passive = ([x - 1 for x in of_balanced(fig, AHEAD, way)] for way in ("BS-De", "BS-Pa"))
+    default, passive = ([x - 1 for x in of_balanced(fig, AHEAD, variant)] for variant in ("BS-De", "BS-Pa"))
     sizes = [(min(default), 0.062), (max(default), 0.167), (min(passive), 0.075), (max(passive), 0.18)]
     words = "; ".join(f"{main} {percent(a)}, {percent(b)}" for main, a, b in zip(AHEAD, default, passive))
     return Found(f"against BS-De, BS-Pa: {words}", [x > 0 for x in (*default, *passive)], sizes)
@@ -214,7 +214,7 @@ def _(fig):
 
 @check(20)
 def _(fig):
-    worst = {way: max(fig.unfairness(main, "EP", EVEN, way) for main in MAINS) for way in ("BS-De", "BS-Pa", "Tidon")}
+    worst = {variant: max(fig.unfairness(main, "EP", EVEN, variant) for main in MAINS) for variant in ("BS-De", "BS-Pa", "Tidon")}
     return Found("largest unfairness: " + each(worst, lambda x: f"{x:.2f}"), [x < 1.3 for x in worst.values()])
 
 
@@ -226,7 +226,7 @@ TYPES = {
 
 
 def of_type(fig, kind):
-    """Gains in throughput and in fairness, over the co-runners of a type and the other ways; how many are of that type here."""
+    """Gains in throughput and in fairness, over the co-runners of a type and the other variants; how many are of that type here."""
     gains = [fig.gains(*case) for case in TYPES[kind]]
     throughput, fairness = ([x for pair in gains for x in pair[which].values()] for which in (0, 1))
     same = sum(fig.kind(*case) == kind for case in TYPES[kind])
@@ -265,15 +265,15 @@ def _(fig):
 
 @check(25)
 def _(fig):
-    mean = lambda figure, way, cases: statistics.mean(fig.mean(figure, co, count, way) for co, count in cases)
-    ways = (*OTHERS, "Tidon")
-    unfair = {way: mean(fig.unfairness, way, CASES) for way in ways}
-    throughput = {way: mean(fig.throughput, way, [case for case in CASES if case[1] != EVEN]) for way in ways}
+    mean = lambda figure, variant, cases: statistics.mean(fig.mean(figure, co, count, variant) for co, count in cases)
+    variants = (*OTHERS, "Tidon")
+    unfair = {variant: mean(fig.unfairness, variant, CASES) for variant in variants}
+    throughput = {variant: mean(fig.throughput, variant, [case for case in CASES if case[1] != EVEN]) for variant in variants}
     words = (f"unfairness: {each(unfair, lambda x: f'{x:.2f}')}; throughput with uneven load: "
              f"{each(throughput, lambda x: f'{x:.2f}')}")
-    fair = max(unfair[way] for way in ("BS-De", "BS-Pa"))
-    much = min(throughput[way] for way in ("CFS-De", "Tidon"))
-    orders = [unfair[way] > fair for way in ("CFS-De", "CFS-Pa")] + [throughput[way] < much for way in ("BS-De", "BS-Pa")]
+    fair = max(unfair[variant] for variant in ("BS-De", "BS-Pa"))
+    much = min(throughput[variant] for variant in ("CFS-De", "Tidon"))
+    orders = [unfair[variant] > fair for variant in ("CFS-De", "CFS-Pa")] + [throughput[variant] < much for variant in ("BS-De", "BS-Pa")]
     return Found(words, orders)
 
 
@@ -283,18 +283,18 @@ def latency(fig, *case, **more):
     return run["latency_seconds"] / run["barriers"]
 
 
-def missing(fig, main, co, count, way):
+def missing(fig, main, co, count, variant):
     """What is missing of the main program's share of the machine, as a part of it (eq. 1)."""
-    run = fig.of(main, co, count, way)
+    run = fig.of(main, co, count, variant)
     received = run["useful_seconds"] + run["spun_seconds"]
     return run["lag_seconds"] / (received + run["lag_seconds"])
 
 
 @check(28)
 def _(fig):
-    lag = {way: statistics.mean(missing(fig, main, "EP", EVEN, way) for main in INTENSIVE) for way in ("CFS-De", "CFS-Pa", "Tidon")}
-    shorter = [latency(fig, *case, "Tidon") < latency(fig, *case, way)
-               for case in uneven(INTENSIVE) for way in ("CFS-De", "CFS-Pa")]
+    lag = {variant: statistics.mean(missing(fig, main, "EP", EVEN, variant) for main in INTENSIVE) for variant in ("CFS-De", "CFS-Pa", "Tidon")}
+    shorter = [latency(fig, *case, "Tidon") < latency(fig, *case, variant)
+               for case in uneven(INTENSIVE) for variant in ("CFS-De", "CFS-Pa")]
     teams = {f"{team} threads": latency(fig, "CG", "EP", EVEN, "Tidon", team=team) / latency(fig, "CG", "EP", EVEN, "CFS-De", team=team)
              for team in (*TEAMS, 16)}
     words = (f"missing of the share, even load: {each(lag)}; barriers shorter than under CFS in {sum(shorter)} of {len(shorter)} "

@@ -46,14 +46,14 @@ INTERVALS = {
     "EP": SECONDS,
 }
 MAINS = ("BT", "CG", "MG", "SP", "FT", "IS", "bodytrack", "freqmine", "EP")
-# The order of grain in table 1, without the programs whose intervals are assumptions.
+# The order of grain in table 1, without the programs with assumed intervals.
 FINE, MEDIUM, COARSE = ("BT", "CG", "MG", "SP"), ("FT", "IS"), ("EP",)
 # Those that the paper calls barrier-intensive, and the others.
 INTENSIVE = ("BT", "CG", "MG", "SP", "FT", "IS", "bodytrack")
 SELDOM = ("freqmine", "EP")
 CO_RUNNERS, COUNTS = ("EP", "IS", "CG"), (1, 2, 4, 8, 16)
 # Kernel, how long waiting threads spin, and how they wait at barriers.
-WAYS = {
+VARIANTS = {
     "CFS-De": ("cfs", SPIN, "spin"),
     "CFS-Pa": ("cfs", "0s", "spin"),
     "BS-De": ("balance", SPIN, "spin"),
@@ -61,13 +61,13 @@ WAYS = {
     "Tidon": ("cfs", SPIN, "donate"),
     "BS-Do": ("balance", SPIN, "donate"),
 }
-# The last one is not the paper's: who donates takes the place of the sibling on its CPU.
+# The last one is not the paper's: a thread that donates takes the place of the sibling on its CPU.
 OURS = "BS-Do"
 
 
-def program(name, threads, way, point):
+def program(name, threads, variant, point):
     """A program with so many threads, as a point has it."""
-    _, spin, barrier = WAYS[way]
+    _, spin, barrier = VARIANTS[variant]
     # With fewer threads there is as much to do between two barriers, and a run has fewer of them.
     whole = name == "EP"
     instructions = GIGAHERTZ * 1e9 * (SECONDS * threads if whole else THREADS * point.grain * INTERVALS[name])

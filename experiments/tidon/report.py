@@ -23,10 +23,10 @@ def intervals():
 
 def means(fig):
     """Means over the nine main programs, as in figure 6."""
-    ways = (*OTHERS, "Tidon", OURS)
+    variants = (*OTHERS, "Tidon", OURS)
     rows = ["## Beside each co-runner", "", f"Means over the nine main programs: throughput / unfairness. {OURS} is donating under balance scheduling, which the paper has not.", "",
-            "| co-runner | " + " | ".join(ways) + " | type |", "|---|" + "---|" * (len(ways) + 1)]
+            "| co-runner | " + " | ".join(variants) + " | type |", "|---|" + "---|" * (len(variants) + 1)]
     for co, count in CASES:
-        cells = [f"{fig.mean(fig.throughput, co, count, way):.2f} / {fig.mean(fig.unfairness, co, count, way):.2f}" for way in ways]
+        cells = [f"{fig.mean(fig.throughput, co, count, variant):.2f} / {fig.mean(fig.unfairness, co, count, variant):.2f}" for variant in variants]
         rows.append(f"| {co}, {count} threads | " + " | ".join(cells) + f" | {fig.kind(co, count) or '–'} |")
     return "\n".join(rows) + "\n"

@@ -3,28 +3,28 @@
 import statistics
 from concurrent.futures import ThreadPoolExecutor
 
-from programs import CO_RUNNERS, COUNTS, MAINS, OURS, THREADS, WAYS, program
+from programs import CO_RUNNERS, COUNTS, MAINS, OURS, THREADS, VARIANTS, program
 
 CASES = [(co, count) for co in CO_RUNNERS for count in COUNTS]
-OTHERS = tuple(way for way in WAYS if way not in ("Tidon", OURS))
+OTHERS = tuple(variant for variant in VARIANTS if variant not in ("Tidon", OURS))
 # CG with fewer threads beside as many of EP as there are CPUs.
 TEAMS = (2, 4, 8)
 
 
 class Results:
-    """A point's figures. A run has a key of the main program and its threads, the co-runner and its threads, and the way."""
+    """A point's figures. A run has a key of the main program and its threads, the co-runner and its threads, and the variant."""
 
     def __init__(self, cosched, point, threads):
         machine = point.on()
         # What is not the paper's is looked at only once.
-        ways = [way for way in WAYS if way != OURS or point.kind == "base"]
-        keys = [(main, THREADS, co, count, way) for main in MAINS for co, count in CASES for way in ways]
-        keys += [("CG", team, "EP", 16, way) for team in TEAMS for way in ("CFS-De", "Tidon")]
+        variants = [variant for variant in VARIANTS if variant != OURS or point.kind == "base"]
+        keys = [(main, THREADS, co, count, variant) for main in MAINS for co, count in CASES for variant in variants]
+        keys += [("CG", team, "EP", 16, variant) for team in TEAMS for variant in ("CFS-De", "Tidon")]
 
         def run(key):
-            main, team, co, count, way = key
-            programs = [program(main, team, way, point), program(co, count, way, point)]
-            return cosched.run(programs, machine, WAYS[way][0])
+            main, team, co, count, variant = key
+            programs = [program(main, team, variant, point), program(co, count, variant, point)]
+            return cosched.run(programs, machine, VARIANTS[variant][0])
 
         def alone(key):
             name, count = key
@@ -38,13 +38,13 @@ class Results:
             self.alone = dict(zip(names, pool.map(alone, names)))
             self.runs = dict(zip(keys, pool.map(run, keys)))
 
-    def of(self, main, co, count, way, team=THREADS):
+    def of(self, main, co, count, variant, team=THREADS):
         """What the main program came to."""
-        return self.runs[main, team, co, count, way][0]
+        return self.runs[main, team, co, count, variant][0]
 
-    def speedups(self, main, co, count, way):
+    def speedups(self, main, co, count, variant):
         """Of the main program and its co-runner, against alone with default waiting under CFS."""
-        first, second = self.runs[main, THREADS, co, count, way]
+        first, second = self.runs[main, THREADS, co, count, variant]
         return self.alone[main, THREADS] / first["seconds"], self.alone[co, count] / second["seconds"]
 
     def speed(self, *case):
@@ -59,15 +59,15 @@ class Results:
         found = self.speedups(*case)
         return max(found) / min(found)
 
-    def mean(self, figure, co, count, way):
+    def mean(self, figure, co, count, variant):
         """A figure's mean over the main programs."""
-        return statistics.mean(figure(main, co, count, way) for main in MAINS)
+        return statistics.mean(figure(main, co, count, variant) for main in MAINS)
 
     def gains(self, co, count):
-        """What Tidon gains beside a co-runner against each of the other ways: mean throughput, and mean fairness."""
-        mean = lambda figure, way: self.mean(figure, co, count, way)
-        throughput = {way: mean(self.throughput, "Tidon") / mean(self.throughput, way) - 1 for way in OTHERS}
-        fairness = {way: mean(self.unfairness, way) / mean(self.unfairness, "Tidon") - 1 for way in OTHERS}
+        """What Tidon gains beside a co-runner against each of the other variants: mean throughput, and mean fairness."""
+        mean = lambda figure, variant: self.mean(figure, co, count, variant)
+        throughput = {variant: mean(self.throughput, "Tidon") / mean(self.throughput, variant) - 1 for variant in OTHERS}
+        fairness = {variant: mean(self.unfairness, variant) / mean(self.unfairness, "Tidon") - 1 for variant in OTHERS}
         return throughput, fairness
 
     def kind(self, co, count):

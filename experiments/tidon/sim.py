@@ -6,7 +6,7 @@ from common import sim
 
 
 class Cosched(sim.Cosched):
-    """The executable, and what the checks ask of it."""
+    """The executable, and what the checks need of it."""
 
     def run(self, programs, machine, kernel):
         """A run of programs side by side: for each of them, in order, what it came to."""

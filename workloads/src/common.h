@@ -1,7 +1,7 @@
 /*
  * What every kernel shares: its options, its clock, its last line.
  *
- * A kernel is a small program whose behaviour is known beforehand, so that a
+ * A kernel is a small program with a behaviour that is known beforehand, so that a
  * scheduler can be judged by it. Each one checks its own result: a scheduler
  * that stops, moves and continues threads must not change what they compute.
  *

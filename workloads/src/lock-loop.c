@@ -3,7 +3,7 @@
  *
  * Every thread takes the one mutex, computes for --hold, gives it back, and
  * computes for --gap: the microbenchmark of the paper on faithful scheduling
- * (section IV), whose critical section takes about 300 ns and whose gap is
+ * (section IV), with a critical section of about 300 ns and a gap that is
  * varied. A gap of hold x threads keeps the lock just busy. With less of it a
  * thread always waits, and what a scheduler does to the thread that holds the
  * lock decides the rate. It uses plain pthreads, as servers do.

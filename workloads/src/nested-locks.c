@@ -8,7 +8,7 @@
  * in here stops a whole chain of others. The fewer accounts, the longer the
  * chains.
  *
- * Check: who moves what follows from each thread's random chain, and amounts
+ * Check: which thread moves what follows from each thread's random chain, and amounts
  * only add up. So each final balance is known from a replay without locks.
  */
 #include "random.h"

@@ -1,5 +1,5 @@
 /*
- * pthread-storm: barrier-storm with plain pthreads, whose barriers do not spin.
+ * pthread-storm: barrier-storm with plain pthreads, with barriers that do not spin.
  *
  * The C library lets a thread sleep at once that has to wait. With a barrier
  * every few microseconds that costs a wake-up each time, alone as in company.

@@ -3,7 +3,7 @@
  *
  * A table under a readers-writer lock: every --every-th visit writes it anew,
  * all others read it, many at a time. A writer waits for all readers, and a
- * writer that is off its CPU stops everybody: contention that comes in waves.
+ * writer that is off its CPU stops all others: contention that comes in waves.
  *
  * Check: a write gives all words of the table the same next version; a reader
  * must find them all alike and never older than before. In the end the version

@@ -1,5 +1,5 @@
 /*
- * What the members of a storm do: compute, wait for all the others, start again. The kernel says at whose barrier.
+ * What the members of a storm do: compute, wait for all the others, start again. The kernel says at which barrier.
  *
  * Every member has a random chain that starts at its number. The storm ends
  * after a number of rounds, or after a time: then the first member looks at

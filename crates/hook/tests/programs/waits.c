@@ -213,7 +213,7 @@ static void stumble(unsigned *seed) {
     else if (what < 4)
         sched_yield();
 }
-static void *torment(void *nobody) {
+static void *torment(void *unused) {
     unsigned seed = 7;
     while (!get(&ends)) {
         usleep(next(&seed) % 500);
@@ -221,7 +221,7 @@ static void *torment(void *nobody) {
         if (victim)
             pthread_kill(victim, SIGUSR1);
     }
-    return nobody;
+    return unused;
 }
 /* No victim goes before the tormentor has. */
 static void *victim(void *number) {
@@ -232,13 +232,13 @@ static void *victim(void *number) {
         usleep(100);
     return result;
 }
-static void *watch(void *nobody) {
+static void *watch(void *unused) {
     while (get(&done) < threads)
         usleep(1000);
     __atomic_store_n(&ends, 1, __ATOMIC_SEQ_CST);
     CHECK(pthread_join(tormentor, NULL), 0);
     __atomic_store_n(&gone, 1, __ATOMIC_SEQ_CST);
-    return nobody;
+    return unused;
 }
 static void stress(void) {
     signal(SIGUSR1, stop);

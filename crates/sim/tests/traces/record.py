@@ -2,12 +2,12 @@
 """Records what this kernel does with a few threads, and prints it as a table (TOML).
 
     sudo ./record.py > linux-6.18-2cpus.toml
-    guest/record.sh 8 > linux-6.12-8cpus.toml     in an emulated machine, whose clock counts
+    guest/record.sh 8 > linux-6.12-8cpus.toml     in an emulated machine with a clock that counts
                                                   instructions
 
 Needs root, gcc, tracefs and an otherwise idle machine with 2, 4 or 8 CPUs: each has cases of its
 own. Every case is recorded three times for four seconds with the events sched_switch and
-sched_waking; the run whose switches are the median of the three is kept. With threads.c, compiled,
+sched_waking; the run with the median of the switches is kept. With threads.c, compiled,
 as an argument (`record.py PROGRAM`), every case is recorded once: for deterministic machines, and
 for machines without gcc.
 """

@@ -101,7 +101,7 @@ pub(super) fn text(figures: &Figures, session: &Session) -> String {
     line(
         "switch_nanos",
         format!("{:.0}", figures.switch),
-        "Two threads on one CPU that give way to each other: per switch, without the system call.",
+        "Two threads on one CPU that yield to each other: per switch, without the system call.",
     );
     let [wake, low, high] = figures.wake;
     line(

@@ -9,8 +9,8 @@ use cosched_core::{Level, Topology};
 use super::{Effort, median, on_each};
 use crate::ui::failure::Failure;
 
-/// The time to put another thread on a CPU, nanoseconds: two threads on one CPU give way to each
-/// other (`sched_yield`). The time that giving way takes without another thread is subtracted. Only
+/// The time to put another thread on a CPU, nanoseconds: two threads on one CPU yield to each
+/// other (`sched_yield`). The time that yielding takes without another thread is subtracted. Only
 /// the switches that the kernel counted count.
 pub(super) fn switch(cpu: usize, effort: Effort) -> Result<f64, Failure> {
     let yields = 20_000 / effort.less;

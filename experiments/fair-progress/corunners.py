@@ -2,7 +2,7 @@
 """What it brings to take speeds alone from beside different co-runners (--by-corunners), which sees contention for caches, too: on
 the ten workloads of table 4 in all four set-ups, as a table for docs/research/policies.md.
 
-Run by hand: experiments/fair-progress/company.py --cosched target/release/cosched.
+Run by hand: experiments/fair-progress/corunners.py --cosched target/release/cosched.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from sim import COMMON, FAIR, Cosched, reduced
 SETUPS = {"PC": "4 cores, each with a cache", "SC-1": "4 cores of two chips, two share a cache",
           "SC-2": "4 cores of one chip, two share a cache", "8core": "8 cores, two share a cache"}
 LIMITS = ["0", "2"]
-WAYS = {"by traffic": [], "by company as well": ["--by-corunners"]}
+VARIANTS = {"by traffic": [], "by co-runners as well": ["--by-corunners"]}
 
 
 def main():
@@ -48,15 +48,15 @@ def main():
         before, after = unfairness(linux, alone), unfairness(fair, alone)
         return (before - after) / (before - 1), linux["total"] / fair["total"] - 1
 
-    columns = [(way, limit) for limit in LIMITS for way in WAYS]
-    print("| set-up | " + " | ".join(f"{way}, limit {limit} %: excess gone | speed" for way, limit in columns) + " |")
+    columns = [(variant, limit) for limit in LIMITS for variant in VARIANTS]
+    print("| set-up | " + " | ".join(f"{variant}, limit {limit} %: excess gone | speed" for variant, limit in columns) + " |")
     print("|---|" + "---|---|" * len(columns))
     with ThreadPoolExecutor(options.threads) as pool:
         for setup, name in SETUPS.items():
             alone = {name: run([program(name)], setup, "--policy", "linux")["total"] for name in BENCHMARKS}
             row = []
-            for way, limit in columns:
-                words = ["--training-limit", limit, *WAYS[way]]
+            for variant, limit in columns:
+                words = ["--training-limit", limit, *VARIANTS[variant]]
                 found = list(pool.map(figures, [(text, setup, words, alone) for text in WORKLOADS.values()]))
                 row.append(f"{mean(gone for gone, _ in found):.0%} | {mean(speed for _, speed in found):+.1%}")
             print(f"| {name} | " + " | ".join(row) + " |", flush=True)
