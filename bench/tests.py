@@ -382,7 +382,7 @@ class Verdicts(unittest.TestCase):
         found = report(cell(linux=[1.0] * 3, faithful=[1.0] * 3, none=lucky[0], slice=lucky[1], batch=lucky[2]))
         self.assertLessEqual(found["cells"][0]["faithful_to_best_of_other_rounds"], 1.0 + 1e-9)
 
-    def test_a_cell_whose_programs_failed_counts_nowhere(self):
+    def test_a_cell_of_failed_programs_counts_nowhere(self):
         found = report(cell(linux=1, faithful=1, none=1), cell("b", True, linux=1, faithful=9, none=1))
         self.assertEqual((found["summary"]["cells"], found["summary"]["worst"]["cell"]), (1, "a"))
         self.assertIn("| b | failed", "\n".join(verdicts.markdown(found)))
@@ -508,7 +508,7 @@ class Barriers(unittest.TestCase):
         self.assertEqual([cell["best_fair"] for cell in found["cells"]], ["block", None, "default"])
         self.assertAlmostEqual(found["summary"]["geometric_mean_of_fair"], (2.9 / 3.0) ** 0.5)
 
-    def test_a_cell_whose_programs_failed_counts_nowhere_and_rows_have_as_many_columns(self):
+    def test_a_failed_cell_counts_nowhere_and_rows_keep_their_columns(self):
         found = of_storms(storm(default=1.0, block=1.0, donate=0.9), storm("b", failed=True))
         self.assertEqual(found["summary"]["cells"], 1)
         rows = [line for text in barrier_verdicts.markdown(found) for line in text.splitlines() if line.startswith("|")]

@@ -41,7 +41,7 @@ struct Caller {
 }
 
 impl Caller {
-    const fn nobody() -> Caller {
+    const fn none() -> Caller {
         Caller { from: AtomicUsize::new(0), to: AtomicUsize::new(0), function: AtomicUsize::new(0) }
     }
 }
@@ -53,7 +53,7 @@ impl<const CALLERS: usize> Function<CALLERS> {
             Ok(name) => name,
             Err(_) => panic!("the name has to end with a zero byte, and have no other"),
         };
-        Function { name, callers: [const { Caller::nobody() }; CALLERS] }
+        Function { name, callers: [const { Caller::none() }; CALLERS] }
     }
 
     /// The address of the function for the library that contains `key` (not null); 0: there is

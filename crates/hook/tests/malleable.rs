@@ -224,7 +224,7 @@ fn a_library_loaded_and_unloaded_leaves_nothing_open() {
 fn a_missing_hook_server_does_not_affect_a_program() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("regions.c") else { return };
-    for server in ["", "cosched-nobody", &"x".repeat(500)] {
+    for server in ["", "cosched-none", &"x".repeat(500)] {
         let mut command = command(&program, &[], None);
         command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", server);
         assert_eq!(good(command.output().unwrap()), regions(4));

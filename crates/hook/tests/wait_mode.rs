@@ -71,12 +71,12 @@ fn a_laggard_that_can_be_helped_counts_more() {
 
 #[test]
 fn wait_modes_without_donation_ask_for_no_laggards() {
-    let nobody = || -> Laggards { unreachable!("asked for laggards") };
-    assert_eq!(WaitMode::Spin.act(u64::MAX, PATIENCE, nobody), Act::Spin);
-    assert_eq!(WaitMode::Block.act(0, PATIENCE, nobody), Act::Sleep);
-    assert_eq!(WaitMode::Yield.act(u64::MAX, PATIENCE, nobody), Act::Yield);
-    assert_eq!(WaitMode::SpinThenBlock.act(SPIN - 1, PATIENCE, nobody), Act::Spin);
-    assert_eq!(WaitMode::SpinThenBlock.act(SPIN, PATIENCE, nobody), Act::Sleep);
+    let none = || -> Laggards { unreachable!("asked for laggards") };
+    assert_eq!(WaitMode::Spin.act(u64::MAX, PATIENCE, none), Act::Spin);
+    assert_eq!(WaitMode::Block.act(0, PATIENCE, none), Act::Sleep);
+    assert_eq!(WaitMode::Yield.act(u64::MAX, PATIENCE, none), Act::Yield);
+    assert_eq!(WaitMode::SpinThenBlock.act(SPIN - 1, PATIENCE, none), Act::Spin);
+    assert_eq!(WaitMode::SpinThenBlock.act(SPIN, PATIENCE, none), Act::Sleep);
 }
 
 #[test]

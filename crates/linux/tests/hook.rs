@@ -115,16 +115,17 @@ enum Act {
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    let who = 0..4usize;
+    let client = 0..4usize;
     prop_oneof![
         Just(Act::Enter),
         Just(Act::Knock),
-        who.clone().prop_map(Act::Leave),
-        (who.clone(), 0..64usize).prop_map(|(who, length)| Act::Ring(who, length)),
-        (who.clone(), 0..16usize, any::<u64>())
-            .prop_map(|(who, word, to)| Act::Scribble(who, word, to)),
-        (who.clone(), any::<u32>(), any::<u16>()).prop_map(|(who, n, t)| Act::Request(who, n, t)),
-        (who, 0..2 * SIZE as u64).prop_map(|(who, to)| Act::Shorten(who, to)),
+        client.clone().prop_map(Act::Leave),
+        (client.clone(), 0..64usize).prop_map(|(client, length)| Act::Ring(client, length)),
+        (client.clone(), 0..16usize, any::<u64>())
+            .prop_map(|(client, word, to)| Act::Scribble(client, word, to)),
+        (client.clone(), any::<u32>(), any::<u16>())
+            .prop_map(|(client, n, t)| Act::Request(client, n, t)),
+        (client, 0..2 * SIZE as u64).prop_map(|(client, to)| Act::Shorten(client, to)),
         any::<u64>().prop_map(Act::Hear),
         any::<Option<u16>>().prop_map(Act::ThreadLimit),
         Just(Act::Release),
@@ -141,17 +142,17 @@ proptest! {
         let honest = Process::enter(&mut server, 0).unwrap();
         let (mut liars, mut sockets) = (Vec::new(), Vec::new());
         for act in acts {
-            let is_one = |who: &usize| *who < liars.len();
+            let is_one = |client: &usize| *client < liars.len();
             match act {
                 Act::Enter => liars.extend(Process::enter(&mut server, 0)),
                 Act::Knock => sockets.extend(knock(&server)),
-                Act::Leave(who) if is_one(&who) => drop(liars.remove(who)),
-                Act::Ring(who, length) if is_one(&who) => liars[who].ring(length),
-                Act::Scribble(who, word, to) if is_one(&who) => liars[who].scribble(word, to),
-                Act::Request(who, number, threads) if is_one(&who) => liars[who].request(number, threads),
-                Act::Shorten(who, to) if is_one(&who) => {
+                Act::Leave(client) if is_one(&client) => drop(liars.remove(client)),
+                Act::Ring(client, length) if is_one(&client) => liars[client].ring(length),
+                Act::Scribble(client, word, to) if is_one(&client) => liars[client].scribble(word, to),
+                Act::Request(client, number, threads) if is_one(&client) => liars[client].request(number, threads),
+                Act::Shorten(client, to) if is_one(&client) => {
                     let same = to == SIZE as u64;
-                    prop_assert_eq!(ftruncate(&liars[who].memory, to).is_ok(), same);
+                    prop_assert_eq!(ftruncate(&liars[client].memory, to).is_ok(), same);
                 }
                 Act::Hear(now) => {
                     let heard = server.hear(now, |_| true);

@@ -27,7 +27,7 @@ use serde::Deserialize;
 use support::{HIDDEN, Program, eventually, script};
 
 /// The user id of `nobody`, which owns nothing.
-const NOBODY: u32 = 65534;
+const OTHER_USER: u32 = 65534;
 
 /// What the host has done.
 #[derive(Deserialize)]
@@ -159,10 +159,13 @@ fn no_rights_are_needed() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let executable = folder.path().join("hidden");
     fs::copy(HIDDEN, &executable).unwrap();
-    chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    chown(&executable, Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(folder.path(), Some(OTHER_USER), Some(OTHER_USER)).unwrap();
+    chown(&executable, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
     let mut command = Host::command(&executable, "signal", folder.path());
-    everything_is_restored(Host(command.uid(NOBODY).gid(NOBODY).spawn().unwrap()), "signal");
+    everything_is_restored(
+        Host(command.uid(OTHER_USER).gid(OTHER_USER).spawn().unwrap()),
+        "signal",
+    );
 }
 
 /// A process that cosched was starting, and that is held up, has copies of all of its files.

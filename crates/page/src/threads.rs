@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_whose_entry_is_taken_has_an_unknown_state() {
+    fn a_thread_with_a_taken_entry_has_an_unknown_state() {
         let far = 70_000 + ENTRIES as u32;
         TABLE.note(Entry { tid: 70_000, cpu: 1, state: RunState::Running });
         assert_eq!(TABLE.state(70_000), RunState::Running);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_whose_cpus_help_no_other_program_are_kept() {
+    fn threads_with_cpus_of_no_use_to_others_are_kept() {
         // One needs both CPUs at once, so the other one has them in its turns, whether it uses one
         // or two.
         let (wide, half) = (candidate(&[(2, 800)]), candidate(&[(1, 800), (2, 500)]));

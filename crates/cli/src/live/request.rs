@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_ends_a_line_takes_no_memory() {
+    fn a_client_without_line_end_takes_no_memory() {
         let mut received = vec![b'x'; LONGEST + 1];
         assert_eq!(take(&mut received), []);
         assert!(received.is_empty());

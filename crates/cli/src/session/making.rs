@@ -224,10 +224,10 @@ impl Session {
         // What ran before would count as other processes.
         let is_ours = !matches!(request.origins, Origins::Running(_));
         let load = Load::begin(self.usable.cpus).filter(|_| is_ours);
-        let mut nobody = ();
+        let mut none = ();
         let onlooker: &mut dyn Watch = match live {
             Some(live) => live,
-            None => &mut nobody,
+            None => &mut none,
         };
         let (machine, outcome) =
             Engine::new(machine, policy, setup).run(&mut (&mut progress, onlooker));

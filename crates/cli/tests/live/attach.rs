@@ -84,7 +84,7 @@ fn sigterm_detaches_from_an_ordinary_users_program() {
 }
 
 #[test]
-fn attach_ends_with_its_program_whose_status_is_unknown() {
+fn attach_ends_with_its_program_of_unknown_status() {
     let place = Place::new();
     let locker = Locker::start(&place);
     let pid = locker.process.pid.to_string();

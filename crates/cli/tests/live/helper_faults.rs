@@ -207,8 +207,8 @@ fn run_with_a_fault(
         let (name, exit) = (program["name"].as_str().unwrap(), &program["exit"]);
         let is_done = place.path(&format!("{name}.done")).exists();
         assert!(exit["code"] != 0 || is_done, "{name} has not run: {exit}\n{said}");
-        // A command whose own calls fail ends with another code. With this one ends a process that
-        // could not become the command.
+        // A command with failing calls of its own ends with another code. With this one ends a
+        // process that could not become the command.
         is_told |= follows && exit["code"] != 0 && exit["code"] != 1;
     }
     assert!(is_told, "it says nothing: {said}");

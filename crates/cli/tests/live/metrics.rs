@@ -37,7 +37,7 @@ fn value(text: &str, sample: &str) -> f64 {
 }
 
 #[test]
-fn a_scraper_gets_openmetrics_whose_counters_grow() {
+fn a_scraper_gets_openmetrics_with_growing_counters() {
     let place = Place::new();
     let cosched = endless(&place, "--metrics unix:metrics");
     let path = place.path("metrics");

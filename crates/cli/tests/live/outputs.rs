@@ -397,8 +397,8 @@ fn compare_runs_the_same_programs_under_each_policy() {
 #[test]
 fn each_round_gives_one_sample_of_each_variant() {
     let place = Place::new();
-    let who = "echo $OMP_WAIT_POLICY $OMP_NUM_THREADS >> ../who";
-    place.write("jobs.toml", program("a", "threads = 2\ncwd = 'work'", who));
+    let line = "echo $OMP_WAIT_POLICY $OMP_NUM_THREADS >> ../variables";
+    place.write("jobs.toml", program("a", "threads = 2\ncwd = 'work'", line));
     std::fs::create_dir(place.path("work")).unwrap();
     let compare = ["compare", "jobs.toml", "--policies", "linux,passive,one-thread", "--solo"];
     let options = ["--runs", "6", "--json", "--out", "all"];
@@ -407,7 +407,7 @@ fn each_round_gives_one_sample_of_each_variant() {
     // The warm-up, and six rounds of the program alone and in three variants, each beginning with
     // the next one.
     let three = "2\n2\npassive 2\n1\n2\npassive 2\n1\n2\n2\n1\n2\npassive 2\n";
-    assert_eq!(place.read("who"), format!("2\n{}", three.repeat(2)));
+    assert_eq!(place.read("variables"), format!("2\n{}", three.repeat(2)));
     for (i, variant) in document["variants"].as_array().unwrap().iter().enumerate() {
         assert_eq!(variant["samples"]["total_seconds"].as_array().unwrap().len(), 6);
         assert!(variant["ratio_to_solo_sum"]["interval"].is_array(), "{variant}");

@@ -348,7 +348,7 @@ fn goal_fair_gives_the_turn_to_the_most_slowed_program() {
 }
 
 #[test]
-fn who_asks_for_frozen_turns_has_them() {
+fn frozen_turns_are_there_on_request() {
     for policy in ["turns", "gang"] {
         let place = Place::new();
         let cosched = place.run(&three(), &format!("-p {policy} --turns freeze --quantum 20ms"));

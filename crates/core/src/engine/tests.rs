@@ -315,7 +315,7 @@ fn events_are_handled_between_two_starts() {
 /// Where nothing else happens, all programs start at once, except those with CPUs that are not free
 /// yet.
 #[test]
-fn programs_whose_cpus_are_free_start_at_once() {
+fn programs_with_free_cpus_start_at_once() {
     let mut fake = Fake::new([MS(100), MS(100), MS(100), MS(100)]);
     fake.freeze_latency = MS(5);
     let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {

@@ -9,7 +9,7 @@
 //! them, too, and is put back with all others.
 //!
 //! Where all CPUs of a thread go offline, the kernel lets it run anywhere, also once they are back.
-//! So whenever CPUs have gone or come, everybody is bound anew to what was his
+//! So whenever CPUs have gone or come, each thread is bound anew to its own CPUs
 //! ([`Pinning::renew`]), whatever a policy makes of the CPUs there are.
 //!
 //! A thread of a program with cosched's library moves itself to another CPU by a mask that it has
@@ -143,8 +143,8 @@ impl Masks {
                         let is_known = ours.iter().any(|mask| seen.shows(mask))
                             || self.apart.gave(thread.pid, &seen, &self.last);
                         let is_as_before = before.is_some_and(|before| seen.is_as(&before));
-                        // Who has what was found was never bound, or was released: the kernel does
-                        // that, too.
+                        // A thread with its original CPUs was never bound, or was released: the
+                        // kernel does that, too.
                         let is_free = seen.shows(&self.found);
                         let is_ours = is_free || is_as_before && is_known;
                         self.bind_thread(thread, (seen, is_ours), target, cpus.is_none(), log)
@@ -364,7 +364,7 @@ impl Pinning {
         }
     }
 
-    /// Who decides on which CPUs a thread may run.
+    /// Which process decides on which CPUs a thread may run.
     ///
     /// # Errors
     /// When it could not be written down that other software decides.

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     /// Larger than any thread number: the kernel gives out at most 2^22.
-    const NOBODY: i32 = i32::MAX;
+    const GONE: i32 = i32::MAX;
 
     #[test]
     fn what_is_set_is_read_back() {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_not_there_is_gone() {
-        assert_eq!(get(NOBODY), Err(AffinityError::Gone { tid: NOBODY }));
-        assert_eq!(set(NOBODY, &CpuSet::first(1)), Err(AffinityError::Gone { tid: NOBODY }));
+        assert_eq!(get(GONE), Err(AffinityError::Gone { tid: GONE }));
+        assert_eq!(set(GONE, &CpuSet::first(1)), Err(AffinityError::Gone { tid: GONE }));
     }
 }

@@ -177,7 +177,7 @@ impl Linux {
 
     /// Ends an attached program after its first process has ended.
     pub(super) fn end_attached(&mut self, mut live: Live) -> Result<(), MachineError> {
-        if let Parent::Other(end) = std::mem::replace(&mut live.parent, Parent::Nobody) {
+        if let Parent::Other(end) = std::mem::replace(&mut live.parent, Parent::Absent) {
             self.poll.remove(end.as_fd())?;
         }
         let known = live.tree.main.map_or(Child::NotOurs, |main| children::look(main.pid));

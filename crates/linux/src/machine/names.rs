@@ -43,7 +43,7 @@ impl Names {
     }
 
     /// The thread with this id; `None` once it is forgotten.
-    pub(super) fn who(&self, id: ThreadId) -> Option<Named> {
+    pub(super) fn named(&self, id: ThreadId) -> Option<Named> {
         self.named.get(&id).copied()
     }
 
@@ -80,10 +80,10 @@ mod tests {
     fn an_id_leads_to_its_thread_until_that_is_forgotten() {
         let mut names = Names::default();
         let first = names.of(P, &thread(10));
-        assert_eq!(names.who(first), Some(Named { program: P, process: 1, thread: 10 }));
+        assert_eq!(names.named(first), Some(Named { program: P, process: 1, thread: 10 }));
         names.forget(&thread(10));
         let again = names.of(ProgramId::first(1), &thread(12));
-        assert_eq!(names.who(first), None);
-        assert_eq!(names.who(again).map(|named| named.thread), Some(12));
+        assert_eq!(names.named(first), None);
+        assert_eq!(names.named(again).map(|named| named.thread), Some(12));
     }
 }

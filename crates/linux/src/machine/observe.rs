@@ -105,8 +105,8 @@ impl Observer {
     }
 
     /// The thread with this id.
-    pub(super) fn who(&self, id: ThreadId) -> Option<Named> {
-        self.names.who(id)
+    pub(super) fn named(&self, id: ThreadId) -> Option<Named> {
+        self.names.named(id)
     }
 
     /// Observes a program from its first instruction on.

@@ -119,7 +119,7 @@ impl Linux {
         if self.orphanage.killed == 0 {
             return Ok(());
         }
-        for id in self.in_care(|parent| !matches!(parent, Parent::Shim(_) | Parent::Nobody)) {
+        for id in self.in_care(|parent| !matches!(parent, Parent::Shim(_) | Parent::Absent)) {
             let Some(mut live) = self.live.remove(&id) else { continue };
             self.take_over(&mut live)?;
             self.look_at_command(&mut live);

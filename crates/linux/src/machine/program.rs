@@ -87,11 +87,11 @@ impl Ended {
     }
 }
 
-/// Who is the parent of its command and its orphans, and how cosched hears of their ends.
+/// Which process is the parent of its command and its orphans, and how cosched hears of their ends.
 #[derive(Debug)]
 pub(super) enum Parent {
     /// No process yet, or none any more.
-    Nobody,
+    Absent,
     /// Its shim, which reports.
     Shim(Launched),
     /// Its shim, which was killed and is still on its way out.
@@ -108,7 +108,7 @@ impl Parent {
     pub(super) fn shim(&self) -> Option<Process> {
         match self {
             Parent::Shim(shim) | Parent::Killed(shim) => Some(shim.shim()),
-            Parent::Nobody | Parent::Cosched | Parent::Other(_) => None,
+            Parent::Absent | Parent::Cosched | Parent::Other(_) => None,
         }
     }
 }
@@ -199,7 +199,7 @@ impl Live {
             state: State::Starting,
             stops_within: Nanos::ZERO,
             frozen: Frozen::default(),
-            parent: Parent::Nobody,
+            parent: Parent::Absent,
             session: None,
             counters: None,
             pointers: None,

@@ -67,7 +67,7 @@ impl Linux {
 
     /// The shim's socket is closed: there will be no more reports.
     fn lose_shim(&mut self, live: &mut Live) -> Result<(), MachineError> {
-        let Parent::Shim(shim) = std::mem::replace(&mut live.parent, Parent::Nobody) else {
+        let Parent::Shim(shim) = std::mem::replace(&mut live.parent, Parent::Absent) else {
             return Ok(());
         };
         self.poll.remove(shim.reports.as_fd())?;
@@ -84,7 +84,7 @@ impl Linux {
         if !shim.reap().unwrap_or(true) {
             self.unreaped.push(shim);
         }
-        Parent::Nobody
+        Parent::Absent
     }
 
     /// Ends a program once its command has ended and no process of its session is left. Background
@@ -101,7 +101,7 @@ impl Linux {
         let members = if over { Vec::new() } else { live.tree.members(&self.proc) };
         let session_of = |pid| self.proc.stat(pid).map(|stat| stat.session).ok();
         let holds = members.iter().any(|process| session_of(process.pid) == live.session);
-        if holds && !matches!(live.parent, Parent::Nobody) {
+        if holds && !matches!(live.parent, Parent::Absent) {
             self.inspector.hurry(live.id, self.clock.now());
             // The command is not the last process; only the shim sees the end of the last one.
             live.ended = Some(Ended::unseen(exit, usage));
@@ -161,7 +161,7 @@ impl Linux {
         self.leftovers = left;
         let shims = gone.into_iter().filter_map(|live| match live.parent {
             Parent::Shim(shim) | Parent::Killed(shim) => Some(shim),
-            Parent::Nobody | Parent::Cosched | Parent::Other(_) => None,
+            Parent::Absent | Parent::Cosched | Parent::Other(_) => None,
         });
         self.unreaped.drain(..).chain(shims).for_each(Launched::dismiss);
     }

@@ -237,9 +237,10 @@ impl Linux {
         Ok(())
     }
 
-    /// Gives one thread CPUs of its own, or takes them back. Who has ended meanwhile needs none.
+    /// Gives one thread CPUs of its own, or takes them back. A thread that has ended meanwhile
+    /// needs none.
     pub(super) fn rule(&mut self, id: ThreadId, rule: ThreadRule) -> Result<(), MachineError> {
-        let Some(Named { program, process, thread }) = self.observer.who(id) else {
+        let Some(Named { program, process, thread }) = self.observer.named(id) else {
             return Ok(());
         };
         let Ok(stat) = self.proc.thread_stat(process, thread) else { return Ok(()) };

@@ -3,7 +3,7 @@
 //! The undo log tells which processes a cosched has, but another cosched may keep its log in a
 //! folder that no other one knows, or its log was removed. A claim is a lock on the process' own
 //! file `/proc/PID/environ`, which is the same file for every cosched with this `/proc`. Only users
-//! who may look into the process can open it, so others cannot claim it. Where it cannot be opened,
+//! with access to the process can open it, so others cannot claim it. Where it cannot be opened,
 //! and in a container with a `/proc` of its own, only the log tells.
 //!
 //! What a killed shim leaves comes below its cosched, which then claims itself. All children of a

@@ -1,9 +1,9 @@
 //! All processes of one program, and signals that reach them and no other process.
 //!
 //! No system call signals a program with all its descendants: they may have left its process group
-//! and its session. But they cannot leave the subtree of the program's [shim](crate::process::shim). Walking
-//! a tree takes time in which processes fork, so a walk is repeated until it finds nothing to do. A
-//! stopped process does not fork, so stopping converges.
+//! and its session. But they cannot leave the subtree of the program's
+//! [shim](crate::process::shim). Walking a tree takes time in which processes fork, so a walk is
+//! repeated until it finds nothing to do. A stopped process does not fork, so stopping converges.
 //!
 //! Process numbers are reused. A process is therefore named by its number *and* its start time, and
 //! signals go through a pidfd, which stays bound to the process that it was opened for: open, check
@@ -220,8 +220,8 @@ mod tests {
 
     #[test]
     fn a_tree_without_living_roots_is_empty() {
-        let nobody = Process { pid: i32::MAX, start_time: 1 };
-        let tree = Tree { shim: Some(nobody), main: Some(nobody), orphans: vec![nobody] };
+        let gone = Process { pid: i32::MAX, start_time: 1 };
+        let tree = Tree { shim: Some(gone), main: Some(gone), orphans: vec![gone] };
         assert_eq!(tree.members(&Proc::default()), []);
         assert_eq!(Tree::default().signal(&Proc::default(), Signal::KILL, &[]), Ok(0));
     }

@@ -30,10 +30,10 @@
 //! # `adaptive-minwait`
 //!
 //! Like `minwait`, with thread counts of malleable programs that are chosen at every quantum
-//! ([`thread_limits`](crate::gangs::thread_limits)). There are no rounds; serving every program once takes
-//! about as many quanta as all counts together fill the machine, at least one. A program that
-//! arrives within a quantum has an even share until the next one. While every program runs, there
-//! are quanta as well, since requests may change.
+//! ([`thread_limits`](crate::gangs::thread_limits)). There are no rounds; serving every program
+//! once takes about as many quanta as all counts together fill the machine, at least one. A program
+//! that arrives within a quantum has an even share until the next one. While every program runs,
+//! there are quanta as well, since requests may change.
 
 mod ahead;
 mod backfill;
@@ -230,9 +230,9 @@ impl Minwait {
     /// Sets the quantum's end. It has one as long as a program waits for it.
     fn time(&mut self, anew: bool, length: Nanos, world: &World<'_>, plan: &mut Plan) {
         let (before, now) = (self.ends, world.now);
-        let nobody_waits =
+        let none_waits =
             self.waiting.is_empty() && self.backfill.as_ref().is_none_or(Backfill::is_empty);
-        if nobody_waits && (self.assignments.is_empty() || !self.decides()) {
+        if none_waits && (self.assignments.is_empty() || !self.decides()) {
             self.ends = Nanos::NEVER;
         } else if anew || before == Nanos::NEVER {
             self.ends = now + length;

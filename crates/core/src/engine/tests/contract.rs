@@ -206,7 +206,7 @@ fn ctrl_c_detaches_attached_and_ends_started_programs() {
 /// cost of the number of rules times the number of threads would not end before the test runner's
 /// time limit.
 #[test]
-fn only_threads_whose_rules_change_are_set() {
+fn only_threads_with_changed_rules_are_set() {
     const PROGRAMS: u16 = 4;
     const THREADS: u32 = 20_000;
     const QUANTA: usize = 20;

@@ -72,8 +72,8 @@ mod tests {
         assert!(!reader.state().unwrap().has_ended());
         child.kill().unwrap();
         let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
-        let who = rustix::process::Pid::from_child(&child);
-        rustix::process::waitid(rustix::process::WaitId::Pid(who), ended).unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::waitid(rustix::process::WaitId::Pid(pid), ended).unwrap();
         assert_eq!(reader.state(), Ok(State::Zombie));
         child.wait().unwrap();
         assert_eq!(reader.state(), Ok(State::Dead));

@@ -56,7 +56,7 @@ impl Reliefs {
         // A process is first called as the thread that forks.
         let name = Helper::Sentinel.name().to_string_lossy();
         background::spawn(&name, move || {
-            // One that nobody waits for must not take this for the end of cosched.
+            // One that no process waits for must not take this for the end of cosched.
             if let Err(SendError(Ok(late))) = sender.send(task.begin(&executable, PATIENCE)) {
                 let _ = late.retire().wait();
             }

@@ -85,7 +85,7 @@ impl Linux {
         into.samples.retain(|sample| stays(sample.program));
         into.threads.retain(|thread| stays(thread.program));
         into.ips.retain(|bin| stays(bin.program));
-        let owner = |id: ThreadId| self.observer.who(id).map(|named| named.program);
+        let owner = |id: ThreadId| self.observer.named(id).map(|named| named.program);
         into.locks.retain(|share| owner(share.thread).is_some_and(stays));
         for id in due {
             let Some(live) = self.live.get_mut(&id) else { continue };

@@ -26,12 +26,12 @@ fn made_up(programs: &[&[&str]]) -> (TempDir, Proc) {
 }
 
 /// Nothing else runs under cosched.
-fn nobody() -> Vec<i32> {
+fn no_pids() -> Vec<i32> {
     Vec::new()
 }
 
 fn dependencies(proc: &Proc, pid: i32) -> Dependencies {
-    inspect(proc, &[pid], &nobody, &HandedOut::default(), &mut Tables::default()).unwrap()
+    inspect(proc, &[pid], &no_pids, &HandedOut::default(), &mut Tables::default()).unwrap()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_terminal_made_by_the_program_itself_does_not_count() {
     fs::create_dir(root.path().join("1/fdinfo")).unwrap();
     fs::write(root.path().join("1/fdinfo/0"), "pos:\t0\ntty-index:\t3\n").unwrap();
     let holds = |pids: &[i32]| {
-        inspect(&proc, pids, &nobody, &HandedOut::default(), &mut Tables::default()).unwrap()
+        inspect(&proc, pids, &no_pids, &HandedOut::default(), &mut Tables::default()).unwrap()
     };
     let programs = [&[1][..], &[1, 2], &[2, 1], &[2], &[1, 2, 3]];
     let holds = programs.map(|pids| holds(pids).holds_terminal);
@@ -68,7 +68,7 @@ fn inherited_descriptors_do_not_count() {
     let mut handed_out: HandedOut =
         ["/dev/pts/3", "pipe:[7]"].map(str::to_owned).into_iter().collect();
     handed_out.insert("socket:[8]");
-    let found = inspect(&proc, &[1], &nobody, &handed_out, &mut Tables::default()).unwrap();
+    let found = inspect(&proc, &[1], &no_pids, &handed_out, &mut Tables::default()).unwrap();
     assert_eq!(found.shared, [SharedKey::Pipe(9)].into());
     assert_eq!(found.forbid_freezing(), None);
 }
@@ -76,8 +76,9 @@ fn inherited_descriptors_do_not_count() {
 #[test]
 fn all_live_processes_of_a_program_count() {
     let (_root, proc) = made_up(&[&["pipe:[7]"], &["socket:[8]", "/dev/kfd"]]);
-    let found = inspect(&proc, &[1, 99, 2], &nobody, &HandedOut::default(), &mut Tables::default())
-        .unwrap();
+    let found =
+        inspect(&proc, &[1, 99, 2], &no_pids, &HandedOut::default(), &mut Tables::default())
+            .unwrap();
     assert_eq!(found.shared, [SharedKey::Pipe(7), SharedKey::Socket(8)].into());
     assert!(found.holds_gpu);
 }
@@ -142,7 +143,7 @@ fn tables_of_tcp_are_not_read_for_sockets_of_unix() {
         fs::write(net.join("unix"), unix).unwrap();
     }
     let inspected =
-        |pid| inspect(&proc, &[pid], &nobody, &HandedOut::default(), &mut Tables::default());
+        |pid| inspect(&proc, &[pid], &no_pids, &HandedOut::default(), &mut Tables::default());
     assert!(!inspected(1).unwrap().listens);
     assert!(inspected(2).is_err(), "one that is none of them may be of TCP");
 }
@@ -153,7 +154,7 @@ fn this_process_is_seen_with_what_it_opens() {
     let handed_out = HandedOut::held_by(&proc, me).unwrap();
     let memory = memfd_create("x", MemfdFlags::CLOEXEC).unwrap();
     let (one_end, _other_end) = UnixStream::pair().unwrap();
-    let found = inspect(&proc, &[me], &nobody, &handed_out, &mut Tables::default()).unwrap();
+    let found = inspect(&proc, &[me], &no_pids, &handed_out, &mut Tables::default()).unwrap();
     let socket = rustix::fs::fstat(&one_end).unwrap().st_ino;
     assert!(found.shared.contains(&SharedKey::Socket(socket)));
     let inode = rustix::fs::fstat(&memory).unwrap().st_ino;
@@ -188,7 +189,7 @@ fn connections_show_whether_a_listener_serves_other_programs() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let found =
-        || inspect(&proc, &[me], &nobody, &HandedOut::default(), &mut Tables::default()).unwrap();
+        || inspect(&proc, &[me], &no_pids, &HandedOut::default(), &mut Tables::default()).unwrap();
     let listens = || (found().listens, found().listens_within);
     assert_eq!(listens(), (false, true), "no other process knows the port yet");
     let own = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -220,7 +221,7 @@ fn a_named_socket_serves_others_that_can_know_its_name() {
         let listener = UnixListener::bind_addr(address).unwrap();
         let inode = rustix::fs::fstat(&listener).unwrap().st_ino;
         let found =
-            inspect(&proc, &[me], &nobody, &HandedOut::default(), &mut Tables::default()).unwrap();
+            inspect(&proc, &[me], &no_pids, &HandedOut::default(), &mut Tables::default()).unwrap();
         assert!(found.shared.contains(&SharedKey::Socket(inode)));
         assert!(found.listens != found.listens_within);
         found.listens
@@ -266,7 +267,7 @@ fn a_parallel_program_may_use_known_ports() {
         }
         // One program with two processes; then only its first process.
         [&[1, 2][..], &[1]].map(|pids| {
-            inspect(&proc, pids, &nobody, &HandedOut::default(), &mut Tables::default())
+            inspect(&proc, pids, &no_pids, &HandedOut::default(), &mut Tables::default())
                 .unwrap()
                 .listens
         })

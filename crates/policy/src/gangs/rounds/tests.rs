@@ -192,7 +192,7 @@ fn heavier_programs_have_longer_quanta() {
 }
 
 #[test]
-fn a_plan_names_only_programs_whose_turn_changes() {
+fn a_plan_names_only_programs_with_changed_turns() {
     let mut lab = lab(Kind::Gang, 2, programs(&[1; 50]));
     lab.quanta(60);
     let named: Vec<_> = lab.plan.programs.iter().map(|(id, _)| id.slot).collect();

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_never_seen_at_work_is_left_out() {
+    fn programs_never_seen_at_work_are_left_out() {
         let unseen = vec![round(&[1.0], vec![])];
         let seen = vec![round(&[1.0], vec![found(0.0, None)])];
         let all = programs(vec![trainee("a"), trainee("b")], vec![unseen, seen]);

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_whose_parts_differ_is_described_as_one_package() {
+    fn a_machine_of_different_parts_is_described_as_one_package() {
         let whole = Topology::regular(2, 1, 2, 1, 2);
         let part = Topology::new(whole.cpus()[..5].to_vec());
         assert_eq!(shape(&whole), ("package:2 l3:1 l2:2 core:1 pu:2".to_owned(), true));
