@@ -41,7 +41,7 @@ def main():
         combinations = list(itertools.product(*known))
         if len(combinations) > MOST:
             sys.exit(f"advise.py: {len(combinations)} combinations are too many: at most {MOST}; leave out programs")
-        # Of programs that ask for these counts and may have no others, nothing but a prediction is left.
+        # Of programs that request these counts and may have no others, nothing but a prediction is left.
         predicted = {counts: advised_on(options, programs, counts)["requested"]["total_seconds"] for counts in combinations}
     times = {counts: [] for counts in combinations}
     for number in range(options.runs):

@@ -47,7 +47,7 @@ for source in src/*.c; do
     done
 done
 
-# Of whole numbers, and of what every machine rounds alike. (stencil asks libm for sines, which differ in the last place.)
+# Of whole numbers, and of what every machine rounds alike. (stencil takes sines from libm, which differ in the last place.)
 while read -r wanted words; do
     read -ra words <<<"$words"
     found=$(run "${words[@]}")

@@ -184,12 +184,12 @@ static inline void refused(const char *what, int error)
     exit(1);
 }
 
-/* Ends the program when an option asks for more memory than the machine has: it would only be killed for it later. */
+/* Ends the program when an option requests more memory than the machine has: it would only be killed for it later. */
 static inline void must_fit(const char *knob, double mebibytes)
 {
     double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1048576;
     if (mebibytes > machine) {
-        fprintf(stderr, "%s: %s asks for %.0f MiB of memory, and this machine has %.0f MiB\n", kernel, knob,
+        fprintf(stderr, "%s: %s needs %.0f MiB of memory, and this machine has %.0f MiB\n", kernel, knob,
                 mebibytes, machine);
         exit(2);
     }

@@ -1,7 +1,7 @@
 /*
  * system-calls: threads that go into the kernel and come out again.
  *
- * Every thread asks for its process' number, over and over. That is about the
+ * Every thread reads its process' number, over and over. That is about the
  * least that a system call can do, so whatever is added to every system call
  * of a machine (a tracer, a filter) shows here more than anywhere else.
  *
@@ -18,7 +18,7 @@
 static int64_t turns;
 static long right_answer;
 
-static void ask(struct member *me)
+static void read_number(struct member *me)
 {
     for (int64_t i = 0; i < turns; i++)
         /* The C library may know the answer; only the kernel is to be asked. */
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     /* The sum over the threads stays, however many there are. */
     turns = repetitions(work, 2 * CALLS_PER_SECOND / size);
     double since = seconds_now();
-    struct member *team = run_team(size, ask);
+    struct member *team = run_team(size, read_number);
     double rate = (double)(turns * size) / (seconds_now() - since);
 
     team[0].state += (uint64_t)spoilt();

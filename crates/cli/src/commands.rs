@@ -117,7 +117,7 @@ impl Command {
     }
 }
 
-/// Does what a command line asks for.
+/// Does what a command line says.
 pub(crate) fn carry_out(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),

@@ -1,11 +1,12 @@
 //! Showing a run to clients: `cosched top`, other readers of its socket, and scrapers of metrics.
 //!
 //! The scheduling thread must not wait for a client, and should not even work while no client
-//! looks. It keeps only the policy's last reasons (`Board`), and at a heartbeat asks one flag
-//! whether a client wants to know. If so, it puts a [`Snapshot`](cosched_results::live::Snapshot)
-//! into a place for one ([`handover`]). A thread of the background does the rest: it reads what
-//! programs have used ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). What a
-//! visitor requests ([`request`]) goes the other way. docs/results.md tells users of it.
+//! looks. It keeps only the policy's last reasons (`Board`), and at a heartbeat reads one flag
+//! whether a client requests a snapshot. If so, it puts a
+//! [`Snapshot`](cosched_results::live::Snapshot) into a place for one ([`handover`]). A thread of
+//! the background does the rest: it reads what programs have used ([`cpu`]), turns snapshots into
+//! text and serves visitors ([`server`]). What a visitor requests ([`request`]) goes the other way.
+//! docs/results.md tells users of it.
 
 mod cpu;
 mod handover;
@@ -84,7 +85,7 @@ impl Live {
         Ok(Live { board, user_requests, roots, stats, handover, _server: server })
     }
 
-    /// What visitors ask for.
+    /// What visitors request.
     pub(crate) fn user_requests(&self) -> Arc<UserRequests> {
         Arc::clone(&self.user_requests)
     }
@@ -115,7 +116,7 @@ impl Watch for Live {
     }
 
     fn beat(&mut self, beat: &Beat<'_>) {
-        if self.handover.is_wanted() {
+        if self.handover.is_requested() {
             let mut snapshot = self.board.snapshot(beat, own_cpu_seconds());
             for (slot, program) in snapshot.programs.iter_mut().enumerate() {
                 program.barrier_stats = self.stats.of(slot);
@@ -125,6 +126,6 @@ impl Watch for Live {
     }
 
     fn looks(&self) -> bool {
-        self.handover.is_wanted()
+        self.handover.is_requested()
     }
 }

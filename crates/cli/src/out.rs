@@ -161,8 +161,7 @@ impl Folder {
     }
 }
 
-/// A folder for what the user did not ask to keep; it is removed when this is dropped. Until the
-/// runs that it is for, signals have to wait.
+/// A folder for what the user does not keep; it is removed when this is dropped.
 pub(crate) fn hidden() -> Result<TempDir, Failure> {
     hold_interruptions().map_err(Failure::broken)?;
     tempfile::tempdir().map_err(|error| {

@@ -2,7 +2,7 @@
 //! result.
 //!
 //! A [`Request`] says what is to be run and how. A [`Session`] is this machine, or one that is not
-//! there: it knows what programs want of it, [makes runs](making), and [tells of them](terms).
+//! there: it knows what programs need of it, [makes runs](making), and [tells of them](terms).
 
 mod barriers;
 mod between;
@@ -101,7 +101,7 @@ impl Session {
         Session { topology, usable, description, environment: Vec::new() }
     }
 
-    /// How many CPUs a program wants at once.
+    /// How many CPUs a program requests at once.
     pub(crate) fn threads(&self, spec: &ProgramSpec) -> u16 {
         spec.asked_threads(self.environment.iter().cloned(), self.usable.cpus.len())
     }

@@ -8,7 +8,7 @@ use crate::program::{Exit, ProgramId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token(pub u32);
 
-/// Something that a policy may want to answer with a plan.
+/// Something that a policy may answer with a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cause {
     /// A program arrived. It is [`New`](crate::ProgramState::New) until the policy lets it run.

@@ -72,7 +72,7 @@ pub enum Signal {
     Kill,
 }
 
-/// The signals by which the user asks for the end of a run.
+/// The signals by which the user requests the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Interruption {
     /// SIGINT: Ctrl-C.

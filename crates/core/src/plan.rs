@@ -1,4 +1,4 @@
-//! What a policy wants: states, not steps.
+//! What a policy requests: states, not steps.
 //!
 //! A plan names only changes. A program that it does not name keeps its last directive, a wake-up
 //! with a known token moves, and a measurement that is named again changes its period. An empty
@@ -15,7 +15,7 @@ use crate::program::{ProgramId, ThreadId};
 use crate::sample::Measure;
 use crate::time::Nanos;
 
-/// The state that a policy wants; a buffer that the engine clears and reuses.
+/// The state that a policy requests; a buffer that the engine clears and reuses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The directives of programs; each program at most once.
@@ -40,12 +40,12 @@ impl Plan {
         self.reasons.clear();
     }
 
-    /// Wants a program to run.
+    /// Requests that a program runs.
     pub fn run(&mut self, program: ProgramId, settings: Settings) {
         self.programs.push((program, Directive::Run(settings)));
     }
 
-    /// Wants a program to be frozen, or, if it has not started, not to start yet.
+    /// Requests that a program is frozen, or, if it has not started, not to start yet.
     pub fn freeze(&mut self, program: ProgramId) {
         self.programs.push((program, Directive::Freeze));
     }
@@ -66,7 +66,7 @@ impl Plan {
     }
 }
 
-/// The state that a plan wants for one program.
+/// The state that a plan requests for one program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Directive {
     /// Run, with these settings.

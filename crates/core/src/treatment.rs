@@ -2,7 +2,7 @@
 //! gives one after the other.
 //!
 //! A reason says what *changes*: a slice was chosen, or an actuator is being tried, kept, or put
-//! back. A reader of a run, live or afterwards, wants to know what is in force. This module adds up
+//! back. A reader of a run, live or afterwards, needs to know what is in force. This module adds up
 //! reasons to that.
 
 use crate::actuator::Actuator;

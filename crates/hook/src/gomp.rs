@@ -49,13 +49,13 @@ pub(crate) fn team(code: *const c_void) -> Option<c_int> {
         return None;
     }
     // SAFETY: only a type; it is what OpenMP declares for both names.
-    type Ask = unsafe extern "C" fn() -> c_int;
+    type Query = unsafe extern "C" fn() -> c_int;
     // SAFETY: neither address is 0, so both are functions of the OpenMP standard, with these types.
     let wanted = unsafe {
-        if transmute::<usize, Ask>(in_parallel)() != 0 {
+        if transmute::<usize, Query>(in_parallel)() != 0 {
             return None;
         }
-        transmute::<usize, Ask>(max_threads)()
+        transmute::<usize, Query>(max_threads)()
     };
     let allowed = link::region(wanted);
     (allowed < wanted).then_some(allowed)

@@ -2,7 +2,7 @@
 //! progress.
 //!
 //! Barriers that this library does not replace are not counted otherwise. LLVM's runtime (and
-//! Intel's) calls a *tool* at each, if there is one when it begins: it asks for `ompt_start_tool`
+//! Intel's) calls a *tool* at each, if there is one when it begins: it looks for `ompt_start_tool`
 //! (OpenMP 5.0, section 4.2). This library is that tool for a program if cosched decides its thread
 //! count, since such policies need its progress. It is the tool of no other program, because a
 //! runtime with a tool does a little more at every region. A tool of the user's, in the program or
@@ -57,7 +57,7 @@ const INITIAL: c_int = 1;
 /// Noted with the task of the first thread of a team.
 const FIRST: u64 = 1;
 
-/// Asks the runtime to report tasks and barriers. Returns 0 where it cannot, else 1.
+/// Has the runtime report tasks and barriers. Returns 0 where it cannot, else 1.
 ///
 /// # Safety
 /// `lookup` has to be the runtime's own function.

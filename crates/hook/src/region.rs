@@ -42,7 +42,7 @@ static THREAD: Function = Function::named("omp_get_thread_num\0");
 /// # Safety
 /// Calls are sound for an address that a runtime has under such a name, while it is loaded.
 // SAFETY: only a type; it is what OpenMP declares for the names above.
-type Ask = unsafe extern "C" fn() -> c_int;
+type Query = unsafe extern "C" fn() -> c_int;
 
 /// What the threads of a region share. It lives as long as the region, on the stack of its first
 /// thread.
@@ -56,8 +56,8 @@ pub(crate) struct Team {
 #[derive(Clone, Copy)]
 struct Own {
     number: usize,
-    team_size: Ask,
-    level: Ask,
+    team_size: Query,
+    level: Query,
 }
 
 /// The region that a thread is in.
@@ -73,7 +73,7 @@ struct Standing {
 pub(crate) struct TeamBarrier {
     number: usize,
     count: NonZeroU64,
-    level: Ask,
+    level: Query,
 }
 
 const NOWHERE: Standing = Standing { team: null(), barrier: None };
@@ -131,8 +131,8 @@ impl Own {
         }
         // SAFETY: neither address is 0: both are functions of the OpenMP standard, with this type.
         let (team_size, level, outside) = unsafe {
-            let level = transmute::<usize, Ask>(level);
-            (transmute::<usize, Ask>(team_size), level, level() == 0)
+            let level = transmute::<usize, Query>(level);
+            (transmute::<usize, Query>(team_size), level, level() == 0)
         };
         let number = if outside { pool::take(code as usize)? } else { return None };
         Some(Own { number, team_size, level })
@@ -170,7 +170,7 @@ pub(crate) fn passed_runtime_barrier() {
     }
     let thread = THREAD.of(code);
     // SAFETY: a function of the OpenMP standard, with this type.
-    if thread != 0 && unsafe { transmute::<usize, Ask>(thread)() } == 0 {
+    if thread != 0 && unsafe { transmute::<usize, Query>(thread)() } == 0 {
         link::passes();
     }
 }

@@ -1,4 +1,4 @@
-//! What clients of a run connect to, ask for, and are shown.
+//! What clients of a run connect to, request, and are shown.
 
 pub mod cpu_time;
 pub mod onlookers;

@@ -4,7 +4,7 @@ use crate::process::helper::Helper;
 use crate::process::shim;
 use crate::safety::sentinel;
 
-/// Becomes a [helper](crate::process::helper) if the command line asks for it; returns at once
+/// Becomes a [helper](crate::process::helper) if the command line says so; returns at once
 /// otherwise.
 ///
 /// Has to be the first thing that `main` does: a helper closes every descriptor that it finds.

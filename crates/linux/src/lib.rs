@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`kernel`] | interfaces of the kernel, one module each; they know no programs |
-//! | [`clients`] | what clients of a run connect to, ask for, and are shown |
+//! | [`clients`] | what clients of a run connect to, request, and are shown |
 //! | [`cgroup`] | control groups |
 //! | [`process`] | how programs are started, found, and followed until they end |
 //! | [`safety`] | how every change is undone, and which processes are left alone |

@@ -170,7 +170,7 @@ pub struct Linux {
     orphanage: Orphanage,
     queue: Vec<Event>,
     user_requests: Option<Arc<UserRequests>>,
-    /// Programs that the user wants to detach.
+    /// Programs to detach at the user's request.
     detaching: BTreeSet<ProgramId>,
     /// The first process of a detached program that still has cosched's place: signals are passed
     /// on to it.

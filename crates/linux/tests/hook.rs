@@ -164,7 +164,7 @@ proptest! {
                 _ => {}
             }
         }
-        // All remaining messages are read; then the honest one asks.
+        // All remaining messages are read; then the honest one sends a request.
         (0..20).for_each(|_| _ = server.hear(0, |_| true));
         honest.request(1, wanted);
         let mut heard = Heard::default();

@@ -23,7 +23,7 @@ const PROGRAM: ProgramId = ProgramId::first(0);
 
 /// A program that requests, one after another, the thread counts in its arguments, and prints what
 /// it got.
-const ASKS: &str = r#"
+const REQUESTS: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +41,8 @@ int main(int argc, char **argv) {
 "#;
 
 fn compiled(folder: &Path) -> Option<PathBuf> {
-    let (source, program) = (folder.join("asks.c"), folder.join("asks"));
-    std::fs::write(&source, ASKS).unwrap();
+    let (source, program) = (folder.join("requests.c"), folder.join("requests"));
+    std::fs::write(&source, REQUESTS).unwrap();
     match Command::new("gcc").arg(&source).arg("-o").arg(&program).status() {
         Ok(status) => {
             assert!(status.success());
@@ -58,7 +58,7 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
 /// A machine with the program, which has a hook server or not; its output goes to `out`.
 fn machine(folder: &Path, program: PathBuf, counts: &[&str], malleable: bool) -> Linux {
     let library = std::env::current_exe().unwrap().with_file_name(LIBRARY);
-    let argv = ["asks"].iter().chain(counts).map(|word| (*word).to_owned()).collect();
+    let argv = ["requests"].iter().chain(counts).map(|word| (*word).to_owned()).collect();
     let order = Order { executable: program, argv, cwd: "/".into(), ..Order::default() };
     let stdout = Output::File { path: folder.join("out"), append: false };
     let hook = malleable.then_some(Hook { library, uses: Uses::THREADS });

@@ -1,7 +1,7 @@
 //! The present states of a program's threads, as its barrier reads them.
 //!
 //! A thread that waits for others needs to know whether they are on a CPU: then it is best to keep
-//! spinning, otherwise it is in the way. The kernel knows, and asking it costs a system call for
+//! spinning, otherwise it is in the way. The kernel knows, and finding out costs a system call for
 //! each of them. cosched therefore has a program in the kernel write it down, at every switch and
 //! every wake-up. The memory that it writes to is mapped into the user's program, which can only
 //! read it.

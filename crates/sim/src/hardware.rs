@@ -56,7 +56,7 @@ pub struct Hardware {
     /// packages; nanoseconds.
     pub signal_nanos: [f64; 3],
     /// How often a CPU's waiting thread is moved although the queues are even, per second and CPU:
-    /// a kernel thread that wants to run makes one queue look longer for a moment.
+    /// a kernel thread that is ready to run makes one queue look longer for a moment.
     pub strays_per_second: f64,
     /// How often a kernel thread, or a thread of a background program, interrupts a busy CPU, per
     /// second.

@@ -1,6 +1,6 @@
 //! Telling a program how many threads to use, and guessing how many it takes.
 //!
-//! There is no common way to ask a program for a thread count; every numeric
+//! There is no common way to give a program a thread count; every numeric
 //! library reads a variable of its own. `threads` sets those of the thread
 //! pools that compute. Variables of other meaning are left alone: `GOMAXPROCS`,
 //! say, also bounds the helpers of a language's runtime.
@@ -55,8 +55,8 @@ impl ProgramSpec {
         self.env.contains_key(OPENMP)
     }
 
-    /// How many threads the program will want on CPUs at once; never zero. Where `threads` is not
-    /// given: the first number of `OMP_NUM_THREADS` in its environment, else one per CPU of the
+    /// How many threads the program will request on CPUs at once; never zero. Where `threads` is
+    /// not given: the first number of `OMP_NUM_THREADS` in its environment, else one per CPU of the
     /// machine, which is what OpenMP and OpenBLAS take.
     pub fn asked_threads(
         &self,

@@ -101,7 +101,7 @@ pub struct ProgramSpec {
     pub name: String,
     /// The command and its arguments; never empty.
     pub command: Vec<String>,
-    /// Number of threads to ask the program to use; `None`: what it takes by itself. Never zero.
+    /// Number of threads that the program is to use; `None`: what it takes by itself. Never zero.
     pub threads: Option<u16>,
     /// Variables to set on top of the inherited environment.
     pub env: BTreeMap<String, String>,

@@ -119,7 +119,7 @@ fn vfork() {
 }
 
 /// Binds itself, works, and tells whether it stayed there. A process that binds it to the very same
-/// CPU at the same time could not know that this program wants to be there. This program therefore
+/// CPU at the same time could not know that this program is to be there. This program therefore
 /// takes the other CPU.
 fn pin([one, other]: [usize; 2]) {
     let [mut mask, mut rest] = [rustix::thread::CpuSet::new(); 2];

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// How long each call waits if nothing interrupts it.
 const MILLISECONDS: i32 = 300;
-/// Shorter than a second, as every kind of time-out wants it.
+/// Shorter than a second, as every kind of time-out requires it.
 static WAIT: libc::timespec =
     libc::timespec { tv_sec: 0, tv_nsec: MILLISECONDS as i64 * 1_000_000 };
 

@@ -5,7 +5,7 @@
 //!
 //! *Idea.* Rounds, as where ways are compared: everything is measured once, and each round begins
 //! with another program. A slow minute then slows all programs alike, and a median does not see it.
-//! Every time is kept, so an interruption costs one run. If the user wants more runs than are
+//! Every time is kept, so an interruption costs one run. If the user requests more runs than are
 //! known, only the missing ones are made.
 
 use cosched_workload::ProgramSpec;

@@ -44,7 +44,7 @@ pub(crate) struct Alone {
 pub(crate) enum Stop {
     /// Something is wrong.
     Failed(Failure),
-    /// The user wants it to end.
+    /// The user requests its end.
     Interrupted(Ended),
 }
 

@@ -64,7 +64,7 @@ struct Advice<'a> {
     cpus: usize,
     candidates: Vec<Candidate>,
     counts: Vec<u16>,
-    /// With the threads that programs ask for, and as advised.
+    /// With the threads that programs request, and as advised.
     requested: Prediction,
     advised: Prediction,
 }
@@ -135,7 +135,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
 }
 
 /// With which of the counts a program is looked at: none above the CPUs, and always the one that it
-/// asks for. A variable of its own `env` wins over whatever it would be told.
+/// requests. A variable of its own `env` wins over all others.
 fn counts(spec: &ProgramSpec, listed: &[u16], requested: u16, most: u16) -> Vec<u16> {
     let others = listed.iter().copied().filter(|count| !spec.has_own_count() && *count <= most);
     let mut counts: Vec<u16> = others.chain([requested]).collect();

@@ -51,7 +51,7 @@ fn write(share: &Path) -> io::Result<()> {
     fs::create_dir_all(share)?;
     make_below(share, Path::new("man/man1"))?;
     let mut command = Cli::command().disable_help_subcommand(true);
-    // The generators of completions do not ask what is hidden.
+    // The generators of completions do not know what is hidden.
     let mut complete = Command::new(NAME)
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)

@@ -151,7 +151,7 @@ impl Report {
         restored.failed.is_empty() && forget().map_err(|error| said(&error)).is_ok()
     }
 
-    /// What a person wants to know.
+    /// The report in a sentence.
     fn sentence(&self) -> String {
         let sockets = match self.sockets_removed {
             0 => String::new(),

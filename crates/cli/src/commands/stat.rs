@@ -261,11 +261,11 @@ fn uncounted(lack: &Lack) -> String {
 enum End {
     /// Every process has ended.
     Gone,
-    /// The user wants it to.
+    /// The user requests it.
     Signal(Signal),
 }
 
-/// Waits for the end of an interval, with the looks that the monitor wants.
+/// Waits for the end of an interval, with the samples that the monitor needs.
 fn wait(
     poll: &mut Poll,
     clock: &Clock,

@@ -1,6 +1,6 @@
 //! `cosched top`: a running instance in the terminal, or one look at it as text or JSON.
 //!
-//! It reads the socket that every `cosched run` opens ([`live`](crate::live)) and asks for nothing.
+//! It reads the socket that every `cosched run` opens ([`live`](crate::live)) and requests nothing.
 //! The run does not notice whether a user looks, or how long it takes to draw.
 
 mod keys;

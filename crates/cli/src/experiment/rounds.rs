@@ -6,7 +6,7 @@
 //! What was complete before an interruption, or before something went wrong, is kept. With a
 //! folder, the comparison can also be resumed later: rounds that are complete there
 //! [are read](super::kept), and all others are made. There is no choice among rounds: a user who
-//! asks for fewer than are there gets all of them.
+//! requests fewer than are there gets all of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub(super) type Round = Vec<RunResult>;
 
 /// Why a round did not come to its end.
 enum Stop {
-    /// The user wants it to end.
+    /// The user requests its end.
     Interrupted(Ended),
     /// Something is wrong, and would be in every further round.
     Failed(Failure),

@@ -16,7 +16,7 @@ use rustix::event::{EventfdFlags, eventfd};
 #[derive(Debug)]
 pub(super) struct Handover {
     newest: Mutex<Option<Snapshot>>,
-    wanted: AtomicBool,
+    requested: AtomicBool,
     over: AtomicBool,
     bell: OwnedFd,
 }
@@ -26,15 +26,15 @@ impl Handover {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Handover {
             newest: Mutex::new(None),
-            wanted: AtomicBool::new(false),
+            requested: AtomicBool::new(false),
             over: AtomicBool::new(false),
             bell,
         })
     }
 
-    /// Whether snapshots are wanted.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed)
+    /// Whether snapshots are requested.
+    pub(super) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Relaxed)
     }
 
     /// Puts a snapshot in place of the last one.
@@ -51,9 +51,9 @@ impl Handover {
         self.ring();
     }
 
-    /// Says whether snapshots are wanted from now on.
-    pub(super) fn want(&self, wanted: bool) {
-        self.wanted.store(wanted, Ordering::Relaxed);
+    /// Says whether snapshots are requested from now on.
+    pub(super) fn request(&self, requested: bool) {
+        self.requested.store(requested, Ordering::Relaxed);
     }
 
     /// What has come since the last time, after the bell.

@@ -1,4 +1,4 @@
-//! What a visitor of a run's own socket may ask for: one line of JSON.
+//! What a visitor of a run's own socket may request: one line of JSON.
 //!
 //! Only the user and root can connect there, and they may do to the run what they like anyway. What
 //! cannot be understood is passed over, as by every cosched that does not know a later one's
@@ -9,7 +9,9 @@ use cosched_linux::clients::user_requests::UserRequest;
 use serde::{Deserialize, Serialize};
 
 /// The form of requests.
-const SCHEMA: &str = "cosched-ask/1";
+const SCHEMA: &str = "cosched-request/1";
+/// The form of requests of earlier versions.
+const EARLIER_SCHEMA: &str = "cosched-ask/1";
 /// No request is longer.
 const LONGEST: usize = 256;
 
@@ -38,7 +40,8 @@ pub(super) fn take(received: &mut Vec<u8>) -> Vec<UserRequest> {
     while let Some(end) = received.iter().position(|byte| *byte == b'\n') {
         let line: Vec<u8> = received.drain(..=end).collect();
         let request = serde_json::from_slice::<Request>(&line).ok();
-        let known = request.filter(|request| request.schema == SCHEMA);
+        let known =
+            request.filter(|request| [SCHEMA, EARLIER_SCHEMA].contains(&request.schema.as_str()));
         requests.extend(known.map(|request| UserRequest::Detach(request.detach)));
     }
     if received.len() > LONGEST {
@@ -57,11 +60,12 @@ mod tests {
     #[test]
     fn requests_are_taken_whole_and_in_order() {
         let text = Request::detach(7).line()
-            + "GET / HTTP/1.1\n{\"schema\":\"cosched-ask/9\",\"detach\":1}\n"
+            + "GET / HTTP/1.1\n{\"schema\":\"cosched-request/9\",\"detach\":1}\n"
+            + "{\"schema\":\"cosched-ask/1\",\"detach\":6}\n"
             + &Request::detach(8).line();
         let mut received = text.into_bytes();
         let rest = received.split_off(received.len() - 5);
-        assert_eq!(take(&mut received), [UserRequest::Detach(7)]);
+        assert_eq!(take(&mut received), [7, 6].map(UserRequest::Detach));
         received.extend(rest);
         assert_eq!(take(&mut received), [UserRequest::Detach(8)]);
         assert!(received.is_empty());

@@ -136,7 +136,7 @@ struct Host {
     user_requests: Arc<UserRequests>,
     cpu: CpuTimes,
     visitors: Vec<Visitor>,
-    /// The newest snapshot, as long as a visitor wants it: later it would be old.
+    /// The newest snapshot, as long as a visitor requests it: later it would be old.
     newest: Option<Snapshot>,
 }
 
@@ -149,7 +149,7 @@ impl Host {
     ) -> Host {
         let host =
             Host { endpoints, handover, user_requests, cpu, visitors: Vec::new(), newest: None };
-        host.handover.want(host.is_asked());
+        host.handover.request(host.has_requests());
         host
     }
 
@@ -169,15 +169,15 @@ impl Host {
         self.attend();
         self.let_in();
         self.attend();
-        if !self.is_asked() {
+        if !self.has_requests() {
             self.newest = None;
         }
-        self.handover.want(self.is_asked());
+        self.handover.request(self.has_requests());
         true
     }
 
-    /// Scrapers come without notice, and want what is newest.
-    fn is_asked(&self) -> bool {
+    /// Scrapers come without notice, and need what is newest.
+    fn has_requests(&self) -> bool {
         !self.visitors.is_empty()
             || self.endpoints.iter().any(|endpoint| endpoint.serves == Serves::Metrics)
     }
@@ -255,7 +255,7 @@ struct Visitor {
     serves: Serves,
     since: Instant,
     /// What was received of a request.
-    asked: Vec<u8>,
+    received: Vec<u8>,
     /// It says nothing more.
     silent: bool,
     /// What is still to be sent.
@@ -269,7 +269,7 @@ impl Visitor {
             stream,
             serves,
             since: Instant::now(),
-            asked: Vec::new(),
+            received: Vec::new(),
             silent: false,
             unsent: Vec::new(),
             answered: false,
@@ -285,9 +285,9 @@ impl Visitor {
         PollFd::from_borrowed_fd(stream, events)
     }
 
-    /// Whether we still want to hear from it.
+    /// Whether cosched still reads from it.
     fn listens(&self) -> bool {
-        !self.silent && !self.answered && self.asked.len() <= http::LONGEST
+        !self.silent && !self.answered && self.received.len() <= http::LONGEST
     }
 
     /// A further line for a client that reads lines; left out if the last one is not taken yet.
@@ -303,14 +303,14 @@ impl Visitor {
             return false;
         }
         if self.serves == Serves::Lines {
-            request::take(&mut self.asked)
+            request::take(&mut self.received)
                 .into_iter()
                 .for_each(|request| user_requests.put(request));
         }
         if self.serves == Serves::Metrics && !self.answered {
             // Without a snapshot yet, the scraper waits for the first one.
             let answer = newest
-                .and_then(|snapshot| http::answer(&self.asked, || openmetrics::text(snapshot)));
+                .and_then(|snapshot| http::answer(&self.received, || openmetrics::text(snapshot)));
             match answer {
                 Some(answer) => (self.unsent, self.answered) = (answer, true),
                 None if self.silent => return false,
@@ -325,7 +325,7 @@ impl Visitor {
     }
 
     fn patience(&self) -> Duration {
-        if self.asked.is_empty() { SILENCE } else { PATIENCE }
+        if self.received.is_empty() { SILENCE } else { PATIENCE }
     }
 
     fn hear(&mut self) -> io::Result<()> {
@@ -335,7 +335,7 @@ impl Visitor {
         }
         match self.stream.read(&mut space) {
             Ok(0) => self.silent = true,
-            Ok(n) => self.asked.extend_from_slice(&space[..n]),
+            Ok(n) => self.received.extend_from_slice(&space[..n]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }

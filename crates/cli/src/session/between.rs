@@ -2,7 +2,7 @@
 //! with barriers of cosched.
 //!
 //! Between regions threads wait inside the runtime, where no entry tells of it. gcc's threads look
-//! on for milliseconds, on CPUs that other programs may want. A variable can tell them to sleep
+//! on for milliseconds, on CPUs that other programs may need. A variable can tell them to sleep
 //! sooner. A program with such barriers therefore gets a bound there, too, unless the
 //! user has said how its threads are to wait. LLVM's threads yield between looks; a bound gained
 //! nothing there (`docs/research/barrier.md` has what each gave).

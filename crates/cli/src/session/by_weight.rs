@@ -25,7 +25,7 @@ pub(crate) struct ByWeightReport {
 enum By {
     /// The caller's own cgroup.
     Cgroup,
-    /// A scope that cosched asks systemd's user manager for.
+    /// A scope that cosched requests from systemd's user manager.
     Scope,
 }
 
@@ -85,10 +85,10 @@ fn report(idle: Option<&Right>, scope: Result<(), Lack>) -> ByWeightReport {
         (_, Ok(())) => ByWeightReport {
             available: true,
             by: Some(By::Scope),
-            detail: "`cosched run` asks systemd's user manager for a scope".to_owned(),
+            detail: "`cosched run` requests a scope from systemd's user manager".to_owned(),
             remedy: None,
         },
-        // What was tried says more than that there is no manager to ask.
+        // What was tried says more than that there is no manager.
         (Some(idle), Err(Lack::NotNeeded | Lack::NoTree)) => {
             missing(idle.detail.clone(), idle.remedy.clone())
         }
@@ -115,7 +115,10 @@ mod tests {
         let said = |available, scope| report(Some(&idle(available)), scope).text();
         let cases = [
             (said(true, Err(Lack::NoTree)), "Turns by weight: available, in /cg"),
-            (said(false, Ok(())), "available, `cosched run` asks systemd's user manager"),
+            (
+                said(false, Ok(())),
+                "available, `cosched run` requests a scope from systemd's user manager",
+            ),
             (said(false, Err(Lack::NoTree)), "missing: permission denied. Remedy: be root"),
             (said(false, Err(Lack::NoManager)), "Remedy: log in through systemd"),
             (said(false, Err(Lack::Root)), "Remedy: type `systemd-run --scope"),

@@ -96,7 +96,7 @@ impl Session {
         Ok(Checked { planned, molded, barriers, jobs, sources, peak, folder, folders })
     }
 
-    /// How much memory carries, as it was measured. `None` unless the policy asks for it, no option
+    /// How much memory carries, as it was measured. `None` unless the policy requests it, no option
     /// says it, and traffic is known that could be compared with it.
     fn memory_peak(&self, request: &Request<'_>) -> Option<Peak> {
         let fair = &request.how.policy.fair;
@@ -345,9 +345,9 @@ impl Session {
     }
 }
 
-/// Tells a malleable program how many threads it may ask for, unless its environment does.
+/// Tells a malleable program how many threads it may request, unless its environment does.
 /// Otherwise a process that it starts later, and that finds fewer CPUs in its mask by then, would
-/// never ask for more.
+/// never request more.
 fn say_threads(env: &mut Vec<(OsString, OsString)>, threads: u16) {
     if !env.iter().any(|(name, _)| name == OPENMP) {
         env.push((OPENMP.into(), threads.to_string().into()));

@@ -33,11 +33,11 @@ pub(crate) struct Request<'a> {
     pub(crate) count: bool,
     /// How the programs come to be there.
     pub(crate) origins: Origins<'a>,
-    /// What else the user wants.
+    /// What else the user requests.
     pub(crate) wanted: Wanted,
 }
 
-/// What the user wants beside the run itself.
+/// What the user requests beside the run itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
     /// How much is told on the terminal.

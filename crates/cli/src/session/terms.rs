@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// What a run would tell of itself, as far as that is known before it is made: with the threads
-    /// that programs ask for.
+    /// that programs request.
     pub(crate) fn expected(&self, request: &Request<'_>) -> Context {
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();

@@ -46,7 +46,7 @@ struct InHand<'a> {
 }
 
 impl Key {
-    /// The key of a program that wants `threads` CPUs at once.
+    /// The key of a program that requests `threads` CPUs at once.
     pub(crate) fn new(
         spec: &ProgramSpec,
         threads: u16,

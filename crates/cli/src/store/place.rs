@@ -8,7 +8,7 @@ pub(super) fn file() -> Option<PathBuf> {
     choose(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"))
 }
 
-/// The rules ask to take no notice of a relative path.
+/// By the rules a relative path is ignored.
 fn choose(data: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
     let data = data.and_then(absolute);

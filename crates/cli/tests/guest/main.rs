@@ -37,6 +37,6 @@ fn guest_is_one_of(names: &[&str]) -> Option<String> {
     if names.contains(&name.as_str()) {
         return Some(name);
     }
-    support::skip(format!("nothing to ask of the guest '{name}'"));
+    support::skip(format!("nothing to test in the guest '{name}'"));
     None
 }

@@ -10,7 +10,7 @@ use super::support::{Cosched, Place, User, copy_file, is_library, program, skip}
 const TELLS: &str = r#"echo "$LD_PRELOAD""#;
 
 /// Prints 1 if it gets a thread limit, and how many libraries of cosched it has loaded.
-const ASKS: &str = r#"
+const REQUESTS: &str = r#"
 #include <stdio.h>
 #include <string.h>
 extern int cosched_register(void) __attribute__((weak));
@@ -28,7 +28,7 @@ int main(void) {
 
 /// Compiles the program, with further words for the compiler. `None`: there is no compiler.
 fn compiled(place: &Place, more: &[&Path]) -> Option<PathBuf> {
-    let (source, made) = (place.write("asks.c", ASKS), place.path("asks"));
+    let (source, made) = (place.write("requests.c", REQUESTS), place.path("requests"));
     let status = Command::new("gcc").arg(source).arg("-o").arg(&made).args(more).status().ok()?;
     assert!(status.success());
     Some(made)
@@ -61,8 +61,8 @@ fn a_copy_of_the_command_alone_has_its_library() {
         copy_file(&place.executable, &alone.join("cosched"));
         place.executable = alone.join("cosched");
         let tables = [
-            program("a", "malleable = true", "exec ./asks"),
-            program("b", "barrier = 'donate'", "exec ./asks"),
+            program("a", "malleable = true", "exec ./requests"),
+            program("b", "barrier = 'donate'", "exec ./requests"),
         ];
         for _ in 0..2 {
             let ended = place.run(&tables, "--policy linux").ended().with(0);
@@ -89,7 +89,7 @@ fn a_program_linked_with_the_library_loads_it_once() {
     let alone = Command::new(made).env_remove("LD_LIBRARY_PATH").status().unwrap();
     assert!(!alone.success(), "it is not linked with the library");
     fs::remove_dir_all(place.path("out")).unwrap();
-    let tables = [program("a", "malleable = true", "exec ./asks")];
+    let tables = [program("a", "malleable = true", "exec ./requests")];
     place.run(&tables, "--policy linux").ended().with(0);
     assert_eq!(place.read("out/a.stdout"), "1 1\n");
 }
@@ -99,7 +99,7 @@ fn programs_that_root_starts_as_another_user_can_load_it() {
     let User::Ordinary(uid) = User::ordinary() else { return skip("it needs root") };
     let place = Place::new();
     let Some(_) = compiled(&place, &[]) else { return skip("there is no gcc") };
-    let script = format!("exec setpriv --reuid={uid} ./asks");
+    let script = format!("exec setpriv --reuid={uid} ./requests");
     place.run(&[program("a", "malleable = true", &script)], "--policy linux").ended().with(0);
     assert_eq!(place.read("out/a.stdout"), "1 1\n");
     assert_eq!(place.read("out/a.stderr"), "");

@@ -213,7 +213,7 @@ fn a_frozen_program_that_forks_in_every_process_does_not_escape() {
     for backend in Backend::here() {
         let place = Place::new();
         // A chain: each process starts the next in a session of its own and ends, so no parent is
-        // left to ask.
+        // left that knows.
         let chain = "n=$1; [ $n -gt 0 ] || { echo end; exit 0; }; setsid sh chain.sh $((n-1)) &";
         place.write("chain.sh", chain);
         let start = "sh chain.sh 150; while [ ! -s out/a.stdout ]; do sleep 0.01; done";

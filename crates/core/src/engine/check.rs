@@ -32,7 +32,7 @@ pub enum BadPlan {
     /// Its thread limit is zero. (A limit above the number that a region requests is lowered.)
     #[error("the plan gives {0} a thread limit of 0")]
     NoThread(ProgramId),
-    /// It asks to be woken in the past.
+    /// It requests a wake-up in the past.
     #[error("the plan requests a wake-up at {0}, which is past")]
     PastWake(Nanos),
 }

@@ -1,11 +1,10 @@
-//! How a run ends: because everything is done, or because the user wants it to.
+//! How a run ends: because everything is done, or at the user's request.
 //!
 //! In both cases the engine first releases every program that is still there (thaws and unbinds
-//! it). It then asks these programs to end, and ends them by force after a grace period. A second
-//! request ends the grace period at once. No policy decides any more, so no program is frozen or
-//! started meanwhile.
-//! A program that ran before the run began goes on after it: the engine releases it, and does not
-//! ask it to end.
+//! it). It then requests the end of these programs, and ends them by force after a grace period. A
+//! second request ends the grace period at once. No policy decides any more, so no program is
+//! frozen or started meanwhile. A program that ran before the run began goes on after it: the
+//! engine releases it, and does not request its end.
 
 use super::Engine;
 use super::ledger::Account;

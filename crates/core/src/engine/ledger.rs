@@ -76,8 +76,8 @@ impl Account {
         self.frozen_since
     }
 
-    /// Whether the run waits for nothing more of the program: it has done what the workload asks of
-    /// it, it was released, or it never comes.
+    /// Whether the run waits for nothing more of the program: it has done what the workload
+    /// requires of it, it was released, or it never comes.
     pub(super) fn done(&self) -> bool {
         let outcome = &self.outcome;
         self.detached.is_some() || outcome.done.is_some() || outcome.not_started.is_some()

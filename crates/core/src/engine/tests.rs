@@ -22,9 +22,9 @@ fn p(slot: u16) -> ProgramId {
 }
 
 /// A policy made of a closure.
-struct Ask<F>(F);
+struct Scripted<F>(F);
 
-impl<F: FnMut(&[Cause], &World<'_>, &mut Plan)> Policy for Ask<F> {
+impl<F: FnMut(&[Cause], &World<'_>, &mut Plan)> Policy for Scripted<F> {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         (self.0)(causes, world, plan);
     }
@@ -37,7 +37,7 @@ fn nothing_new(causes: &[Cause]) -> bool {
 /// All CPUs to one program after another, 100 ms each.
 fn in_turn() -> impl Policy {
     let mut turn = 0;
-    Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    Scripted(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if world.programs.is_empty() || nothing_new(causes) {
             return;
         }
@@ -95,7 +95,7 @@ fn programs_on_disjoint_cpus_do_not_wait_for_each_other() {
     fake.freeze_latency = MS(5);
     let left = CpuSet::first(1);
     let right: CpuSet = [1].into_iter().collect();
-    let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if causes.contains(&Cause::Arrived(p(0))) {
             plan.run(p(0), Settings::on(left));
             plan.run(p(1), Settings::on(right));
@@ -123,7 +123,7 @@ fn programs_on_disjoint_cpus_do_not_wait_for_each_other() {
 #[test]
 fn no_program_starts_before_the_policy_lets_it() {
     let fake = Fake::new([MS(100), MS(100)]);
-    let policy = Ask(|causes: &[Cause], _: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|causes: &[Cause], _: &World<'_>, plan: &mut Plan| {
         if causes.contains(&Cause::Arrived(p(0))) {
             plan.run(p(0), Settings::default());
         }
@@ -155,7 +155,7 @@ fn a_program_that_never_starts_blocks_no_other() {
     let mut fake = Fake::new([MS(100), MS(300)]);
     fake.start_latency = MS(2000);
     let mut asked = 0;
-    let policy = Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         asked += 1;
         match asked {
             1 => {
@@ -182,7 +182,7 @@ fn a_program_that_never_starts_blocks_no_other() {
 fn no_program_is_frozen_longer_than_the_limit() {
     let fake = Fake::new([MS(4000), MS(100)]);
     let mut asked = 0;
-    let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if nothing_new(causes) {
             return;
         }
@@ -207,7 +207,7 @@ fn no_program_is_frozen_longer_than_the_limit() {
 #[test]
 fn a_program_frozen_too_long_runs_despite_the_policy() {
     let fake = Fake::new([MS(2500), MS(150)]);
-    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
             match program.id == p(0) || world.now < MS(10) {
                 true => plan.run(program.id, Settings::default()),
@@ -238,7 +238,7 @@ fn programs_of_one_group_run_together() {
     entries[0].group = Some(GroupId(7));
     entries[1].group = Some(GroupId(7));
     let mut started = false;
-    let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if nothing_new(causes) {
             return;
         }
@@ -266,7 +266,7 @@ fn a_repeated_program_runs_until_all_have_finished() {
     let fake = Fake::new([MS(100), MS(350)]);
     let mut entries = vec![Entry::new(1), Entry::new(1)];
     entries[0].repeat = Repeat::UntilAllFinish;
-    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
     });
     let (fake, outcome) = run(fake, policy, setup(entries));
@@ -287,7 +287,7 @@ fn nothing_in_the_accounts_is_after_the_end() {
     fake.stubborn.insert(ProgramId { slot: 0, generation: 3 });
     let mut entries = vec![Entry::new(1), Entry::new(1)];
     entries[0].repeat = Repeat::UntilAllFinish;
-    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
     });
     let (_, outcome) = run(fake, policy, setup(entries));
@@ -302,7 +302,7 @@ fn nothing_in_the_accounts_is_after_the_end() {
 fn events_are_handled_between_two_starts() {
     let mut fake = Fake::new([MS(100), MS(100), MS(100)]);
     fake.script(MS(0), Happening::Interrupted(Interruption::Interrupt));
-    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
     });
     let entries = vec![Entry::new(1), Entry::new(1), Entry::new(1)];
@@ -318,7 +318,7 @@ fn events_are_handled_between_two_starts() {
 fn programs_with_free_cpus_start_at_once() {
     let mut fake = Fake::new([MS(100), MS(100), MS(100), MS(100)]);
     fake.freeze_latency = MS(5);
-    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         match causes.iter().any(|cause| matches!(cause, Cause::Woke(_))) {
             true => {
                 plan.freeze(p(0));
@@ -390,7 +390,7 @@ fn a_program_that_is_still_starting_is_ended_too() {
 fn a_measurement_pause_freezes_all_before_it_reads() {
     let mut fake = Fake::new([MS(150), MS(150)]);
     fake.freeze_latency = MS(2);
-    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if causes.contains(&Cause::Arrived(p(0))) {
             for program in world.programs {
                 plan.run(program.id, Settings::default());
@@ -418,7 +418,7 @@ fn a_measurement_pause_freezes_all_before_it_reads() {
 #[test]
 fn an_impossible_plan_ends_the_run_before_it_takes_effect() {
     let policy =
-        Ask(|_: &[Cause], _: &World<'_>, plan: &mut Plan| plan.run(p(9), Settings::default()));
+        Scripted(|_: &[Cause], _: &World<'_>, plan: &mut Plan| plan.run(p(9), Settings::default()));
     let (fake, outcome) =
         Engine::new(Fake::new([MS(1)]), policy, setup(vec![Entry::new(1)])).run(&mut ());
     assert!(matches!(outcome, Err(Error::Plan(BadPlan::UnknownProgram(id))) if id == p(9)));
@@ -431,7 +431,7 @@ fn a_program_stopped_from_outside_is_left_alone() {
     let mut fake = Fake::new([MS(500), MS(200)]);
     fake.script(MS(30), Happening::StoppedByOther(p(1)));
     fake.script(MS(330), Happening::ContinuedByOther(p(1)));
-    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
     });
     let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
@@ -447,7 +447,7 @@ fn each_directive_is_reported_once_when_it_is_in_effect() {
     let mut turns = in_turn();
     let settled = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let seen = settled.clone();
-    let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for cause in causes {
             if let Cause::Settled { program, epoch } = cause {
                 seen.borrow_mut().push((world.now, *program, *epoch));

@@ -25,7 +25,7 @@
 //! The nearest thing here, `sched_yield`, gives the CPU to the next thread in the queue. Together
 //! with a program that computes, that is a thread of that program, for a whole slice. A thread that
 //! sleeps instead is put in front of it when woken. Where the program has a CPU group of its own,
-//! the next thread is another thread of the program. Yielding then does all that the paper asks
+//! the next thread is another thread of the program. Yielding then does all that the paper requires
 //! for.
 
 /// How a thread waits at a barrier. All but [`WaitMode::Donate`] exist for comparison.
@@ -130,21 +130,26 @@ impl WaitMode {
     }
 
     /// What to do after `spent` nanoseconds of waiting.
-    pub(crate) fn act(self, spent: u64, patience: Patience, ask: impl FnOnce() -> Laggards) -> Act {
+    pub(crate) fn act(
+        self,
+        spent: u64,
+        patience: Patience,
+        laggards: impl FnOnce() -> Laggards,
+    ) -> Act {
         let spin = |bound: u64| if spent < bound { Act::Spin } else { Act::Sleep };
         match self {
             WaitMode::Spin => Act::Spin,
             WaitMode::Block => Act::Sleep,
             WaitMode::SpinThenBlock => spin(SPIN),
             WaitMode::Yield => Act::Yield,
-            WaitMode::Spread => match ask() {
+            WaitMode::Spread => match laggards() {
                 Laggards::Run => spin(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere => spin(patience.unknown),
                 Laggards::QueuedElsewhere => Act::Join,
                 Laggards::Blocked => Act::Sleep,
                 Laggards::QueuedHere | Laggards::NextHere => Act::Spread,
             },
-            WaitMode::Donate => match ask() {
+            WaitMode::Donate => match laggards() {
                 Laggards::Run => spin(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
                     spin(patience.unknown)

@@ -92,7 +92,8 @@ macro_rules! end {
 end!(GOMP_loop_end GOMP_loop_end_nowait);
 end!(GOMP_sections_end GOMP_sections_end_nowait);
 
-/// Cancels, or asks whether that was done, by the runtime. Barriers are the runtime's from then on.
+/// Cancels, or finds out whether that was done, by the runtime. Barriers are the runtime's from
+/// then on.
 ///
 /// # Safety
 /// As gcc's runtime has it: the compiler makes the calls.

@@ -1,7 +1,8 @@
 //! What the tests share: a cosched that sets thread limits, and programs in C.
 //!
 //! The cosched here is a hook server of the machine's (`HookServer`) and a thread that answers. The
-//! limit holds before a program asks, so a test does not depend on the speed of an answer.
+//! limit holds before a program requests threads, so a test does not depend on the speed of an
+//! answer.
 
 #![allow(dead_code, clippy::unwrap_used)]
 

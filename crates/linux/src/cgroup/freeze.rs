@@ -50,7 +50,7 @@ impl FreezeSwitch {
         })
     }
 
-    /// Asks the kernel to stop every thread of the cgroup. It begins at once;
+    /// Has the kernel stop every thread of the cgroup. It begins at once;
     /// [`FreezeSwitch::is_frozen`] says when it is done.
     ///
     /// # Errors

@@ -4,16 +4,16 @@
 //! of the system's, or in one with other processes, and cannot make groups there. systemd's user
 //! manager can: it has a part of the cgroup tree, by default with the `cpu` controller.
 //!
-//! *Idea.* cosched asks the manager to put this very process into a new scope that is delegated to
+//! *Idea.* cosched has the manager put this very process into a new scope that is delegated to
 //! the user. `systemd-run --user --scope -p Delegate=yes` does the same before it starts a command.
 //! Here no command is started: process number, terminal, standard input, environment and signals
 //! stay as they are, and there is no loop to guard against. When the manager refuses, cosched stays
 //! where it was.
 //!
 //! *Lifetime.* A scope lives until its last process has ended. Programs that outlive a killed
-//! cosched keep it; systemd kills none of them for that. The [sentinel](crate::safety::sentinel) is in
-//! another cgroup. When the user's last login ends, systemd ends the manager with all its scopes,
-//! unless lingering is enabled for the user.
+//! cosched keep it; systemd kills none of them for that. The [sentinel](crate::safety::sentinel) is
+//! in another cgroup. When the user's last login ends, systemd ends the manager with all its
+//! scopes, unless lingering is enabled for the user.
 
 use std::ffi::OsString;
 use std::io;
@@ -70,7 +70,7 @@ pub enum Lack {
     /// CPU groups are there already.
     #[error("cosched can make CPU groups where it is")]
     NotNeeded,
-    /// Root has no user manager to ask, but the system's.
+    /// Root has no user manager, but the system's.
     #[error("this cgroup holds other processes, or does not pass the cpu controller on")]
     Root,
     /// The cgroup may have a purpose, such as a limit of memory.
@@ -233,7 +233,7 @@ pub fn enter(proc: &Proc) -> Result<(), ScopeError> {
     Ok(())
 }
 
-/// Asks for the scope, and waits for the answer.
+/// Requests the scope, and waits for the answer.
 fn send_request(name: &str, pid: &str) -> Result<(), ScopeError> {
     let manager = [
         "org.freedesktop.systemd1",

@@ -2,7 +2,7 @@
 //! a killed run has left.
 //!
 //! The run's own socket lies in the user's private folder, named after its process. A socket for
-//! metrics lies where the user wants it. A link beside the first one points to it, so that the
+//! metrics lies where the user says. A link beside the first one points to it, so that the
 //! process that cleans up finds it. A socket without its listener refuses connections, so a
 //! leftover is distinguishable from a socket in use. Nothing here ever waits. A listener
 //! with a full queue, because it is stopped, say, still counts as listening.

@@ -40,7 +40,7 @@ pub enum Freezer {
 }
 
 impl Freezer {
-    /// Asks every thread of the program to stop.
+    /// Has every thread of the program stop.
     ///
     /// # Errors
     /// Why it cannot be stopped; none of its threads is stopped then.

@@ -338,7 +338,7 @@ impl Pinning {
     ) -> Result<(), PinError> {
         match self {
             Pinning::Masks(masks) => masks.bind_one(thread, cpus, place, log),
-            // Masks inside a cpuset would do; no caller asks for both.
+            // Masks inside a cpuset would do; no caller requests both.
             Pinning::Cpuset(_) => Err(PinError::Refused(Refusal::NotSupported)),
         }
     }

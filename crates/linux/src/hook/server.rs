@@ -32,8 +32,8 @@ const BACKLOG: i32 = 64;
 const MOST_CLIENTS: usize = 64;
 /// How many connections are accepted per second: for each, its process has to be found out.
 const MOST_CONNECTIONS: usize = 500;
-/// How many messages are read per second: far more than programs send that ask when their regions
-/// change.
+/// How many messages are read per second: far more than programs send that request threads when
+/// their regions change.
 const MOST_MESSAGES: usize = 5000;
 const SECOND: u64 = 1000;
 
@@ -303,7 +303,7 @@ impl HookServer {
         self.set(Rule { grouped, thread_limit, cpus, ..uses.rule() });
     }
 
-    /// Detaches the program: every process gets its request, none has to ask, and barriers are as
+    /// Detaches the program: every process gets its request without an answer, and barriers are as
     /// without cosched.
     pub fn release(&mut self) {
         self.table = None;

@@ -44,13 +44,13 @@ pub enum NoLibrary {
     /// The executable was built without it.
     #[error(
         "this cosched was built without {LIBRARY}; build it with COSCHED_HOOK_LIBRARY=PATH, or \
-         leave out what asks for it"
+         leave out what needs it"
     )]
     NotBuilt,
     /// No folder is fit for it. Each is named with the reason.
     #[error(
         "cannot unpack {LIBRARY}: {}; set XDG_CACHE_HOME to a folder of your own, or leave out \
-         what asks for it",
+         what needs it",
         .0.join("; ")
     )]
     NoFolder(Vec<String>),

@@ -28,8 +28,8 @@ pub use cpu_load::CpuLoad;
 pub use stat::{Stat, State};
 pub use state_reader::StateReader;
 
-/// From so many threads on it may cost less to ask every process for its parent than every thread
-/// for its children.
+/// From so many threads on it may cost less to read the parent of every process than of every
+/// thread for its children.
 const MANY_THREADS: usize = 64;
 
 /// The proc file system.

@@ -1,5 +1,5 @@
-//! The effect of signals on this process and the programs that it starts, and which signals ask it
-//! to end.
+//! The effect of signals on this process and the programs that it starts, and which signals request
+//! its end.
 //!
 //! Ignored signals and the mask of blocked ones survive `exec`. A helper that ignores signals of
 //! the terminal therefore has to undo that before it becomes a user's program.

@@ -1,4 +1,4 @@
-//! Carrying out what the engine wants of one program.
+//! Carrying out what the engine requests of one program.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;

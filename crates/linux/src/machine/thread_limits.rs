@@ -1,9 +1,9 @@
 //! Malleable programs: their requests, and their thread limits.
 //!
-//! A request becomes an event. The engine asks the policy, and the settings that come back, changed
-//! or not, are the answer. A policy that sets no limits leaves the number open, and the program
-//! gets its request. A frozen program's request waits until it runs; it would not notice an answer
-//! before.
+//! A request becomes an event. The engine has the policy decide, and the settings that come back,
+//! changed or not, are the answer. A policy that sets no limits leaves the number open, and the
+//! program gets its request. A frozen program's request waits until it runs; it would not notice an
+//! answer before.
 
 use cosched_core::{Aspect, Happening, Nanos, ProgramId, Refusal, Settings};
 use cosched_page::BEAT;

@@ -92,7 +92,7 @@ fn controller_v2(
     }
 }
 
-/// What to ask of systemd, or what to type on a host without it.
+/// What to request from systemd, or what to type on a host without it.
 fn remedy_v2(tree: &Hierarchy, by_systemd: &str) -> String {
     if Path::new(SYSTEMD).exists() {
         return by_systemd.to_owned();

@@ -40,7 +40,7 @@ enum Happens {
     /// One of the programs, by its position, ends.
     Exits(usize),
     /// A program requests another number of threads.
-    Asks(usize, u16),
+    Requests(usize, u16),
     /// Another process stops a program, or continues it.
     StopsOrContinues(usize),
 }
@@ -64,7 +64,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         1 => (1u64..150).prop_map(Happens::TimePasses),
         2 => any_program().prop_map(|p| Happens::Arrives(Box::new(p))),
         2 => (0usize..20).prop_map(Happens::Exits),
-        1 => (0usize..20, 1..=CPUS).prop_map(|(which, threads)| Happens::Asks(which, threads)),
+        1 => (0usize..20, 1..=CPUS).prop_map(|(which, threads)| Happens::Requests(which, threads)),
         1 => (0usize..20).prop_map(Happens::StopsOrContinues),
     ]
 }
@@ -98,7 +98,7 @@ fn make_happen<P: Policy>(lab: &mut Lab<P>, what: Happens, next_slot: &mut u16) 
                 lab.exit(slot);
             }
         }
-        Happens::Asks(which, threads) => {
+        Happens::Requests(which, threads) => {
             if let Some(slot) = slot(which, lab) {
                 lab.change(slot, |p| p.thread_count = threads);
             }

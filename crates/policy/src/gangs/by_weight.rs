@@ -18,7 +18,7 @@
 //! CPUs by their weight. There is one exception: several programs are in turn together, there are
 //! fillers, and the CPUs have several last-level caches. Then each program in turn is bound to the
 //! CPUs that the inner policy gave it, until its turn is over. Otherwise these programs would share
-//! caches and disturb each other. A measurement that the inner policy wants made while all programs
+//! caches and disturb each other. A measurement that the inner policy requests while all programs
 //! are frozen is made while they run.
 //!
 //! *Source.* Ours. Relatives: paired gang scheduling (Wiseman and Feitelson, 2003) and flexible

@@ -73,11 +73,11 @@ impl Placement {
         }
     }
 
-    /// How many of `want` threads each domain gets.
-    fn shares(self, domains: &[Vec<Slot>], want: usize) -> Vec<usize> {
+    /// How many of `needed` threads each domain gets.
+    fn shares(self, domains: &[Vec<Slot>], needed: usize) -> Vec<usize> {
         match self {
-            Placement::Packed => fill_whole(domains, want),
-            Placement::Spread => deal_in_turn(domains, want),
+            Placement::Packed => fill_whole(domains, needed),
+            Placement::Spread => deal_in_turn(domains, needed),
         }
     }
 }
@@ -169,29 +169,29 @@ fn slots(topology: &Topology, free: &CpuSet, prefer: &CpuSet) -> Vec<Slot> {
 
 fn choose(
     mut slots: Vec<Slot>,
-    mut want: usize,
+    mut needed: usize,
     placement: Placement,
     steps: &[Step],
     chosen: &mut CpuSet,
 ) {
     match steps.split_first() {
-        _ if want == 0 => {}
+        _ if needed == 0 => {}
         None => {
             slots.sort_by_key(|slot| (!slot.kept, slot.id));
-            for slot in slots.into_iter().take(want) {
+            for slot in slots.into_iter().take(needed) {
                 chosen.insert(slot.id);
             }
         }
         Some((Step::Rank(rank), rest)) => {
             for class in divided(slots, rank) {
-                let share = want.min(class.len());
-                want -= share;
+                let share = needed.min(class.len());
+                needed -= share;
                 choose(class, share, placement, rest, chosen);
             }
         }
         Some((Step::Domain(level), rest)) => {
             let domains = divided(slots, |slot| slot.groups[*level as usize]);
-            let shares = placement.shares(&domains, want);
+            let shares = placement.shares(&domains, needed);
             for (domain, share) in domains.into_iter().zip(shares) {
                 choose(domain, share, placement, rest, chosen);
             }
@@ -209,16 +209,16 @@ fn divided(slots: Vec<Slot>, by: impl Fn(&Slot) -> u16) -> Vec<Vec<Slot>> {
 }
 
 /// Packed: the whole of the largest domains, and the rest where it fits best.
-fn fill_whole(domains: &[Vec<Slot>], mut want: usize) -> Vec<usize> {
+fn fill_whole(domains: &[Vec<Slot>], mut needed: usize) -> Vec<usize> {
     let mut shares = vec![0; domains.len()];
-    while want > 0 {
+    while needed > 0 {
         let open = || (0..domains.len()).filter(|&d| shares[d] == 0);
         let best = open()
-            .filter(|&d| domains[d].len() >= want)
+            .filter(|&d| domains[d].len() >= needed)
             .min_by_key(|&d| {
                 let domain = &domains[d];
-                let crowded = idle_cores(domain) < want;
-                (crowded, slowness(domain), domain.len(), Reverse(kept(domain).min(want)))
+                let crowded = idle_cores(domain) < needed;
+                (crowded, slowness(domain), domain.len(), Reverse(kept(domain).min(needed)))
             })
             .or_else(|| {
                 open().min_by_key(|&d| {
@@ -227,30 +227,30 @@ fn fill_whole(domains: &[Vec<Slot>], mut want: usize) -> Vec<usize> {
                 })
             });
         let Some(best) = best else { break };
-        shares[best] = want.min(domains[best].len());
-        want -= shares[best];
+        shares[best] = needed.min(domains[best].len());
+        needed -= shares[best];
     }
     shares
 }
 
 /// Spread: one to each domain, again and again; of equally fast ones the emptier first, since fewer
 /// other programs are there.
-fn deal_in_turn(domains: &[Vec<Slot>], mut want: usize) -> Vec<usize> {
+fn deal_in_turn(domains: &[Vec<Slot>], mut needed: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..domains.len()).collect();
     order.sort_by_key(|&d| {
         let domain = &domains[d];
         (slowness(domain), Reverse(domain.len()), Reverse(kept(domain)))
     });
     let mut shares = vec![0; domains.len()];
-    while want > 0 {
-        let before = want;
+    while needed > 0 {
+        let before = needed;
         for &d in &order {
-            if want > 0 && shares[d] < domains[d].len() {
+            if needed > 0 && shares[d] < domains[d].len() {
                 shares[d] += 1;
-                want -= 1;
+                needed -= 1;
             }
         }
-        if want == before {
+        if needed == before {
             break;
         }
     }

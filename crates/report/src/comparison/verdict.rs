@@ -19,7 +19,7 @@ const USUAL: [&str; 2] = ["turns", "auto"];
 const CLEAR: f64 = 0.2;
 
 impl Comparison {
-    /// What a user wants to know first; `None` where there is only one variant.
+    /// What a user needs to know first; `None` where there is only one variant.
     ///
     /// The others are held against the variant that is cosched's, whatever the first variant is.
     pub fn verdict(&self) -> Option<String> {

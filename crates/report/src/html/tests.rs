@@ -62,8 +62,8 @@ fn a_simulated_run_has_machine_kernel_and_seed_but_no_date() {
     }
 }
 
-/// A user asks "did it help?" first: the answer stands before the pictures, and these before other
-/// facts. A picture stands before the sentence that says what it shows.
+/// The first question is "did it help?": the answer stands before the pictures, and these before
+/// other facts. A picture stands before the sentence that says what it shows.
 #[test]
 fn the_page_opens_with_the_verdict_and_the_pictures() {
     let page = report(vec![variant("gang", testkit::gang())]).html();

@@ -76,7 +76,7 @@ struct Switch {
 pub(crate) enum Stop {
     /// Something broke.
     Failed(Failure),
-    /// The user wants it to end.
+    /// The user requests its end.
     Interrupted(Ended),
 }
 

@@ -19,7 +19,7 @@ pub(super) const GAP: Nanos = Nanos::from_millis(1);
 /// After this it ends by itself, whatever becomes of the process that started it.
 const LIFE: Duration = Duration::from_secs(60);
 
-/// How often it looks whether the process that wants the gaps still lives.
+/// How often it looks whether the process that reads the gaps still lives.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// CLOCK_MONOTONIC.
@@ -49,7 +49,7 @@ impl Gap {
     }
 }
 
-/// Spins with so many threads, and prints the gaps, as long as the process lives that wants to know
+/// Spins with so many threads, and prints the gaps, as long as the process lives that reads them
 /// them. With no threads it ends at once.
 pub(crate) fn spin(threads: u16, reader: u32) -> ExitCode {
     let (reader, end) = (PathBuf::from(format!("/proc/{reader}")), now() + LIFE.into());

@@ -1,10 +1,10 @@
 //! `cosched profile --machine`: how much this machine's memory carries at most, measured once and
 //! kept.
 //!
-//! Policies that ask whether a program moves little or much (fair-progress) hold its traffic
-//! against the realistic peak: what programs get, not what the modules could. That is what threads
-//! move that stream through arrays larger than the caches, by the number of threads that moves
-//! most. Since the bytes of these are known, it takes no hardware counters.
+//! Policies that need to know whether a program moves little or much (fair-progress) hold its
+//! traffic against the realistic peak: what programs get, not what the modules could. That is what
+//! threads move that stream through arrays larger than the caches, by the number of threads that
+//! moves most. Since the bytes of these are known, it takes no hardware counters.
 
 use std::process::ExitCode;
 use std::time::SystemTime;

@@ -9,7 +9,7 @@ const ESCAPE: u8 = 0x1b;
 const ALL: isize = 1 << 20;
 const PAGE: isize = 10;
 
-/// What a key asks for.
+/// What a key requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Leave,

@@ -51,7 +51,7 @@ enum Next {
     Wait,
     /// The user has seen enough.
     Leave,
-    /// A signal asks for the end, as it would of a run.
+    /// A signal requests the end, as it would of a run.
     End(Interruption),
     /// Stop, until the shell lets this go on.
     Stop,
@@ -210,7 +210,7 @@ pub(super) fn size() -> Option<(usize, usize)> {
     known.then_some((size.ws_col.into(), size.ws_row.into()))
 }
 
-/// What a signal asks for; a new size is seen when the next frame is drawn.
+/// What a signal requests; a new size is seen when the next frame is drawn.
 fn asked_by(signal: i32) -> Next {
     match signal {
         _ if signal == Signal::TSTP.as_raw() => Next::Stop,

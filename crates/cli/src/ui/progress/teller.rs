@@ -53,7 +53,7 @@ struct Words {
 
 impl Teller {
     /// Begins. Has to be called before there is a machine: see [`background`]. A number of programs
-    /// asks for a bar that shows how many of them have ended.
+    /// requests a bar that shows how many of them have ended.
     ///
     /// # Errors
     /// When the kernel gives no further thread.

@@ -17,7 +17,7 @@ fn after_any(slot: u16) -> Entry {
 
 /// Runs whatever has come.
 fn all_at_once() -> impl Policy {
-    Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
     })
 }

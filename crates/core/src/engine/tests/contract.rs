@@ -18,7 +18,7 @@ fn pause_at(at: Nanos) -> Wake {
 fn wake_ups_in_a_measurement_pause_wait_for_its_end() {
     let mut fake = Fake::new([MS(250), MS(250)]);
     fake.freeze_latency = MS(2);
-    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if causes.contains(&Cause::Arrived(p(0))) {
             run_all(world, plan);
             for program in world.programs {
@@ -39,7 +39,7 @@ fn nothing_is_decided_or_started_in_a_measurement_pause() {
     let mut programs = setup(vec![Entry::new(1), Entry::new(1)]);
     programs.programs[1].arrives = MS(101);
     let asked = RefCell::new(Vec::new());
-    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         asked.borrow_mut().push(world.now);
         run_all(world, plan);
         if causes.contains(&Cause::Arrived(p(0))) {
@@ -58,7 +58,7 @@ fn the_policy_learns_when_a_stopped_program_goes_on() {
     fake.script(MS(30), Happening::StoppedByOther(p(1)));
     fake.script(MS(330), Happening::ContinuedByOther(p(1)));
     let told = RefCell::new(None);
-    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if causes.contains(&Cause::Continued(p(1))) {
             *told.borrow_mut() = Some(world.now);
         }
@@ -71,7 +71,7 @@ fn the_policy_learns_when_a_stopped_program_goes_on() {
 #[test]
 fn a_released_program_can_be_managed_again() {
     let narrow = Settings::on(CpuSet::first(1));
-    let policy = Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         let Some(program) = world.programs.first() else { return };
         let turn = world.now.0 / MS(100).0;
         match turn {
@@ -96,7 +96,7 @@ fn every_request_for_threads_is_answered() {
     let request = Happening::Requested { program: p(0), threads: 2, blocked: true };
     fake.script(MS(10), request);
     fake.script(MS(20), request);
-    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
             plan.run(program.id, Settings { thread_limit: Some(1), ..Settings::default() });
         }
@@ -115,7 +115,7 @@ fn a_thread_limit_stands_until_the_next_one() {
         fake.script(MS(at), request);
     }
     let seen = RefCell::new(Vec::new());
-    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         let Some(program) = world.programs.first() else { return };
         if causes.contains(&Cause::Arrived(p(0))) {
             plan.run(program.id, Settings { thread_limit: Some(3), ..Settings::default() });
@@ -137,7 +137,7 @@ fn a_thread_limit_stands_until_the_next_one() {
 
 #[test]
 fn a_limit_of_no_threads_is_a_mistake() {
-    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
             plan.run(program.id, Settings { thread_limit: Some(0), ..Settings::default() });
         }
@@ -149,7 +149,7 @@ fn a_limit_of_no_threads_is_a_mistake() {
 
 #[test]
 fn rules_for_unknown_threads_are_a_mistake() {
-    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         run_all(world, plan);
         let thread = crate::ThreadId { slot: 0, generation: 0 };
         plan.threads.push((thread, ThreadRule { cpus: Some(CpuSet::first(1)), slice: None }));
@@ -163,7 +163,7 @@ fn rules_for_unknown_threads_are_a_mistake() {
 fn a_program_that_runs_already_is_not_started() {
     let mut entry = Entry::new(1);
     entry.runs_already = true;
-    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         assert!(world.programs.iter().all(|program| program.state == ProgramState::Running));
         plan.wake_at(world.now + MS(10), Token(0));
     });
@@ -220,7 +220,7 @@ fn only_threads_with_changed_rules_are_set() {
     let mut fake = Fake::new([MS(100 * QUANTA as u64); PROGRAMS as usize]);
     fake.threads = (0..THREADS).map(thread).collect();
     let mut quantum = 0;
-    let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Scripted(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if causes.contains(&Cause::Arrived(p(0))) {
             run_all(world, plan);
             let observe = |program: &crate::Program| Observe {

@@ -18,7 +18,7 @@ fn switches_with_a_start_or_after_an_end_count_too() {
 
 #[test]
 fn a_continued_gang_an_end_or_a_first_start_is_no_switch() {
-    let together = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let together = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
             plan.run(program.id, Settings::default());
         }
@@ -33,7 +33,7 @@ fn a_continued_gang_an_end_or_a_first_start_is_no_switch() {
 /// arrives again is last.
 fn in_line() -> impl Policy {
     let mut line: Vec<ProgramId> = Vec::new();
-    Ask(move |causes: &[Cause], _: &World<'_>, plan: &mut Plan| {
+    Scripted(move |causes: &[Cause], _: &World<'_>, plan: &mut Plan| {
         let before = line.first().copied();
         for cause in causes {
             match cause {
@@ -64,7 +64,7 @@ fn a_restart_alone_is_no_switch_and_after_another_it_is() {
 #[test]
 fn a_thaw_forced_by_the_engine_is_no_switch() {
     // The policy freezes the first program for ever. The engine thaws it all the same.
-    let unjust = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let unjust = Scripted(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if causes.iter().any(|cause| matches!(cause, Cause::Arrived(_))) {
             world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
             plan.wake_at(world.now + MS(100), Token(0));
@@ -81,7 +81,7 @@ fn a_thaw_forced_by_the_engine_is_no_switch() {
 /// Two programs take turns by weight, 100 ms each, the first program first.
 fn by_weight() -> impl Policy {
     let mut turn = 0;
-    Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    Scripted(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if nothing_new(causes) || causes.iter().any(|cause| matches!(cause, Cause::Exited(..))) {
             return;
         }

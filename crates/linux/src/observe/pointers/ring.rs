@@ -43,7 +43,7 @@ unsafe impl Send for Ring {}
 impl Ring {
     /// The ring of an event that takes samples.
     pub(super) fn new(event: File) -> io::Result<Ring> {
-        // SAFETY: asks for a constant of the system.
+        // SAFETY: reads a constant of the system.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
         let (size, rights) = ((1 + PAGES) * page, ProtFlags::READ | ProtFlags::WRITE);

@@ -88,8 +88,8 @@ fn remove_left(above: &Dir, proc: &Proc) {
     }
 }
 
-/// Asks systemd's user manager for a scope with this process in it, without waiting for the answer.
-/// This is what `systemd-run --scope` does, but for a process that exists already.
+/// Requests a scope with this process in it from systemd's user manager, without waiting for the
+/// answer. This is what `systemd-run --scope` does, but for a process that exists already.
 fn ask_user_manager() {
     let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR") else { return };
     if !Path::new(&runtime).join("systemd/private").exists() {

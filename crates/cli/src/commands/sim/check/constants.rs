@@ -34,7 +34,7 @@ pub(super) struct Constants {
     /// CPUs.
     barrier: f64,
     barrier_step: f64,
-    /// Of a lock that no other thread wants, and of one step, with one thread.
+    /// Of a lock without other waiters, and of one step, with one thread.
     lock: f64,
     lock_step: f64,
     /// CPU time of one block of `compute`, with one thread and with as many as CPUs.

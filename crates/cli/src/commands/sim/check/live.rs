@@ -30,7 +30,7 @@ const REPEATS: usize = 3;
 
 /// What every program is told. How waiting threads wait is the default of libgomp, said explicitly.
 /// Large pages keep first touches of memory, which the simulator knows nothing of, few; `malloc` of
-/// glibc 2.35 and later asks for them.
+/// glibc 2.35 and later needs them.
 pub(super) fn environment() -> [(String, String); 2] {
     [
         ("GOMP_SPINCOUNT".to_owned(), SPINS.to_string()),
