@@ -254,7 +254,7 @@ test-guest: setup
 	done
 	if (( $${#failed[@]} > 0 )); then echo "guest: failed: $${failed[*]}" >&2; exit 1; fi
 
-# Asks for nothing, and calls apt-get only where something is missing.
+# Installs without questions, and calls apt-get only where something is missing.
 setup:
 	@if ! command -v cargo >/dev/null || ! command -v rustc >/dev/null; then
 	    echo "setup: no cargo and rustc in PATH. Remedy: install Rust $(RUST) or newer with rustup." >&2
