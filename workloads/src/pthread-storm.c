@@ -2,7 +2,7 @@
  * pthread-storm: barrier-storm with plain pthreads, with barriers that do not spin.
  *
  * The C library lets a thread sleep at once that has to wait. With a barrier
- * every few microseconds that costs a wake-up each time, alone as in company.
+ * every few microseconds that costs a wake-up each time, alone as with co-runners.
  */
 #include <pthread.h>
 

@@ -61,7 +61,7 @@ pub(crate) fn deciding<'a>(
 }
 
 /// Of the variables that count, those that a program is given beside what it inherits: the workload
-/// sets them, or the way of a comparison.
+/// sets them, or the variant of a comparison.
 pub(crate) fn given(spec: &ProgramSpec) -> BTreeMap<String, String> {
     let own = spec.env.iter().filter(|(name, _)| counts(name));
     own.map(|(name, value)| (name.clone(), value.clone())).collect()

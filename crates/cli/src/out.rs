@@ -100,7 +100,7 @@ pub(crate) fn known(run: RunResult, file: &Path) -> Result<RunResult, Failure> {
     }
 }
 
-/// The first folder of a run in a folder: `compare --out` makes one for each way, or for each round
+/// The first folder of a run in a folder: `compare --out` makes one for each variant, or for each round
 /// one of those.
 fn inside(folder: &Path, deeper: usize) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());

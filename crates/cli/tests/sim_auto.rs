@@ -143,8 +143,8 @@ fn moldable_programs_start_with_the_best_thread_count() {
             fewer > 1.1 * all,
             "alone it has more of more threads: {fewer} s, {all} s with all"
         );
-        let company = program.turnaround_seconds.unwrap() - fewer - program.waiting_seconds;
-        assert!((program.interference_seconds.unwrap() - company).abs() < 1e-5);
+        let interference = program.turnaround_seconds.unwrap() - fewer - program.waiting_seconds;
+        assert!((program.interference_seconds.unwrap() - interference).abs() < 1e-5);
     }
     let ratio = with_fewer.total_seconds / with_all.total_seconds;
     assert!(ratio < 0.7, "{ratio}");

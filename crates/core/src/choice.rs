@@ -80,6 +80,8 @@ mod tests {
         assert_eq!(reason_code("\"much-waiting\""), ReasonCode::Earlier);
         let why = |text| serde_json::from_str::<crate::Why>(text).unwrap();
         assert_eq!(why(r#"{"why":"looks-back","moment":5}"#), crate::Why::Earlier);
+        let probes = crate::Why::SoloProbes { length: crate::Nanos(5), probes: 2 };
+        assert_eq!(why(r#"{"why":"looks-at-each","moment":5,"moments":2}"#), probes);
         let chosen = r#"{"why":"chosen","manner":"in-gangs","ground":"further-in-turns","side_by_side":1.5,
             "in_gangs":null,"speedups":{"side_by_side":0.5,"in_turns":1.0},"others":0.7,"explored":3}"#;
         assert!(matches!(why(chosen), crate::Why::Chosen { reason_code: ReasonCode::Earlier, .. }));

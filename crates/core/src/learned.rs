@@ -6,7 +6,7 @@
 //!
 //! *Idea.* The result is kept, and the next run of the program begins with it. What is known after
 //! a run follows from the reasons that its policy gave ([`Learned::after`]). Policies therefore
-//! need no other way to report it.
+//! need no other report of it.
 //!
 //! Different policies learn two things: which [`Actuator`] is best, and whether it helps to divide
 //! threads among sockets. The groups themselves are not kept: another run has other threads.

@@ -473,11 +473,14 @@ pub enum Why {
         misses: f64,
     },
     /// Each program has a solo probe, which shows how many CPUs it keeps busy.
-    LooksAtEach {
+    #[serde(alias = "looks-at-each")]
+    SoloProbes {
         /// The length of a probe.
-        moment: Nanos,
+        #[serde(alias = "moment")]
+        length: Nanos,
         /// The number of probes.
-        moments: u16,
+        #[serde(alias = "moments")]
+        probes: u16,
     },
     /// It hardly uses CPUs, so it always runs.
     HardlyRuns,

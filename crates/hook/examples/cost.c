@@ -9,7 +9,7 @@
  *
  *     gcc -O2 -fopenmp -I include examples/cost.c -o cost
  *
- * bench/malleable.py runs it in every way.
+ * bench/malleable.py runs it in every variant.
  */
 #include <stdio.h>
 #include <time.h>

@@ -41,7 +41,7 @@ pub(crate) use self::protocol::Passed;
 
 const NOT_LOOKED: u8 = 0;
 const NONE: u8 = 1;
-/// The value for the first way; each other way has the next one.
+/// The value for the first wait mode; each other one has the next value.
 const WAIT_MODES: u8 = 2;
 
 /// The wait mode that the environment names: `COSCHED_BARRIER_MODE`, for comparisons only. With it,
@@ -70,7 +70,7 @@ fn look() -> Option<WaitMode> {
     let number = sys::variable(c"COSCHED_BARRIER_MODE").and_then(WaitMode::number);
     if number.is_some() {
         link::watch_forks();
-        // Where cosched is there, it counts what threads do under every way.
+        // Where cosched is there, it counts what threads do under every wait mode.
         link::page();
     }
     CHOSEN.store(number.map_or(NONE, |number| WAIT_MODES.saturating_add(number)), Relaxed);

@@ -1,4 +1,4 @@
-//! Programs with replaced barriers check themselves: POSIX' and OpenMP's, under every way to wait.
+//! Programs with replaced barriers check themselves: POSIX' and OpenMP's, under every wait mode.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use cosched_page::BarrierStats;
 use support::{Host, Workshop, command, eventually, good, library};
 
-/// Every way, and how many threads still finish in time with spinning on two CPUs.
+/// Every wait mode, and how many threads still finish in time with spinning on two CPUs.
 const WAIT_MODES: [(&str, &str); 5] =
     [("donate", "4"), ("block", "4"), ("spin-then-block", "4"), ("yield", "4"), ("spin", "2")];
 

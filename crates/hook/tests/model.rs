@@ -199,7 +199,7 @@ fn run(orders: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static
     Runner::new(orders, config).run(test);
 }
 
-/// Tries schedules for every way.
+/// Tries schedules for every wait mode.
 fn check(test: impl Fn(WaitMode) + Clone + Send + Sync + 'static) {
     for wait_mode in WAIT_MODES {
         let (at_random, with_few) = (test.clone(), test.clone());

@@ -6,7 +6,7 @@
 //! In the second, the programs for the kernel are attached and the threads are no members, like
 //! nearly all threads of a machine. In the third, they are attached and the threads are members.
 //! The output gives medians over rounds, and quartiles. Each round with the programs attached is
-//! compared with nothing attached in the same round. After that come the ways in which a process
+//! compared with nothing attached in the same round. After that come the means by which a process
 //! can read a thread's state without the kernel's help: each is one sample of one thread.
 //!
 //! ```text

@@ -198,7 +198,7 @@ impl Auto {
         let options = Options { quantum: each, ..self.options.clone() };
         let policy = Rounds::new(&options, solo_probes, None);
         self.inner.change(Box::new(policy), self.programs.idle(world), true);
-        plan.because(None, Why::LooksAtEach { moment: each, moments: probes as u16 });
+        plan.because(None, Why::SoloProbes { length: each, probes: probes as u16 });
         self.sample_in(each * probes as u64, world);
     }
 

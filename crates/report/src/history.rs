@@ -133,7 +133,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::Chosen { .. }
         | Why::Molded { .. }
         | Why::Spread { .. }
-        | Why::LooksAtEach { .. }
+        | Why::SoloProbes { .. }
         | Why::Earlier
         | Why::Deviation { .. } => None,
     }

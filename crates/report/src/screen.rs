@@ -34,7 +34,7 @@ pub enum Order {
     Locks,
     /// Longest time slice first, where slices are chosen.
     Slice,
-    /// The setting that changes most first, where ways to schedule threads are tried.
+    /// The setting that changes most first, where actuators are tried.
     Actuator,
     /// Largest slowdown first, where it is estimated.
     Slowdown,

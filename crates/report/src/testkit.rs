@@ -70,7 +70,7 @@ pub(crate) fn linux() -> RunResult {
     }
 }
 
-/// The run of [`linux`], where program `a` waits for locks and had trials of ways to schedule its
+/// The run of [`linux`], where program `a` waits for locks and had trials of actuators for its
 /// threads.
 pub(crate) fn faithful() -> RunResult {
     let about = |slot, why| Reason { program: Some(ProgramId::first(slot)), why };

@@ -52,7 +52,7 @@ pub(crate) fn in_words(treatment: &Treatment) -> Option<String> {
     })
 }
 
-/// A way to schedule threads, with its slice; `None`: only the slice.
+/// An actuator, with its slice; `None`: only the slice.
 fn actuator(actuator: Option<Actuator>, slice: Nanos) -> String {
     match actuator {
         None => words::span(slice),
@@ -63,7 +63,7 @@ fn actuator(actuator: Option<Actuator>, slice: Nanos) -> String {
     }
 }
 
-/// The name of a way to schedule threads in texts for people.
+/// The name of an actuator in texts for people.
 pub(crate) fn name(actuator: Actuator) -> &'static str {
     match actuator {
         Actuator::None => "original",

@@ -108,7 +108,7 @@ pub fn in_general(why: &Why) -> &'static str {
              then ends sooner"
         }
         Why::Spread { .. } => "memory-bound: its threads are spread over caches",
-        Why::LooksAtEach { .. } => {
+        Why::SoloProbes { .. } => {
             "solo probe: each program runs by itself for a moment, to measure how many CPUs it uses"
         }
         Why::HardlyRuns => "it uses hardly any CPU time, so it always runs",
@@ -172,7 +172,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
             return format!("started with {threads} of {requested} threads").into();
         }
         Why::Spread { .. } => "spread",
-        Why::LooksAtEach { .. } => "solo probes",
+        Why::SoloProbes { .. } => "solo probes",
         Why::HardlyRuns => "almost idle",
         Why::Deviation { .. } => "deviation",
         Why::Earlier => "other",
@@ -268,7 +268,7 @@ fn figures(why: &Why) -> Option<String> {
             Some(format!("{threads} of {requested} requested threads"))
         }
         Why::Spread { misses } => Some(misses_per_kilo_instruction(*misses)),
-        Why::LooksAtEach { moment, moments } => Some(format!("{moments} times {}", span(*moment))),
+        Why::SoloProbes { length, probes } => Some(format!("{probes} times {}", span(*length))),
         Why::Deviation { what, refusal } => {
             Some(format!("it {} {}", effect(*what), cause(*refusal)))
         }

@@ -32,7 +32,7 @@ fn balance() -> Kernel {
     Kernel { apart: true, ..cfs() }
 }
 
-/// Threads that wait at barriers in this way, and spin for ever if they spin.
+/// Threads that wait at barriers in this mode, and spin for ever if they spin.
 fn with_barrier(barrier: AtBarrier, threads: u16, script: Vec<Op>) -> Model {
     let spin = Nanos::NEVER;
     Model { barrier: Some(barrier), spin, barriers: 1, ..program(threads, script) }

@@ -4,7 +4,7 @@
 //! from the outside, so [`Rights`] tries them all. This command says whether what is needed is
 //! there, and which command gives what is missing. With `--all` it shows the capability level, each
 //! ability, and what each policy does with it. With `--measure` it also freezes a program of its
-//! own in every way that is possible, and shows how long that takes.
+//! own with every backend that is possible, and shows how long that takes.
 
 mod barriers;
 pub(crate) mod gaps;

@@ -33,7 +33,7 @@ const PROGRAMS: &str = "the programs, in their order";
 const OF_PROGRAM: &str = " of the program '";
 /// What stands between a setting and the variant's name, now and in older files.
 const OF_VARIANT: &str = " of the variant '";
-const OF_WAY: &str = " of the way '";
+const OF_VARIANT_EARLIER: &str = " of the way '";
 
 /// All that decides about a comparison, by the name that people know it by.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,9 @@ pub(crate) struct Record {
 /// Settings by the names of today: a variant was called a way.
 fn named<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Value>, D::Error> {
     let settings = BTreeMap::<String, Value>::deserialize(from)?.into_iter();
-    Ok(settings.map(|(name, value)| (name.replace(OF_WAY, OF_VARIANT), value)).collect())
+    Ok(settings
+        .map(|(name, value)| (name.replace(OF_VARIANT_EARLIER, OF_VARIANT), value))
+        .collect())
 }
 
 impl Record {

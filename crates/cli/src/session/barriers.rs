@@ -14,7 +14,7 @@ impl Session {
     }
 }
 
-/// What the result says of it before the start; `None`: the program waits in its own way.
+/// What the result says of it before the start; `None`: the program waits at its own barriers.
 pub(super) fn result(mode: Barrier, environment: &[(OsString, OsString)]) -> Option<BarrierResult> {
     let bound = between::bound(environment).filter(|_| mode == Barrier::Donate);
     let bound = bound.map(|(name, value)| (name.into(), value.into()));

@@ -1,6 +1,6 @@
 //! What a policy has tried out on a program, and what came of it.
 //!
-//! Whether another way to schedule its threads helps a program depends on the load, so on what runs
+//! Whether another actuator helps a program depends on the load, so on what runs
 //! with it: a setting is kept per program *and co-runners*. What came of groups of threads also
 //! depends on the CPUs between which they were divided, and on what they were sorted by: so each
 //! [`Division`] has a setting of its own. A setting is trusted for [`RUNS`] runs; then it is

@@ -41,11 +41,11 @@ fn auto_chooses_after_a_sample_and_says_so() {
         let choices: Vec<_> = whys.iter().filter_map(chosen).collect();
         assert_eq!(choices.first(), Some(&(Mode::Corun, ReasonCode::Begins)));
         assert!(choices.len() > 1, "{choices:?}");
-        let by_trial = |(_, reason_code): &(Mode, ReasonCode)| {
+        let by_probe = |(_, reason_code): &(Mode, ReasonCode)| {
             matches!(reason_code, ReasonCode::GangsFill | ReasonCode::GangsIdle)
         };
-        let trials = whys.iter().filter(|why| matches!(why, Why::LooksAtEach { .. })).count();
-        assert!(trials > 0 || !choices.iter().any(by_trial), "{choices:?}");
+        let probes = whys.iter().filter(|why| matches!(why, Why::SoloProbes { .. })).count();
+        assert!(probes > 0 || !choices.iter().any(by_probe), "{choices:?}");
         place.nothing_is_left_of(&ended);
 
         let told = place.cosched(&["explain", "out", "--json"]).ended().with(0).stdout;

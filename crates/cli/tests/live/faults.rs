@@ -43,7 +43,7 @@ pub(super) fn moments() -> u64 {
     std::env::var("COSCHED_FAULTS").map_or(1, |text| text.parse().unwrap())
 }
 
-/// The ways of freezing in turn, of which each has some moments.
+/// The backends of freezing in turn, of which each has some moments.
 pub(super) fn freezer(moment: u64) -> &'static str {
     let here = Backend::here();
     here[moment as usize % here.len()].0

@@ -1,7 +1,7 @@
 //! Any of `cosched`, its sentinel and its shims are killed at the same moment. Either what is left
 //! of them undoes everything, or the next command says that `recover` does.
 //!
-//! `COSCHED_KILLS` says how often on each way of scheduling.
+//! `COSCHED_KILLS` says how often with each command.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Violence: `cosched` and its helpers are killed or stopped, at any moment, and no program suffers
 //! from it.
 //!
-//! `COSCHED_KILLS` says how often cosched is killed on each way of freezing.
+//! `COSCHED_KILLS` says how often cosched is killed with each backend of freezing.
 
 use std::fs;
 use std::sync::OnceLock;

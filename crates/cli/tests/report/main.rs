@@ -372,7 +372,7 @@ fn the_page_works_in_a_browser_with_the_keyboard() {
         return;
     };
     let folder = runs(&[("gang", "d/gang"), ("greedy", "d/greedy"), ("linux", "d/linux")]);
-    // This makes it look as if a policy had tried ways to schedule the threads of a program.
+    // This makes it look as if a policy had tried actuators for the threads of a program.
     change(&folder.path().join("d/linux/run.json"), |run| {
         let about = |at: f64, why: Value| {
             let mut reason = why;

@@ -105,7 +105,7 @@ impl WaitMode {
         ("donate-spread", WaitMode::Spread),
     ];
 
-    /// The number of the way of this name.
+    /// The number of the wait mode of this name.
     pub(crate) fn number(name: &[u8]) -> Option<u8> {
         WaitMode::NAMES
             .iter()
@@ -114,7 +114,7 @@ impl WaitMode {
             .map(|(_, n)| n)
     }
 
-    /// The way of this number.
+    /// The wait mode of this number.
     pub(crate) fn numbered(number: u8) -> Option<WaitMode> {
         WaitMode::NAMES.get(usize::from(number)).map(|(_, wait_mode)| *wait_mode)
     }

@@ -83,7 +83,7 @@ fn chosen(lab: &Lab<Auto>) -> Option<(Mode, ReasonCode)> {
 }
 
 fn probes(lab: &Lab<Auto>) -> bool {
-    lab.plan.reasons.iter().any(|reason| matches!(reason.why, Why::LooksAtEach { .. }))
+    lab.plan.reasons.iter().any(|reason| matches!(reason.why, Why::SoloProbes { .. }))
 }
 
 const TOGETHER: (Mode, ReasonCode) = (Mode::Corun, ReasonCode::GangsIdle);

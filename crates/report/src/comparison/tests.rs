@@ -152,7 +152,7 @@ fn programs_with_other_work_are_not_compared() {
     assert_eq!(why(|run| wait_for_a(run, 1.0)), "b is `b` in linux, and `b` after a in gang");
     let mut both = [variant("linux", &[2.0]), variant("gang", &[1.0])];
     both.iter_mut().zip([1.5, 0.5]).for_each(|(variant, at)| wait_for_a(&mut variant.runs[0], at));
-    assert!(Comparison::of(&both).is_ok(), "when that is depends on the way");
+    assert!(Comparison::of(&both).is_ok(), "when that is depends on the variant");
     assert_eq!(
         why(|run| run.programs[0].threads = 4),
         "a is `a` with 2 threads in linux, and `a` with 4 threads in gang"

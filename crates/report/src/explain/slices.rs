@@ -30,10 +30,10 @@ pub struct SliceChoice {
     pub profiled: bool,
 }
 
-/// A trial of a way to schedule the program's threads, and its result.
+/// A trial of an actuator, and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TriedActuator {
-    /// When the policy decided to keep the way, or to restore the earlier one.
+    /// When the policy decided to keep the actuator, or to restore the earlier one.
     pub at_seconds: f64,
     /// What was tried.
     pub actuator: Actuator,

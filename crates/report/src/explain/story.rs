@@ -85,7 +85,7 @@ pub struct ProgramStory {
     pub co_runners: Vec<CoRunner>,
     /// Its time slices, in order of time; empty under policies that choose none.
     pub slices: Vec<SliceChoice>,
-    /// The trials of ways to schedule its threads, in order of time; empty under policies without
+    /// The trials of actuators, in order of time; empty under policies without
     /// trials.
     pub trials: Vec<TriedActuator>,
     /// The learned setting for its threads, from earlier runs or repetitions, where it was used.

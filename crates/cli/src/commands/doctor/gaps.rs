@@ -101,8 +101,10 @@ pub(crate) fn measure_best(
     rights: &Rights,
     threads: u16,
 ) -> Result<Latency, Stop> {
-    let best =
-        backends(rights).into_iter().next().ok_or_else(|| broken("no way to freeze works"))?;
+    let best = backends(rights)
+        .into_iter()
+        .next()
+        .ok_or_else(|| broken("no backend of freezing works"))?;
     latency(session, best, threads)
 }
 
@@ -113,8 +115,10 @@ pub(crate) fn starts(
     rights: &Rights,
     repetitions: usize,
 ) -> Result<[Vec<Nanos>; 2], Stop> {
-    let best =
-        backends(rights).into_iter().next().ok_or_else(|| broken("no way to freeze works"))?;
+    let best = backends(rights)
+        .into_iter()
+        .next()
+        .ok_or_else(|| broken("no backend of freezing works"))?;
     Ok([
         starts_on(session, FreezerBackend::Signals, repetitions)?,
         starts_on(session, best, repetitions)?,

@@ -37,7 +37,7 @@ pub(crate) struct SimMeasureArgs {
     /// Where to write the description [default: cosched/machine.toml in the user's data folder]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// A short trial; the figures mean little.
+    /// A short test; the figures mean little.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Print the figures as JSON instead of the file.
@@ -63,7 +63,7 @@ pub(crate) struct SimCheckArgs {
     pub(crate) only: Vec<String>,
     #[command(flatten)]
     pub(crate) how: HowArgs,
-    /// A short trial with two tiny workloads; the errors mean nothing.
+    /// A short test with two tiny workloads; the errors mean nothing.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Print the figures as JSON instead of the table.

@@ -2,7 +2,7 @@
 //!
 //! The table of figures goes in, a workload file comes out, with every error that is left as a
 //! comment beside its model. Programs are simulated alone, placed as asked; nothing that was
-//! measured in company is used. How a model is fitted: [`cosched_sim::model::fit`].
+//! measured with co-runners is used. How a model is fitted: [`cosched_sim::model::fit`].
 
 use std::process::ExitCode;
 

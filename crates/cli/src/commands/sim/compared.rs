@@ -64,7 +64,7 @@ impl<'a> Simulated<'a> {
         Ok(Simulated { workload, hardware, scene, simulator, jobs, profiles, signals })
     }
 
-    /// The machine of the round, for a way in which policies do their work like this.
+    /// The machine of the round, for a variant in which policies do their work like this.
     fn told(&self, how: &HowArgs) -> Simulator {
         let scene = Scene { how: how.clone(), ..self.simulator.scene.clone() };
         Simulator::of(self.hardware.clone(), &scene)

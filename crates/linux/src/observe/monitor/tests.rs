@@ -9,16 +9,16 @@ use super::*;
 
 const SPAN: Duration = Duration::from_millis(600);
 
-/// Threads of this process, each of which does one thing until it is asked to end.
-struct Company {
+/// Threads of this process, each of which does one thing until it is to end.
+struct TestThreads {
     lock: Arc<Mutex<bool>>,
     told: Arc<Condvar>,
     threads: Vec<(Activity, i32, JoinHandle<()>)>,
     pipe: UnixStream,
 }
 
-impl Company {
-    fn gather() -> Company {
+impl TestThreads {
+    fn gather() -> TestThreads {
         let lock = Arc::new(Mutex::new(false));
         let held = Arc::new(Mutex::new(()));
         let told = Arc::new(Condvar::new());
@@ -64,7 +64,7 @@ impl Company {
                 }),
             ),
         ];
-        Company { lock, told, threads, pipe }
+        TestThreads { lock, told, threads, pipe }
     }
 
     fn dismiss(self) {
@@ -78,7 +78,7 @@ impl Company {
 /// Checks the activity that a source reports for each thread, and its time.
 fn watched(mut monitor: Monitor) {
     monitor.add(7, std::process::id() as i32).unwrap();
-    let company = Company::gather();
+    let all = TestThreads::gather();
     let mut first = Vec::new();
     monitor.read(&mut first).unwrap();
     let began = Instant::now();
@@ -91,7 +91,7 @@ fn watched(mut monitor: Monitor) {
     let find = |list: &[ThreadUse], tid: i32| {
         *list.iter().find(|t| t.thread == tid).expect("it is watched")
     };
-    for (activity, tid, _) in &company.threads {
+    for (activity, tid, _) in &all.threads {
         let (before, after) = (find(&first, *tid), find(&second, *tid));
         assert_eq!((after.program, after.process), (7, std::process::id() as i32));
         let spent = after.in_activity(*activity).0 - before.in_activity(*activity).0;
@@ -108,8 +108,8 @@ fn watched(mut monitor: Monitor) {
             }
         }
     }
-    let tids: Vec<i32> = company.threads.iter().map(|(_, tid, _)| *tid).collect();
-    company.dismiss();
+    let tids: Vec<i32> = all.threads.iter().map(|(_, tid, _)| *tid).collect();
+    all.dismiss();
     // The last one may still be leaving the kernel.
     let mut ends = 0;
     while ends < tids.len() {
@@ -221,11 +221,11 @@ fn threads_without_room_are_reported_and_get_it_later() {
         (0..n).map(|_| shell()).collect::<Vec<_>>()
     };
     let mut threads = Vec::new();
-    let mut company = shells(2);
-    for shell in &company {
+    let mut running = shells(2);
+    for shell in &running {
         monitor.add(1, shell.id() as i32).unwrap();
     }
-    company.iter_mut().for_each(|shell| _ = shell.wait().unwrap());
+    running.iter_mut().for_each(|shell| _ = shell.wait().unwrap());
     assert!(monitor.lost() > 0, "two shells and twenty that sleep had room for three");
     let lost = monitor.lost();
     monitor.read(&mut threads).unwrap();

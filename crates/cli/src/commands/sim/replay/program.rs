@@ -136,7 +136,7 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
     .collect()
 }
 
-/// Whether its command binds it, as the way `split` of a comparison does.
+/// Whether its command binds it, as the variant `split` of a comparison does.
 fn is_bound(program: &ProgramResult) -> bool {
     let command = program.command.first().map(Path::new);
     command.and_then(Path::file_name).is_some_and(|name| name == "taskset")
