@@ -134,7 +134,7 @@ def measured(options, cell, variants):
 
 
 def run(options, cell, folder, variant, added, names):
-    """One run of the programs with these names in a variant, to be made as often as wanted."""
+    """One run of the programs with these names in a variant, to be made as often as needed."""
     file = folder / f"{variant}.toml"
     file.write_text(cell.in_variant(added, names))
     rounds = iter(range(options.runs))

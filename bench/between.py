@@ -54,7 +54,7 @@ def main():
 
 
 def run(options, program, between, env, beside):
-    """One run, to be made as often as wanted."""
+    """One run, to be made as often as needed."""
     before = [options.cosched, "exec", "--policy", "linux", "--barrier", "donate", "--"] if options.cosched else []
     words = [str(word) for word in [*before, program, IN_REGION, between, options.seconds]]
     env = {**os.environ, "OMP_NUM_THREADS": str(THREADS), **env}

@@ -11,7 +11,7 @@ import statistics
 from gang import interval
 from ratio import differs, geometric_mean, ratio
 
-# What people do without cosched.
+# The rivals that users try.
 PLAIN = ["linux", "fcfs"]
 ONE_THREAD = "one-thread"
 # The default policy, and the variant of it that is judged by fairness.

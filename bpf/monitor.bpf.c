@@ -190,7 +190,7 @@ static void arrives(struct record *record, __u64 now)
 	}
 }
 
-// The time since the last change is booked to what the thread did until now.
+// The time since the last change counts for what the thread did until now.
 static void change(struct record *record, __u32 state, __u64 now)
 {
 	__u32 was = record->state;

@@ -2,7 +2,7 @@
 # Starts an emulated machine. Sourced by the other scripts.
 
 # Emulated everywhere, so that a guest is the same machine on every host. Its CPUs take turns on one real
-# CPU: side by side, a lock holder would be preempted by those that wait for it. The processor is an Intel
+# CPU: running together, a lock holder would be preempted by those that wait for it. The processor is an Intel
 # one because those show siblings and dies without further ado, and of a level below the
 # table of dies (1Fh), at which QEMU 10 gives up; caches are distinguished all the same.
 ENGINE=(-accel "tcg,thread=single" -cpu "max,vendor=GenuineIntel,level=13,la57=off")

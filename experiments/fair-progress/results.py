@@ -8,7 +8,7 @@ from sim import Cosched
 
 FOUR = ("PC", "SC-1", "SC-2")
 LIMITED = ("unlimited", "unlimited ND", "2%", "2% ND")
-# Section 1: four programs side by side, and the same with two others.
+# Section 1: four programs running together, and the same with two others.
 FIRST = ("perl bwaves milc libquantum", "perl bwaves leslie soplex")
 
 

@@ -9,7 +9,7 @@ class Cosched(sim.Cosched):
     """The executable, and what the checks need of it."""
 
     def run(self, programs, machine, kernel):
-        """A run of programs side by side: for each of them, in order, what it came to."""
+        """A run of programs together: for each of them, in order, what it came to."""
         arguments = ["--kernel", kernel, "--policy", "linux", "--json", "--no-solo"]
         return [reduced(program) for program in json.loads(self.call(arguments, programs, machine))["programs"]]
 

@@ -3,7 +3,7 @@
  *
  * a[i] = b[i] + s * c[i] over arrays that are larger than the caches: the
  * triad of the STREAM benchmark. It moves 24 bytes for two floating-point
- * operations, so memory bandwidth decides its speed: two of them side by side
+ * operations, so memory bandwidth decides its speed: two of them together
  * gain nothing, and all co-runners lose cache.
  *
  * --percent makes variants that take only 80, 60, 40 or 20 % of the peak, by

@@ -142,7 +142,7 @@ pub enum Happening {
     Refused(ProgramId, Aspect, Refusal),
     /// Another process stopped it.
     StoppedByOther(ProgramId),
-    /// Another process let it go on.
+    /// Another process continued it.
     ContinuedByOther(ProgramId),
     /// The program must not be frozen, as was just found.
     Unfreezable(ProgramId, Refusal),

@@ -1,6 +1,6 @@
 """A malleable program in Python: it prints how many threads each of its regions had, and a sum that does not depend on that.
 
-cosched brings the library; without it there is none, and everything is as wanted.
+cosched brings the library; without it there is none, and every request is met.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ _hook = ctypes.CDLL(None)
 
 
 def region(wanted):
-    """How many threads the next parallel region may have, of as many as wanted."""
+    """How many threads the next parallel region may have, of as many as requested."""
     return _hook.cosched_region(wanted) if hasattr(_hook, "cosched_region") else wanted
 
 

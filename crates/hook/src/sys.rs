@@ -1,4 +1,4 @@
-//! System calls, as they may be made from inside a foreign program.
+//! System calls, as they may be made within a foreign program.
 //!
 //! They are made without the C library's functions of the same names, which are cancellation
 //! points. A cancelled thread would leave a lock held, and a cancellation cannot pass through Rust.

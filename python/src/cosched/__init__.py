@@ -102,7 +102,7 @@ class RunResult:
     programs: tuple[Program, ...]
     """The programs, in the order of the commands."""
     messages: str = field(repr=False)
-    """What cosched wrote on standard error: warnings, and what was not as wanted."""
+    """What cosched wrote on standard error: warnings, and deviations."""
     document: dict[str, Any] = field(repr=False)
     """All of run.json; its schema is `cosched-run/3`."""
 

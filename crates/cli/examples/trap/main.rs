@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `calls` | waits in system calls that must go on by themselves after a freeze |
 //! | `waits` | waits in calls of which some tell that they were interrupted |
-//! | `vfork` | is in uninterruptible sleep nearly all the time, until a child lets it go |
+//! | `vfork` | is in uninterruptible sleep nearly all the time, until a child releases it |
 //! | `pin CPU CPU` | binds itself to the one that it is not bound to yet, and looks whether it stays there |
 //! | `threads N` | has so many threads, which sleep and wake |
 //! | `births N` | has so many threads one after another, in four chains: each starts the next and ends |
@@ -201,7 +201,7 @@ fn locks(count: usize) {
     exit(7)
 }
 
-/// Seizes a child, and lets it go on whenever it stops.
+/// Seizes a child, and continues it whenever it stops.
 fn trace() {
     // SAFETY: the child makes only system calls that are allowed between fork and its end.
     match unsafe { libc::fork() } {

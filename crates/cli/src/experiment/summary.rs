@@ -36,7 +36,7 @@ pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
 type Column = (&'static str, Box<dyn Fn(&Compared) -> Cell>);
 
 /// The columns that say something, and whether pauses are among them. What is known of no variant
-/// has no column; nor has what rests on solo times, where these cannot be true.
+/// has no column; nor has what depends on solo times, where these cannot be true.
 fn columns(comparison: &Comparison, solos_are_true: bool) -> (Vec<Column>, bool) {
     fn column(header: &'static str, cell: impl Fn(&Compared) -> String + 'static) -> Column {
         (header, Box::new(move |variant| table::number(cell(variant))))
@@ -100,7 +100,7 @@ fn rounds(comparison: &Comparison, experiment: &Experiment) -> String {
     }
 }
 
-/// What was not as wanted and what was chosen, with all variants of which it is true.
+/// Deviations and choices, with all variants of which it is true.
 fn of_variants(variants: &[cosched_report::Variant]) -> Vec<String> {
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
     for variant in variants {

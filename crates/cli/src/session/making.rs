@@ -188,7 +188,7 @@ impl Session {
             cpus: self.usable.cpus,
             wishes: wishes(request),
             turns: request.kind.makes_gangs(),
-            // Side by side, CPUs are to be shared as they would be without cosched.
+            // In a co-run, CPUs are to be shared as they would be without cosched.
             sessions: request.kind.insists_on_gangs(),
             count: request.count.then_some(Events::HARDWARE),
             jobs,

@@ -1,4 +1,4 @@
-//! What was not as wanted, in sentences: one for each kind, with the programs that it happened to.
+//! Deviations in sentences: one for each kind, with the programs that it happened to.
 
 use std::collections::BTreeMap;
 

@@ -189,7 +189,7 @@ fn a_frozen_program_does_not_run_and_gangs_do_not_overlap() {
 #[test]
 fn without_a_policy_that_freezes_programs_run_together() {
     if cpus() < 2 {
-        return skip("one CPU: nothing runs side by side");
+        return skip("one CPU: no two programs run at once");
     }
     let place = Place::new();
     let tables = ["a", "b"].map(|name| program(name, "threads = 1", STAMPS));

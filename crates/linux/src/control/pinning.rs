@@ -66,7 +66,7 @@ impl Place<'_> {
     }
 }
 
-/// Why a program is not bound as wanted.
+/// Why a program is not bound as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
     /// What the engine is told.

@@ -313,7 +313,7 @@ impl Linux {
     }
 }
 
-/// What is told the first time that some thread's scheduling is not as wanted.
+/// What is told the first time that some thread's scheduling is not as requested.
 fn lack(why: Refusal) -> &'static str {
     match why {
         Refusal::RealTime => "has threads in a real-time class: they are left as they are",

@@ -15,8 +15,8 @@
 //! - where work comes in lumps, a phase is known only from many of them. Its speed alone is that of
 //!   all its valid segments together, or until then of all its segments. The worth of its work is
 //!   computed again at each request ([account](super::account));
-//! - optionally, a phase without a valid segment gets its speed from segments [with](super::beside)
-//!   the co-runners that disturb it least;
+//! - optionally, a phase without a valid segment gets its speed from segments
+//!   [with](super::co_runners) the co-runners that disturb it least;
 //! - speeds are work per CPU second, which at a constant clock is IPC;
 //! - traffic and speed with co-runners are kept per phase as well, to predict the need and gain of
 //!   its next segment. Its fastest segment gives the need: the mean of disturbed segments would be

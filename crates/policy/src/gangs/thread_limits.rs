@@ -62,7 +62,7 @@ const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::U
 const UNMEASURED: u64 = 10;
 /// How many quanta a program has run before it is measured, where other programs could have its
 /// CPUs.
-const UNMEASURED_BESIDE_OTHERS: u64 = 2;
+const UNMEASURED_WITH_CO_RUNNERS: u64 = 2;
 /// A program that uses fewer CPUs than this is light.
 const LIGHT: f64 = 1.25;
 /// A count is known after this many readings, until some time has passed.
@@ -423,11 +423,11 @@ impl ThreadLimits {
     /// other purpose.
     pub(crate) fn wake_at(&mut self, at: Nanos, token: Token, world: &World<'_>, plan: &mut Plan) {
         let (trial, mut reads) = (self.trial.map(|trial| trial.program), false);
-        let beside_others = (2..=FEW).contains(&world.programs.len());
-        let unmeasured = if beside_others { UNMEASURED_BESIDE_OTHERS } else { UNMEASURED };
+        let with_co_runners = (2..=FEW).contains(&world.programs.len());
+        let unmeasured = if with_co_runners { UNMEASURED_WITH_CO_RUNNERS } else { UNMEASURED };
         for (id, known) in &mut self.programs {
             let Some(program) = world.program(*id) else { continue };
-            let is_light = known.light && beside_others;
+            let is_light = known.light && with_co_runners;
             let observes = trial == Some(*id) || is_light || known.is_reading_due(world.now);
             let observes = observes && program.ran >= self.quantum * unmeasured;
             if observes != known.observed {

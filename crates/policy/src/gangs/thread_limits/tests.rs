@@ -152,9 +152,9 @@ fn pass_using(lab: &mut AnyLab, quanta: usize, used: [f64; 3]) {
 fn programs_that_use_half_their_cpus_run_unbound() {
     let mut lab = lab(Kind::AdaptiveGreedy, 2, malleable(&[2; 3]));
     lab.tell(&[request_of(0), request_of(1), request_of(2)]);
-    let beside = |lab: &AnyLab| threads(lab).iter().filter(|threads| **threads > 0).count();
+    let running = |lab: &AnyLab| threads(lab).iter().filter(|threads| **threads > 0).count();
     pass_using(&mut lab, 3, [2.0; 3]);
-    assert_eq!(beside(&lab), 1, "there is no even share for three, so they take turns");
+    assert_eq!(running(&lab), 1, "there is no even share for three, so they take turns");
     pass_using(&mut lab, 18, [0.9, 0.9, 1.9]);
     let seen: Vec<Vec<u16>> = (0..2)
         .map(|_| {
@@ -165,7 +165,7 @@ fn programs_that_use_half_their_cpus_run_unbound() {
     assert!(seen.contains(&vec![2, 2, 0]) && seen.contains(&vec![0, 0, 2]), "{seen:?}");
     assert_eq!(bound(&lab)[..2], [None, None]);
     pass_using(&mut lab, 12, [1.0, 1.0, 2.0].map(|used: f64| used.max(1.5)));
-    assert_eq!(beside(&lab), 1);
+    assert_eq!(running(&lab), 1);
 }
 
 /// Threads that a program no longer requests go to the others at the next decision.

@@ -15,7 +15,7 @@ use crate::ui::failure::Failure;
 const CYCLES_PER_STEP: f64 = 3.0;
 const STEPS: usize = 4_000_000;
 /// Chains in [`chains`]: as many as a core can work on at once.
-const SIDE_BY_SIDE: usize = 4;
+const CHAINS: usize = 4;
 
 /// Cycles per nanosecond, with all CPUs at work: what programs beside each other have.
 pub(super) fn gigahertz(cpus: &[usize], effort: Effort) -> Result<f64, Failure> {
@@ -91,9 +91,9 @@ fn chain(steps: usize) -> u64 {
 
 /// Several chains that do not need each other, so that a core is busy and not only waiting for
 /// results.
-fn chains(steps: usize) -> [u64; SIDE_BY_SIDE] {
-    let (mut all, key) = (black_box([1_u64; SIDE_BY_SIDE]), black_box(0x9e37_79b9_7f4a_7c15));
-    for _ in 0..steps / SIDE_BY_SIDE {
+fn chains(steps: usize) -> [u64; CHAINS] {
+    let (mut all, key) = (black_box([1_u64; CHAINS]), black_box(0x9e37_79b9_7f4a_7c15));
+    for _ in 0..steps / CHAINS {
         for x in &mut all {
             *x = (*x ^ key).rotate_left(7).wrapping_add(key);
         }
