@@ -53,23 +53,23 @@ KINDS = {
 
 
 class Cell(NamedTuple):
-    """A mix: kinds of programs on all CPUs, and kinds on one, of which there are two programs for each CPU less the wide."""
+    """A mix: kinds of programs on all CPUs, and kinds on one, of which there are two programs for each CPU less the multi-threaded ones."""
 
     name: str
-    wide: list
-    narrow: list
+    multi_threaded: list
+    single_threaded: list
 
     def programs(self, cpus):
         """The kind of each, and how many threads it has."""
-        narrow = [(self.narrow[number % len(self.narrow)], 1) for number in range(2 * cpus - len(self.wide))]
-        return [(kind, cpus) for kind in self.wide] + narrow
+        singles = [(self.single_threaded[number % len(self.single_threaded)], 1) for number in range(2 * cpus - len(self.multi_threaded))]
+        return [(kind, cpus) for kind in self.multi_threaded] + singles
 
 
 CELLS = [
     Cell("triad and compute", [], ["triad", "compute"]),
     Cell("all four", [], ["triad", "compute", "cg", "numpy"]),
-    Cell("wide cg and narrow", ["cg", "cg"], ["compute", "triad"]),
-    Cell("wide numpy and narrow", ["numpy", "numpy"], ["compute", "triad"]),
+    Cell("cg and single-threaded", ["cg", "cg"], ["compute", "triad"]),
+    Cell("numpy and single-threaded", ["numpy", "numpy"], ["compute", "triad"]),
 ]
 
 

@@ -189,11 +189,11 @@ def judged_region(of_it, plain, variant, threads):
 
 
 def judged_loss(ratio):
-    """The whole interval lies on one side of the bar, or it cannot be told."""
+    """The whole interval lies on one side of the bar, or the verdict is undecided."""
     if not ratio["interval"]:
         return f"at most {MOST_LOSS}: too few rounds to tell"
     low, high = ratio["interval"]
-    verdict = "met" if high <= MOST_LOSS else "missed" if low > MOST_LOSS else "the interval holds the bar: cannot be told"
+    verdict = "met" if high <= MOST_LOSS else "missed" if low > MOST_LOSS else "the interval holds the bar: undecided"
     return f"at most {MOST_LOSS}: {verdict}"
 
 

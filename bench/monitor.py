@@ -252,7 +252,7 @@ def judged(found):
     """What is above the bar is missed only where it differs significantly from no cost at all; few rounds tell nothing."""
     if found["interval"] and found["value"] <= MOST_IN_STORM:
         return "met"
-    return "missed" if differs(found) else "cannot be told"
+    return "missed" if differs(found) else "undecided"
 
 
 if __name__ == "__main__":

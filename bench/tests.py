@@ -365,9 +365,9 @@ class Verdicts(unittest.TestCase):
             self.assertEqual(found["below_linux"], wanted, times)
             self.assertEqual(found["bars"]["linux"], "missed" if wanted else "met")
 
-    def test_with_few_rounds_it_cannot_be_told_whether_it_is_below_linux(self):
+    def test_few_rounds_leave_undecided_whether_it_is_below_linux(self):
         found = report(cell(linux=[1.0] * 3, faithful=[1.5] * 3, none=[1.0] * 3))["summary"]
-        self.assertEqual((found["below_linux"], found["bars"]["linux"]), ([], "cannot be told"))
+        self.assertEqual((found["below_linux"], found["bars"]["linux"]), ([], "undecided"))
 
     def test_round_robin_is_judged_apart_because_it_is_never_chosen_unasked(self):
         found = report(cell(linux=1.0, faithful=1.0, none=1.0, round_robin=0.5))
@@ -553,7 +553,7 @@ class Monitor(unittest.TestCase):
 
     def test_a_cost_above_the_bar_is_missed_only_where_it_is_significant(self):
         for ours, wanted in [([1.005] * 7, "met"), ([1.02] * 7, "missed"),
-                             ([0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2], "cannot be told"), ([1.0] * 6, "cannot be told")]:
+                             ([0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2], "undecided"), ([1.0] * 6, "undecided")]:
             found = monitor.held_against({"unwatched": [1.0] * len(ours), "1s": ours}, "unwatched")["1s"]["ratio"]
             self.assertEqual(monitor.judged(found), wanted)
 
@@ -572,7 +572,7 @@ class Monitor(unittest.TestCase):
 class Malleable(unittest.TestCase):
     def test_a_loss_is_met_or_missed_only_where_the_whole_interval_lies_on_one_side_of_the_bar(self):
         for ours, wanted in [([1.005] * 7, "met"), ([1.02] * 7, "missed"), ([1.005] * 6, "too few"),
-                             ([0.9, 1.2, 1.0, 1.1, 0.95, 1.05, 1.0], "cannot be told")]:
+                             ([0.9, 1.2, 1.0, 1.1, 0.95, 1.05, 1.0], "undecided")]:
             found = monitor.held_against({"plain": [1.0] * len(ours), "malleable": ours}, "plain")["malleable"]["ratio"]
             self.assertIn(wanted, malleable.judged_loss(found))
 

@@ -90,7 +90,7 @@ def summary(cells):
         "below_linux": below,
         "variants_to_linux": variants,
         "bars": {"geometric_mean": met(mean <= MEAN), "worst": met(worst["faithful_to_best"]["value"] <= WORST),
-                 "linux": met(not below) if can_tell else "cannot be told"},
+                 "linux": met(not below) if can_tell else "undecided"},
     }
 
 

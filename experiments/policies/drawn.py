@@ -29,25 +29,25 @@ def kind(lot):
     """A program that comes once to four times, and what it is called."""
     width, spin, grain = lot.choice(list(WIDTHS)), lot.choice(list(SPINS)), lot.choice(GRAINS)
     copies, work = lot.choice([1, 1, 2, 3, 4]), lot.choice([0.25, 0.5, 1, 1, 2])
-    wide = {"threads": WIDTHS[width], "copies": copies, "work": work}
-    narrow = {"copies": copies, "work": work}
+    usual = {"threads": WIDTHS[width], "copies": copies, "work": work}
+    single = {"copies": copies, "work": work}
     step = grain / 1000
     name, program = lot.choice([
-        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **wide)),
-        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **wide)),
-        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **wide)),
-        (f"compute{width}", lambda: compute(**wide)),
-        (f"compute{width}", lambda: compute(**wide)),
-        ("single", lambda: compute(threads=ONE, **narrow)),
-        (f"serial {spin} {grain}us{width}", lambda: serial(0.1, step, SPINS[spin], **wide)),
-        (f"locks{width}", lambda: locks(10, 0.7, **wide)),
-        (f"stream{width}", lambda: stream(**wide)),
-        (f"numpy{width}", lambda: numpy(**wide)),
-        (f"phases {grain}us{width}", lambda: phases(grain, **wide)),
-        (f"loading {grain}us{width}", lambda: loading(grain, **wide)),
-        ("cached", lambda: cached(**narrow)),
-        ("alternating", lambda: alternating(**narrow)),
-        ("sleeper", lambda: sleeper(**narrow)),
-        ("pipeline", lambda: pipeline(2, **narrow)),
+        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **usual)),
+        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **usual)),
+        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **usual)),
+        (f"compute{width}", lambda: compute(**usual)),
+        (f"compute{width}", lambda: compute(**usual)),
+        ("single", lambda: compute(threads=ONE, **single)),
+        (f"serial {spin} {grain}us{width}", lambda: serial(0.1, step, SPINS[spin], **usual)),
+        (f"locks{width}", lambda: locks(10, 0.7, **usual)),
+        (f"stream{width}", lambda: stream(**usual)),
+        (f"numpy{width}", lambda: numpy(**usual)),
+        (f"phases {grain}us{width}", lambda: phases(grain, **usual)),
+        (f"loading {grain}us{width}", lambda: loading(grain, **usual)),
+        ("cached", lambda: cached(**single)),
+        ("alternating", lambda: alternating(**single)),
+        ("sleeper", lambda: sleeper(**single)),
+        ("pipeline", lambda: pipeline(2, **single)),
     ])
     return f"{name} {work:g}" + (f" x{copies}" if copies > 1 else ""), program()
