@@ -30,7 +30,7 @@ def kind(lot):
     width, spin, grain = lot.choice(list(WIDTHS)), lot.choice(list(SPINS)), lot.choice(GRAINS)
     copies, work = lot.choice([1, 1, 2, 3, 4]), lot.choice([0.25, 0.5, 1, 1, 2])
     usual = {"threads": WIDTHS[width], "copies": copies, "work": work}
-    single = {"copies": copies, "work": work}
+    plain = {"copies": copies, "work": work}
     step = grain / 1000
     name, program = lot.choice([
         (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **usual)),
@@ -38,16 +38,16 @@ def kind(lot):
         (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **usual)),
         (f"compute{width}", lambda: compute(**usual)),
         (f"compute{width}", lambda: compute(**usual)),
-        ("single", lambda: compute(threads=ONE, **single)),
+        ("single", lambda: compute(threads=ONE, **plain)),
         (f"serial {spin} {grain}us{width}", lambda: serial(0.1, step, SPINS[spin], **usual)),
         (f"locks{width}", lambda: locks(10, 0.7, **usual)),
         (f"stream{width}", lambda: stream(**usual)),
         (f"numpy{width}", lambda: numpy(**usual)),
         (f"phases {grain}us{width}", lambda: phases(grain, **usual)),
         (f"loading {grain}us{width}", lambda: loading(grain, **usual)),
-        ("cached", lambda: cached(**single)),
-        ("alternating", lambda: alternating(**single)),
-        ("sleeper", lambda: sleeper(**single)),
-        ("pipeline", lambda: pipeline(2, **single)),
+        ("cached", lambda: cached(**plain)),
+        ("alternating", lambda: alternating(**plain)),
+        ("sleeper", lambda: sleeper(**plain)),
+        ("pipeline", lambda: pipeline(2, **plain)),
     ])
     return f"{name} {work:g}" + (f" x{copies}" if copies > 1 else ""), program()

@@ -6,12 +6,12 @@
 //! run that does not count comes first: it fills the page cache. All that is the same [on this
 //! machine and on a simulated one](site).
 
-mod asked;
 mod failures;
 mod here;
 mod kept;
 mod lock;
 mod origin;
+mod own_options;
 mod record;
 mod rounds;
 mod site;

@@ -36,7 +36,7 @@ pub(crate) use by_weight::ByWeightReport;
 pub(crate) use load::{Load, used_by_others};
 pub(crate) use making::{backends_by_weight, by_weight};
 pub(crate) use molding::{Molded, is_moldable};
-pub(crate) use request::{Labels, Origins, Ran, Request, Wanted};
+pub(crate) use request::{Extras, Labels, Origins, Ran, Request};
 pub(crate) use scope::enter_scope;
 pub(crate) use streams::{check_alone, check_outputs, check_together};
 

@@ -1,7 +1,7 @@
 //! The vocabulary of cosched, and the engine that uses it.
 //!
 //! **A policy decides; a machine obeys.** A [`Policy`] is a pure state machine. It gets what
-//! happened ([`Cause`]s), reads the [`World`] and writes a [`Plan`]: the state that is to be. A
+//! happened ([`Cause`]s), reads the [`World`] and writes a [`Plan`]: the desired state. A
 //! [`Machine`] is Linux, a simulator, or the scripted [`fake`] of the tests. It carries out
 //! [`Step`]s and reports [`Event`]s. The [`Engine`] stands between them: it turns events into
 //! causes and accounts, checks the plan, and carries out the difference between the plan and the

@@ -2,7 +2,7 @@
 //!
 //! A plan names only changes. A program that it does not name keeps its last directive, a wake-up
 //! with a known token moves, and a measurement that is named again changes its period. An empty
-//! plan changes nothing. The engine finds the steps from the present state to the wanted one. A
+//! plan changes nothing. The engine finds the steps from the present state to the desired one. A
 //! plan is therefore easy to test, to log, to draw and to undo.
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::program::{ProgramId, ThreadId};
 use crate::sample::Measure;
 use crate::time::Nanos;
 
-/// The state that a policy requests; a buffer that the engine clears and reuses.
+/// The desired state; a buffer that the engine clears and reuses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The directives of programs; each program at most once.

@@ -57,7 +57,7 @@ impl World<'_> {
 /// Decides what should run: a pure state machine without clock, file, thread or randomness of its
 /// own.
 pub trait Policy {
-    /// Decides by what happened, and writes what is wanted now. `plan` comes empty; see [`Plan`]
+    /// Decides by what happened, and writes the desired state. `plan` comes empty; see [`Plan`]
     /// for what leaving something out means. `causes` is never empty, and holds everything of one
     /// instant.
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan);

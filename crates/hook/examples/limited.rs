@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     preloaded(&mut env, &library()?, server.name());
     let mut child =
         Command::new(words.next().ok_or(usage)?).args(words).env_clear().envs(env).spawn()?;
-    let mut asked = 0;
+    let mut requests = 0;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
@@ -32,12 +32,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         poll(&mut [PollFd::new(&server, PollFlags::IN)], Some(&patience))?;
         let time = clock_gettime(ClockId::Monotonic);
         let now = time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000;
-        if server.hear(now, |_| true).wanted.is_some() {
-            asked += 1;
+        if server.hear(now, |_| true).requested.is_some() {
+            requests += 1;
             server.limit_threads(Some(thread_limit), 0);
         }
         server.beat(now);
     };
-    eprintln!("limited: asked {asked} times; ticks: {}; {status}", server.reported().ticks);
+    eprintln!("limited: {requests} requests; ticks: {}; {status}", server.reported().ticks);
     Ok(())
 }

@@ -8,9 +8,9 @@ module cosched
     integer(c_int) function cosched_register() bind(c)
       import :: c_int
     end function
-    integer(c_int) function cosched_region(wanted) bind(c)
+    integer(c_int) function cosched_region(requested) bind(c)
       import :: c_int
-      integer(c_int), value :: wanted
+      integer(c_int), value :: requested
     end function
     integer(c_int) function cosched_cpus() bind(c)
       import :: c_int

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 _hook = ctypes.CDLL(None)
 
 
-def region(wanted):
+def region(requested):
     """How many threads the next parallel region may have, of as many as requested."""
-    return _hook.cosched_region(wanted) if hasattr(_hook, "cosched_region") else wanted
+    return _hook.cosched_region(requested) if hasattr(_hook, "cosched_region") else requested
 
 
 def progress(ticks):

@@ -28,7 +28,7 @@ int cosched_register(void);
  * How many threads the next parallel region may have: at most the requested number, and at least 1 if at least 1 is
  * requested. A larger request than before waits for the answer, 5 ms at most; any other one takes nanoseconds.
  */
-int cosched_region(int wanted);
+int cosched_region(int requested);
 
 /* How many CPUs the program has now. */
 int cosched_cpus(void);

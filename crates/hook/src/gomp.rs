@@ -51,14 +51,14 @@ pub(crate) fn team(code: *const c_void) -> Option<c_int> {
     // SAFETY: only a type; it is what OpenMP declares for both names.
     type Query = unsafe extern "C" fn() -> c_int;
     // SAFETY: neither address is 0, so both are functions of the OpenMP standard, with these types.
-    let wanted = unsafe {
+    let requested = unsafe {
         if transmute::<usize, Query>(in_parallel)() != 0 {
             return None;
         }
         transmute::<usize, Query>(max_threads)()
     };
-    let allowed = link::region(wanted);
-    (allowed < wanted).then_some(allowed)
+    let allowed = link::region(requested);
+    (allowed < requested).then_some(allowed)
 }
 
 /// The number that is passed on in place of the one that the compiler gave.

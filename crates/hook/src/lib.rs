@@ -42,12 +42,12 @@ pub extern "C" fn cosched_register() -> c_int {
     c_int::from(link::page().is_some())
 }
 
-/// How many threads the next region may have, at most `wanted`. Waits for the answer, for some
+/// How many threads the next region may have, at most `requested`. Waits for the answer, for some
 /// milliseconds at most.
 // SAFETY: the name begins with `cosched_`, so no other library has it.
 #[unsafe(no_mangle)]
-pub extern "C" fn cosched_region(wanted: c_int) -> c_int {
-    link::region(wanted)
+pub extern "C" fn cosched_region(requested: c_int) -> c_int {
+    link::region(requested)
 }
 
 /// How many CPUs this program has now.

@@ -3,8 +3,8 @@
 //! A region that requests as many threads as the last one reads only the page and the coarse clock.
 //! Only a region that requests *more* than before needs cosched's answer, and waits for
 //! [`PATIENCE`] at most; then the last limit holds. The request is lowered, without waiting, once
-//! no region has wanted more for [`FALLS`]. A program that alternates between many and few threads
-//! therefore sends one request, and cosched still learns when its large regions are over.
+//! no region has requested more for [`FALLS`]. A program that alternates between many and few
+//! threads therefore sends one request, and cosched still learns when its large regions are over.
 //!
 //! cosched is gone when its heartbeat is stale, or when the socket, which is checked every
 //! [`LOOK`], is closed. From then on every region gets its request. The first connection of a
@@ -54,7 +54,7 @@ static WATCHES_FORKS: AtomicBool = AtomicBool::new(false);
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// The last request, in threads.
-static ASKED: AtomicU32 = AtomicU32::new(0);
+static REQUESTED: AtomicU32 = AtomicU32::new(0);
 /// When a region last requested as many, and the largest request since.
 static REACHED: AtomicU64 = AtomicU64::new(0);
 static MOST_SINCE: AtomicU32 = AtomicU32::new(0);
@@ -138,23 +138,23 @@ pub(crate) fn counts() -> bool {
     counting().is_some()
 }
 
-/// How many threads a region gets that requests `wanted`.
+/// How many threads a region gets that requests `requested`.
 #[inline]
-pub(crate) fn region(wanted: i32) -> i32 {
-    if wanted <= 1 {
-        return wanted;
+pub(crate) fn region(requested: i32) -> i32 {
+    if requested <= 1 {
+        return requested;
     }
-    let Some(page) = connected() else { return wanted };
+    let Some(page) = connected() else { return requested };
     let now = sys::coarse_now();
     if !page.is_fresh(now) || !is_open(now) || !page.rule().managed {
-        return wanted;
+        return requested;
     }
-    let threads = u32::from(u16::try_from(wanted).unwrap_or(u16::MAX));
-    let asked = ASKED.load(Relaxed);
-    if threads == asked {
+    let threads = u32::from(u16::try_from(requested).unwrap_or(u16::MAX));
+    let last = REQUESTED.load(Relaxed);
+    if threads == last {
         REACHED.store(now, Relaxed);
         MOST_SINCE.store(0, Relaxed);
-    } else if threads > asked {
+    } else if threads > last {
         send_request(page, threads, true);
     } else {
         let most = MOST_SINCE.fetch_max(threads, Relaxed).max(threads);
@@ -162,7 +162,7 @@ pub(crate) fn region(wanted: i32) -> i32 {
             send_request(page, most, false);
         }
     }
-    page.rule().bound(wanted)
+    page.rule().bound(requested)
 }
 
 #[inline]
@@ -253,7 +253,7 @@ fn open() -> Option<&'static Page> {
         return None;
     };
     LOOKED.store(sys::coarse_now(), Relaxed);
-    ASKED.store(0, Relaxed);
+    REQUESTED.store(0, Relaxed);
     TABLE.store(table.map_or(null_mut(), |table| (&raw const *table).cast_mut()), Release);
     PAGE.store(&raw const *page as *mut Page, Release);
     Some(page)
@@ -311,7 +311,7 @@ fn send_request(page: &Page, threads: u32, blocked: bool) {
     socket.0.drain();
     let number = NUMBER.fetch_add(1, Relaxed).wrapping_add(1);
     page.set_request(Request { number, threads: threads as u16, blocked });
-    ASKED.store(threads, Relaxed);
+    REQUESTED.store(threads, Relaxed);
     MOST_SINCE.store(0, Relaxed);
     REACHED.store(sys::coarse_now(), Relaxed);
     if !socket.0.ring() {

@@ -52,7 +52,7 @@ pub(crate) struct Team {
     barrier: Option<Own>,
 }
 
-/// A barrier of this library, and what has to be asked in front of it.
+/// A barrier of this library, and what has to be read in front of it.
 #[derive(Clone, Copy)]
 struct Own {
     number: usize,

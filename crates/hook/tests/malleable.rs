@@ -27,7 +27,7 @@ fn the_c_example_gets_its_limit_or_without_cosched_its_request() {
     let Some(program) = workshop.linked("regions.c") else { return };
     let host = Host::with_limit(2);
     assert_eq!(run(&program, &[], Some(&host)), regions(2));
-    assert_eq!(host.asked(), [(4, true)]);
+    assert_eq!(host.requests(), [(4, true)]);
     eventually("the ticks", || host.ticks() == 3);
     assert_eq!(run(&program, &[], None), regions(4));
 }
@@ -41,7 +41,7 @@ fn the_fortran_example_gets_its_thread_limit() {
     };
     let host = Host::with_limit(3);
     assert_eq!(tidied(run(&program, &[], Some(&host))), regions(3));
-    assert_eq!(host.asked(), [(4, true)]);
+    assert_eq!(host.requests(), [(4, true)]);
     assert_eq!(tidied(run(&program, &[], None)), regions(4));
 }
 
@@ -66,7 +66,7 @@ fn keeps_its_meaning_under_any_thread_limit(program: &Path) {
         let host = Host::with_limit(allowed);
         let most = allowed.min(4).to_string();
         run(program, &["4", &most], Some(&host));
-        assert!(host.asked().iter().all(|(wanted, _)| *wanted <= 4), "{allowed} allowed");
+        assert!(host.requests().iter().all(|(threads, _)| *threads <= 4), "{allowed} allowed");
     }
     run(program, &["4", "4"], None);
 }
@@ -134,7 +134,7 @@ fn a_plugin_with_its_own_runtime_is_served_by_that_runtime() {
     let host = Host::with_limit(2);
     let plugin = plugin.to_str().unwrap();
     run(&opens, &[plugin, "team", "2"], Some(&host));
-    assert_eq!(host.asked(), [(4, true)]);
+    assert_eq!(host.requests(), [(4, true)]);
     run(&opens, &[plugin, "team", "4"], None);
 }
 
@@ -161,7 +161,7 @@ fn openblas_uses_the_thread_limit_and_keeps_the_programs_count() {
     let host = Host::with_limit(2);
     let above = above.to_str().unwrap();
     run(&opens, &[above, "multiply", "2"], Some(&host));
-    assert!(host.asked().contains(&(4, true)));
+    assert!(host.requests().contains(&(4, true)));
     run(&opens, &[above, "multiply", "4"], None);
     // The work of the parent's other threads is not the child's.
     run(&opens, &[above, "multiply_in_child", "2"], Some(&host));
@@ -174,7 +174,7 @@ fn a_child_of_a_fork_asks_for_itself() {
     let host = Host::with_limit(2);
     run(&program, &["fork", "2"], Some(&host));
     eventually("both processes' ticks", || host.ticks() == 5);
-    assert!(host.asked().iter().all(|(wanted, blocked)| [4, 5].contains(wanted) && *blocked));
+    assert!(host.requests().iter().all(|(threads, blocked)| [4, 5].contains(threads) && *blocked));
 }
 
 #[test]

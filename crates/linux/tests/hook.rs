@@ -137,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn hostile_clients_do_not_affect_honest_ones(acts in prop::collection::vec(act(), 0..60), wanted in 2u16.., thread_limit in 1u16..) {
+    fn hostile_clients_do_not_affect_honest_ones(acts in prop::collection::vec(act(), 0..60), requested in 2u16.., thread_limit in 1u16..) {
         let mut server = HookServer::open(Uses::THREADS).unwrap();
         let honest = Process::enter(&mut server, 0).unwrap();
         let (mut liars, mut sockets) = (Vec::new(), Vec::new());
@@ -156,7 +156,7 @@ proptest! {
                 }
                 Act::Hear(now) => {
                     let heard = server.hear(now, |_| true);
-                    prop_assert!(heard.wanted != Some(0));
+                    prop_assert!(heard.requested != Some(0));
                 }
                 Act::ThreadLimit(thread_limit) => server.limit_threads(thread_limit, 1),
                 Act::Release => server.release(),
@@ -166,19 +166,19 @@ proptest! {
         }
         // All remaining messages are read; then the honest one sends a request.
         (0..20).for_each(|_| _ = server.hear(0, |_| true));
-        honest.request(1, wanted);
+        honest.request(1, requested);
         let mut heard = Heard::default();
         for _ in 0..20 {
             let more = server.hear(0, |_| true);
-            heard.wanted = heard.wanted.max(more.wanted);
+            heard.requested = heard.requested.max(more.requested);
             heard.blocked |= more.blocked;
         }
-        prop_assert!(heard.wanted >= Some(wanted) && heard.blocked);
+        prop_assert!(heard.requested >= Some(requested) && heard.blocked);
         server.limit_threads(Some(thread_limit), 2);
         prop_assert_eq!(honest.page().answered(), 1);
         let rule = honest.page().rule();
         prop_assert_eq!(rule, Rule { managed: true, thread_limit: Some(thread_limit), cpus: 2, ..Rule::default() });
-        prop_assert_eq!(rule.bound(wanted.into()), i32::from(wanted.min(thread_limit)));
+        prop_assert_eq!(rule.bound(requested.into()), i32::from(requested.min(thread_limit)));
     }
 }
 
@@ -187,13 +187,13 @@ fn a_program_requests_the_most_that_a_process_requests() {
     let mut server = HookServer::open(Uses::THREADS).unwrap();
     let [a, b] = [(); 2].map(|()| Process::enter(&mut server, 0).unwrap());
     a.request(1, 4);
-    assert_eq!(server.hear(0, |_| true).wanted, Some(4));
+    assert_eq!(server.hear(0, |_| true).requested, Some(4));
     b.request(1, 2);
-    assert_eq!(server.hear(0, |_| true).wanted, Some(4));
+    assert_eq!(server.hear(0, |_| true).requested, Some(4));
     drop(a);
     server.hear(0, |_| true);
     b.request(2, 3);
-    assert_eq!(server.hear(0, |_| true).wanted, Some(3));
+    assert_eq!(server.hear(0, |_| true).requested, Some(3));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_flooding_client_is_ignored_until_the_next_heartbeat() {
     noisy.request(1, 4);
     assert_eq!(server.hear(0, |_| true), Heard::default());
     server.beat(1000);
-    assert_eq!(server.hear(1000, |_| true).wanted, Some(4));
+    assert_eq!(server.hear(1000, |_| true).requested, Some(4));
     server.limit_threads(Some(2), 2);
     assert_eq!((noisy.page().answered(), noisy.page().rule().bound(4)), (1, 2));
     assert!(!noisy.is_hung_up() && !server.is_tired());
@@ -238,7 +238,7 @@ fn endless_connections_delay_others_by_one_heartbeat_at_most() {
     assert!(reported == 1 && server.is_tired());
     assert!(knock(&server).is_err(), "no client was accepted, so there is no room");
     own.request(1, 4);
-    assert_eq!(server.hear(0, |pid| pid != me).wanted, Some(4));
+    assert_eq!(server.hear(0, |pid| pid != me).requested, Some(4));
     server.beat(1000);
     server.hear(1000, |pid| pid != me);
     assert!(!server.is_tired());
@@ -253,7 +253,7 @@ fn a_client_with_a_usual_rate_is_always_heard() {
         busy.request(number, 3);
         // One request per millisecond.
         let heard = server.hear(number.into(), |_| true);
-        assert_eq!(heard.wanted, Some(3));
+        assert_eq!(heard.requested, Some(3));
         server.limit_threads(Some(2), 1);
         assert!(!busy.is_hung_up());
     }

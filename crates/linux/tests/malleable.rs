@@ -67,13 +67,13 @@ fn machine(folder: &Path, program: PathBuf, counts: &[&str], malleable: bool) ->
 
 /// Answers every request by `answer` until the program has ended. Returns the requests.
 fn obey(machine: &mut Linux, answer: impl Fn(u16) -> Directive) -> Vec<(u16, bool)> {
-    let (mut told, mut asked) = (Vec::new(), Vec::new());
+    let (mut told, mut requests) = (Vec::new(), Vec::new());
     loop {
         machine.wait(Nanos::NEVER, &mut told).unwrap();
         for event in told.drain(..) {
             match event.what {
                 Happening::Requested { threads, blocked, .. } => {
-                    asked.push((threads, blocked));
+                    requests.push((threads, blocked));
                     machine
                         .submit(&[match answer(threads) {
                             Directive::Run(settings) => Step::Apply(PROGRAM, settings, 1),
@@ -81,7 +81,7 @@ fn obey(machine: &mut Linux, answer: impl Fn(u16) -> Directive) -> Vec<(u16, boo
                         }])
                         .unwrap();
                 }
-                Happening::Exited(..) => return asked,
+                Happening::Exited(..) => return requests,
                 _ => {}
             }
         }
@@ -98,12 +98,12 @@ fn a_program_gets_its_thread_limit_at_start_and_per_request() {
     let Some(program) = compiled(folder.path()) else { return };
     let mut machine = machine(folder.path(), program, &["4", "4", "8", "1", "3"], true);
     machine.submit(&[Step::Start(PROGRAM, with_limit(Some(2)))]).unwrap();
-    let asked = obey(&mut machine, |_| Directive::Run(with_limit(Some(2))));
+    let requests = obey(&mut machine, |_| Directive::Run(with_limit(Some(2))));
     machine.close().unwrap();
     let cpus = Usable::find(&Sys::default().topology().unwrap(), &Proc::default()).unwrap().cpus;
     let expected = format!("2 2 2 1 2 on {}\n", cpus.len());
     assert_eq!(std::fs::read_to_string(folder.path().join("out")).unwrap(), expected);
-    assert!(asked.iter().any(|(_, blocked)| *blocked), "{asked:?}");
+    assert!(requests.iter().any(|(_, blocked)| *blocked), "{requests:?}");
 }
 
 #[test]
@@ -113,13 +113,13 @@ fn without_a_limit_a_program_gets_what_it_requests() {
         let Some(program) = compiled(folder.path()) else { return };
         let mut machine = machine(folder.path(), program, &["4", "8", "8"], true);
         machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();
-        let asked = obey(&mut machine, |_| answer);
+        let requests = obey(&mut machine, |_| answer);
         machine.close().unwrap();
         let written = std::fs::read_to_string(folder.path().join("out")).unwrap();
         assert!(written.starts_with("4 8 8 on "), "{written}");
         // A detached program sends no more requests.
         let most = if answer == Directive::Release { 1 } else { 2 };
-        assert!((1..=most).contains(&asked.len()), "{asked:?}");
+        assert!((1..=most).contains(&requests.len()), "{requests:?}");
     }
 }
 

@@ -220,13 +220,13 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// How many threads a region gets that requests `wanted`: never more than that, and at least
+    /// How many threads a region gets that requests `requested`: never more than that, and at least
     /// one.
     #[inline]
-    pub fn bound(self, wanted: i32) -> i32 {
+    pub fn bound(self, requested: i32) -> i32 {
         match self.thread_limit {
-            Some(thread_limit) if self.managed => wanted.min(i32::from(thread_limit)),
-            _ => wanted,
+            Some(thread_limit) if self.managed => requested.min(i32::from(thread_limit)),
+            _ => requested,
         }
     }
 
@@ -334,9 +334,9 @@ mod tests {
     #[test]
     fn no_word_gives_a_region_more_than_its_request_or_below_one() {
         for word in (0..64).map(|bit| 1u64 << bit).chain([0, u64::MAX]) {
-            for wanted in [1, 2, 3, 70_000, i32::MAX] {
-                let allowed = Rule::unpacked(word).bound(wanted);
-                assert!((1..=wanted).contains(&allowed), "{word:x} {wanted}: {allowed}");
+            for requested in [1, 2, 3, 70_000, i32::MAX] {
+                let allowed = Rule::unpacked(word).bound(requested);
+                assert!((1..=requested).contains(&allowed), "{word:x} {requested}: {allowed}");
             }
         }
     }

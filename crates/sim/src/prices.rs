@@ -60,7 +60,7 @@ pub(crate) struct Domain {
     /// The kinds of before, to see whether anything has changed.
     before: Vec<Kind>,
     /// For each cache, how many bytes its threads could use.
-    wanted: Vec<f64>,
+    demand: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -147,7 +147,7 @@ impl Domain {
         Domain {
             stirred: false,
             cache_of: cache_of_cpu.iter().map(|cache| position(cache) as u16).collect(),
-            wanted: vec![0.0; caches.len()],
+            demand: vec![0.0; caches.len()],
             kinds: Vec::with_capacity(cpus.len()),
             before: Vec::with_capacity(cpus.len()),
             kind_of: vec![None; cpus.len()],
@@ -191,14 +191,14 @@ impl Domain {
 
     /// Programs behind one cache share it in proportion to what they could use of it there.
     fn share_caches(&mut self, hardware: &Hardware) {
-        self.wanted.fill(0.0);
+        self.demand.fill(0.0);
         for kind in &self.kinds {
-            self.wanted[usize::from(kind.cache)] += kind.count * kind.footprint;
+            self.demand[usize::from(kind.cache)] += kind.count * kind.footprint;
         }
         let gigahertz = hardware.gigahertz;
         for kind in &mut self.kinds {
-            let wanted = self.wanted[usize::from(kind.cache)];
-            let fits = if wanted > 0.0 { (hardware.cache_bytes / wanted).min(1.0) } else { 1.0 };
+            let demand = self.demand[usize::from(kind.cache)];
+            let fits = if demand > 0.0 { (hardware.cache_bytes / demand).min(1.0) } else { 1.0 };
             let mix = kind.mix;
             let warm = mix.misses + (mix.misses_without_cache - mix.misses) * (1.0 - fits);
             kind.misses = if kind.refills { mix.misses_without_cache } else { warm };

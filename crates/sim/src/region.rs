@@ -15,7 +15,7 @@ use crate::world::World;
 
 impl World {
     /// A thread is at the beginning of a region. Returns whether it goes on at once.
-    pub(crate) fn region(&mut self, tid: Tid, program: usize, asked: u16, next: u16) -> bool {
+    pub(crate) fn region(&mut self, tid: Tid, program: usize, requested: u16, next: u16) -> bool {
         let all = usize::from(self.programs[program].model.threads);
         let team = &mut self.programs[program].sync.team;
         let round = team.entry.round;
@@ -27,7 +27,7 @@ impl World {
             _ => {
                 team.entry.waiters.push(tid);
                 if team.entry.waiters.len() == all {
-                    if let Some(threads) = self.request_threads(program, asked) {
+                    if let Some(threads) = self.request_threads(program, requested) {
                         self.open(program, threads, Some(tid));
                         return self.enter(tid, program, next);
                     }
@@ -41,19 +41,19 @@ impl World {
     }
 
     /// Requests threads. Returns how many there are, if that is known at once.
-    fn request_threads(&mut self, program: usize, asked: u16) -> Option<u16> {
+    fn request_threads(&mut self, program: usize, requested: u16) -> Option<u16> {
         let thread_limit = self.programs[program].settings.thread_limit;
         let team = &mut self.programs[program].sync.team;
-        let is_new = std::mem::replace(&mut team.asked, asked) != asked;
+        let is_new = std::mem::replace(&mut team.requested, requested) != requested;
         if is_new {
             team.waits = thread_limit.is_some();
             let (id, blocked) = (self.programs[program].id, thread_limit.is_some());
-            self.tell(Happening::Requested { program: id, threads: asked, blocked });
+            self.tell(Happening::Requested { program: id, threads: requested, blocked });
         }
         match thread_limit {
             Some(_) if is_new => None,
-            Some(thread_limit) => Some(thread_limit.clamp(1, asked)),
-            None => Some(asked),
+            Some(thread_limit) => Some(thread_limit.clamp(1, requested)),
+            None => Some(requested),
         }
     }
 
@@ -62,8 +62,8 @@ impl World {
         let thread_limit = self.programs[program].settings.thread_limit;
         let team = &mut self.programs[program].sync.team;
         if std::mem::take(&mut team.waits) {
-            let threads =
-                thread_limit.map_or(team.asked, |thread_limit| thread_limit.clamp(1, team.asked));
+            let threads = thread_limit
+                .map_or(team.requested, |thread_limit| thread_limit.clamp(1, team.requested));
             self.open(program, threads, None);
         }
     }

@@ -59,10 +59,10 @@ impl World {
         });
         for run in 0..self.programs.len() {
             let id = self.programs[run].id;
-            let asked =
+            let requested =
                 |measure| what.iter().any(|o| o.program == Some(id) && o.measure == measure);
             if self.programs[run].alive > 0 && what.iter().any(|o| o.program == Some(id)) {
-                self.read_program(run, &asked, into);
+                self.read_program(run, &requested, into);
             }
         }
         into.samples.sort_by_key(|sample| (sample.program, sample.thread));
@@ -74,8 +74,8 @@ impl World {
         }
     }
 
-    fn read_program(&mut self, run: usize, asked: &dyn Fn(Measure) -> bool, into: &mut Arena) {
-        let by_mix = asked(Measure::InstructionPointers) || asked(Measure::Alone);
+    fn read_program(&mut self, run: usize, requested: &dyn Fn(Measure) -> bool, into: &mut Arena) {
+        let by_mix = requested(Measure::InstructionPointers) || requested(Measure::Alone);
         let fresh = Reading {
             at: self.now,
             frozen: self.frozen(run),
@@ -92,10 +92,12 @@ impl World {
         let before = last.mixes.iter().copied().chain(std::iter::repeat(0.0));
         let computed: Vec<f64> =
             now.mixes.iter().zip(before).map(|(now, last)| now - last).collect();
-        let alone = asked(Measure::Alone).then(|| Nanos(self.nanos_alone(run, &computed) as u64));
+        let alone =
+            requested(Measure::Alone).then(|| Nanos(self.nanos_alone(run, &computed) as u64));
         let tells = self.programs[run].model.tells && now.passages > 0;
-        let progress = (tells && asked(Measure::Progress)).then(|| now.passages - last.passages);
-        let missing = asked(Measure::Progress) && !self.programs[run].model.tells;
+        let progress =
+            (tells && requested(Measure::Progress)).then(|| now.passages - last.passages);
+        let missing = requested(Measure::Progress) && !self.programs[run].model.tells;
         let frozen = Nanos(now.frozen - last.frozen);
         let sample = |thread: Option<ThreadId>, used: Used| Sample {
             program: id,
@@ -103,20 +105,20 @@ impl World {
             from: Nanos(last.at),
             to: Nanos(now.at),
             on_cpu: Nanos(used.ran),
-            user_time: asked(Measure::UserTime).then_some(Nanos(used.ran)),
+            user_time: requested(Measure::UserTime).then_some(Nanos(used.ran)),
             frozen,
-            run_delay: asked(Measure::CpuTime).then_some(Nanos(used.queued)),
-            lock_wait: asked(Measure::LockWait).then_some(Nanos(used.waited)),
-            instructions: asked(Measure::Counters).then_some(used.instructions as u64),
-            cycles: asked(Measure::Counters)
+            run_delay: requested(Measure::CpuTime).then_some(Nanos(used.queued)),
+            lock_wait: requested(Measure::LockWait).then_some(Nanos(used.waited)),
+            instructions: requested(Measure::Counters).then_some(used.instructions as u64),
+            cycles: requested(Measure::Counters)
                 .then_some((used.ran as f64 * self.hardware.gigahertz) as u64),
-            llc_references: asked(Measure::Counters).then_some(used.references as u64),
-            llc_misses: asked(Measure::Counters).then_some(used.misses as u64),
-            memory_bytes: asked(Measure::Counters).then_some((used.misses * LINE) as u64),
+            llc_references: requested(Measure::Counters).then_some(used.references as u64),
+            llc_misses: requested(Measure::Counters).then_some(used.misses as u64),
+            memory_bytes: requested(Measure::Counters).then_some((used.misses * LINE) as u64),
             progress: progress.filter(|_| thread.is_none()),
             alone: alone.filter(|_| thread.is_none()),
-            voluntary_switches: asked(Measure::CpuTime).then_some(used.switches[0]),
-            involuntary_switches: asked(Measure::CpuTime).then_some(used.switches[1]),
+            voluntary_switches: requested(Measure::CpuTime).then_some(used.switches[0]),
+            involuntary_switches: requested(Measure::CpuTime).then_some(used.switches[1]),
             co_runners: co_runners as u16,
             quality: if missing { Quality::Missing } else { Quality::Exact },
         };
@@ -130,10 +132,10 @@ impl World {
                 continue;
             }
             let name = ThreadId { slot: tid, generation: thread.generation };
-            if asked(Measure::LockWait) || asked(Measure::Threads) {
+            if requested(Measure::LockWait) || requested(Measure::Threads) {
                 into.samples.push(sample(Some(name), *used));
             }
-            if asked(Measure::Threads) {
+            if requested(Measure::Threads) {
                 into.threads.push(cosched_core::Thread {
                     id: name,
                     program: id,
@@ -143,12 +145,12 @@ impl World {
                 });
             }
         }
-        if asked(Measure::InstructionPointers) {
+        if requested(Measure::InstructionPointers) {
             let counts = computed.iter().map(|count| (count / PERIOD).round() as u32);
             let bins = (0..).zip(counts).filter(|(_, count)| *count > 0);
             into.ips.extend(bins.map(|(block, count)| IpBin { program: id, block, count }));
         }
-        if asked(Measure::LockShares) {
+        if requested(Measure::LockShares) {
             let threads = each.len();
             for (position, waited) in now.locks.iter().enumerate() {
                 let before = last.locks.get(position).copied().unwrap_or(0);

@@ -30,7 +30,7 @@ pub(crate) struct Team {
     /// How many, from 1.
     pub(crate) threads: u16,
     /// How many were requested last; 0: none yet.
-    pub(crate) asked: u16,
+    pub(crate) requested: u16,
     /// Whether the answer is waited for.
     pub(crate) waits: bool,
     /// The barrier of all threads at the beginning of a region.
@@ -100,7 +100,7 @@ impl Sync {
             queues: model.queues.iter().map(channel).collect(),
             team: Team {
                 threads: model.threads,
-                asked: 0,
+                requested: 0,
                 waits: false,
                 entry: Barrier::of(threads),
                 region: Barrier::of(threads),

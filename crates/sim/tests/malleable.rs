@@ -33,13 +33,13 @@ fn allowed(threads: u16) -> Settings {
 
 /// The requests: the time in microseconds, the threads, and whether the answer is waited for.
 fn requests(events: &[Event]) -> Vec<(u64, u16, bool)> {
-    let asked = |event: &Event| match event.what {
+    let requested = |event: &Event| match event.what {
         Happening::Requested { threads, blocked, .. } => {
             Some((event.at.0 / 1000, threads, blocked))
         }
         _ => None,
     };
-    events.iter().filter_map(asked).collect()
+    events.iter().filter_map(requested).collect()
 }
 
 #[test]
@@ -105,7 +105,7 @@ proptest! {
     fn every_instruction_is_done_once_under_any_limits(
         thread_limits in prop::collection::vec((0u64..30, 1u16..7), 0..10),
         threads in 1u16..6,
-        asked in 1u16..6,
+        requested in 1u16..6,
         barriers in 0u32..4,
         serial in prop_oneof![Just(0.0), Just(0.25), Just(1.0)],
         sections in 0u32..3,
@@ -113,11 +113,11 @@ proptest! {
         spin in prop_oneof![Just("0s"), Just("20us")],
         seed in any::<u64>(),
     ) {
-        let asked = asked.min(threads);
+        let requested = requested.min(threads);
         let text = format!(
             "malleable = true\nspin = '{spin}'\nrepeat = 3\n[[phase]]\nrepeat = 2\ninstructions = \
              4e6\n\
-             serial = {serial}\nbarriers = {barriers}\nthreads = {asked}\n\
+             serial = {serial}\nbarriers = {barriers}\nthreads = {requested}\n\
              critical = {{ sections = {}, instructions = 1000 }}\n[[phase]]\ninstructions = 2e6",
             if serial < 1.0 { sections } else { 0 },
         );
@@ -158,7 +158,7 @@ fn seconds_asking(
     cpus: usize,
     models: &[Model],
     alone: &[Option<Speedup>],
-    asked: Option<u16>,
+    requested: Option<u16>,
 ) -> f64 {
     let hardware = Hardware::words(&format!("core:{cpus} gigahertz=1")).unwrap();
     let entry = |(i, model): (usize, &Model)| {
@@ -167,7 +167,7 @@ fn seconds_asking(
         Entry {
             malleable: model.is_malleable(),
             profile,
-            ..Entry::new(asked.unwrap_or(model.threads))
+            ..Entry::new(requested.unwrap_or(model.threads))
         }
     };
     let setup = Setup {

@@ -35,7 +35,7 @@ enum Part {
 
 /// A request to a program, microseconds after the last.
 #[derive(Clone, Debug)]
-enum Asked {
+enum Request {
     Freezes(u16),
     Thaws(u16),
     Binds(u16, u8),
@@ -67,15 +67,15 @@ fn work() -> impl Strategy<Value = Work> {
     )
 }
 
-fn asked() -> impl Strategy<Value = (u64, Asked)> {
+fn request() -> impl Strategy<Value = (u64, Request)> {
     let turn = prop_oneof![Just(None), Just(Some(Turn::InTurn)), Just(Some(Turn::Filler))];
     let what = prop_oneof![
-        (0u16..4, turn).prop_map(|(program, turn)| Asked::Turns(program, turn)),
-        (0u16..4).prop_map(Asked::Freezes),
-        (0u16..4).prop_map(Asked::Thaws),
-        (0u16..4, 1u8..64).prop_map(|(program, mask)| Asked::Binds(program, mask)),
+        (0u16..4, turn).prop_map(|(program, turn)| Request::Turns(program, turn)),
+        (0u16..4).prop_map(Request::Freezes),
+        (0u16..4).prop_map(Request::Thaws),
+        (0u16..4, 1u8..64).prop_map(|(program, mask)| Request::Binds(program, mask)),
         (0u16..4, -20i8..20, 0u64..120)
-            .prop_map(|(program, nice, slice)| Asked::Sets(program, nice, slice)),
+            .prop_map(|(program, nice, slice)| Request::Sets(program, nice, slice)),
     ];
     (0u64..4000, what)
 }
@@ -189,7 +189,7 @@ proptest! {
     #[test]
     fn time_advances_work_is_done_once_and_masks_hold(
         works in proptest::collection::vec(work(), 1..5),
-        steps in proptest::collection::vec(asked(), 0..12),
+        steps in proptest::collection::vec(request(), 0..12),
         kernel in 0usize..6,
         groups in any::<bool>(),
         seed in any::<u64>(),
@@ -201,23 +201,23 @@ proptest! {
         let mut limits = Vec::new();
         let mut settings = [Settings::default(); 4];
         let mut now = Nanos::ZERO;
-        for (after, asked) in steps {
+        for (after, request) in steps {
             now += Nanos::from_micros(after);
             stage.until(now);
-            let (slot, step) = match asked {
-                Asked::Freezes(slot) => (slot, Step::Freeze(ProgramId::first(slot))),
-                Asked::Thaws(slot) => (slot, Step::Thaw(ProgramId::first(slot))),
-                Asked::Binds(slot, mask) => {
+            let (slot, step) = match request {
+                Request::Freezes(slot) => (slot, Step::Freeze(ProgramId::first(slot))),
+                Request::Thaws(slot) => (slot, Step::Thaw(ProgramId::first(slot))),
+                Request::Binds(slot, mask) => {
                     let of = &mut settings[usize::from(slot)];
                     of.cpus = Some(set(mask));
                     (slot, Step::Apply(ProgramId::first(slot), *of, 1))
                 }
-                Asked::Turns(slot, turn) => {
+                Request::Turns(slot, turn) => {
                     let of = &mut settings[usize::from(slot)];
                     of.turn = turn;
                     (slot, Step::Apply(ProgramId::first(slot), *of, 1))
                 }
-                Asked::Sets(slot, nice, slice) => {
+                Request::Sets(slot, nice, slice) => {
                     let of = &mut settings[usize::from(slot)];
                     of.nice = Some(nice);
                     of.slice = Some(Nanos::from_millis(slice));

@@ -20,7 +20,7 @@ use cosched_workload::{Barrier, ProgramSpec, Repeat, Workload};
 
 use crate::args::HowArgs;
 use crate::out;
-use crate::session::{Origins, Request, Session, Wanted};
+use crate::session::{Extras, Origins, Request, Session};
 use crate::store::{Entry, StoreError};
 use crate::ui::failure::Failure;
 use crate::ui::say;
@@ -131,7 +131,7 @@ pub(super) fn run_alone(
         profiles: &[Profile::default()],
         count: true,
         origins: Origins::Started,
-        wanted: Wanted::default(),
+        extras: Extras::default(),
     })?;
     if let Some(trouble) = ran.troubles.pop() {
         return Err(Stop::Failed(trouble));

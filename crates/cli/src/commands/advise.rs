@@ -21,7 +21,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload};
 use crate::alone;
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, whole};
-use crate::session::{Origins, Ran, Request, Session, Wanted, enter_scope};
+use crate::session::{Extras, Origins, Ran, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs};
 use crate::store::{Entry, Store};
 use crate::ui::failure::{Failure, exit_code};
@@ -195,7 +195,7 @@ fn apply(
         profiles: &profiles,
         count: false,
         origins: Origins::Started,
-        wanted: Wanted::default(),
+        extras: Extras::default(),
     };
     let live = session.open_live(&request, None)?;
     session.show(&request, live)

@@ -19,7 +19,7 @@ use cosched_workload::Workload;
 
 use crate::args::{pid, useless};
 use crate::in_place::InPlaceArgs;
-use crate::session::{Origins, Request, Session, Wanted};
+use crate::session::{Extras, Origins, Request, Session};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::table::{self, After};
 use crate::ui::{print, say};
@@ -64,7 +64,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
         profiles: &profiles,
         count: false,
         origins: Origins::Running(&processes),
-        wanted: Wanted::default(),
+        extras: Extras::default(),
     };
     let live = session.open_live(&request, args.place.metrics.as_ref())?;
     let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();

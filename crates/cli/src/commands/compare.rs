@@ -35,14 +35,14 @@ pub(crate) struct CompareArgs {
     /// taskset. All variants are compared with the first one. NAME-2 is NAME again: linux,linux-2.
     #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = variant_parser(),
           hide_possible_values = true,
-          default_value_if("asked", ArgPredicate::IsPresent, None))]
+          default_value_if("with_options", ArgPredicate::IsPresent, None))]
     policies: Vec<Variant>,
     /// One more variant: a policy with its own options. May be repeated.
     ///
     /// The name is free, as in --variant unguarded="faithful --no-guard". Options that it does not
     /// give are those of the command line.
-    #[arg(long = "variant", value_name = "NAME=POLICY OPTIONS", value_parser = Variant::asked)]
-    asked: Vec<Variant>,
+    #[arg(long = "variant", value_name = "NAME=POLICY OPTIONS", value_parser = Variant::with_options)]
+    with_options: Vec<Variant>,
     #[command(flatten)]
     how: HowArgs,
     /// How many threads each program on the command line uses (OMP_NUM_THREADS and the like).
@@ -98,7 +98,7 @@ pub(crate) struct CompareArgs {
 
 /// Runs the workload in each variant, as often as requested.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    let variants = &[&args.policies[..], &args.asked[..]].concat();
+    let variants = &[&args.policies[..], &args.with_options[..]].concat();
     check_names(variants)?;
     let talk = Talk::of(args.quiet, args.verbose);
     variants.iter().try_for_each(Variant::check_use)?;

@@ -23,7 +23,7 @@ use rustix::process::{
 
 use crate::args::{BarrierArgs, HowArgs};
 use crate::in_place::InPlaceArgs;
-use crate::session::{Origins, Request, Session, Wanted};
+use crate::session::{Extras, Origins, Request, Session};
 use crate::source::check_launcher;
 use crate::store::Store;
 use crate::ui::failure::{Failure, exit_code, exit_code_of};
@@ -64,7 +64,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
         profiles: &profiles,
         count: false,
         origins: Origins::Child,
-        wanted: Wanted::default(),
+        extras: Extras::default(),
     };
     let live = session.open_live(&request, args.place.metrics.as_ref())?;
     let ran = session.show(&request, live)?;

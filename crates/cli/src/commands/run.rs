@@ -15,7 +15,7 @@ use cosched_workload::shown_path;
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, named, whole};
 use crate::live::MetricsAt;
-use crate::session::{Origins, Request, Session, Wanted, enter_scope};
+use crate::session::{Extras, Origins, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs};
 use crate::store::Store;
 use crate::ui::failure::{Failure, exit_code};
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         profiles: &profiles,
         count: false,
         origins: Origins::Started,
-        wanted: Wanted { talk, labels, force: args.force },
+        extras: Extras { talk, labels, force: args.force },
     };
     let live = session.open_live(&request, args.metrics.as_ref())?;
     let ran = session.show(&request, live)?;

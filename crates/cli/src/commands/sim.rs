@@ -33,7 +33,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use crate::args::{HowArgs, PolicyArgs};
 use crate::session::{
-    Molded, Origins, Request, Session, Wanted, backends_by_weight, by_weight, is_moldable,
+    Extras, Molded, Origins, Request, Session, backends_by_weight, by_weight, is_moldable,
 };
 use crate::ui::failure::{self, Failure, exit_code};
 use crate::ui::table;
@@ -320,7 +320,7 @@ impl Simulator {
             profiles,
             count: false,
             origins: Origins::Started,
-            wanted: Wanted::default(),
+            extras: Extras::default(),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::alone;
 use crate::args::HowArgs;
 use crate::session::ByWeightReport;
 use crate::session::{
-    NO_WEIGHTS, Origins, Ran, Request, Session, Wanted, by_weight, used_by_others,
+    Extras, NO_WEIGHTS, Origins, Ran, Request, Session, by_weight, used_by_others,
 };
 use crate::store::Store;
 use crate::ui::Talk;
@@ -75,7 +75,7 @@ impl<'a> Here<'a> {
             profiles: &self.profiles,
             count: false,
             origins: Origins::Started,
-            wanted: Wanted { talk: self.talk, ..Wanted::default() },
+            extras: Extras { talk: self.talk, ..Extras::default() },
         }
     }
 }

@@ -45,9 +45,9 @@ pub(super) fn take(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, R
         plan.talk.tell(format_args!("{found} complete round(s) found, {open} to run"));
         let beyond = rounds.range(plan.rounds..).count();
         if beyond > 0 {
-            let asked = plan.rounds;
+            let requested = plan.rounds;
             plan.talk.tell(format_args!(
-                "{beyond} of these are more than --runs {asked}, and count, too"
+                "{beyond} of these are more than --runs {requested}, and count, too"
             ));
         }
     }

@@ -241,7 +241,7 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 29] {
     ]
 }
 
-/// The setting that tells the policy of a variant that `--variant` asked for.
+/// The setting that tells the policy of a variant of `--variant`.
 fn policy_of(variant: &str) -> String {
     format!("the policy{OF_VARIANT}{variant}'")
 }

@@ -50,7 +50,7 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Experiment {
     /// The variants, each with its run in each complete round.
     pub(crate) variants: Vec<cosched_report::Variant>,
-    /// Whether every round is there that was asked for.
+    /// Whether every requested round is there.
     pub(crate) whole: bool,
     /// How it ended.
     pub(crate) ended: Ended,

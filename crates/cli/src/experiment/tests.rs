@@ -38,7 +38,7 @@ struct MadeUp {
     patience: usize,
     /// The folders of the runs that were made.
     made: Vec<String>,
-    /// The quantum that was asked for in each.
+    /// The requested quantum of each.
     quanta: Vec<Option<Duration>>,
     /// What goes wrong, and in which round.
     fails: Option<(Fails, u16)>,
@@ -207,7 +207,7 @@ fn experiment(
     resume: bool,
 ) -> Result<Experiment, Failure> {
     let workload = Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap();
-    let variant = |text: &str| text.parse().or_else(|_| Variant::asked(text)).unwrap();
+    let variant = |text: &str| text.parse().or_else(|_| Variant::with_options(text)).unwrap();
     let variants: Vec<Variant> = variants.split(',').map(variant).collect();
     let how = HowArgs::from(PolicyArgs::default());
     let record = Record::new(&workload, &variants, &site.session).with_how(&how, &variants);

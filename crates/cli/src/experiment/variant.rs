@@ -6,8 +6,8 @@
 //! every policy.
 //!
 //! A variant can be held against itself (A/A), to see how much of a difference is chance: `linux-2`
-//! is `linux` once more. And one policy can be there several times, with [options](super::asked) of
-//! its own each.
+//! is `linux` once more. And one policy can be there several times, with
+//! [options](super::own_options) of its own each.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use clap::builder::TypedValueParser;
 use cosched_policy::Kind;
 use cosched_workload::{ProgramSpec, Workload};
 
-use super::asked::{self, Asked};
+use super::own_options::{self, OwnOptions};
 use super::split;
 use crate::args::choices::Offered;
 use crate::args::{HowArgs, named};
@@ -33,8 +33,8 @@ pub(crate) struct Variant {
     /// As it is shown, and as its folder is called.
     name: String,
     method: Method,
-    /// What was asked for it alone.
-    asked: Option<Asked>,
+    /// The options for it alone.
+    own: Option<OwnOptions>,
 }
 
 /// A variant on a command line; there are more than have a name.
@@ -73,32 +73,28 @@ impl Variant {
     }
 
     /// Reads `NAME=POLICY OPTIONS`.
-    pub(crate) fn asked(text: &str) -> Result<Variant, String> {
-        let (name, asked) = asked::read(text)?;
+    pub(crate) fn with_options(text: &str) -> Result<Variant, String> {
+        let (name, own) = own_options::read(text)?;
         if name.parse::<Variant>().is_ok() {
             return Err(format!("'{name}' is already the name of a variant; choose another one"));
         }
-        Ok(Variant {
-            name: name.to_owned(),
-            method: Method::Policy(asked.policy),
-            asked: Some(asked),
-        })
+        Ok(Variant { name: name.to_owned(), method: Method::Policy(own.policy), own: Some(own) })
     }
 
-    /// The policy and the options that were asked for it alone, in words.
+    /// The policy and the options for it alone, in words.
     pub(crate) fn words(&self) -> Option<&str> {
-        self.asked.as_ref().map(|asked| asked.words.as_str())
+        self.own.as_ref().map(|own| own.words.as_str())
     }
 
     /// How policies do their work in it, where they do it so elsewhere.
     pub(crate) fn how(&self, elsewhere: &HowArgs) -> HowArgs {
-        self.asked.as_ref().map_or_else(|| elsewhere.clone(), |asked| asked.beside(elsewhere))
+        self.own.as_ref().map_or_else(|| elsewhere.clone(), |own| own.over(elsewhere))
     }
 
-    /// Checks that its policy has a use for what was asked for it alone.
+    /// Checks that its policy supports the options for it alone.
     pub(crate) fn check_use(&self) -> Result<(), Failure> {
-        let Some(asked) = &self.asked else { return Ok(()) };
-        asked.check_use().map_err(|failure| match failure {
+        let Some(own) = &self.own else { return Ok(()) };
+        own.check_use().map_err(|failure| match failure {
             Failure::Input(text) => Failure::Input(format!("--variant {}: {text}", self.name)),
             other => other,
         })
@@ -154,12 +150,12 @@ impl Variant {
 }
 
 /// Each variant is there once: a name is a column of the table, and a folder. Names that
-/// [`Variant::asked`] gives are free beside that; all others [are numbered](misnumbered).
+/// [`Variant::with_options`] gives are free beside that; all others [are numbered](misnumbered).
 pub(crate) fn check_names(variants: &[Variant]) -> Result<(), Failure> {
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     for (i, variant) in variants.iter().enumerate() {
         let (name, twice) = (names[i], names[..i].contains(&names[i]));
-        let wrong = match variant.asked {
+        let wrong = match variant.own {
             Some(_) if twice => Some(format!(
                 "--variant: '{name}' is there twice; give each variant a name of its own"
             )),
@@ -235,7 +231,7 @@ impl FromStr for Variant {
                 })?
             }
         };
-        Ok(Variant { name: text.to_owned(), method, asked: None })
+        Ok(Variant { name: text.to_owned(), method, own: None })
     }
 }
 
@@ -305,7 +301,8 @@ mod tests {
     #[test]
     fn a_variant_is_there_once_more_only_beside_those_before_it() {
         let check = |names: &str| {
-            let variant = |text: &str| text.parse().or_else(|_| Variant::asked(text)).unwrap();
+            let variant =
+                |text: &str| text.parse().or_else(|_| Variant::with_options(text)).unwrap();
             let variants: Vec<Variant> = names.split(',').map(variant).collect();
             check_names(&variants).map_err(|failure| format!("{failure:?}"))
         };

@@ -23,7 +23,7 @@ impl Session {
         }
         if let Err(error) = self.keep(request, &outcomes) {
             request
-                .wanted
+                .extras
                 .talk
                 .tell(format_args!("what was tried out is not kept for the next run: {error}"));
         }

@@ -36,6 +36,6 @@ impl Session {
             names: programs.iter().map(|spec| spec.name.clone()).collect(),
         };
         let programs = self.setup(request, &threads).programs;
-        Live::open(about, programs, metrics, request.wanted.talk)
+        Live::open(about, programs, metrics, request.extras.talk)
     }
 }

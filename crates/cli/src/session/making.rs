@@ -85,7 +85,7 @@ impl Session {
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
         let mut jobs = failure::all(programs.iter().enumerate().map(job))?;
         let open = |out| {
-            if request.wanted.force {
+            if request.extras.force {
                 out::replace(out)?;
             }
             out::prepare(out, request.workload).and_then(|()| Folder::open(out))
@@ -151,7 +151,7 @@ impl Session {
         let programs = &request.workload.programs;
         let mut setup = self.setup(request, &threads);
         setup.limits.history = HISTORY;
-        let (is_shown, talk) = (live.is_some(), request.wanted.talk);
+        let (is_shown, talk) = (live.is_some(), request.extras.talk);
         if is_shown {
             setup.limits.heartbeat = HEARTBEAT;
             if let Some(molded) = &molded {

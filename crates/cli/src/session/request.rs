@@ -23,7 +23,7 @@ pub(crate) struct Request<'a> {
     pub(crate) how: &'a HowArgs,
     /// A folder for the programs' outputs and run.json.
     pub(crate) out: Option<&'a Path>,
-    /// Whether standard output is wanted for something else.
+    /// Whether standard output is needed for something else.
     pub(crate) stdout_is_taken: bool,
     /// Whether programs write to the files that the workload names for their outputs.
     pub(crate) redirects: bool,
@@ -34,12 +34,12 @@ pub(crate) struct Request<'a> {
     /// How the programs come to be there.
     pub(crate) origins: Origins<'a>,
     /// What else the user requests.
-    pub(crate) wanted: Wanted,
+    pub(crate) extras: Extras,
 }
 
 /// What the user requests beside the run itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct Extras {
     /// How much is told on the terminal.
     pub(crate) talk: Talk,
     /// Which outputs of programs have the program's name before each line.
@@ -64,7 +64,7 @@ impl Request<'_> {
     /// What stands before each line of a program's outputs: its name, and so many blanks that the
     /// lines of all programs begin at the same place.
     pub(super) fn labels(&self, spec: &ProgramSpec) -> LineLabels {
-        let Labels { stdout, stderr } = self.wanted.labels;
+        let Labels { stdout, stderr } = self.extras.labels;
         let shown = |spec: &ProgramSpec| escaped(&spec.name);
         let names = self.workload.programs.iter().map(shown);
         let longest = names.map(|name| name.chars().count()).max().unwrap_or_default();

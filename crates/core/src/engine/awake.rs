@@ -131,7 +131,7 @@ fn is_idle(program: &Program, control: &Control) -> bool {
         _ => false,
     };
     as_it_is_to_be
-        && control.wanted == Directive::Freeze
+        && control.desired == Directive::Freeze
         && !control.thawing
         && !control.apply_anyway
         && program.group.is_none()

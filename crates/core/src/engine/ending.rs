@@ -52,7 +52,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.give_up_arrivals();
         self.wake_all();
         for control in &mut self.controls {
-            control.wanted = Directive::Release;
+            control.desired = Directive::Release;
             control.signal = Some(signal);
             control.killed = false;
         }

@@ -111,8 +111,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.forget(id);
         self.timers.forget(|observe| observe.program == Some(id));
         self.outcome.total = self.outcome.total.max(at);
-        let wanted = self.accounts[usize::from(id.slot)].repeats() && !self.all_done();
-        if wanted && self.closing.is_none() {
+        let repeats = self.accounts[usize::from(id.slot)].repeats() && !self.all_done();
+        if repeats && self.closing.is_none() {
             self.arrive(id.next(), at);
         }
     }
@@ -144,7 +144,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
         for i in awake {
             let (program, control) = (&mut self.programs[i], &mut self.controls[i]);
-            let in_effect = match control.wanted {
+            let in_effect = match control.desired {
                 Directive::Run(_) => {
                     program.state == ProgramState::Running && control.applying.is_none()
                 }

@@ -235,7 +235,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let mut control = Control::default();
         if entry.runs_already {
             program.state = ProgramState::Running;
-            control.wanted = Directive::Run(Settings::default());
+            control.desired = Directive::Run(Settings::default());
             account.runs(&mut program, at);
             self.turns.finds(id);
         }
@@ -312,7 +312,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         Ok(())
     }
 
-    /// Adopts a plan as the state that is wanted from now on.
+    /// Adopts a plan as the desired state from now on.
     fn adopt(&mut self, plan: &Plan) {
         self.end_grace_periods();
         self.count_switch(plan);
@@ -327,8 +327,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             if self.now >= control.override_until {
                 control.override_freeze = None;
             }
-            if control.wanted != *directive {
-                control.wanted = *directive;
+            if control.desired != *directive {
+                control.desired = *directive;
                 self.count_directive(i);
             }
         }

@@ -32,7 +32,7 @@ use crate::time::Nanos;
 #[derive(Debug)]
 pub(super) struct Control {
     /// The last directive.
-    pub(super) wanted: Directive,
+    pub(super) desired: Directive,
     /// The number of the last directive that was in full effect.
     pub(super) settled: u64,
     /// The number of the settings that were last sent to the machine and are not confirmed yet.
@@ -66,7 +66,7 @@ impl Default for Control {
     /// A program that no plan has named yet does not start.
     fn default() -> Control {
         Control {
-            wanted: Directive::Freeze,
+            desired: Directive::Freeze,
             settled: 0,
             applying: None,
             apply_anyway: false,
@@ -121,30 +121,30 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     fn goal(&self, i: usize, running_groups: &BTreeSet<GroupId>) -> Directive {
         let (program, control) = (&self.programs[i], &self.controls[i]);
         let started = program.state != ProgramState::New;
-        if control.wanted == Directive::Release {
+        if control.desired == Directive::Release {
             return Directive::Release;
         }
         let run_as_it_is = Directive::Run(control.last_sent);
         if started && (!program.freezable || control.override_freeze.is_some()) {
-            return match control.wanted {
+            return match control.desired {
                 Directive::Freeze => run_as_it_is,
-                wanted => wanted,
+                desired => desired,
             };
         }
         if self.pause.is_some() {
             return Directive::Freeze;
         }
         let group_runs = program.group.is_some_and(|group| running_groups.contains(&group));
-        if control.wanted == Directive::Freeze && started && group_runs {
+        if control.desired == Directive::Freeze && started && group_runs {
             return run_as_it_is;
         }
-        control.wanted
+        control.desired
     }
 
     /// Groups with a program that is to run.
     fn running_groups(&self, awake: &[usize]) -> BTreeSet<GroupId> {
-        let wanted = |i: &&usize| matches!(self.controls[**i].wanted, Directive::Run(_));
-        awake.iter().filter(wanted).filter_map(|i| self.programs[*i].group).collect()
+        let desired = |i: &&usize| matches!(self.controls[**i].desired, Directive::Run(_));
+        awake.iter().filter(desired).filter_map(|i| self.programs[*i].group).collect()
     }
 
     fn freeze(&mut self, i: usize, steps: &mut Vec<Step>) {
@@ -329,7 +329,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     pub(super) fn all_run(&self) -> bool {
         use ProgramState::{Frozen, New, Starting};
         self.awake_now().all(|i| {
-            !matches!(self.controls[i].wanted, Directive::Run(_))
+            !matches!(self.controls[i].desired, Directive::Run(_))
                 || !matches!(self.programs[i].state, New | Starting | Frozen)
         })
     }

@@ -55,7 +55,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         for (id, directive) in &plan.programs {
             let Some(i) = self.index(*id) else { continue };
             let chosen = &mut self.turns.chosen[usize::from(id.slot)];
-            let ran = self.controls[i].wanted.gives_cpus();
+            let ran = self.controls[i].desired.gives_cpus();
             match directive {
                 // A released program runs on.
                 Directive::Release => {}

@@ -1,5 +1,5 @@
 /* Barriers of OpenMP: `barriers KIND THREADS ROUNDS [OURS]`. Each thread writes plain words before it waits at a barrier, and reads
- * all of them after. OURS: 1, the runtime must not have been asked for a barrier; 0, it must. */
+ * all of them after. OURS: 1, the runtime must not have been used for a barrier; 0, it must. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>

@@ -20,12 +20,12 @@ use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
 /// The request of a program: how many threads, and whether it waited.
-pub(crate) type Asked = (u16, bool);
+pub(crate) type Requested = (u16, bool);
 
 /// A cosched with one program.
 pub(crate) struct Host {
     pub(crate) server: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<Requested>>>,
     ticks: Arc<Mutex<u64>>,
     stats: Arc<Mutex<BarrierStats>>,
     stop: Arc<AtomicBool>,
@@ -51,10 +51,10 @@ impl Host {
 
     fn with(uses: Uses, by: Duration, thread_limit: u16) -> Host {
         let (tell, told) = channel();
-        let (asked, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+        let (requests, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
         let (stats, stop) = (Arc::default(), Arc::new(AtomicBool::new(false)));
         let thread = {
-            let (asked, ticks, stop) = (asked.clone(), ticks.clone(), stop.clone());
+            let (requests, ticks, stop) = (requests.clone(), ticks.clone(), stop.clone());
             let stats: Arc<Mutex<BarrierStats>> = Arc::clone(&stats);
             std::thread::spawn(move || {
                 let mut server = HookServer::open(uses).unwrap();
@@ -63,8 +63,8 @@ impl Host {
                 std::thread::sleep(by);
                 while !stop.load(Ordering::Relaxed) {
                     let heard = server.hear(now(), |_| true);
-                    if let Some(wanted) = heard.wanted {
-                        asked.lock().unwrap().push((wanted, heard.blocked));
+                    if let Some(threads) = heard.requested {
+                        requests.lock().unwrap().push((threads, heard.blocked));
                         server.limit_threads(Some(thread_limit), 3);
                     }
                     server.beat(now());
@@ -74,19 +74,19 @@ impl Host {
                 }
             })
         };
-        Host { server: told.recv().unwrap(), asked, ticks, stats, stop, thread: Some(thread) }
+        Host { server: told.recv().unwrap(), requests, ticks, stats, stop, thread: Some(thread) }
     }
 
     /// All requests so far, once there is one. A request that is followed by another before it is
     /// read is not among them.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn requests(&self) -> Vec<Requested> {
         eventually("a request", || !self.is_idle());
-        self.asked.lock().unwrap().clone()
+        self.requests.lock().unwrap().clone()
     }
 
     /// Whether there was no request so far.
     pub(crate) fn is_idle(&self) -> bool {
-        self.asked.lock().unwrap().is_empty()
+        self.requests.lock().unwrap().is_empty()
     }
 
     pub(crate) fn stats(&self) -> BarrierStats {

@@ -61,7 +61,7 @@ pub(super) struct Client {
     /// The number of the last request that was read.
     heard: u32,
     /// How many threads it requests.
-    pub(super) wanted: u16,
+    pub(super) requested: u16,
     /// It waits for the answer to the last request.
     waits: bool,
 }
@@ -103,7 +103,7 @@ pub(super) struct News {
     /// How many messages came.
     pub(super) messages: usize,
     /// Whether it has requested threads, and whether it waits.
-    pub(super) asked: Option<bool>,
+    pub(super) blocked: Option<bool>,
     /// It has gone.
     pub(super) gone: bool,
 }
@@ -127,7 +127,7 @@ impl Client {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         let hello = Hello { threads: table.is_some() }.bytes();
         sendmsg(&socket, &[IoSlice::new(&hello)], &mut control, flags)?;
-        Ok(Client { socket, shared, heard: 0, wanted: 0, waits: false })
+        Ok(Client { socket, shared, heard: 0, requested: 0, waits: false })
     }
 
     /// Reads its messages. Their content does not matter, only that the page has something new.
@@ -149,9 +149,9 @@ impl Client {
         let request = self.shared.page().request();
         if request.number != self.heard && request.threads > 0 {
             self.heard = request.number;
-            self.wanted = request.threads;
+            self.requested = request.threads;
             self.waits = request.blocked;
-            news.asked = Some(request.blocked);
+            news.blocked = Some(request.blocked);
         }
         news
     }

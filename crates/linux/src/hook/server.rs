@@ -40,8 +40,8 @@ const SECOND: u64 = 1000;
 /// What was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// How many threads the program requests, if a process of it has asked: the largest request.
-    pub wanted: Option<u16>,
+    /// How many threads the program requests, if a process of it has a request: the largest one.
+    pub requested: Option<u16>,
     /// Whether a process waits for the answer.
     pub blocked: bool,
     /// More arrived within a second than is read, for the first time.
@@ -209,15 +209,15 @@ impl HookServer {
             let Some(client) = self.clients.get_mut(&key) else { continue };
             let news = client.hear();
             messages += news.messages;
-            if let Some(blocked) = news.asked {
+            if let Some(blocked) = news.blocked {
                 heard.blocked |= blocked;
-                heard.wanted = heard.wanted.max(Some(client.wanted));
+                heard.requested = heard.requested.max(Some(client.requested));
             }
             if news.gone {
                 self.dismiss(key);
             }
         }
-        heard.wanted = heard.wanted.map(|wanted| wanted.max(self.wanted()));
+        heard.requested = heard.requested.map(|requested| requested.max(self.requested()));
         let no_more_connections = self.connections.spend(connections, now);
         let no_more_messages = self.messages.spend(messages, now);
         // What is not read any more stays where it is, and causes no wake-up.
@@ -245,8 +245,8 @@ impl HookServer {
     }
 
     /// The largest request of a process.
-    fn wanted(&self) -> u16 {
-        self.clients.values().map(|client| client.wanted).max().unwrap_or_default()
+    fn requested(&self) -> u16 {
+        self.clients.values().map(|client| client.requested).max().unwrap_or_default()
     }
 
     /// Accepts processes that connect. Returns how many did.

@@ -49,7 +49,7 @@ impl Linux {
             );
         }
         // A program without a thread limit sends no requests, unless it lies.
-        if let Some(threads) = heard.wanted.filter(|_| thread_limits) {
+        if let Some(threads) = heard.requested.filter(|_| thread_limits) {
             self.tell(Happening::Requested { program: id, threads, blocked: heard.blocked });
         }
     }

@@ -65,7 +65,7 @@ pub(crate) struct QuantaArgs {
     /// distinguishable from the kernel's own.
     #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     runs: u16,
-    /// Wanted length of each run, in seconds: the number after `--work` in a program's command is
+    /// Target length of each run, in seconds: the number after `--work` in a program's command is
     /// changed to reach it.
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,

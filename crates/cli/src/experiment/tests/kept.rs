@@ -85,15 +85,11 @@ fn more_complete_rounds_than_are_asked_for_count_all_of_them() {
     fs::remove_file(folder.path().join("round-007/gang/run.json")).unwrap();
     let mut ended = MadeUp { patience: 0, ..made_up(2) };
     let found = experiment(&mut ended, "linux,gang", 5, out, true).unwrap();
-    assert_eq!(
-        (found.variants[0].runs.len(), found.whole),
-        (6, false),
-        "one that was asked for lacks"
-    );
+    assert_eq!((found.variants[0].runs.len(), found.whole), (6, false), "a requested one lacks");
     let mut again = made_up(2);
     let found = experiment(&mut again, "linux,gang", 5, out, true).unwrap();
     assert!(found.whole);
-    assert_eq!(again.made, ["round-004/gang", "round-004/linux"], "what is asked for is made");
+    assert_eq!(again.made, ["round-004/gang", "round-004/linux"], "what is requested is made");
     assert_eq!(found.variants.iter().map(|variant| variant.runs.len()).collect::<Vec<_>>(), [7, 7]);
     assert!(!folder.path().join("round-007/gang/run.json").exists(), "it was not requested");
 }

@@ -73,7 +73,7 @@ impl Writer {
             self.script.push(Op::Compute { instructions: serial, mix });
             self.barrier();
         }
-        let asked = self.asked(phase)?;
+        let requested = self.requested(phase)?;
         let share = (phase.instructions - serial) / f64::from(self.threads);
         let parts = phase.barriers.max(1);
         if let Some(pipeline) = &phase.pipeline {
@@ -84,7 +84,7 @@ impl Writer {
             self.barrier();
         }
         let region = (self.malleable && share > 0.0).then_some(self.script.len());
-        self.script.extend(region.map(|_| Op::Region { threads: asked, next: 0 }));
+        self.script.extend(region.map(|_| Op::Region { threads: requested, next: 0 }));
         let part = self.script.len() as u32;
         self.compute(share / f64::from(parts), mix, phase.critical.as_ref(), parts)?;
         match (phase.barriers, region) {
@@ -95,7 +95,7 @@ impl Writer {
         self.repeat(part, parts, 2);
         if let Some(at) = region {
             let next = (self.script.len() - at - 1) as u16;
-            self.script[at] = Op::Region { threads: asked, next };
+            self.script[at] = Op::Region { threads: requested, next };
         }
         let sleep = time("phase.sleep", &phase.sleep)?;
         if sleep > LONGEST_SLEEP {
@@ -110,14 +110,14 @@ impl Writer {
     }
 
     /// How many threads a phase requests, where it can.
-    fn asked(&self, phase: &Phase) -> Result<u16, ModelError> {
-        let Some(asked) = phase.threads else { return Ok(self.threads) };
+    fn requested(&self, phase: &Phase) -> Result<u16, ModelError> {
+        let Some(requested) = phase.threads else { return Ok(self.threads) };
         let (key, malleable) = ("phase.threads", self.malleable && phase.pipeline.is_none());
         let wanted = "left out where the program is not malleable, and in pipelines";
-        check(key, f64::from(asked), wanted, |_| malleable)?;
+        check(key, f64::from(requested), wanted, |_| malleable)?;
         let wanted = "from 1 to the number of the program's threads";
-        check(key, f64::from(asked), wanted, |_| (1..=self.threads).contains(&asked))?;
-        Ok(asked)
+        check(key, f64::from(requested), wanted, |_| (1..=self.threads).contains(&requested))?;
+        Ok(requested)
     }
 
     /// The instructions of each thread, where all of them compute; in a region, those that they

@@ -15,7 +15,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload};
 use super::trainees::Trainee;
 use crate::alone;
 use crate::args::{HowArgs, PolicyArgs};
-use crate::session::{Origins, Request, Session, Wanted};
+use crate::session::{Extras, Origins, Request, Session};
 use crate::ui::failure::Failure;
 use crate::ui::pace::{Pace, order};
 use crate::ui::say;
@@ -143,7 +143,7 @@ impl Lab<'_> {
             profiles: &[Profile::default()],
             count: false,
             origins: Origins::Started,
-            wanted: Wanted::default(),
+            extras: Extras::default(),
         };
         let mut ran = self.session.execute_under(&request, Box::new(policy))?;
         if let Some(trouble) = ran.troubles.pop() {

@@ -19,7 +19,7 @@ use super::suite::Mixture;
 use super::workload;
 use crate::alone::{self, Alone};
 use crate::args::HowArgs;
-use crate::session::{Origins, Request, Session, Wanted};
+use crate::session::{Extras, Origins, Request, Session};
 use crate::ui::failure::Failure;
 use crate::ui::pace::{Pace, order};
 use crate::ui::say;
@@ -161,7 +161,7 @@ fn together(
         profiles,
         count: false,
         origins: Origins::Started,
-        wanted: Wanted::default(),
+        extras: Extras::default(),
     })?;
     match (ran.ended, ran.report_troubles() && ran.all_succeeded()) {
         (Ended::Complete, true) => Ok(Ok(Figures::of(&ran.result))),

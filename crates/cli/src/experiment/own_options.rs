@@ -11,15 +11,15 @@ use crate::args::choices;
 use crate::args::{BarrierArgs, HowArgs, MeasureArgs, PolicyArgs};
 use crate::ui::failure::Failure;
 
-/// How a variant is asked for.
+/// The form of a variant with options.
 const FORM: &str = "write NAME=\"POLICY OPTIONS\", such as unguarded=\"faithful --no-guard\"";
 /// A name is the name of a folder, too, and a column's in tables.
 const LONGEST_NAME: usize = 40;
 
-/// A policy, and what it is told beside what all are told.
+/// A policy and its options, beyond those of all.
 #[derive(Clone, Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
-pub(super) struct Asked {
+pub(super) struct OwnOptions {
     /// What decides.
     #[arg(value_parser = choices::policy())]
     pub(super) policy: Kind,
@@ -34,8 +34,8 @@ pub(super) struct Asked {
     pub(super) words: String,
 }
 
-/// The name of a variant, and what is asked for it.
-pub(super) fn read(text: &str) -> Result<(&str, Asked), String> {
+/// The name of a variant, and its options.
+pub(super) fn read(text: &str) -> Result<(&str, OwnOptions), String> {
     let (name, line) = text.split_once('=').ok_or(FORM)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -47,16 +47,16 @@ pub(super) fn read(text: &str) -> Result<(&str, Asked), String> {
     }
     let words = shell_words::split(line)
         .map_err(|_| format!("'{line}' has an unclosed quote: close it"))?;
-    let asked = Asked::try_parse_from(&words).map_err(|error| {
+    let own = OwnOptions::try_parse_from(&words).map_err(|error| {
         let told = error.to_string();
         // The first paragraph says what is wrong; what follows is how commands are used.
         let wrong: Vec<&str> = told.lines().take_while(|line| !line.is_empty()).collect();
         format!("{}; {FORM}", wrong.join(" ").trim_start_matches("error: "))
     })?;
-    Ok((name, Asked { words: shell_words::join(words), ..asked }))
+    Ok((name, OwnOptions { words: shell_words::join(words), ..own }))
 }
 
-impl Asked {
+impl OwnOptions {
     /// Refuses an option that the policy does not support.
     pub(super) fn check_use(&self) -> Result<(), Failure> {
         let how = HowArgs { measure: self.measure.clone(), ..self.options.clone().into() };
@@ -64,7 +64,7 @@ impl Asked {
     }
 
     /// What it is told, where all are told this.
-    pub(super) fn beside(&self, all: &HowArgs) -> HowArgs {
+    pub(super) fn over(&self, all: &HowArgs) -> HowArgs {
         let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair } =
             self.options.clone();
         let MeasureArgs { interval, actuators, no_guard, relearn, quanta, shuffle, usual_class } =
@@ -115,17 +115,18 @@ mod tests {
 
     #[test]
     fn a_variants_options_override_those_of_all_variants() {
-        let variant = Variant::asked("finer=gang --quantum 5ms --fill").unwrap();
+        let variant = Variant::with_options("finer=gang --quantum 5ms --fill").unwrap();
         assert_eq!((variant.to_string().as_str(), variant.kind()), ("finer", Kind::Gang));
         let how = variant.how(&all());
         assert_eq!(how.policy.quantum, Some(Duration::from_millis(5)));
         assert!(how.policy.fill);
         assert_eq!(how.measure.interval, Some(Duration::from_millis(100)), "as for all");
-        let how =
-            Variant::asked("fixed=faithful --no-guard --actuators batch").unwrap().how(&all());
+        let how = Variant::with_options("fixed=faithful --no-guard --actuators batch")
+            .unwrap()
+            .how(&all());
         assert_eq!(how.measure.actuators, Some(vec![Actuator::Batch]));
         assert!(how.measure.no_guard && !all().measure.no_guard);
-        let how = Variant::asked("donating=linux --barrier donate").unwrap().how(&all());
+        let how = Variant::with_options("donating=linux --barrier donate").unwrap().how(&all());
         assert_eq!((how.waiting.barrier, all().waiting.barrier), (Some(Barrier::Donate), None));
         let plain = "gang".parse::<Variant>().unwrap();
         assert_eq!(plain.how(&all()).policy.quantum, Some(Duration::from_millis(20)));
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn its_words_are_told_as_a_shell_would_have_them() {
-        let variant = Variant::asked("a=  gang   --placement   'spread'").unwrap();
+        let variant = Variant::with_options("a=  gang   --placement   'spread'").unwrap();
         assert_eq!(variant.words(), Some("gang --placement spread"));
         assert_eq!("gang".parse::<Variant>().unwrap().words(), None);
     }
@@ -150,7 +151,7 @@ mod tests {
             ("-a=gang", "'-a' cannot be a name"),
             ("a b=gang", "'a b' cannot be a name"),
         ] {
-            let error = Variant::asked(text).unwrap_err();
+            let error = Variant::with_options(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");
         }
     }
@@ -166,16 +167,16 @@ mod tests {
             ("a=gang --help", "unexpected argument '--help'"),
             ("a=gang 'x", "unclosed quote"),
         ] {
-            let error = Variant::asked(text).unwrap_err();
+            let error = Variant::with_options(text).unwrap_err();
             assert!(error.contains(said) && !error.contains('\n'), "{text}: {error}");
         }
     }
 
     #[test]
     fn an_option_that_its_policy_has_no_use_for_names_the_variant() {
-        let variant = Variant::asked("slow=linux --quantum 5ms").unwrap();
+        let variant = Variant::with_options("slow=linux --quantum 5ms").unwrap();
         let Err(Failure::Input(error)) = variant.check_use() else { panic!("not refused") };
         assert!(error.starts_with("--variant slow: --quantum is for policies"), "{error}");
-        assert!(Variant::asked("slow=gang --quantum 5ms").unwrap().check_use().is_ok());
+        assert!(Variant::with_options("slow=gang --quantum 5ms").unwrap().check_use().is_ok());
     }
 }
