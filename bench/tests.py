@@ -59,7 +59,7 @@ def variant(unfairness, seconds, failed=0):
 
 
 class CommandLine(unittest.TestCase):
-    def test_a_bench_goes_on_with_the_cells_that_are_missing_or_failed(self):
+    def test_a_bench_goes_on_with_missing_and_failed_cells(self):
         earlier = report(cell(linux=2.0, faithful=2.0, batch=2.0), cell("b", failed=True, linux=2.0, faithful=2.0))
         asked = {key: earlier[key] for key in ["schema", "rounds", "seconds", "variants"]} | {"started_at": "now", "cells": []}
         found = command_line.resumed(asked, earlier)
@@ -76,14 +76,14 @@ class CommandLine(unittest.TestCase):
         left = command_line.not_yet([kernel_mixes.Mix(name, []) for name in "ab"], found, "mixes", "mix")
         self.assertEqual([mix.name for mix in left], ["b"])
 
-    def test_variants_can_be_asked_for_beside_those_that_are_always_there(self):
+    def test_variants_can_be_added_to_those_always_there(self):
         chosen = lambda asked: list(command_line.chosen_variants(asked, lock.ALWAYS, lock.VARIANTS, {"idea": []}))
         self.assertEqual(chosen(""), list(lock.VARIANTS))
         self.assertEqual(chosen("idea,batch"), ["linux", "faithful", "batch", "idea"])
         with self.assertRaisesRegex(SystemExit, "--variants: btach is none; there are linux, "):
             chosen("btach")
 
-    def test_a_larger_sample_has_the_cells_of_a_smaller_one_and_is_no_run_of_neighbours(self):
+    def test_a_larger_sample_has_the_cells_of_a_smaller_one(self):
         drawn = {many: [cell.name for cell in command_line.sample(storms.all_cells(1.0), many)] for many in [1, 40, 438]}
         self.assertEqual(drawn[40][:1], drawn[1])
         self.assertEqual(drawn[438][:40], drawn[40])
@@ -237,7 +237,7 @@ class Fairness(unittest.TestCase):
         self.assertEqual(self.verdict(1.4, 1.1, failed=1)[0], "programs failed")
         self.assertEqual(self.verdict(1.4, 1.1, alone=3.4)[0], "not equally long alone")
 
-    def test_quanta_may_cost_1_percent_and_sampling_as_much_as_in_the_paper_or_less(self):
+    def test_quanta_may_cost_1_percent_and_sampling_as_in_the_paper(self):
         def variant(total, own, failed=0):
             estimate = lambda value: {"value": value, "interval": None}
             against = {"total_ratio": estimate(total), "verdict": "no-difference"}
@@ -262,7 +262,7 @@ class Fairness(unittest.TestCase):
     def test_where_plain_linux_is_fair_there_is_nothing_to_gain(self):
         self.assertEqual(self.verdict(1.04, 1.01), ("nothing to gain", None))
 
-    def test_a_mix_has_wide_programs_and_narrow_ones_that_all_tell_how_far_they_come(self):
+    def test_a_mix_has_multi_and_single_threaded_programs(self):
         cell = fairness.Cell("a", ["numpy"], ["triad", "compute"])
         text = fairness.workload(cell, {("numpy", 3): 123.4, ("triad", 1): 0.5, ("compute", 1): 0.25}, 3)
         self.assertEqual(text.count("[[program]]"), 6)
@@ -315,7 +315,7 @@ class Shuffling(unittest.TestCase):
 
 
 class Ratios(unittest.TestCase):
-    def test_intervals_are_those_of_the_tables_of_the_signed_rank_test_as_in_cosched_itself(self):
+    def test_intervals_match_the_signed_rank_test_of_cosched(self):
         for pairs, wanted in [(5, 0), (6, 0), (7, 1), (10, 6), (20, 44)]:
             self.assertEqual(ratio.rejected(pairs), wanted, f"{pairs} pairs")
 
@@ -340,7 +340,7 @@ class Ratios(unittest.TestCase):
 
 
 class Verdicts(unittest.TestCase):
-    def test_faithful_is_held_against_the_fixed_actuator_with_the_least_median(self):
+    def test_faithful_is_compared_with_the_best_fixed_actuator(self):
         # On average, slice is faster; in the middle, batch is.
         of_slice = [1.0, 0.1, 1.0, 1.0, 0.1, 1.0, 1.0]
         found = report(cell(linux=1.2, faithful=0.99, unguarded=1.0, none=1.2, slice=of_slice, batch=0.9))["cells"][0]
@@ -358,7 +358,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(found["bars"]["geometric_mean"], "missed")
         self.assertEqual(found["worst"]["cell"], "a")
 
-    def test_it_is_below_linux_only_where_that_is_significant_and_more_than_two_percent(self):
+    def test_below_linux_means_significant_and_over_two_percent(self):
         noisy = [0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2]
         for times, wanted in [(1.015, []), (1.03, ["a"]), (noisy, [])]:
             found = report(cell(linux=1.0, faithful=times, none=1.0))["summary"]
@@ -369,14 +369,14 @@ class Verdicts(unittest.TestCase):
         found = report(cell(linux=[1.0] * 3, faithful=[1.5] * 3, none=[1.0] * 3))["summary"]
         self.assertEqual((found["below_linux"], found["bars"]["linux"]), ([], "undecided"))
 
-    def test_round_robin_is_judged_apart_because_it_is_never_chosen_unasked(self):
+    def test_round_robin_is_judged_apart_as_it_needs_a_request(self):
         found = report(cell(linux=1.0, faithful=1.0, none=1.0, round_robin=0.5))
         self.assertEqual(found["cells"][0]["best_fixed"], "none")
         self.assertEqual(found["cells"][0]["with_round_robin"]["best_fixed"], "round-robin")
         self.assertAlmostEqual(found["summary"]["geometric_mean_with_round_robin"], 2.0)
         self.assertEqual(found["summary"]["bars"]["geometric_mean"], "met")
 
-    def test_what_chance_made_the_best_is_not_the_best_of_the_other_rounds(self):
+    def test_a_best_by_chance_is_not_the_best_of_other_rounds(self):
         # None of them is better; in each round another one happens to be fast.
         lucky = [[0.5 if i == round_ else 1.0 for round_ in range(3)] for i in range(3)]
         found = report(cell(linux=[1.0] * 3, faithful=[1.0] * 3, none=lucky[0], slice=lucky[1], batch=lucky[2]))
@@ -390,7 +390,7 @@ class Verdicts(unittest.TestCase):
         self.assertIsNone(nothing["summary"])
         self.assertEqual(list(verdicts.sentences(nothing)), ["No cell was measured."])
 
-    def test_tables_have_as_many_columns_in_every_row_and_the_picture_is_a_picture(self):
+    def test_rows_have_equal_columns_and_the_picture_is_svg(self):
         found = report(cell(linux=1, faithful=9.0, unguarded=1, none=0.1), cell("b <&>", True, linux=1, faithful=9, none=1))
         rows = [line for line in verdicts.markdown(found) if line.startswith("|")]
         rows = [line for text in rows for line in text.splitlines()]
@@ -404,7 +404,7 @@ class Guard(unittest.TestCase):
         decisions = [{"at_seconds": float(at), "reasons": [{"program": {"slot": slot}, **why}]} for at, slot, why in reasons]
         return guarded.told({"total_seconds": 10.0, "decisions": [{"at_seconds": 0.0, "reasons": [{"why": "x"}]}, *decisions]})
 
-    def test_a_program_is_left_with_what_was_kept_last_or_with_what_stood_before_it(self):
+    def test_a_program_keeps_the_last_kept_setting_or_its_first(self):
         tried = {"why": "tried", "actuator": "slice", "against": "none"}
         kept = {"why": "kept", "actuator": "slice", "progress": 1.2}
         next_ = {"why": "tried", "actuator": "batch", "against": "slice"}
@@ -427,7 +427,7 @@ class Cells(unittest.TestCase):
         self.assertEqual(len(found), 7 * 3 + 3 * 2 + 2 * 3 + 3)
         self.assertEqual({each.threads for each in found if each.kind == "mariadb"}, {2, 4, 8})
 
-    def test_the_amount_of_work_is_scaled_and_whole_where_it_counts_things(self):
+    def test_the_amount_of_work_is_scaled_and_whole_for_counts(self):
         found = {each.kind: each for each in cells.all_cells(2, pathlib.Path("/data"))}
         self.assertEqual(found["lock-loop"].amount(3.33333), 1.667)
         self.assertEqual(found["mariadb"].amount(2.0011), 1001)
@@ -490,7 +490,7 @@ class Barriers(unittest.TestCase):
                                          "unfairness": "missed", "alone": "missed"})
         self.assertEqual(found["slowest_alone"]["cell"], "a")
 
-    def test_unfairness_is_the_ratio_of_the_speeds_relative_to_alone_with_co_runners(self):
+    def test_unfairness_is_the_ratio_of_speeds_relative_to_alone(self):
         # Alone a round takes 1 us: three times as long with the co-runner, which takes twice as long.
         fair = storm("b", "storm", default=(1.0, 1.0), block=(2.0, 2.0), donate=(2.0, 2.0))
         found = of_storms(storm("a", "compute", default=(9.0, 1.0), block=(3.0, 3.0), donate=(3.0, 2.0)), fair)
@@ -500,7 +500,7 @@ class Barriers(unittest.TestCase):
         found = of_storms(storm("a", "compute", False, default=(9.0, 1.0), block=(3.0, 3.0), donate=(3.0, 2.0)), fair)
         self.assertEqual(found["summary"]["unfairest"]["cell"], "b")
 
-    def test_a_variant_that_is_quick_at_its_co_runners_expense_is_left_out_of_one_figure(self):
+    def test_a_variant_at_its_co_runners_expense_is_left_out(self):
         greedy = storm("a", "compute", default=(1.0, 9.0), block=(3.0, 3.0), donate=(2.9, 2.9))
         lonely = storm("b", "compute", default=(1.0, 9.0), block=(1.0, 8.0), donate=(2.0, 2.0))
         found = of_storms(greedy, lonely, storm("c", default=1.0, block=2.0, donate=1.0))
@@ -508,7 +508,7 @@ class Barriers(unittest.TestCase):
         self.assertEqual([cell["best_fair"] for cell in found["cells"]], ["block", None, "default"])
         self.assertAlmostEqual(found["summary"]["geometric_mean_of_fair"], (2.9 / 3.0) ** 0.5)
 
-    def test_a_failed_cell_counts_nowhere_and_rows_keep_their_columns(self):
+    def test_a_failed_cell_counts_nowhere_and_rows_stay_equal(self):
         found = of_storms(storm(default=1.0, block=1.0, donate=0.9), storm("b", failed=True))
         self.assertEqual(found["summary"]["cells"], 1)
         rows = [line for text in barrier_verdicts.markdown(found) for line in text.splitlines() if line.startswith("|")]
@@ -516,7 +516,7 @@ class Barriers(unittest.TestCase):
         nothing = of_storms(storm("b", failed=True))
         self.assertEqual(list(barrier_verdicts.sentences(nothing)), ["No cell was measured."])
 
-    def test_cells_have_names_of_their_own_and_all_settings_of_the_issue(self):
+    def test_cells_have_own_names_and_all_settings(self):
         found = storms.all_cells(0.4)
         self.assertEqual(len({each.name for each in found}), len(found))
         self.assertEqual(len(found), 2 * 2 * 3 * 5 * 7 + 2 * 3 * 3)
@@ -524,13 +524,13 @@ class Barriers(unittest.TestCase):
                          ["omp 2us x8 + compute x4", "omp 2us x8 + storm x4"])
         self.assertNotIn("passive", next(each for each in found if each.runtime == "pthread").variants(storms.VARIANTS))
 
-    def test_a_program_that_does_something_runs_beside_a_second_of_its_kind(self):
+    def test_a_real_program_runs_with_a_second_of_its_kind(self):
         cell = next(each for each in storms.all_cells(0.4) if each.name == "cg x2 + cg x2")
         text = cell.in_variant(storms.VARIANTS["block"], ["main", "co-runner"])
         self.assertEqual(text.count('["./bin/cg", "--threads", "2", "--for", "0.4"]'), 2)
         self.assertEqual((cell.runtime, cell.co_runner, cell.fills(2)), ("omp", "cg", True))
 
-    def test_a_variant_adds_its_keys_to_every_program_and_a_run_alone_leaves_the_co_runner_out(self):
+    def test_a_variant_has_its_keys_and_a_run_alone_no_co_runner(self):
         cell = next(each for each in storms.all_cells(0.4) if each.co_runner)
         text = cell.in_variant(storms.VARIANTS["passive"], ["main", "co-runner"])
         self.assertEqual(text.count('env = { OMP_WAIT_POLICY = "passive" }'), 2)
@@ -551,13 +551,13 @@ class Monitor(unittest.TestCase):
         self.assertEqual("".join(order), "abcbcacababc")
         self.assertEqual([len(times) for times in samples.values()], [4, 4, 4])
 
-    def test_a_cost_above_the_bar_is_missed_only_where_it_is_significant(self):
+    def test_a_cost_is_missed_only_where_it_is_significant(self):
         for ours, wanted in [([1.005] * 7, "met"), ([1.02] * 7, "missed"),
                              ([0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2], "undecided"), ([1.0] * 6, "undecided")]:
             found = monitor.held_against({"unwatched": [1.0] * len(ours), "1s": ours}, "unwatched")["1s"]["ratio"]
             self.assertEqual(monitor.judged(found), wanted)
 
-    def test_what_is_seen_of_locks_is_told_with_what_it_costs_and_parts_that_were_left_out_are_not(self):
+    def test_lock_figures_have_their_cost_without_left_out_parts(self):
         samples = {name: [time] * 7 for name, time in [("unwatched", 1.0), ("stat", 1.25), ("stat-transfers", 1.5)]}
         costs = {"transfers": monitor.ratio(samples["stat-transfers"], samples["stat"]),
                  "locks-apart": monitor.ratio(samples["stat"], samples["stat"])}
@@ -570,13 +570,13 @@ class Monitor(unittest.TestCase):
 
 
 class Malleable(unittest.TestCase):
-    def test_a_loss_is_met_or_missed_only_where_the_whole_interval_lies_on_one_side_of_the_bar(self):
+    def test_a_loss_is_decided_by_the_whole_interval(self):
         for ours, wanted in [([1.005] * 7, "met"), ([1.02] * 7, "missed"), ([1.005] * 6, "too few"),
                              ([0.9, 1.2, 1.0, 1.1, 0.95, 1.05, 1.0], "undecided")]:
             found = monitor.held_against({"plain": [1.0] * len(ours), "malleable": ours}, "plain")["malleable"]["ratio"]
             self.assertIn(wanted, malleable.judged_loss(found))
 
-    def test_fewer_threads_are_another_region_and_more_time_is_judged(self):
+    def test_fewer_threads_are_another_region_more_time_is_judged(self):
         def figures(parallel):
             return {"parallel": parallel, "region": 20.0, "request": 30_000.0, "longest": 9e5}
 
