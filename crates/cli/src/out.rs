@@ -100,8 +100,8 @@ pub(crate) fn known(run: RunResult, file: &Path) -> Result<RunResult, Failure> {
     }
 }
 
-/// The first folder of a run in a folder: `compare --out` makes one for each variant, or for each round
-/// one of those.
+/// The first folder of a run in a folder: `compare --out` makes one for each variant, or for each
+/// round one of those.
 fn inside(folder: &Path, deeper: usize) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();

@@ -3,10 +3,10 @@
 //! *Problem.* On a machine that others share one run may take twice as long as the next, and slow
 //! minutes come in rows. What is measured several times in a row in such a minute looks slow.
 //!
-//! *Idea.* Rounds, as where variants are compared: everything is measured once, and each round begins
-//! with another program. A slow minute then slows all programs alike, and a median does not see it.
-//! Every time is kept, so an interruption costs one run. If the user requests more runs than are
-//! known, only the missing ones are made.
+//! *Idea.* Rounds, as where variants are compared: everything is measured once, and each round
+//! begins with another program. A slow minute then slows all programs alike, and a median does not
+//! see it. Every time is kept, so an interruption costs one run. If the user requests more runs
+//! than are known, only the missing ones are made.
 
 use cosched_workload::ProgramSpec;
 
