@@ -66,7 +66,8 @@ use crate::observe::dependencies::HandedOut;
 use crate::process::helper::HelperError;
 use crate::process::launch::{Launched, Launcher};
 use crate::safety::attachable::Unattachable;
-use crate::safety::sentinel::{self, Sentinel};
+use crate::safety::refuge;
+use crate::safety::sentinel::Sentinel;
 use crate::safety::undo::{self, Log, LogError, Restored};
 use barriers::States;
 pub use config::{Config, Job, Note, Origin};
@@ -321,7 +322,7 @@ impl Linux {
         if restored.failed.is_empty() {
             self.log.delete()?;
             if !self.guard.goodbye(&self.proc) {
-                sentinel::remove_left_refuges(&self.proc);
+                refuge::remove_left_refuges(&self.proc);
             }
         }
         Ok(restored)

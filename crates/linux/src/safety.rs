@@ -2,5 +2,6 @@
 
 pub mod attachable;
 pub(crate) mod heartbeat;
+pub mod refuge;
 pub mod sentinel;
 pub mod undo;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::process::tree::Process;
-use cosched_linux::safety::sentinel;
+use cosched_linux::safety::refuge;
 use cosched_linux::safety::undo::{self, Journal, Log, LostGroups, Restored};
 use serde::Serialize;
 
@@ -73,12 +73,18 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     let mut is_complete = true;
     for one in held_up {
         say(format_args!(
-            "the sentinel of a killed run, process {}, is frozen and was killed; what it had to \
-             undo is undone here",
+            "the sentinel of a killed run, process {}, is stopped or frozen, and was killed; what \
+             it had to undo is undone here",
             one.sentinel.pid
         ));
         let path = one.path.clone();
         is_complete &= report.undo(&path, one.journal(&proc), &proc, || one.forget());
+    }
+    if undo::are_at_work(&possible, &proc, Duration::ZERO) {
+        say(format_args!(
+            "a sentinel is still at work after its cosched was killed; type `cosched recover` again"
+        ));
+        is_complete = false;
     }
     for folder in &folders {
         for log in Log::leftovers(folder, &proc).map_err(Failure::broken)? {
@@ -105,7 +111,7 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
             lost.log.display()
         ));
     }
-    sentinel::remove_left_refuges(&proc);
+    refuge::remove_left_refuges(&proc);
     match args.json {
         true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
         false => print(&report.sentence())?,

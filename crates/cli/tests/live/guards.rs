@@ -181,13 +181,7 @@ fn a_sentinel_that_was_stopped_while_it_started_is_continued() {
 /// It is a child of cosched that does not end, as an orphan of the killed shim would be.
 #[test]
 fn a_frozen_starting_sentinel_is_not_taken_for_a_program() {
-    let trees = Hierarchies::find(&Proc::default()).unwrap();
-    let name = format!("test-ice-{}", std::process::id());
-    let Some(ice) = trees.v1("freezer").and_then(|tree| tree.own.create_child(&name).ok()) else {
-        return skip("no cgroup of the version 1 freezer can be made here");
-    };
-    let set = |state: &str| std::fs::write(ice.path().join("freezer.state"), state).unwrap();
-    set("FROZEN");
+    let Some(ice) = Ice::of(Backend("cgroup-v1")) else { return };
     let place = Place::new();
     let cosched = in_turns(&place, Backend("signals"));
     let shim = place.marked().named("shim")[0];

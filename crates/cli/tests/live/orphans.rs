@@ -217,3 +217,57 @@ fn what_a_killed_shim_leaves_is_not_taken_by_another_cosched() {
     place.write("finish", "");
     place.nothing_is_left_of(&cosched.ended().with(0));
 }
+
+/// Its shim is killed, too. One of its shims lives on, below the outer run.
+#[test]
+fn a_killed_run_inside_a_run_is_not_taken_by_another_cosched() {
+    let place = Place::new();
+    let wait = "while [ ! -e finish ]; do sleep 0.01; done";
+    place.write("work", format!("echo $$ > inner; {wait}"));
+    let script = format!(
+        "\"{}\" run --quiet --policy linux -- sh work 2>&1 & echo $! > cosched; wait; {wait}",
+        place.executable.display()
+    );
+    let cosched = place.run(&[program("outer", "threads = 1", &script)], "--policy linux");
+    eventually("the program", || place.read("inner").ends_with('\n'));
+    let number = |name: &str| place.read(name).trim().parse::<i32>().unwrap();
+    let inner = place.marked().all().into_iter().find(|one| one.pid == number("cosched")).unwrap();
+    // What the sentinel undoes does not matter here.
+    place.marked().signal(inner, Signal::KILL);
+    eventually("its end", || !place.marked().lives(inner));
+    std::fs::create_dir_all(place.path("elsewhere")).unwrap();
+    let mut attach = std::process::Command::new(&place.executable);
+    attach.args(["attach", "--policy", "linux", &number("inner").to_string()]);
+    attach.env("XDG_RUNTIME_DIR", place.path("elsewhere")).current_dir(place.folder());
+    let refused = attach.output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("another cosched"), "{said}");
+    place.write("finish", "");
+    place.nothing_is_left_of(&cosched.ended().with(0));
+}
+
+/// Also after the shim of another program was killed.
+#[test]
+fn a_detached_program_of_a_run_can_be_attached() {
+    for killed in [false, true] {
+        let place = Place::new();
+        let wait = "while [ ! -e finish ]; do sleep 0.01; done";
+        let tables = ["a", "b"]
+            .map(|name| program(name, "threads = 1", &format!("echo $$ $PPID > {name}; {wait}")));
+        let cosched = place.run(&tables, "--policy linux");
+        let (main, _) = couple(&place, "b");
+        couple(&place, "a");
+        if killed {
+            bereave(&place, "a");
+            eventually("a word", || place.read("cosched.stderr").contains("takes its place"));
+        }
+        place.cosched(&["detach", &main.pid.to_string()]).ended().with(0);
+        let attach = place.cosched(&["attach", "--policy", "linux", &main.pid.to_string()]);
+        eventually("the attachment", || {
+            place.read("cosched.stderr").contains("attaching to") || place.undo_logs().len() == 2
+        });
+        place.write("finish", "");
+        attach.ended().with(0);
+        place.nothing_is_left_of(&cosched.ended());
+    }
+}

@@ -200,6 +200,26 @@ fn groups_of_a_live_cosched_are_left_alone_in_a_container() {
     }
 }
 
+/// There, start times of processes are other ones.
+#[test]
+fn a_live_run_in_another_time_namespace_is_left_alone() {
+    let place = Place::new();
+    let cosched = start(&place, Backend("signals"));
+    all_started(&place);
+    let mut elsewhere = Command::new("unshare");
+    elsewhere.args(["--time", "--boottime", "100000", "--fork"]).arg(&place.executable);
+    let ended =
+        elsewhere.arg("recover").env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    if said.contains("unshare") {
+        return skip("this user may not make time namespaces");
+    }
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "Nothing was left behind.\n", "{said}");
+    assert_eq!(place.marked().named("csentinel").len(), 1);
+    cosched.signal(Signal::TERM);
+    place.nothing_is_left_of(&cosched.ended().with(143));
+}
+
 /// The numbers in its log mean other processes here.
 #[test]
 fn a_killed_run_in_a_container_is_recovered_there() {

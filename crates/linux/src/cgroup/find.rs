@@ -48,12 +48,24 @@ impl Hierarchies {
     /// # Errors
     /// When `/proc/self` cannot be read. Kernels without cgroups are no error: there are no trees.
     pub fn find(proc: &Proc) -> Result<Hierarchies, FileError> {
-        let own = proc.root().join("self");
-        if !own.join("cgroup").exists() {
+        Hierarchies::in_folder(&proc.root().join("self"), proc)
+    }
+
+    /// Finds the trees of a process, whose cgroups then stand for the caller's own.
+    ///
+    /// # Errors
+    /// When it has ended, or its data cannot be read.
+    pub fn of(pid: i32, proc: &Proc) -> Result<Hierarchies, FileError> {
+        Hierarchies::in_folder(&proc.folder(pid), proc)
+    }
+
+    /// The trees of the process with this folder in `/proc`.
+    fn in_folder(process: &Path, proc: &Proc) -> Result<Hierarchies, FileError> {
+        if !process.join("cgroup").exists() {
             return Ok(Hierarchies::default());
         }
-        let places = memberships(&own.join("cgroup"))?;
-        let mountinfo = files::read(&own.join("mountinfo"))?;
+        let places = memberships(&process.join("cgroup"))?;
+        let mountinfo = files::read(&proc.root().join("self/mountinfo"))?;
         let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
         let mut trees = Vec::new();
         for place in &places {

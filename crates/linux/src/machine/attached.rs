@@ -30,8 +30,7 @@ use crate::hook::HookServer;
 use crate::kernel::procfs::Proc;
 use crate::kernel::{sched_attr, signals};
 use crate::process::children::{self, Child};
-use crate::process::claim::Claim;
-use crate::process::helper::Helper;
+use crate::process::claim::{Claim, Of};
 use crate::process::tree::{Process, Tree};
 use crate::safety::attachable::holder;
 use crate::safety::undo::{self, AttachLock, Held, Record};
@@ -62,11 +61,15 @@ impl Linux {
             // A cosched of another user cannot have it, whatever else that user has locked.
             let user = self.proc.user(process.pid);
             let may_have = |above: &Process| [user, Some(0)].contains(&self.proc.user(above.pid));
-            let above = self.ancestors(process).filter(may_have);
-            if below.into_iter().chain(above).any(|near| Claim::is_taken(near, &self.proc)) {
+            let is_taken = |process| Claim::is_taken(Of::Tree, process, &self.proc);
+            let is_taken_above = |(child, above)| {
+                may_have(&above)
+                    && (is_taken(above) || Claim::is_taken_by_parent(child, above, &self.proc))
+            };
+            if below.into_iter().any(is_taken) || self.line_of(process).any(is_taken_above) {
                 return Err(MachineError::Claimed { pid: process.pid });
             }
-            let claim = Claim::take(process, &self.proc)
+            let claim = Claim::take(Of::Tree, process, &self.proc)
                 .map_err(|_| MachineError::Claimed { pid: process.pid })?;
             self.attach(id, process)?;
             if let Some(live) = self.live.get_mut(&id) {
@@ -83,17 +86,14 @@ impl Linux {
         }
     }
 
-    /// The processes above one by which it may be taken: not the parent of a shim.
-    fn ancestors(&self, process: Process) -> impl Iterator<Item = Process> {
+    /// A process and its parent, that and its parent, and so on.
+    fn line_of(&self, process: Process) -> impl Iterator<Item = (Process, Process)> {
         let parent = |process: &Process| {
             let stat = self.proc.stat(process.pid).ok()?;
             Process::find(&self.proc, stat.ppid).ok()
         };
-        let chain = std::iter::successors(Some(process), parent);
-        let pairs = chain.clone().zip(chain.skip(1));
-        pairs
-            .filter(|(child, _)| !Helper::Shim.may_be(child.pid, &self.proc))
-            .map(|(_, above)| above)
+        let line = std::iter::successors(Some(process), parent);
+        line.clone().zip(line.skip(1))
     }
 
     fn attach(&mut self, id: ProgramId, process: Process) -> Result<(), MachineError> {
@@ -239,6 +239,7 @@ impl Linux {
             return Ok(());
         }
         self.observer.forget(id);
+        self.release_claim(id);
         let Some(live) = self.live.get(&id) else { return Ok(()) };
         let refused = |happening: &Happening| matches!(happening, Happening::Refused(refused, ..) if *refused == id);
         // Settings that could not be restored stay in the log: another attempt follows at the end.

@@ -23,7 +23,7 @@ use super::{Linux, MachineError};
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, Stat};
 use crate::process::children::{self, Child};
-use crate::process::claim::Claim;
+use crate::process::claim::{Claim, Of};
 use crate::process::launch::Launched;
 use crate::process::tree::Process;
 use crate::safety::undo::{Log, Record};
@@ -40,8 +40,10 @@ pub(super) struct Orphanage {
     strangers: Vec<i32>,
     /// How many shims were killed.
     killed: usize,
-    /// That on cosched itself, since then: what such a shim leaves is below it.
+    /// That on cosched's children, since then: what such a shim leaves is below it.
     claim: Option<Claim>,
+    /// The children that are not claimed by this.
+    released: Vec<Claim>,
 }
 
 impl Orphanage {
@@ -53,7 +55,7 @@ impl Orphanage {
         if shims {
             set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
         }
-        Ok(Orphanage { found, strangers, killed: 0, claim: None })
+        Ok(Orphanage { found, strangers, killed: 0, claim: None, released: Vec::new() })
     }
 
     /// Whether an orphan can only come from the one program that has lost its shim.
@@ -86,10 +88,33 @@ impl Linux {
 
     /// No other cosched may take what the shim leaves, now or later.
     fn claim_all_orphans(&mut self) {
-        let own = || Process::find(&self.proc, std::process::id() as i32).ok();
-        if let (None, Some(own)) = (&self.orphanage.claim, own()) {
-            self.orphanage.claim = Claim::take(own, &self.proc).unwrap_or_default();
+        let find = |pid: i32| Process::find(&self.proc, pid).ok();
+        let strangers: Vec<Process> =
+            self.orphanage.strangers.iter().filter_map(|pid| find(*pid)).collect();
+        if let (None, Some(own)) = (&self.orphanage.claim, find(std::process::id() as i32)) {
+            self.release_children(strangers);
+            self.orphanage.claim = Claim::take(Of::Children, own, &self.proc).unwrap_or_default();
         }
+    }
+
+    fn release_children(&mut self, children: impl IntoIterator<Item = Process>) {
+        let claims = children
+            .into_iter()
+            .filter_map(|child| Claim::take(Of::Release, child, &self.proc).unwrap_or_default());
+        self.orphanage.released.extend(claims);
+    }
+
+    /// Lets other coscheds attach to a program that was detached from this one.
+    pub(super) fn release_claim(&mut self, id: ProgramId) {
+        let Some(live) = self.live.get_mut(&id) else { return };
+        live.claim = None;
+        let tree = &live.tree;
+        let roots = tree.shim.iter().chain(&tree.main).chain(&tree.orphans).copied();
+        let children: Vec<Process> = match live.parent {
+            Parent::Shim(_) | Parent::Killed(_) | Parent::Cosched => roots.collect(),
+            _ => Vec::new(),
+        };
+        self.release_children(children);
     }
 
     /// Takes the place of a killed shim as soon as its children have been passed on.
@@ -188,7 +213,7 @@ impl Linux {
                 continue;
             }
             // Another cosched may have taken it before this one heard of the shim's end.
-            if Claim::is_taken(process, &self.proc) {
+            if Claim::is_taken(Of::Tree, process, &self.proc) {
                 continue;
             }
             if live.tree.main.is_none() && live.ended.is_none() {
@@ -238,7 +263,7 @@ impl Linux {
         live.tree.main = Some(main);
         // Where it cannot be claimed, the log tells that it is taken. Its orphans are below its
         // shim.
-        if let Ok(claim) = Claim::take(live.tree.shim.unwrap_or(main), &self.proc) {
+        if let Ok(claim) = Claim::take(Of::Tree, live.tree.shim.unwrap_or(main), &self.proc) {
             live.claim = claim;
         }
         self.log.note(Record::Main { program: live.id, process: main })?;

@@ -6,8 +6,9 @@
 //! with access to the process can open it, so others cannot claim it. Where it cannot be opened,
 //! and in a container with a `/proc` of its own, only the log tells.
 //!
-//! What a killed shim leaves comes below its cosched, which then claims itself. All children of a
-//! claimed cosched are taken but the shims, which are claimed one by one.
+//! What a killed shim leaves comes below its cosched, also what is born later. That cosched then
+//! claims its children, except for those that it releases: programs that were detached from it, and
+//! children that its process had before.
 //!
 //! A program can lock its own file and then get other permissions (a set-uid file). So a lock is
 //! believed only of the process' user, and of root.
@@ -21,6 +22,28 @@ use rustix::io::Errno;
 use super::tree::Process;
 use crate::kernel::file_locks;
 use crate::kernel::procfs::Proc;
+
+/// What is claimed of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// It, with all below it.
+    Tree,
+    /// Its children that are not released, with all below them.
+    Children,
+    /// It is no such child.
+    Release,
+}
+
+impl Of {
+    /// The file of the process that is locked.
+    fn file(self) -> &'static str {
+        match self {
+            Of::Tree => "environ",
+            Of::Children => "auxv",
+            Of::Release => "maps",
+        }
+    }
+}
 
 /// A claim, until it is dropped.
 #[derive(Debug)]
@@ -37,8 +60,8 @@ impl Claim {
     ///
     /// # Errors
     /// When another cosched has claimed it.
-    pub(crate) fn take(process: Process, proc: &Proc) -> Result<Option<Claim>, Taken> {
-        let Some(file) = open(process, proc) else { return Ok(None) };
+    pub(crate) fn take(of: Of, process: Process, proc: &Proc) -> Result<Option<Claim>, Taken> {
+        let Some(file) = open(of, process, proc) else { return Ok(None) };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Claim { _file: file })),
             Err(Errno::WOULDBLOCK) if is_believed(&file, process, proc) => Err(Taken),
@@ -47,11 +70,16 @@ impl Claim {
     }
 
     /// Whether a cosched has claimed a process.
-    pub(crate) fn is_taken(process: Process, proc: &Proc) -> bool {
+    pub(crate) fn is_taken(of: Of, process: Process, proc: &Proc) -> bool {
         let shared = FlockOperation::NonBlockingLockShared;
-        open(process, proc).is_some_and(|file| {
+        open(of, process, proc).is_some_and(|file| {
             flock(&file, shared) == Err(Errno::WOULDBLOCK) && is_believed(&file, process, proc)
         })
+    }
+
+    /// Whether a cosched has claimed a child by claiming its parent.
+    pub(crate) fn is_taken_by_parent(child: Process, parent: Process, proc: &Proc) -> bool {
+        Claim::is_taken(Of::Children, parent, proc) && !Claim::is_taken(Of::Release, child, proc)
     }
 }
 
@@ -68,8 +96,8 @@ fn is_believed(file: &File, process: Process, proc: &Proc) -> bool {
     holders.peek().is_none() || holders.any(|lock| may_claim(lock.pid))
 }
 
-fn open(process: Process, proc: &Proc) -> Option<File> {
-    let file = File::open(proc.folder(process.pid).join("environ")).ok()?;
+fn open(of: Of, process: Process, proc: &Proc) -> Option<File> {
+    let file = File::open(proc.folder(process.pid).join(of.file())).ok()?;
     // The number may have been given to another process.
     process.look(proc).is_some().then_some(file)
 }
@@ -83,15 +111,35 @@ mod tests {
         let proc = Proc::default();
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let process = Process::find(&proc, child.id() as i32).unwrap();
-        assert!(!Claim::is_taken(process, &proc));
-        let claim = Claim::take(process, &proc).unwrap();
-        assert!(claim.is_some() && Claim::is_taken(process, &proc));
-        assert!(Claim::take(process, &proc).is_err());
+        assert!(!Claim::is_taken(Of::Tree, process, &proc));
+        let claim = Claim::take(Of::Tree, process, &proc).unwrap();
+        assert!(claim.is_some() && Claim::is_taken(Of::Tree, process, &proc));
+        assert!(Claim::take(Of::Tree, process, &proc).is_err());
         drop(claim);
-        assert!(!Claim::is_taken(process, &proc));
+        assert!(!Claim::is_taken(Of::Tree, process, &proc));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(Claim::take(process, &proc).unwrap().is_none());
+        assert!(Claim::take(Of::Tree, process, &proc).unwrap().is_none());
+    }
+
+    #[test]
+    fn children_are_claimed_with_their_parent_unless_released() {
+        let proc = Proc::default();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let process = Process::find(&proc, child.id() as i32).unwrap();
+        let own = Process::find(&proc, std::process::id() as i32).unwrap();
+        let is_taken = || Claim::is_taken_by_parent(process, own, &proc);
+        assert!(!is_taken());
+        let claim = Claim::take(Of::Children, own, &proc).unwrap();
+        assert!(claim.is_some() && is_taken() && !Claim::is_taken(Of::Tree, own, &proc));
+        let release = Claim::take(Of::Release, process, &proc).unwrap();
+        assert!(!is_taken());
+        drop(release);
+        assert!(is_taken());
+        drop(claim);
+        assert!(!is_taken());
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]
@@ -117,8 +165,8 @@ mod tests {
         {
             std::thread::yield_now();
         }
-        assert!(!Claim::is_taken(process, &proc));
-        assert!(Claim::take(process, &proc).unwrap().is_none());
+        assert!(!Claim::is_taken(Of::Tree, process, &proc));
+        assert!(Claim::take(Of::Tree, process, &proc).unwrap().is_none());
         drop(shell.stdin.take());
         shell.wait().unwrap();
         child.kill().unwrap();

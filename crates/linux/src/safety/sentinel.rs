@@ -19,8 +19,6 @@
 //! stopped or stuck. Nothing else is undone then. The sentinel reports when it did so, and cosched
 //! resumes from there when it continues.
 
-mod refuge;
-
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,9 +38,8 @@ use crate::kernel::clock::monotonic;
 use crate::kernel::procfs::{Proc, Stat, State};
 use crate::process::helper::{self, Helper, HelperError};
 use crate::safety::heartbeat::Heartbeat;
+use crate::safety::refuge::Refuge;
 use crate::safety::undo::{self, Journal, Log};
-use refuge::Refuge;
-pub use refuge::remove_left_refuges;
 
 /// What cosched sends when everything is undone.
 const GOODBYE: u8 = b'.';

@@ -16,14 +16,18 @@ use rustix::process::Signal;
 use super::kept::REMOVED;
 use super::log::owner;
 use super::{Journal, Log, LogError};
+use crate::cgroup::{Dir, Hierarchies, Hierarchy, Version};
 use crate::kernel::procfs::{Proc, State};
 use crate::process::helper::Helper;
 use crate::process::tree::Process;
+use crate::safety::refuge;
 
 /// How long a sentinel may take to undo everything, and to end: far longer than one needs that gets
 /// any CPU.
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
+/// How long a killed sentinel may take to end, if it is not frozen for good.
+const ENDS: Duration = Duration::from_millis(500);
 /// What the memory that belongs to a log is called.
 const MEMORY: &str = "/memfd:undo";
 
@@ -46,6 +50,21 @@ fn of_gone_cosched(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
     let sentinels = proc.processes().unwrap_or_default().into_iter().filter(is_own);
     let found = sentinels.filter_map(|pid| Process::find(proc, pid).ok());
     found.filter(|sentinel| log_of_a_gone_cosched(*sentinel, folders, proc).is_some()).collect()
+}
+
+/// Whether a sentinel cannot do anything.
+fn is_held_up(sentinel: Process, proc: &Proc) -> bool {
+    let is_frozen = |tree: &Hierarchy| {
+        let reads = |file: &str, line: &str| {
+            tree.own.read(file).is_ok_and(|text| text.lines().any(|found| found == line))
+        };
+        match tree.own.version() {
+            Version::V2 => reads("cgroup.events", "frozen 1"),
+            Version::V1 => ["FROZEN", "FREEZING"].iter().any(|it| reads("freezer.state", it)),
+        }
+    };
+    let trees = Hierarchies::of(sentinel.pid, proc);
+    is_stopped(sentinel, proc) || trees.is_ok_and(|trees| trees.all().iter().any(is_frozen))
 }
 
 /// Whether sentinels of this user, after the end of their cosched, are still there after so long.
@@ -82,6 +101,8 @@ pub struct HeldUp {
     pub path: PathBuf,
     file: File,
     memory: Option<File>,
+    /// Its own cgroup, where it has one.
+    place: Option<Dir>,
 }
 
 impl HeldUp {
@@ -99,49 +120,66 @@ impl HeldUp {
         }
     }
 
-    /// Empties and removes the log: everything is undone.
+    /// Empties and removes the log, and its cgroup: everything is undone.
     ///
     /// # Errors
     /// When it cannot be removed.
     pub fn forget(self) -> Result<(), LogError> {
         // A shim may hold it open.
         let _ = self.file.set_len(0);
+        let until = Instant::now() + ENDS;
+        while self.place.as_ref().is_some_and(|place| place.remove().is_err())
+            && Instant::now() < until
+        {
+            sleep(PAUSE);
+        }
         Log::delete_at(&self.path)
     }
 }
 
-/// The sentinels of this user that undo nothing after the end of their cosched. Sentinels at work
-/// are waited for, and the rest are killed.
+/// The sentinels of this user that cannot undo anything after the end of their cosched. Those at
+/// work are waited for, and these are killed.
 pub fn held_up_sentinels(folders: &[PathBuf], proc: &Proc) -> Vec<HeldUp> {
     if !are_at_work(folders, proc, PATIENCE) {
         return Vec::new();
     }
     let held_up = |sentinel: Process| {
+        if !is_held_up(sentinel, proc) {
+            return None;
+        }
         let (path, descriptor) = log_of_a_gone_cosched(sentinel, folders, proc)?;
         let open = |descriptor: &Path| OpenOptions::new().read(true).write(true).open(descriptor);
         let file = open(&descriptor).ok()?;
         let is_memory = |(target, _): &(PathBuf, _)| target.to_string_lossy().starts_with(MEMORY);
         let memory = descriptors(sentinel, proc).find(is_memory);
         let memory = memory.and_then(|(_, descriptor)| open(&descriptor).ok());
+        let trees = Hierarchies::of(sentinel.pid, proc).unwrap_or_default();
+        let place = trees.v2().map(|tree| tree.own.clone());
+        let place = place.filter(|place| refuge::is_of(sentinel.pid, place));
         let _ = sentinel.signal(proc, Signal::KILL);
-        Some(HeldUp { sentinel, path, file, memory })
+        Some(HeldUp { sentinel, path, file, memory, place })
     };
     of_gone_cosched(folders, proc).into_iter().filter_map(held_up).collect()
 }
 
 /// The path of the log that a sentinel holds, and the descriptor. A log that was removed meanwhile
-/// is still held open.
+/// is still held open. An empty one was undone.
 fn log_of_a_gone_cosched(
     sentinel: Process,
     folders: &[PathBuf],
     proc: &Proc,
 ) -> Option<(PathBuf, PathBuf)> {
+    let parent = proc.stat(sentinel.pid).ok().and_then(|stat| proc.stat(stat.ppid).ok());
+    let parent = parent.filter(|parent| !parent.state.has_ended()).map(|parent| parent.pid);
+    // In another time namespace a process has another start time.
+    let lives = |owner: Process| owner.look(proc).is_some() || parent == Some(owner.pid);
     descriptors(sentinel, proc).find_map(|(target, descriptor)| {
         let shown = target.to_string_lossy();
         let path = Path::new(shown.strip_suffix(REMOVED).unwrap_or(&shown));
         let is_ours = folders.iter().any(|folder| path.parent() == Some(folder));
-        let is_gone = is_ours && owner(path).is_some_and(|owner| owner.look(proc).is_none());
-        is_gone.then(|| (path.to_owned(), descriptor))
+        let is_gone = is_ours && owner(path).is_some_and(|owner| !lives(owner));
+        let is_empty = fs::metadata(&descriptor).is_ok_and(|found| found.len() == 0);
+        (is_gone && !is_empty).then(|| (path.to_owned(), descriptor))
     })
 }
 

@@ -30,7 +30,12 @@ fn inode(process: &Path) -> Option<u64> {
 pub(super) fn is_elsewhere(log: &Path, proc: &Proc) -> bool {
     let (Ok(file), Some(own)) = (log::open(log), own(proc)) else { return false };
     let Some(theirs) = named(&file).filter(|theirs| *theirs != own) else { return false };
-    let lives = |pid: &i32| inode(&proc.folder(*pid)) == Some(theirs);
+    // The kernel kills all others with the first one. They may be frozen, and so not end.
+    let lives = |pid: &i32| {
+        inode(&proc.folder(*pid)) == Some(theirs)
+            && proc.is_first(*pid)
+            && proc.stat(*pid).is_ok_and(|stat| !stat.state.has_ended())
+    };
     own != INITIAL || proc.processes().unwrap_or_default().iter().any(lives)
 }
 

@@ -75,6 +75,12 @@ pub fn remove_left_refuges(proc: &Proc) {
     above.for_each(|dir| remove_left(&dir, proc));
 }
 
+/// Whether a cgroup is that of this sentinel.
+pub(super) fn is_of(sentinel: i32, cgroup: &Dir) -> bool {
+    let name = cgroup.path().file_name().and_then(|name| name.to_str());
+    name.and_then(|name| name.strip_prefix(NAME)?.parse().ok()) == Some(sentinel)
+}
+
 /// Removes the cgroups of sentinels that were killed.
 fn remove_left(above: &Dir, proc: &Proc) {
     for place in above.children().unwrap_or_default() {
