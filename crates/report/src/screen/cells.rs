@@ -48,7 +48,7 @@ const COLUMNS: [Column; COUNT] = [
     left(
         "STATE",
         7,
-        "in turn, fills (idle CPU time), runs, waits (is paused), ...; at the end ok, exit 3, sig 9",
+        "in turn, fills (idle CPUs), runs, waits (paused), ...; then ok, exit 3, sig 9",
     ),
     left("GANG", 4, "number of the gang that has the quantum (turn), if the program is in it"),
     left("CPUS", 7, "CPUs to which cosched bound it; -: its original CPUs"),
