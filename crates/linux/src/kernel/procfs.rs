@@ -93,8 +93,18 @@ impl Proc {
 
     /// Whether a process numbers processes and threads as this one does; not if it is gone.
     pub fn numbers_alike(&self, process: i32) -> bool {
+        self.shares(process, "pid")
+    }
+
+    /// Whether start times mean the same for this process and another one: they have the same time
+    /// namespace, or the kernel has none.
+    pub fn times_alike(&self, process: i32) -> bool {
+        !self.root.join("self/ns/time").exists() || self.shares(process, "time")
+    }
+
+    fn shares(&self, process: i32, kind: &str) -> bool {
         let namespace = |process: &str| {
-            let file = fs::metadata(self.root.join(process).join("ns/pid")).ok()?;
+            let file = fs::metadata(self.root.join(process).join("ns").join(kind)).ok()?;
             Some((file.dev(), file.ino()))
         };
         namespace("self").is_some_and(|own| namespace(&process.to_string()) == Some(own))

@@ -107,7 +107,7 @@ impl Linux {
     /// Lets other coscheds attach to a program that was detached from this one.
     pub(super) fn release_claim(&mut self, id: ProgramId) {
         let Some(live) = self.live.get_mut(&id) else { return };
-        live.claim = None;
+        (live.claim, live.is_detached) = (None, true);
         let tree = &live.tree;
         let roots = tree.shim.iter().chain(&tree.main).chain(&tree.orphans).copied();
         let children: Vec<Process> = match live.parent {
@@ -202,6 +202,9 @@ impl Linux {
 
     pub(super) fn adopt_for(&mut self, live: &mut Live) -> Result<bool, MachineError> {
         let mut any = false;
+        if live.is_detached {
+            return Ok(any);
+        }
         let orphans = self.orphans()?;
         // Checked after the orphans were listed: a process that left one of them is dead by now.
         let leaders = orphans.iter().flat_map(|stat| [stat.pgrp, stat.session]).collect();

@@ -53,6 +53,8 @@ pub(super) struct Live {
     pub(super) ended: Option<Ended>,
     /// Whether its last process is known to have ended.
     pub(super) gone: bool,
+    /// It was detached, and is a child of cosched, or of its shim, all the same.
+    pub(super) is_detached: bool,
     /// No other cosched takes it meanwhile.
     pub(super) claim: Option<Claim>,
     plot: Plot,
@@ -206,6 +208,7 @@ impl Live {
             hook_server: None,
             ended: None,
             gone: false,
+            is_detached: false,
             claim: None,
             plot,
         })

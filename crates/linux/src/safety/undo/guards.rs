@@ -44,8 +44,9 @@ fn of_gone_cosched(folders: &[PathBuf], proc: &Proc) -> Vec<Process> {
     let is_own = |pid: &i32| {
         Helper::Sentinel.may_be(*pid, proc)
             && proc.user(*pid) == Some(user)
-            // In a container, its cosched has another number.
+            // In a container, its cosched has another number, or start time.
             && proc.numbers_alike(*pid)
+            && proc.times_alike(*pid)
     };
     let sentinels = proc.processes().unwrap_or_default().into_iter().filter(is_own);
     let found = sentinels.filter_map(|pid| Process::find(proc, pid).ok());

@@ -93,8 +93,8 @@ impl Log {
             journal: Journal::default(),
             proc: proc.clone(),
         };
-        let namespace = namespace::own(proc).map(|inode| Record::PidNamespace { inode });
-        let mut begun = [Some(Record::Boot { id }), namespace].into_iter().flatten();
+        let namespaces = namespace::own(proc);
+        let mut begun = [Some(Record::Boot { id }), namespaces].into_iter().flatten();
         if let Err(error) = begun.try_for_each(|record| log.note(record)) {
             // The first error is the one that the user has to know.
             let _ = log.delete();

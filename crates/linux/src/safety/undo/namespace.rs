@@ -1,11 +1,12 @@
-//! PID namespaces: containers that share the folder of undo logs.
+//! Namespaces: containers that share the folder of undo logs.
 //!
-//! A log names processes by their numbers in the PID namespace of its cosched. In another namespace
-//! these numbers mean other processes, or none. So a log is undone only in its own namespace, or
-//! where it is sure that no process of that namespace is left: then only cgroups are to be restored.
+//! A log names processes by their numbers in the PID namespace of its cosched, and by their start
+//! times in its time namespace. In others these mean other processes, or none. So a log is undone
+//! only in its own namespaces, or where it is sure that no process of them is left: then only
+//! cgroups are to be restored.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -17,36 +18,56 @@ const INITIAL: u64 = 0xEFFF_FFFC;
 /// The first two lines of a log are shorter, in bytes.
 const BEGINNING: u64 = 1024;
 
-/// The PID namespace of this process. `None` where the kernel does not tell.
-pub(super) fn own(proc: &Proc) -> Option<u64> {
-    inode(&proc.root().join("self"))
+/// The namespaces of this process, for the beginning of a log. `None` where the kernel does not
+/// tell.
+pub(super) fn own(proc: &Proc) -> Option<Record> {
+    let own = proc.root().join("self");
+    Some(Record::PidNamespace { inode: inode(&own, "pid")?, time: inode(&own, "time") })
 }
 
-fn inode(process: &Path) -> Option<u64> {
-    Some(process.join("ns/pid").metadata().ok()?.ino())
+fn inode(process: &Path, kind: &str) -> Option<u64> {
+    Some(process.join("ns").join(kind).metadata().ok()?.ino())
 }
 
-/// Whether processes of this log may live in another namespace than ours.
+/// Whether processes of this log may live in other namespaces than ours.
 pub(super) fn is_elsewhere(log: &Path, proc: &Proc) -> bool {
-    let (Ok(file), Some(own)) = (log::open(log), own(proc)) else { return false };
-    let Some(theirs) = named(&file).filter(|theirs| *theirs != own) else { return false };
-    // The kernel kills all others with the first one. They may be frozen, and so not end.
-    let lives = |pid: &i32| {
-        inode(&proc.folder(*pid)) == Some(theirs)
-            && proc.is_first(*pid)
-            && proc.stat(*pid).is_ok_and(|stat| !stat.state.has_ended())
+    let Ok(file) = log::open(log) else { return false };
+    let (Some(theirs), Some(ours)) = (named(&file), own(proc).and_then(numbers)) else {
+        return false;
     };
-    own != INITIAL || proc.processes().unwrap_or_default().iter().any(lives)
+    let any = |lives: &dyn Fn(&i32) -> bool| proc.processes().unwrap_or_default().iter().any(lives);
+    let has = |pid: &i32, kind, number| inode(&proc.folder(*pid), kind) == Some(number);
+    if theirs.0 != ours.0 {
+        let lives = |pid: &i32| has(pid, "pid", theirs.0) && is_alive_and_first(*pid, proc);
+        return ours.0 != INITIAL || any(&lives);
+    }
+    match (theirs.1, ours.1) {
+        (Some(theirs), Some(ours)) if theirs != ours => any(&|pid| has(pid, "time", theirs)),
+        _ => false,
+    }
 }
 
-/// The namespace that the beginning of a log names. Logs of earlier versions name none.
-fn named(file: &File) -> Option<u64> {
+/// Whether a process is the first one of its PID namespace, and has not begun to end: the kernel
+/// kills all others then. They may be frozen, and so not end, and it waits for them without memory.
+fn is_alive_and_first(pid: i32, proc: &Proc) -> bool {
+    let executable = proc.folder(pid).join("exe").read_link();
+    let has_memory = !executable.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    has_memory && proc.is_first(pid)
+}
+
+/// The numbers of the PID namespace and the time namespace.
+fn numbers(record: Record) -> Option<(u64, Option<u64>)> {
+    match record {
+        Record::PidNamespace { inode, time } => Some((inode, time)),
+        _ => None,
+    }
+}
+
+/// The namespaces that the beginning of a log names. Logs of earlier versions name none.
+fn named(file: &File) -> Option<(u64, Option<u64>)> {
     let mut beginning = String::new();
     file.take(BEGINNING).read_to_string(&mut beginning).ok()?;
-    beginning.lines().find_map(|line| match serde_json::from_str(line) {
-        Ok(Record::PidNamespace { inode }) => Some(inode),
-        _ => None,
-    })
+    beginning.lines().find_map(|line| numbers(serde_json::from_str(line).ok()?))
 }
 
 #[cfg(test)]
@@ -59,9 +80,9 @@ mod tests {
     fn only_logs_of_other_namespaces_are_elsewhere() {
         let folder = tempfile::tempdir().unwrap();
         let (log, proc) = (folder.path().join("1-2-3.undo"), Proc::own().unwrap());
-        let own = own(&proc).unwrap();
+        let (own, time) = own(&proc).and_then(numbers).unwrap();
         let write = |inode: u64| {
-            let record = serde_json::to_string(&Record::PidNamespace { inode }).unwrap();
+            let record = serde_json::to_string(&Record::PidNamespace { inode, time }).unwrap();
             fs::write(&log, format!("{{}}\n{record}\n")).unwrap();
         };
         write(own);
@@ -71,5 +92,33 @@ mod tests {
         fs::write(&log, "").unwrap();
         assert!(!is_elsewhere(&log, &proc), "a log of an earlier version");
         assert!(!is_elsewhere(Path::new("/nowhere"), &proc));
+    }
+
+    #[test]
+    fn a_log_of_another_time_namespace_is_elsewhere_while_that_lives() {
+        let mut child = std::process::Command::new("unshare");
+        child.args(["--time", "sh", "-c", "sleep 1000 & echo; wait"]);
+        let mut child = child.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut line = [0];
+        if child.stdout.take().unwrap().read_exact(&mut line).is_err() {
+            eprintln!("skipped: this user may not make time namespaces");
+            child.wait().unwrap();
+            return;
+        }
+        let proc = Proc::own().unwrap();
+        let inside = proc.children(child.id() as i32).unwrap()[0];
+        let theirs = inode(&proc.folder(inside), "time").unwrap();
+        let (own, time) = own(&proc).and_then(numbers).unwrap();
+        assert_ne!(time, Some(theirs));
+        assert!(!proc.times_alike(inside) && proc.times_alike(std::process::id() as i32));
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("1-2-3.undo");
+        let record = Record::PidNamespace { inode: own, time: Some(theirs) };
+        fs::write(&log, serde_json::to_string(&record).unwrap()).unwrap();
+        assert!(is_elsewhere(&log, &proc));
+        let inside = rustix::process::Pid::from_raw(inside).unwrap();
+        rustix::process::kill_process(inside, rustix::process::Signal::KILL).unwrap();
+        child.wait().unwrap();
+        assert!(!is_elsewhere(&log, &proc));
     }
 }

@@ -24,6 +24,9 @@ pub enum Record {
     PidNamespace {
         /// Its inode, from `/proc/self/ns/pid`.
         inode: u64,
+        /// That of the time namespace of all start times, where the kernel has any.
+        #[serde(default)]
+        time: Option<u64>,
     },
     /// A cgroup is made. Undo: thaw everything in it, move the processes to `origin`, remove it.
     CgroupDir {
