@@ -182,7 +182,8 @@ pub fn frame(
     lines
 }
 
-/// The share of its time in which a program was allowed to run, and no filler; `None` where no time has passed.
+/// The share of its time in which a program was allowed to run, and no filler; `None` where no time
+/// has passed.
 fn share(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
     let after = &now.programs[i];
     let (ran, waited) = match past.and_then(|past| past.programs.get(i)) {

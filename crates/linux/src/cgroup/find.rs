@@ -51,7 +51,7 @@ impl Hierarchies {
         Hierarchies::in_folder(&proc.root().join("self"), proc)
     }
 
-    /// Finds the trees of a process, whose cgroups then stand for the caller's own.
+    /// Finds the trees of a process. Its cgroups then stand for the caller's own.
     ///
     /// # Errors
     /// When it has ended, or its data cannot be read.

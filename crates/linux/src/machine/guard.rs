@@ -18,8 +18,8 @@ use crate::kernel::procfs::{Proc, Stat};
 use crate::safety::sentinel::{Sentinel, Task};
 use reliefs::Reliefs;
 
-/// How long after a look at the sentinel the next one is useful; it is worth waking up for one after
-/// twice that time.
+/// How long after a look at the sentinel the next one is useful. It is worth waking up for one
+/// after twice that time.
 const LOOK: Nanos = Nanos::from_millis(500);
 /// The time between two tries to start a sentinel.
 const PAUSE: Nanos = Nanos::from_secs(1);
