@@ -117,6 +117,19 @@ pub enum Turn {
     Filler,
 }
 
+impl Turn {
+    /// How often the threads of programs in turn are moved apart while there are fillers, on a
+    /// machine with this many CPUs; `None`: only when a turn begins.
+    ///
+    /// Two threads in turn may come to share a CPU while another CPU has only fillers, since to the
+    /// kernel all CPUs look busy. The more threads a barrier has, the more often it waits for such
+    /// a pair: on 16 CPUs fine barriers take half the time with it, on two it gains nothing
+    /// (`docs/research/turns.md`).
+    pub fn moved_apart_every(cpus: usize) -> Option<Nanos> {
+        (cpus > 2).then_some(Nanos::from_millis(20))
+    }
+}
+
 impl Settings {
     /// Settings with these CPUs, and the original settings otherwise.
     pub fn on(cpus: CpuSet) -> Settings {

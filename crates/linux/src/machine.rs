@@ -152,6 +152,8 @@ pub struct Linux {
     own_sessions: bool,
     turns: bool,
     apart: Spread,
+    /// When the threads of programs in turn are next moved apart.
+    next_spread: Nanos,
     open_files: Raised,
     count: Option<Events>,
     jobs: Vec<Job>,
@@ -262,6 +264,7 @@ impl Linux {
             own_sessions,
             turns: config.turns,
             apart: Spread::default(),
+            next_spread: Nanos::NEVER,
             open_files,
             count: config.count,
             jobs: config.jobs,
@@ -404,7 +407,7 @@ impl Machine for Linux {
             ready.clear();
             if self.queue.is_empty() {
                 let looks = self.next_look().min(self.observer.next_look());
-                let looks = looks.min(self.guard.next_look());
+                let looks = looks.min(self.guard.next_look()).min(self.next_spread);
                 let deadline = until.min(looks).min(self.next_beat());
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
@@ -423,6 +426,7 @@ impl Machine for Linux {
             self.look_at_sentinel()?;
             self.observer.look(self.clock.now())?;
             self.beat();
+            self.keep_apart()?;
             if self.freezing.is_empty() {
                 self.inspect()?;
             }

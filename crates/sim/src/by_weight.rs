@@ -11,13 +11,13 @@
 //! thread has its part of its group's weight. Idle threads are picked by the same rule as all
 //! others, and rarely because of their weight.
 //!
-//! When a turn begins, cosched separates threads of the program that share a CPU. The mask that it
-//! sets for that moment is not simulated; the moves are.
+//! When a turn begins, and [now and then](Part::moved_apart_every) after that, cosched separates threads of the program that share a CPU. The mask that it sets for that moment
+//! is not simulated; the moves are.
 
 use cosched_core::Turn as Part;
 
 use crate::thread::{Place, Tid};
-use crate::world::World;
+use crate::world::{Program, World};
 
 /// The weight of a group in turn, in groups of the default weight: 262144 (`MAX_SHARES`) against
 /// 1024.
@@ -72,6 +72,27 @@ impl World {
         }
         if part == Some(Part::InTurn) {
             self.begun.push(run);
+            self.used.clear();
+        }
+        self.spread_later();
+    }
+
+    fn spread_later(&mut self) {
+        if let Some(every) = Part::moved_apart_every(self.cpus.len()) {
+            self.agenda.set(self.spread_slot(), self.now + every.0);
+        }
+    }
+
+    /// Separates threads of the programs in turn again, as long as there are fillers.
+    pub(crate) fn keep_apart(&mut self) {
+        let has = |part| move |program: &Program| program.alive > 0 && program.part == Some(part);
+        if !self.programs.iter().any(has(Part::Filler)) {
+            return;
+        }
+        let programs = 0..self.programs.len();
+        self.begun.extend(programs.filter(|run| has(Part::InTurn)(&self.programs[*run])));
+        if !self.begun.is_empty() {
+            self.spread_later();
         }
     }
 
@@ -85,7 +106,7 @@ impl World {
     }
 
     /// Each waiting thread that shares its CPU with a sibling goes to a CPU with nothing but
-    /// fillers, if one is left.
+    /// fillers, if one is left to which no thread has been moved in this turn.
     fn spread(&mut self, run: usize) {
         for tid in self.programs[run].tids() {
             let thread = &self.threads[tid as usize];
@@ -95,9 +116,10 @@ impl World {
                 continue;
             }
             let free = (0..self.cpus.len()).filter(|to| *to != from && self.is_free(*to));
-            let allowed = free.filter(|to| self.may_use(tid, *to));
+            let allowed = free.filter(|to| self.may_use(tid, *to) && !self.used.contains(to));
             if let Some(to) = allowed.min_by_key(|to| (self.cpus[*to].load, self.chance(tid, *to)))
             {
+                self.used.push(to);
                 self.move_queued(tid, from, to);
             }
         }

@@ -64,6 +64,8 @@ pub(crate) struct World {
     pub(crate) by_weight: bool,
     /// Programs that have got the turn by weight in this instant.
     pub(crate) begun: Vec<usize>,
+    /// The CPUs to which threads were moved apart since a turn last began.
+    pub(crate) used: Vec<usize>,
     /// The number of the last turn, where turns are given in order.
     pub(crate) turns: f64,
     /// Last-level misses of runs without threads in the list.
@@ -110,6 +112,8 @@ enum Due {
     Horizon(usize),
     /// The clock interrupts a CPU.
     Tick(usize),
+    /// The threads of programs in turn are moved apart again.
+    Spread,
     /// A sleep is over.
     Awake(Tid),
 }
@@ -213,7 +217,7 @@ impl World {
             vec![0; groups.unwrap_or(0)]
         });
         let mut agenda = Agenda::new(seed);
-        agenda.grow(2 * count);
+        agenda.grow(2 * count + 1);
         World {
             prices: Prices::new(&hardware, &shape),
             caches: vec![Cache::default(); groups[Level::Llc as usize].len()],
@@ -240,6 +244,7 @@ impl World {
             ranked: 0,
             by_weight: false,
             begun: Vec::new(),
+            used: Vec::new(),
             turns: 0.0,
             past_misses: 0.0,
             machine_reading: (0, 0.0),
@@ -320,6 +325,7 @@ impl World {
                 }
             }
             Due::Tick(cpu) => self.tick(cpu),
+            Due::Spread => self.keep_apart(),
             Due::Awake(tid) => self.wake(tid),
         }
     }
@@ -329,7 +335,8 @@ impl World {
         match slot {
             _ if slot < cpus => Due::Horizon(slot),
             _ if slot < 2 * cpus => Due::Tick(slot - cpus),
-            _ => Due::Awake((slot - 2 * cpus) as Tid),
+            _ if slot == 2 * cpus => Due::Spread,
+            _ => Due::Awake((slot - 2 * cpus - 1) as Tid),
         }
     }
 
@@ -337,8 +344,12 @@ impl World {
         self.cpus.len() + cpu
     }
 
+    pub(crate) fn spread_slot(&self) -> usize {
+        2 * self.cpus.len()
+    }
+
     pub(crate) fn sleep_slot(&self, tid: Tid) -> usize {
-        2 * self.cpus.len() + tid as usize
+        2 * self.cpus.len() + 1 + tid as usize
     }
 
     /// Repeats until every thread that can go on does.

@@ -36,10 +36,11 @@ fn bursts(computes: u64, sleeps: u64) -> Model {
     program(1, vec![micros(computes), sleep, Op::Repeat { from: 0, times: 10_000, counter: 0 }])
 }
 
-/// Threads that spin at barriers, with this many microseconds between them, for a minute.
-fn barriers(threads: u16, apart: u64) -> Model {
+/// Threads that spin at barriers for a while and then sleep, with this many microseconds between
+/// two barriers, for a minute.
+fn barriers(threads: u16, apart: u64, spin: Nanos) -> Model {
     let rounds = (60_000_000 / apart) as u32;
-    Model::barriers(threads, rounds, 1e3 * apart as f64, Mix::computing(1.0), Nanos::NEVER)
+    Model::barriers(threads, rounds, 1e3 * apart as f64, Mix::computing(1.0), spin)
 }
 
 fn stage(shape: &str, kernel: Kernel, programs: Vec<(Model, Settings)>) -> Stage {
@@ -166,14 +167,15 @@ fn siblings_in_turn_separate_within_some_ticks() {
     assert!(shares[0] > 2.0 * 0.99, "{shares:?}");
 }
 
-#[test]
-fn programs_with_barriers_lose_little_by_turns() {
+/// The instructions of three programs that take turns of 250 ms for 3 s, over those of which the
+/// machine is capable: one each nanosecond on every CPU.
+fn done_in_turns(shape: &str, cpus: u32, program: impl Fn() -> Model) -> f64 {
     let plan = |quantum: u16| {
         let of = move |slot| if slot == quantum % 3 { in_turn() } else { filler() };
         (0..3).map(move |slot| (ProgramId::first(slot), of(slot)))
     };
-    let programs = plan(0).map(|(_, settings)| (barriers(2, 100), settings)).collect();
-    let mut stage = linux("core:2", programs);
+    let programs = plan(0).map(|(_, settings)| (program(), settings)).collect();
+    let mut stage = linux(shape, programs);
     stage.read(3, &[Measure::Counters]);
     for quantum in 0_u16..12 {
         let steps = plan(quantum).map(|(id, settings)| Step::Apply(id, settings, 1));
@@ -182,8 +184,20 @@ fn programs_with_barriers_lose_little_by_turns() {
     }
     let samples = stage.read(3, &[Measure::Counters]);
     let done: u64 = samples.iter().filter_map(|sample| sample.instructions).sum();
-    // Two CPUs do an instruction per nanosecond for 3 s.
-    assert!(done as f64 > 0.97 * 6e9, "{done}");
+    done as f64 / (3e9 * f64::from(cpus))
+}
+
+#[test]
+fn programs_with_barriers_lose_little_by_turns() {
+    let done = done_in_turns("core:2", 2, || barriers(2, 100, Nanos::NEVER));
+    assert!(done > 0.97, "{done}");
+}
+
+/// Threads that sleep at barriers wake up on each other's CPUs.
+#[test]
+fn threads_in_turn_are_moved_apart_again_on_many_cpus() {
+    let done = done_in_turns("core:16", 16, || barriers(16, 100, Nanos::from_micros(300)));
+    assert!(done > 0.95, "{done}");
 }
 
 #[test]
@@ -198,7 +212,8 @@ fn leaving_a_turn_restores_the_earlier_weight() {
 #[test]
 fn a_run_by_weight_is_the_same_every_time() {
     let table = || {
-        let mut programs = vec![(barriers(3, 70), in_turn()), (bursts(300, 700), filler())];
+        let mut programs =
+            vec![(barriers(3, 70, Nanos::NEVER), in_turn()), (bursts(300, 700), filler())];
         programs.push((long(4), filler()));
         let mut stage = linux("core:2 pu:2", programs);
         for quantum in 0..8 {

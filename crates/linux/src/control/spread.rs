@@ -1,4 +1,4 @@
-//! Moving the threads of a program apart when its turn begins.
+//! Moving the threads of a program in turn apart.
 //!
 //! *Problem.* A program that runs as backfill ([filler](cosched_core::Turn::Filler)) often has
 //! several threads in the queue of one CPU. When its turn begins they stay there until the kernel
@@ -14,17 +14,23 @@
 //! after another, a thread moves to the CPU with the fewest, if that has at least two fewer than
 //! its own. Mostly there is no such CPU.
 //!
-//! *Between two weights.* The moves are made when the programs already have their weight in turn,
-//! and those at the end of their turn have it still. Earlier, reading a thread's data may wait for
-//! a lock that the thread holds, and the thread gets no CPU to release it. Later, Linux 6.18 may
-//! keep everything else from a CPU for seconds: a thread of great weight comes to a CPU that has
-//! only backfill (`docs/research/turns.md`).
+//! *Between two weights.* At a switch the moves are made when the programs already have their
+//! weight in turn, and those at the end of their turn have it still. Earlier, reading a thread's
+//! data may wait for a lock that the thread holds, and the thread gets no CPU to release it. Later,
+//! Linux 6.18 may keep everything else from a CPU for seconds: a thread of great weight comes to a
+//! CPU that has only backfill (`docs/research/turns.md`).
 //!
 //! *A thread that is started in that moment* inherits its mask. Mostly there can be none: a thread
 //! that the kernel has not run meanwhile has started none. If it has run, the threads that were
 //! started in the program since, by their numbers, are checked until none has the mask. To make
 //! that rare, a program is left alone if a thread or process of it has come since its last switch,
 //! or one of its processes has waited for a child.
+//!
+//! *During a turn.* Two threads come to share a CPU again: one sleeps, wakes up on the CPU of
+//! another, and stays there, since to the kernel all CPUs look busy with backfill. So the threads
+//! are checked [now and then](cosched_core::Turn::moved_apart_every). If a thread that was moved has
+//! left its CPU by then, the kernel had a reason, such as a process of others on that CPU. No
+//! thread is moved there again in this turn.
 //!
 //! The temporary masks are in the undo log.
 
@@ -70,8 +76,10 @@ struct Runnable {
 /// Moves threads apart, and remembers what it has seen of them.
 #[derive(Debug, Default)]
 pub(crate) struct Spread {
-    /// The threads of each program at its last switch, and what each had waited for.
+    /// The threads of each program when they were last checked, and what each had waited for.
     seen: BTreeMap<ProgramId, HashMap<Process, u64>>,
+    /// The CPUs that threads were moved to since a turn last began.
+    used: CpuSet,
     unsettled: Option<Unsettled>,
 }
 
@@ -89,8 +97,12 @@ struct Unsettled {
 }
 
 impl Spread {
-    /// Separates the threads of programs that get or keep the turn now, on a machine with so
-    /// many CPUs.
+    /// A turn begins: threads may be moved to every CPU again.
+    pub(crate) fn begin(&mut self) {
+        self.used = CpuSet::default();
+    }
+
+    /// Separates the threads of programs that have the turn, on a machine with so many CPUs.
     ///
     /// # Errors
     /// When the moves cannot be announced; then none is made.
@@ -110,10 +122,11 @@ impl Spread {
         for (candidate, tids) in in_turn.iter().zip(&before) {
             self.look(candidate, tids, proc, &mut runnable);
         }
-        let moves = moves(&runnable, |thread| affinity::get(thread.pid).ok());
+        let moves = moves(&runnable, &self.used, |thread| affinity::get(thread.pid).ok());
         if moves.is_empty() {
             return Ok(());
         }
+        self.used = moves.iter().fold(self.used, |used, one| used.union(&one.set));
         let known = in_turn.iter().zip(&before);
         let known = known.flat_map(|(one, tids)| tids.iter().map(|tid| (one.program, *tid)));
         let kept = kept(
@@ -278,8 +291,12 @@ fn threads(dir: &Dir) -> Vec<i32> {
     list.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Which threads move, and where to.
-fn moves(runnable: &[Runnable], mask: impl Fn(Process) -> Option<CpuSet>) -> Vec<Move> {
+/// Which threads move, and where to: to none of the CPUs that are `used` up.
+fn moves(
+    runnable: &[Runnable],
+    used: &CpuSet,
+    mask: impl Fn(Process) -> Option<CpuSet>,
+) -> Vec<Move> {
     let mut load = [0u32; MAX_CPUS];
     for one in runnable {
         load[one.cpu.min(MAX_CPUS - 1)] += 1;
@@ -291,9 +308,8 @@ fn moves(runnable: &[Runnable], mask: impl Fn(Process) -> Option<CpuSet>) -> Vec
             continue;
         }
         let Some(found) = mask(one.thread) else { continue };
-        let Some(to) = found.intersection(&one.cpus).iter().min_by_key(|cpu| load[*cpu]) else {
-            continue;
-        };
+        let open = found.intersection(&one.cpus).difference(used);
+        let Some(to) = open.iter().min_by_key(|cpu| load[*cpu]) else { continue };
         if !may_stay || load[to] + 2 <= load[one.cpu] {
             load[to] += 1;
             load[one.cpu] -= 1;
@@ -342,7 +358,7 @@ mod tests {
     /// The threads that move, each with its new CPU.
     fn told(at: &[usize], cpus: usize, mask: impl Fn(i32) -> &'static str) -> Vec<(i32, String)> {
         let mask = |thread: Process| Some(mask(thread.pid).parse().unwrap());
-        let moves = moves(&on(at, cpus), mask);
+        let moves = moves(&on(at, cpus), &CpuSet::default(), mask);
         moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect()
     }
 
@@ -352,6 +368,15 @@ mod tests {
         assert_eq!(told(&[0, 1], 2, |_| "0-1"), []);
         let apart = told(&[2, 2, 2, 2], 4, |_| "0-3");
         assert_eq!(apart, [(0, "0".to_owned()), (1, "1".to_owned()), (2, "3".to_owned())]);
+    }
+
+    /// The kernel took the thread away from there again.
+    #[test]
+    fn no_thread_moves_to_the_same_cpu_twice_in_a_turn() {
+        let used: CpuSet = "0".parse().unwrap();
+        let moves = moves(&on(&[2, 2, 2], 3), &used, |_| "0-2".parse().ok());
+        let told: Vec<_> = moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect();
+        assert_eq!(told, [(0, "1".to_owned())]);
     }
 
     #[test]
@@ -374,7 +399,7 @@ mod tests {
     fn a_newly_bound_program_is_moved_to_its_cpus_first() {
         let mut threads = on(&[0, 2, 3], 4);
         threads.iter_mut().for_each(|one| one.cpus = "2-3".parse().unwrap());
-        let moves = moves(&threads[..2], |_| "0-3".parse().ok());
+        let moves = moves(&threads[..2], &CpuSet::default(), |_| "0-3".parse().ok());
         let told: Vec<_> = moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect();
         assert_eq!(told, [(0, "3".to_owned())]);
     }

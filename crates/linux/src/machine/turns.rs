@@ -1,8 +1,8 @@
-//! Turns by weight: each program's part, and what happens when a turn begins.
+//! Turns by weight: each program's part, and when threads are moved apart.
 
 use std::collections::BTreeMap;
 
-use cosched_core::{Aspect, Happening, ProgramId, Refusal, Settings, Step, Turn};
+use cosched_core::{Aspect, Happening, Nanos, ProgramId, Refusal, Settings, Step, Turn};
 use rustix::io::Errno;
 
 use super::Linux;
@@ -19,7 +19,10 @@ impl Linux {
             None => Err(Errno::NOTSUP),
         };
         match set {
-            Ok(()) => live.turn = turn,
+            Ok(()) => {
+                live.turn = turn;
+                self.next_spread = self.next_spread.min(self.later_spread());
+            }
             Err(errno) => {
                 let why = match errno {
                     Errno::PERM | Errno::ACCESS => Refusal::NotPermitted,
@@ -43,7 +46,7 @@ impl Linux {
     }
 
     /// Begins the turns that these steps order, before others end: sets the weights of the
-    /// programs, and moves their threads apart.
+    /// programs, and moves the threads of all programs in turn apart.
     pub(super) fn begin_turns(&mut self, steps: &[Step]) -> Result<(), LogError> {
         let applied: BTreeMap<ProgramId, Settings> = steps
             .iter()
@@ -63,6 +66,35 @@ impl Linux {
             self.with(id, |linux, live| linux.weigh(live, in_turn));
         }
         self.apart.keep_only(|id| self.live.contains_key(&id));
+        self.next_spread = self.later_spread();
+        self.apart.begin();
+        self.move_apart(&applied)
+    }
+
+    /// Moves the threads of programs in turn apart again, if that is due and there are fillers.
+    pub(super) fn keep_apart(&mut self) -> Result<(), LogError> {
+        if self.clock.now() < self.next_spread {
+            return Ok(());
+        }
+        let has = |turn| self.live.values().any(|live| live.turn == Some(turn));
+        if !(has(Turn::InTurn) && has(Turn::Filler)) {
+            self.next_spread = Nanos::NEVER;
+            return Ok(());
+        }
+        self.next_spread = self.later_spread();
+        self.move_apart(&BTreeMap::new())?;
+        self.settle_moves()
+    }
+
+    /// When the threads of programs in turn are next moved apart.
+    fn later_spread(&self) -> Nanos {
+        let every = Turn::moved_apart_every(self.cpus.len());
+        every.map_or(Nanos::NEVER, |every| self.clock.now() + every)
+    }
+
+    /// Moves the threads of programs in turn apart. These settings are about to be applied.
+    fn move_apart(&mut self, applied: &BTreeMap<ProgramId, Settings>) -> Result<(), LogError> {
+        let in_turn = Some(Turn::InTurn);
         let mut candidates = Vec::new();
         for live in self.live.values() {
             let settings = applied.get(&live.id);
