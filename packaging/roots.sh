@@ -1,16 +1,18 @@
 # shellcheck shell=bash
 # Clean roots to try packages in. Sourced after places.sh.
 #
-# A root is made by debootstrap once, kept in target/package/roots, and unpacked anew each time, into $root.
+# A root is made by debootstrap once, kept in target/package/roots until other packages belong in it, and unpacked anew
+# each time, into $root.
 ((EUID == 0)) || fail "a clean root can only be made by root. Remedy: sudo make test-package"
 ROOTS=$PACKAGE/roots
+INCLUDED=man-db,python3-venv,bash-completion,fish,zsh
 mkdir -p "$ROOTS"
 root=$(mktemp -d "$PACKAGE/root.XXXXXX")
 trap 'rm -rf --one-file-system "$root"' EXIT
 
 # unpack RELEASE: lays a clean root of that release of Debian or Ubuntu. Fails where none can be made.
 unpack() {
-    local archive=$ROOTS/$1.tar script=/usr/share/debootstrap/scripts/$1 mirror=() options=(--variant=minbase)
+    local archive=$ROOTS/$1-$(cksum <<<"$INCLUDED" | cut -d' ' -f1).tar script=/usr/share/debootstrap/scripts/$1 mirror=() options=(--variant=minbase)
     rm -rf --one-file-system "$root"
     mkdir -m 755 "$root"
     if [[ ! -e $archive ]]; then
@@ -23,7 +25,7 @@ unpack() {
             # Where this Debian has its own packages from; else debootstrap knows a mirror.
             mapfile -t mirror < <(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -1)
         fi
-        debootstrap "${options[@]}" --include=man-db,python3-venv "$1" "$root" "${mirror[@]}" >"$ROOTS/$1.log" \
+        debootstrap "${options[@]}" --include="$INCLUDED" "$1" "$root" "${mirror[@]}" >"$ROOTS/$1.log" \
             || { say "debootstrap failed; $ROOTS/$1.log tells why"; return 1; }
         tar -C "$root" --one-file-system --exclude='./var/cache/apt/archives/*.deb' -cf "$archive.part" . && mv "$archive.part" "$archive"
     else

@@ -12,8 +12,11 @@ for file in "$TARBALL" "$made"; do
 done
 source "$ROOT/packaging/roots.sh"
 
-# page HEADING: the first lines of shell below a heading of the install page.
-page() { awk -v heading="$1" '/^#+ / {on = $0 ~ "^#+ " heading "$"} on && /^```/ {fence++; next} on && fence == 1' "$ROOT/docs/install.md"; }
+# page HEADING [N]: the first lines of shell, or the Nth ones, below a heading of the install page.
+page() {
+    awk -v heading="$1" -v fence="$((2 * ${2:-1} - 1))" '/^#+ / {on = $0 ~ "^#+ " heading "$"} on && /^```/ {seen++; next} on && seen == fence' \
+        "$ROOT/docs/install.md"
+}
 # as_user LINES: runs lines of shell as an ordinary user of the root. ~/.local/bin is in PATH, as at a login.
 as_user() {
     inside setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/home/user PATH="/home/user/.local/bin:/usr/bin:/bin" \
@@ -36,6 +39,16 @@ works() {
     # The library that it unpacks can be loaded with this C library.
     says "connected 1" "${first}cosched run library.toml"
 }
+# completes [LINES]: bash, zsh and fish complete cosched's subcommands, after these lines and those of docs/install.md.
+completes() {
+    local first=${1:-:}$'\n' manual="Man pages and completions"
+    says "_cosched" "${first}bash -c '. /usr/share/bash-completion/bash_completion
+_completion_loader cosched; complete -p cosched'"
+    says "_cosched" "${first}zsh -fc '$(page "$manual" 2)
+autoload -U compinit; compinit -D -u; echo \$_comps[cosched]'"
+    says "compare" "${first}fish -c '$(page "$manual" 3)
+complete -C \"cosched comp\"'"
+}
 # gone BEFORE: no file is left that was not there before.
 gone() {
     local left
@@ -56,11 +69,13 @@ command = ["python3", "-c", "import ctypes; print('connected', ctypes.CDLL(None)
 malleable = true
 EOF
     cp "$TARBALL" "$made" "$root/home/user/downloads"
+    # What the shells write when they start is no file of cosched.
+    as_user "fish -c true; zsh -fc 'autoload -U compinit; compinit -D -u'"
 
     before=$(files)
     as_user "cd downloads; $(page "A tarball")"
     works
-    says "_cosched" "cat ~/.local/share/bash-completion/completions/cosched"
+    completes
     as_user "$(page "What cosched itself has written")"
     as_user "$(page "The tarball")"
     gone "$before"
@@ -70,8 +85,11 @@ EOF
     works "$environment"
     says "(0, 'hello" "$environment
 python3 -c 'import cosched; [p] = cosched.run([\"echo hello\"]).programs; print((p.exit_status, p.stdout))'"
+    as_user "$environment; $(page "Man pages and completions")"
+    completes "$environment"
     as_user "$environment; $(page "What cosched itself has written")"
     as_user "$environment; $(page "The wheel")"
+    as_user "$(page "Files of cosched manual")"
     gone "$before"
     tried+=("$release")
 done
