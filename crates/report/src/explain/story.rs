@@ -218,10 +218,12 @@ fn shares(result: &RunResult) -> Option<String> {
     let turnaround = sum(|program| program.turnaround_seconds).filter(|sum| *sum > 0.0)?;
     let share = |part: f64| format!("{} %", (100.0 * part / turnaround).round() as i64);
     let filling = sum(|program| Some(program.filler_seconds))?;
-    let mut waiting = format!("{} waiting", share(sum(|program| Some(program.waiting_seconds))?));
-    if filling > 0.0 {
-        waiting.push_str(&format!(", {} as fillers", share(filling)));
-    }
+    let waiting = format!("{} waiting", share(sum(|program| Some(program.waiting_seconds))?));
+    // Of the running time, so it is no part of its own.
+    let fillers = match filling > 0.0 {
+        true => format!(" Programs were fillers for {} of that time.", share(filling)),
+        false => String::new(),
+    };
     let all = words::span(nanos(turnaround));
     let stopped: f64 = result.programs.iter().map(stopped_seconds).sum();
     let held = match stopped > 0.0 {
@@ -233,13 +235,12 @@ fn shares(result: &RunResult) -> Option<String> {
     let lost = sum(|program| Interference::of(program).parts().map(|(_, lost)| lost));
     Some(match solo.zip(lost) {
         Some((solo, lost)) => format!(
-            "{all}: {} solo time, {waiting}{held}, {} interference (slowdown by programs \
-             that ran at the same \
-             time).",
+            "{all}: {} solo time, {waiting}{held}, {} interference (slowdown by programs that ran \
+             at the same time).{fillers}",
             share(solo),
             share(lost),
         ),
-        None => format!("{all}: {waiting}{held}. {}", disturbance::why_unknown(result)),
+        None => format!("{all}: {waiting}{held}.{fillers} {}", disturbance::why_unknown(result)),
     })
 }
 

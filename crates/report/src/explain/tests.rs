@@ -83,7 +83,10 @@ fn a_filler_is_told_with_the_program_in_turn() {
     let sums = story.programs[A].sentences[0].clone();
     assert!(sums.contains("as a filler"), "{sums}");
     assert!(
-        story.sentences.iter().any(|line| line.contains("% as fillers")),
+        story
+            .sentences
+            .iter()
+            .any(|line| line.contains("Programs were fillers for 12 % of that time.")),
         "{:?}",
         story.sentences
     );
