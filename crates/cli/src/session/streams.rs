@@ -172,7 +172,7 @@ pub(crate) fn check_outputs(
                     .to_owned()),
                 // The folder's own path is checked with the folder.
                 _ if name.len() > LONGEST_NAME => {
-                    Err(format!("whose name is longer than {LONGEST_NAME} bytes; shorten it"))
+                    Err(format!("with a name longer than {LONGEST_NAME} bytes; shorten it"))
                 }
                 // The folder of the run is made later.
                 _ if Some(whole) == run => Ok(()),

@@ -112,7 +112,11 @@ fn unusable_commands_files_and_models_come_with_all_mistakes() {
 #[test]
 fn too_long_names_and_commands_are_refused_before_the_start() {
     let long = format!("stdout = '{}'", "x".repeat(256));
-    refuses(&[program("b", &long, ":")], "", &["jobs.toml:8:10: program 2 (b): stdout is", "long"]);
+    refuses(
+        &[program("b", &long, ":")],
+        "",
+        &["jobs.toml:8:10: program 2 (b): stdout is", "with a name longer than 255 bytes"],
+    );
     let words = "'x', ".repeat(300_000);
     let many = format!("[[program]]\nname = 'b'\ncommand = ['true', {words}]\n");
     let place = Place::new();
@@ -125,7 +129,7 @@ fn too_long_names_and_commands_are_refused_before_the_start() {
 
 /// A path in a wrong folder, or after a wrong name, is no mistake of its own.
 #[test]
-fn what_follows_from_a_mistake_is_not_told() {
+fn what_follows_from_a_mistake_is_not_reported() {
     let follows = "cwd = 'no/folder'\nstdin = 'in'\nstdout = 'here/out'";
     let place = Place::new();
     let table = format!("[[program]]\ncommand = './a'\n{follows}\n");
@@ -368,8 +372,8 @@ fn an_unsupported_option_is_refused_with_policies_that_have_it() {
     {
         let name = option.split(' ').next().unwrap();
         for policy in ["linux", "linux-groups", "fcfs"] {
-            let told = &[name, policy, "greedy", "leave it out"];
-            refuses(&[], &format!("--policy {policy} {option}"), told);
+            let expected = &[name, policy, "greedy", "leave it out"];
+            refuses(&[], &format!("--policy {policy} {option}"), expected);
         }
     }
     // In a comparison the option applies to the policies that have it.
