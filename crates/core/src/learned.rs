@@ -116,9 +116,9 @@ mod tests {
     /// What was kept last counts as best. What was put back counts as tried.
     #[test]
     fn what_was_kept_is_best_and_what_was_undone_is_tried() {
-        let told =
+        let trials =
             [trial(Slice, None, 0.9), trial(Batch, None, 1.2), trial(BatchSlice, Batch, 0.8)];
-        let known = Learned::default().after(told.concat());
+        let known = Learned::default().after(trials.concat());
         assert_eq!(known, Learned::new(Batch, &[Slice, Batch, BatchSlice]));
         assert_eq!(known.tried().collect::<Vec<_>>(), [Slice, Batch, BatchSlice]);
     }

@@ -151,8 +151,8 @@ proptest! {
         // only numbers that other threads may change, as the memory has.
         let page: &Page = unsafe { &*(&raw const memory).cast() };
         _ = (page.request(), page.progress(), page.barrier_stats(), page.passages(), page.moves());
-        for wanted in [1, 8, i32::MAX] {
-            prop_assert!((1..=wanted).contains(&page.rule().bound(wanted)));
+        for requested in [1, 8, i32::MAX] {
+            prop_assert!((1..=requested).contains(&page.rule().bound(requested)));
         }
     }
 }

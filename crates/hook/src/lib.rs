@@ -54,8 +54,8 @@ pub extern "C" fn cosched_region(requested: c_int) -> c_int {
 // SAFETY: the name begins with `cosched_`, so no other library has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cosched_cpus() -> c_int {
-    let told = link::page().map_or(0, |page| page.rule().cpus);
-    if told > 0 { c_int::from(told) } else { sys::cpus() }
+    let last_sent = link::page().map_or(0, |page| page.rule().cpus);
+    if last_sent > 0 { c_int::from(last_sent) } else { sys::cpus() }
 }
 
 /// Reports that the program has advanced by so many ticks.

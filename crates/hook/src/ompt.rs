@@ -142,11 +142,11 @@ unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) ->
         }
     }
     const OTHERS: &CStr = c"OMP_TOOL_LIBRARIES";
-    let wanted = || {
+    let is_needed = || {
         let rule = link::page().map(Page::rule).unwrap_or_default();
         rule.managed && !rule.donate && !rule.counts
     };
-    match sys::variable(OTHERS).is_none() && wanted() {
+    match sys::variable(OTHERS).is_none() && is_needed() {
         true => (&raw mut OURS).cast(),
         false => null_mut(),
     }

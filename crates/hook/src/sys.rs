@@ -370,8 +370,8 @@ impl Socket {
         };
         let hello = Hello::read(&message).filter(|_| whole);
         let page = hello.and_then(|_| map(memory)).filter(|page| page.is_known());
-        let wanted = hello.is_some_and(|hello| hello.threads) && page.is_some();
-        let threads = if wanted { map_threads(table) } else { None };
+        let needs_table = hello.is_some_and(|hello| hello.threads) && page.is_some();
+        let threads = if needs_table { map_threads(table) } else { None };
         [memory, table].into_iter().filter(|file| *file != NO_FILE).for_each(close);
         Some((page?, threads))
     }

@@ -240,7 +240,7 @@ fn surplus_threads_pass_in_groups_whichever_round_ends_first() {
 fn the_last_thread_may_reinitialise_while_others_leave() {
     check(|wait_mode| {
         let case = Case::new(wait_mode, true, true);
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let first = case.start(2, move |case, tid| {
             let slot = Cell::new(0);
             let is_last = case.pass(2, tid, &slot) == Passed::Last;
@@ -248,14 +248,14 @@ fn the_last_thread_may_reinitialise_while_others_leave() {
                 case.barrier.renew();
                 case.barrier.forget();
             }
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
             if is_last {
                 case.pass(3, tid, &slot);
             }
         });
         // Both pass before any other thread comes to the new one.
-        told.recv().unwrap();
-        told.recv().unwrap();
+        receiver.recv().unwrap();
+        receiver.recv().unwrap();
         let second = case.start(2, |case, tid| case.pass(3, 10 + tid, &Cell::new(0)));
         results(first);
         assert!(results(second).iter().all(|passed| *passed != Passed::Shut));

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_are_counted_and_not_told_while_one_is_under_way() {
+    fn moves_are_counted_and_hidden_while_one_is_under_way() {
         let page = Page::default();
         assert_eq!(page.moves(), Some(0));
         page.moving(|| {

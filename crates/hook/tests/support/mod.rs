@@ -50,7 +50,7 @@ impl Host {
     }
 
     fn with(uses: Uses, by: Duration, thread_limit: u16) -> Host {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let (requests, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
         let (stats, stop) = (Arc::default(), Arc::new(AtomicBool::new(false)));
         let thread = {
@@ -59,7 +59,7 @@ impl Host {
             std::thread::spawn(move || {
                 let mut server = HookServer::open(uses).unwrap();
                 server.limit_threads(Some(thread_limit), 3);
-                tell.send(server.name().to_owned()).unwrap();
+                sender.send(server.name().to_owned()).unwrap();
                 std::thread::sleep(by);
                 while !stop.load(Ordering::Relaxed) {
                     let heard = server.hear(now(), |_| true);
@@ -74,7 +74,14 @@ impl Host {
                 }
             })
         };
-        Host { server: told.recv().unwrap(), requests, ticks, stats, stop, thread: Some(thread) }
+        Host {
+            server: receiver.recv().unwrap(),
+            requests,
+            ticks,
+            stats,
+            stop,
+            thread: Some(thread),
+        }
     }
 
     /// All requests so far, once there is one. A request that is followed by another before it is

@@ -57,15 +57,15 @@ fn the_policy_learns_when_a_stopped_program_goes_on() {
     let mut fake = Fake::new([MS(500), MS(200)]);
     fake.script(MS(30), Happening::StoppedByOther(p(1)));
     fake.script(MS(330), Happening::ContinuedByOther(p(1)));
-    let told = RefCell::new(None);
+    let continued_at = RefCell::new(None);
     let policy = Scripted(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if causes.contains(&Cause::Continued(p(1))) {
-            *told.borrow_mut() = Some(world.now);
+            *continued_at.borrow_mut() = Some(world.now);
         }
         run_all(world, plan);
     });
     run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
-    assert_eq!(*told.borrow(), Some(MS(330)));
+    assert_eq!(*continued_at.borrow(), Some(MS(330)));
 }
 
 #[test]
@@ -242,11 +242,11 @@ fn only_threads_with_changed_rules_are_set() {
         plan.threads.extend(world.threads.iter().map(|thread| (thread.id, rule(thread))));
     });
     let (fake, _) = run(fake, policy, setup(vec![Entry::new(1); PROGRAMS as usize]));
-    let told = |at: Nanos| {
+    let rules_sent = |at: Nanos| {
         let now = fake.submitted.iter().filter(|(when, _)| *when == at);
         now.filter(|(_, step)| matches!(step, Step::ApplyThread(..))).count()
     };
-    assert_eq!(told(MS(100)), THREADS as usize);
+    assert_eq!(rules_sent(MS(100)), THREADS as usize);
     // One thread's rule changes, and another thread's rule changes back.
-    assert!((2..QUANTA as u64).all(|quantum| told(MS(100 * quantum)) == 2));
+    assert!((2..QUANTA as u64).all(|quantum| rules_sent(MS(100 * quantum)) == 2));
 }

@@ -7,10 +7,10 @@ fn a_time_in_which_cosched_was_stopped_is_reported() {
     let mut fake = Fake::new([MS(2500), MS(2500)]);
     fake.deaf = Some((MS(150), MS(1950)));
     let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
-    let told: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
+    let reported: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
     let frozen = outcome.programs.iter().position(|p| p.frozen.longest == MS(1850));
     let frozen = p(frozen.unwrap() as u16);
-    assert_eq!(told, [(MS(1950), frozen, Refusal::CoschedStopped)]);
+    assert_eq!(reported, [(MS(1950), frozen, Refusal::CoschedStopped)]);
 }
 
 /// A program that was to be thawed while cosched was stopped counts as frozen until cosched went
@@ -22,8 +22,8 @@ fn thaws_planned_while_cosched_was_stopped_count_late() {
     let why = Refusal::CoschedStopped;
     fake.script(MS(130), Happening::Refused(p(1), Aspect::Frozen, why));
     let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
-    let told: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
-    assert_eq!(told, [(MS(130), p(1), why)]);
+    let reported: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
+    assert_eq!(reported, [(MS(130), p(1), why)]);
     let froze = fake.submitted.iter().filter(|(_, step)| *step == Step::Freeze(p(1)));
     assert!(froze.count() > 1);
 }
@@ -41,8 +41,8 @@ fn what_is_found_after_the_end_has_its_own_time() {
     let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
     assert_eq!(outcome.total, MS(900));
     assert_eq!(outcome.programs[1].done, Some(MS(700)));
-    let told: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
-    assert_eq!(told, [(MS(600), frozen, why)]);
+    let reported: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
+    assert_eq!(reported, [(MS(600), frozen, why)]);
 }
 
 /// A decision that was made in ignorance of an event stands before this event, even if the event's
