@@ -48,9 +48,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         before.push(without as i64);
         if round < rounds { strangers.push(more) } else { members.push(more) }
     }
-    println!("one switch and one wake-up, nothing attached: {}", told(before));
-    println!("more for threads that are not members: {}", told(strangers));
-    println!("more for a member: {}", told(members));
+    println!("one switch and one wake-up, nothing attached: {}", summary(before));
+    println!("more for threads that are not members: {}", summary(strangers));
+    println!("more for a member: {}", summary(members));
     states.rest();
 
     let own = format!("/proc/self/task/{}", std::process::id());
@@ -61,8 +61,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let opened = looks(rounds, || _ = black_box(std::fs::read(&path)));
         println!(
             "one look at {what}, held open: {}; opened each time: {}",
-            told(kept),
-            told(opened)
+            summary(kept),
+            summary(opened)
         );
     }
     Ok(())
@@ -96,7 +96,7 @@ fn looks(rounds: usize, look: impl Fn()) -> Vec<i64> {
     (0..rounds).map(round).collect()
 }
 
-fn told(mut costs: Vec<i64>) -> String {
+fn summary(mut costs: Vec<i64>) -> String {
     costs.sort_unstable();
     let at = |quarter: usize| costs.get(costs.len() * quarter / 4).copied().unwrap_or_default();
     format!("{} ns ({} to {})", at(2), at(1), at(3))

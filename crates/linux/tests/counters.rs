@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use cosched_core::{
-    Arena, Counts, Event as Told, Happening, Machine, Measure, Nanos, Observe, ProgramId, Quality,
-    Settings, Step,
+    Arena, Counts, Event as MachineEvent, Happening, Machine, Measure, Nanos, Observe, ProgramId,
+    Quality, Settings, Step,
 };
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::machine::{Job, Linux, Origin};
@@ -37,14 +37,14 @@ fn counts(text: &str, count: Option<Events>) -> Counts {
     let folder = tempfile::tempdir().unwrap();
     let mut machine = machine(folder.path(), Origin::Started, text, count);
     machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();
-    let mut told = Vec::new();
-    let ended = |event: &Told| match event.what {
+    let mut events = Vec::new();
+    let ended = |event: &MachineEvent| match event.what {
         Happening::Exited(_, _, usage) => Some(usage),
         _ => None,
     };
     let usage = loop {
-        machine.wait(Nanos::NEVER, &mut told).unwrap();
-        if let Some(usage) = told.drain(..).find_map(|event| ended(&event)) {
+        machine.wait(Nanos::NEVER, &mut events).unwrap();
+        if let Some(usage) = events.drain(..).find_map(|event| ended(&event)) {
             break usage;
         }
     };

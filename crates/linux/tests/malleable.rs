@@ -67,10 +67,10 @@ fn machine(folder: &Path, program: PathBuf, counts: &[&str], malleable: bool) ->
 
 /// Answers every request by `answer` until the program has ended. Returns the requests.
 fn obey(machine: &mut Linux, answer: impl Fn(u16) -> Directive) -> Vec<(u16, bool)> {
-    let (mut told, mut requests) = (Vec::new(), Vec::new());
+    let (mut events, mut requests) = (Vec::new(), Vec::new());
     loop {
-        machine.wait(Nanos::NEVER, &mut told).unwrap();
-        for event in told.drain(..) {
+        machine.wait(Nanos::NEVER, &mut events).unwrap();
+        for event in events.drain(..) {
             match event.what {
                 Happening::Requested { threads, blocked, .. } => {
                     requests.push((threads, blocked));
@@ -129,10 +129,10 @@ fn a_rigid_program_has_no_library_and_refuses_a_limit() {
     let Some(program) = compiled(folder.path()) else { return };
     let mut machine = machine(folder.path(), program, &["4"], false);
     machine.submit(&[Step::Start(PROGRAM, with_limit(Some(2)))]).unwrap();
-    let (mut told, mut refused) = (Vec::new(), false);
+    let (mut events, mut refused) = (Vec::new(), false);
     'run: loop {
-        machine.wait(Nanos::NEVER, &mut told).unwrap();
-        for event in told.drain(..) {
+        machine.wait(Nanos::NEVER, &mut events).unwrap();
+        for event in events.drain(..) {
             refused |=
                 event.what == Happening::Refused(PROGRAM, Aspect::Threads, Refusal::NotSupported);
             if matches!(event.what, Happening::Exited(..)) {
@@ -154,17 +154,17 @@ fn progress_reported_by_a_program_is_in_its_samples() {
         Observe { program: Some(PROGRAM), measure: Measure::Progress, period: Nanos::NEVER };
     let start = Step::Start(PROGRAM, Settings::default());
     machine.submit(&[Step::Observe(observe), start]).unwrap();
-    let (mut told, mut ticks) = (Vec::new(), 0);
+    let (mut events, mut ticks) = (Vec::new(), 0);
     // The first request comes before the first ticks, the last after them.
     'run: loop {
-        machine.wait(Nanos::NEVER, &mut told).unwrap();
-        for event in told.drain(..) {
+        machine.wait(Nanos::NEVER, &mut events).unwrap();
+        for event in events.drain(..) {
             match event.what {
                 Happening::Requested { .. } => {
                     let mut arena = Arena::default();
                     machine.read(&[observe], &mut arena).unwrap();
-                    let told = arena.samples.iter().filter_map(|sample| sample.progress);
-                    ticks += told.sum::<u64>();
+                    let progress = arena.samples.iter().filter_map(|sample| sample.progress);
+                    ticks += progress.sum::<u64>();
                     machine.submit(&[Step::Apply(PROGRAM, Settings::default(), 1)]).unwrap();
                 }
                 Happening::Exited(..) => break 'run,

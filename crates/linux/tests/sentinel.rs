@@ -64,8 +64,8 @@ impl Host {
     /// Waits for the changes; `None`, with a message, where it may not make them.
     fn changes(&mut self) -> Option<Done> {
         let mut line = String::new();
-        let told: ChildStdout = self.0.stdout.take().unwrap();
-        BufReader::new(told).read_line(&mut line).unwrap();
+        let stdout: ChildStdout = self.0.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
         let done: Option<Done> = serde_json::from_str(&line).unwrap();
         if done.is_none() {
             eprintln!("skipped: no such cgroup can be made here");

@@ -138,7 +138,8 @@ impl FairProgress {
                     plan.observe.extend(MEASURES.map(observe));
                     let phases = self.known.distinguishes_phases();
                     plan.observe.extend(phases.then(|| observe(Measure::InstructionPointers)));
-                    plan.observe.extend(self.known.is_told().then(|| observe(Measure::Alone)));
+                    plan.observe
+                        .extend(self.known.knows_solo_times().then(|| observe(Measure::Alone)));
                 }
                 Cause::Exited(id, _) if comes_again(id) => {
                     self.known.repeat(id, self.unmeasured(id, world.now), world);
@@ -301,7 +302,7 @@ impl FairProgress {
             self.assignments.push(Assignment {
                 members,
                 cpus,
-                wanted: unit.threads,
+                requested: unit.threads,
                 since: world.now,
             });
         }
@@ -352,12 +353,12 @@ impl FairProgress {
             };
             ahead += if progress <= 0.0 { unit.members.len() } else { 0 };
             for id in unit.ids() {
-                let told = self.waiting.insert(id, for_training);
-                let freezes = told.is_none() || denied.contains(&id);
+                let last_sent = self.waiting.insert(id, for_training);
+                let freezes = last_sent.is_none() || denied.contains(&id);
                 if freezes {
                     plan.freeze(id);
                 }
-                if freezes || told != Some(for_training) {
+                if freezes || last_sent != Some(for_training) {
                     plan.because(Some(id), why);
                 }
             }
@@ -392,7 +393,7 @@ impl FairProgress {
         let unit_of = |id: &ProgramId| units.iter().find(|unit| unit.ids().any(|own| own == *id));
         self.assignments.iter().all(|assignment| {
             let unit = assignment.members.first().and_then(unit_of);
-            unit.is_none_or(|unit| unit.threads == assignment.wanted)
+            unit.is_none_or(|unit| unit.threads == assignment.requested)
         })
     }
 }
@@ -426,8 +427,8 @@ impl Policy for FairProgress {
             self.present.disturbed |= !self.assignments.is_empty();
             self.assignments.clear();
         }
-        let wanted: usize = units.iter().map(|unit| unit.threads).sum();
-        if wanted <= world.cpus.len() {
+        let requested: usize = units.iter().map(|unit| unit.threads).sum();
+        if requested <= world.cpus.len() {
             self.let_all_run(units, world, plan);
         } else if is_over || self.assignments.is_empty() {
             let clean = is_over || !self.present.disturbed;

@@ -21,7 +21,7 @@ use crate::gangs::rounds::Rounds;
 use crate::gangs::thread_limits::ThreadLimits;
 use crate::gangs::turns::Turns;
 use crate::gangs::{bandwidth, cgreedy, gang, greedy};
-use crate::molding::Told;
+use crate::molding::ReportsMolding;
 use crate::shuffling::{Shuffling, ShufflingOptions};
 use crate::unmanaged::Unmanaged;
 
@@ -382,7 +382,7 @@ impl Kind {
             Turns::Weight if self.takes_turns_by_weight() => Box::new(ByWeight::new(freezes)),
             _ => freezes,
         };
-        Ok(if self.chooses() { Box::new(Told(policy)) } else { policy })
+        Ok(if self.chooses() { Box::new(ReportsMolding(policy)) } else { policy })
     }
 
     /// Builds the policy. If it makes gangs, it freezes programs.

@@ -45,9 +45,9 @@ pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
 }
 
 /// A policy, and the reason why a program arrived with fewer threads than it requests.
-pub(crate) struct Told(pub(crate) Box<dyn Policy + Send>);
+pub(crate) struct ReportsMolding(pub(crate) Box<dyn Policy + Send>);
 
-impl Policy for Told {
+impl Policy for ReportsMolding {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         let molded = causes.iter().filter_map(|cause| match cause {
             Cause::Arrived(id) => {

@@ -264,8 +264,8 @@ impl Shuffling {
                 Act::Keep(homes, progress) => {
                     tracked.helped = Some(true);
                     // Groups that were in force before were reported then.
-                    let told = tracked.proposed.take_if(|(proposed, _)| *proposed == homes);
-                    told.into_iter().for_each(|(_, why)| plan.because(Some(id), why));
+                    let proposal = tracked.proposed.take_if(|(proposed, _)| *proposed == homes);
+                    proposal.into_iter().for_each(|(_, why)| plan.because(Some(id), why));
                     plan.because(Some(id), Why::GroupsKept { progress });
                 }
                 Act::PutBack(_, progress, pause) => {

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_v2_group_keeps_inheriting_memory_nodes_unless_told() {
+    fn a_v2_group_keeps_inheriting_memory_nodes_unless_bound() {
         let (_root, dir) = group(Version::V2);
         bind_to(&dir, &CpuSet::first(2), None).unwrap();
         assert_eq!(dir.read("cpuset.mems").unwrap(), "");

@@ -82,11 +82,11 @@ impl FreezeSwitch {
     pub fn is_frozen(&self) -> Result<bool, Errno> {
         let mut buffer = [0; 128];
         let read = rustix::io::pread(self.answer.as_fd(), &mut buffer, 0)?;
-        let wanted: &[u8] = match self.version {
+        let expected: &[u8] = match self.version {
             Version::V2 => b"frozen 1",
             Version::V1 => b"FROZEN",
         };
-        Ok(buffer[..read].split(|byte| *byte == b'\n').any(|line| line == wanted))
+        Ok(buffer[..read].split(|byte| *byte == b'\n').any(|line| line == expected))
     }
 
     /// The file with a `poll` (for priority data) that announces changes of a v2 cgroup, also when

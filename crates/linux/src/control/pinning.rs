@@ -188,14 +188,14 @@ impl Masks {
         }
         self.forget_user_mask(thread, log)?;
         self.apart.rule(thread, cpus);
-        let wanted = self.apart.target(thread.pid, &self.last);
-        if wanted == seen.mask {
+        let new_mask = self.apart.target(thread.pid, &self.last);
+        if new_mask == seen.mask {
             return Ok(());
         }
-        if wanted != self.last {
-            self.apart.announce((self.program, self.found), thread, wanted, log)?;
+        if new_mask != self.last {
+            self.apart.announce((self.program, self.found), thread, new_mask, log)?;
         }
-        outcome(affinity::set(thread.pid, &wanted)).map(|_| ())
+        outcome(affinity::set(thread.pid, &new_mask)).map(|_| ())
     }
 
     /// Remembers that other software has bound a thread. The log records it for the process that
@@ -270,26 +270,26 @@ impl Masks {
             _ if is_ours => None,
             _ => Some(seen.mask),
         };
-        let wanted = match own {
+        let new_mask = match own {
             None => self.apart.target(thread.pid, &target),
             Some(own) if release => own,
             Some(own) => own.intersection(&target),
         };
-        if wanted.is_empty() {
+        if new_mask.is_empty() {
             return Err(PinError::Refused(Refusal::NoCpuLeft));
         }
         match own {
             Some(own) => {
                 self.note_user_mask(thread, own, log)?;
-                self.users.insert(thread, (own, wanted));
+                self.users.insert(thread, (own, new_mask));
             }
             None => self.forget_user_mask(thread, log)?,
         }
-        if wanted != seen.mask {
-            if own.is_none() && wanted != target {
-                self.apart.announce((self.program, self.found), thread, wanted, log)?;
+        if new_mask != seen.mask {
+            if own.is_none() && new_mask != target {
+                self.apart.announce((self.program, self.found), thread, new_mask, log)?;
             }
-            outcome(affinity::set(thread.pid, &wanted))?;
+            outcome(affinity::set(thread.pid, &new_mask))?;
         }
         Ok(())
     }

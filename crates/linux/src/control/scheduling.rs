@@ -77,14 +77,14 @@ impl Scheduling {
         proc: &Proc,
         log: &mut Log,
     ) -> Result<Vec<(Aspect, Refusal)>, LogError> {
-        let (wanted, mut refused) = self.possible(settings);
-        if wanted.changes_anything() && self.is_untouched() {
+        let (requested, mut refused) = self.possible(settings);
+        if requested.changes_anything() && self.is_untouched() {
             self.take_stock(tree, proc);
         }
         let mut visited = HashSet::new();
         tree.threads_until_stable(proc, |thread| {
             visited.insert(thread);
-            self.apply_to(thread, wanted, log, &mut refused)
+            self.apply_to(thread, requested, log, &mut refused)
         })?;
         // No tree leads to threads of a program after its first process has ended, nor to what they
         // have started since.
@@ -99,7 +99,7 @@ impl Scheduling {
             }
             for sibling in siblings(thread, proc) {
                 if visited.insert(sibling) {
-                    self.apply_to(sibling, wanted, log, &mut refused)?;
+                    self.apply_to(sibling, requested, log, &mut refused)?;
                 }
             }
         }
@@ -121,26 +121,26 @@ impl Scheduling {
     fn apply_to(
         &mut self,
         thread: Process,
-        wanted: Wanted,
+        requested: Requested,
         log: &mut Log,
         refused: &mut Vec<(Aspect, Refusal)>,
     ) -> Result<(), LogError> {
         let Ok(present) = sched_attr::get(thread.pid) else { return Ok(()) };
         let present = self.as_chosen(present);
         let found = self.found(thread, present);
-        if wanted.changes_anything() && !found.policy.has_slices() {
-            note(refused, wanted.aspect(), Refusal::RealTime);
+        if requested.changes_anything() && !found.policy.has_slices() {
+            note(refused, requested.aspect(), Refusal::RealTime);
         }
-        let nicer = wanted.steps > 0;
+        let nicer = requested.steps > 0;
         if nicer && found.nice < self.least_nice {
             note(refused, Aspect::Nice, Refusal::NotPermitted);
         }
-        let target = wanted.on(found, self.least_nice);
+        let target = requested.on(found, self.least_nice);
         let shown = self.as_chosen(target.shown());
         let changes = shown != present;
         // A thread that has already what the others are given keeps it, and that has to be known
         // afterwards.
-        if changes || (wanted.changes_anything() && found == present) {
+        if changes || (requested.changes_anything() && found == present) {
             let set = self.as_read(shown);
             log.note(Record::Attr { program: self.program, thread, found, set })?;
         }
@@ -150,7 +150,7 @@ impl Scheduling {
         match sched_attr::set(thread.pid, &target) {
             Ok(()) => self.remember(thread, found, shown),
             Err(SchedError::Gone { .. }) => {}
-            Err(error) => note(refused, wanted.aspect(), refusal(error)),
+            Err(error) => note(refused, requested.aspect(), refusal(error)),
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Scheduling {
     }
 
     /// The part of the request that is possible here, and the part that is not.
-    fn possible(&self, settings: &Settings) -> (Wanted, Vec<(Aspect, Refusal)>) {
+    fn possible(&self, settings: &Settings) -> (Requested, Vec<(Aspect, Refusal)>) {
         let mut refused = Vec::new();
         let class = match settings.class {
             None => None,
@@ -184,7 +184,7 @@ impl Scheduling {
             refused.push((Aspect::Slice, Refusal::OutOfRange));
         }
         let slice = slice.filter(|_| self.default_slice.is_some());
-        (Wanted { class, slice, steps: settings.nice.unwrap_or(0).into() }, refused)
+        (Requested { class, slice, steps: settings.nice.unwrap_or(0).into() }, refused)
     }
 
     /// A slice that reads as the kernel's choice was not chosen by a user, and is restored as such.
@@ -232,14 +232,14 @@ fn least_nice(proc: &Proc) -> i32 {
 
 /// The settings to replace.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct Requested {
     class: Option<(SchedPolicy, u32)>,
     slice: Option<Nanos>,
     /// To add to the nice value.
     steps: i32,
 }
 
-impl Wanted {
+impl Requested {
     fn on(self, found: SchedAttr, least_nice: i32) -> SchedAttr {
         if !found.policy.has_slices() {
             return found;

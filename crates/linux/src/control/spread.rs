@@ -356,7 +356,7 @@ mod tests {
     }
 
     /// The threads that move, each with its new CPU.
-    fn told(at: &[usize], cpus: usize, mask: impl Fn(i32) -> &'static str) -> Vec<(i32, String)> {
+    fn moved(at: &[usize], cpus: usize, mask: impl Fn(i32) -> &'static str) -> Vec<(i32, String)> {
         let mask = |thread: Process| Some(mask(thread.pid).parse().unwrap());
         let moves = moves(&on(at, cpus), &CpuSet::default(), mask);
         moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect()
@@ -364,9 +364,9 @@ mod tests {
 
     #[test]
     fn threads_that_share_a_cpu_move_to_one_without() {
-        assert_eq!(told(&[1, 1], 2, |_| "0-1"), [(0, "0".to_owned())]);
-        assert_eq!(told(&[0, 1], 2, |_| "0-1"), []);
-        let apart = told(&[2, 2, 2, 2], 4, |_| "0-3");
+        assert_eq!(moved(&[1, 1], 2, |_| "0-1"), [(0, "0".to_owned())]);
+        assert_eq!(moved(&[0, 1], 2, |_| "0-1"), []);
+        let apart = moved(&[2, 2, 2, 2], 4, |_| "0-3");
         assert_eq!(apart, [(0, "0".to_owned()), (1, "1".to_owned()), (2, "3".to_owned())]);
     }
 
@@ -375,8 +375,9 @@ mod tests {
     fn no_thread_moves_to_the_same_cpu_twice_in_a_turn() {
         let used: CpuSet = "0".parse().unwrap();
         let moves = moves(&on(&[2, 2, 2], 3), &used, |_| "0-2".parse().ok());
-        let told: Vec<_> = moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect();
-        assert_eq!(told, [(0, "1".to_owned())]);
+        let listed: Vec<_> =
+            moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect();
+        assert_eq!(listed, [(0, "1".to_owned())]);
     }
 
     #[test]
@@ -400,8 +401,9 @@ mod tests {
         let mut threads = on(&[0, 2, 3], 4);
         threads.iter_mut().for_each(|one| one.cpus = "2-3".parse().unwrap());
         let moves = moves(&threads[..2], &CpuSet::default(), |_| "0-3".parse().ok());
-        let told: Vec<_> = moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect();
-        assert_eq!(told, [(0, "3".to_owned())]);
+        let listed: Vec<_> =
+            moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect();
+        assert_eq!(listed, [(0, "3".to_owned())]);
     }
 
     #[test]
@@ -414,8 +416,8 @@ mod tests {
 
     #[test]
     fn with_more_threads_than_cpus_the_queues_become_even() {
-        assert_eq!(told(&[0, 0, 0, 1], 2, |_| "0-1"), [(0, "1".to_owned())]);
-        assert_eq!(told(&[0, 0, 1], 2, |_| "0-1"), []);
+        assert_eq!(moved(&[0, 0, 0, 1], 2, |_| "0-1"), [(0, "1".to_owned())]);
+        assert_eq!(moved(&[0, 0, 1], 2, |_| "0-1"), []);
     }
 
     #[test]
@@ -457,10 +459,10 @@ mod tests {
     #[test]
     fn no_thread_leaves_its_own_mask() {
         assert_eq!(
-            told(&[1, 1], 4, |tid| if tid == 0 { "1" } else { "1-2" }),
+            moved(&[1, 1], 4, |tid| if tid == 0 { "1" } else { "1-2" }),
             [(1, "2".to_owned())]
         );
-        assert_eq!(told(&[1, 1], 2, |_| "1"), []);
-        assert_eq!(told(&[1, 1], 2, |_| "1,5"), [], "no CPU of the run");
+        assert_eq!(moved(&[1, 1], 2, |_| "1"), []);
+        assert_eq!(moved(&[1, 1], 2, |_| "1,5"), [], "no CPU of the run");
     }
 }

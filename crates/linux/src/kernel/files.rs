@@ -25,12 +25,12 @@ pub enum FileError {
         source: io::Error,
     },
     /// The content is not what this kind of file holds.
-    #[error("{} should hold {wanted}, but holds '{found}'", path.display())]
+    #[error("{} should hold {expected}, but holds '{found}'", path.display())]
     Malformed {
         /// Which file.
         path: PathBuf,
         /// What it should hold.
-        wanted: &'static str,
+        expected: &'static str,
         /// The content, or the part that is wrong.
         found: String,
     },
@@ -43,8 +43,8 @@ impl FileError {
     }
 
     /// Says that the content of `path` is not as expected.
-    pub fn malformed(path: &Path, wanted: &'static str, found: &str) -> FileError {
-        FileError::Malformed { path: path.to_owned(), wanted, found: found.trim().to_owned() }
+    pub fn malformed(path: &Path, expected: &'static str, found: &str) -> FileError {
+        FileError::Malformed { path: path.to_owned(), expected, found: found.trim().to_owned() }
     }
 
     /// The system's error number, if the system refused.
@@ -138,14 +138,14 @@ pub fn read_table(path: &Path) -> Result<String, FileError> {
 /// When the system refuses for another reason, or the content is no such value.
 pub fn value_if_there<T: std::str::FromStr>(
     path: &Path,
-    wanted: &'static str,
+    expected: &'static str,
 ) -> Result<Option<T>, FileError> {
     let Some(text) = read_if_there(path)? else {
         return Ok(None);
     };
     match text.trim().parse() {
         Ok(value) => Ok(Some(value)),
-        Err(_) => Err(FileError::malformed(path, wanted, &text)),
+        Err(_) => Err(FileError::malformed(path, expected, &text)),
     }
 }
 

@@ -87,8 +87,8 @@ impl Proc {
         if found == Path::new(&std::process::id().to_string()) {
             return Ok(proc);
         }
-        let wanted = "this process' number (remedy: in a PID namespace of one's own, mount -t proc proc /proc)";
-        Err(FileError::malformed(&link, wanted, &found.to_string_lossy()))
+        let expected = "this process' number (remedy: in a PID namespace of one's own, mount -t proc proc /proc)";
+        Err(FileError::malformed(&link, expected, &found.to_string_lossy()))
     }
 
     /// Whether a process numbers processes and threads as this one does; not if it is gone.
@@ -290,9 +290,9 @@ impl Proc {
     pub fn tracer_and_threads(&self, pid: i32) -> Result<(Option<i32>, u32), FileError> {
         let path = self.folder(pid).join("status");
         let status = files::read(&path)?;
-        let number = |field: &str, wanted| {
+        let number = |field: &str, expected| {
             let text = status_field(&status, field).unwrap_or("0");
-            text.parse::<i32>().map_err(|_| FileError::malformed(&path, wanted, text))
+            text.parse::<i32>().map_err(|_| FileError::malformed(&path, expected, text))
         };
         let tracer = number("TracerPid", "a tracer's number")?;
         let threads = number("Threads", "a number of threads")?;
@@ -407,9 +407,9 @@ pub(crate) fn memberships(path: &Path) -> Result<Vec<Membership>, FileError> {
         let (controllers, cgroup) = parts.next().zip(parts.next())?;
         Some(Membership { controllers: words(controllers), path: cgroup.to_owned() })
     };
-    let wanted = "number:controllers:path";
+    let expected = "number:controllers:path";
     text.lines()
-        .map(|line| parse(line).ok_or_else(|| FileError::malformed(path, wanted, line)))
+        .map(|line| parse(line).ok_or_else(|| FileError::malformed(path, expected, line)))
         .collect()
 }
 

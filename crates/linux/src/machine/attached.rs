@@ -171,7 +171,7 @@ impl Linux {
         self.begin(&mut live, process, self.clock.now())?;
         self.limit_threads(&mut live, &settings);
         self.live.insert(id, live);
-        self.count_if_wanted(id);
+        self.count_if_requested(id);
         Ok(())
     }
 

@@ -91,9 +91,9 @@ fn watch(states: &mut RunStates, tree: &Tree, proc: &Proc) -> Result<(), String>
     states.begin().map_err(|error| error.to_string())?;
     let mut result = tree.shim.map_or(Ok(()), |shim| add(states, shim.pid));
     // If a process that is no member yet forks between two walks, the next walk finds its child.
-    let mut told = BTreeSet::new();
+    let mut added = BTreeSet::new();
     tree.until_stable(proc, |process| {
-        let is_new = result.is_ok() && told.insert(process.pid);
+        let is_new = result.is_ok() && added.insert(process.pid);
         if is_new {
             result = add(states, process.pid);
         }

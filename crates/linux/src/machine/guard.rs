@@ -39,7 +39,7 @@ pub(super) struct Guard {
     looked: Nanos,
     next_try: Nanos,
     /// That it could not be replaced was told.
-    is_told: bool,
+    is_reported: bool,
     /// One that failed was replaced.
     was_replaced: bool,
     /// Dismissed sentinels that have not ended yet.
@@ -75,7 +75,7 @@ impl Guard {
             reliefs: Reliefs::new(executable),
             looked: Nanos::ZERO,
             next_try: Nanos::ZERO,
-            is_told: false,
+            is_reported: false,
             was_replaced: false,
             leaving: Vec::new(),
         }
@@ -176,7 +176,7 @@ impl Linux {
         let Err(why) = tried else { return Ok(()) };
         guard.is_outdated = true;
         guard.next_try = now + PAUSE;
-        if !std::mem::replace(&mut guard.is_told, true) {
+        if !std::mem::replace(&mut guard.is_reported, true) {
             self.tell_error(format!(
                 "another sentinel could not be started: {why}; no program is paused until one is \
                  there"
@@ -201,7 +201,7 @@ impl Linux {
         if !guard.is_outdated {
             self.log.forget_former();
         }
-        if std::mem::take(&mut guard.is_told) {
+        if std::mem::take(&mut guard.is_reported) {
             self.tell_error("another sentinel is on guard".to_owned());
         }
         Ok(())

@@ -46,7 +46,7 @@ pub(super) struct Observer {
     /// When the next samples are to be taken, where that is necessary.
     look_at: Option<Nanos>,
     /// The measures requested for each program.
-    wanted: BTreeMap<ProgramId, BTreeSet<Measure>>,
+    requested: BTreeMap<ProgramId, BTreeSet<Measure>>,
     programs: BTreeMap<ProgramId, Observed>,
     reading: Vec<ThreadUse>,
     names: Names,
@@ -93,15 +93,15 @@ struct Observed {
 impl Observer {
     /// Whether a measure is requested for a program.
     pub(super) fn is_requested(&self, id: ProgramId, measure: Measure) -> bool {
-        self.wanted.get(&id).is_some_and(|measures| measures.contains(&measure))
+        self.requested.get(&id).is_some_and(|measures| measures.contains(&measure))
     }
 
     /// Whether a measure is requested for a program that needs its threads.
     fn looks_at_threads(&self, id: ProgramId) -> bool {
         use Measure::{Counters, CpuTime, InstructionPointers, Progress, UserTime};
         let of_processes = [Counters, CpuTime, InstructionPointers, Progress, UserTime];
-        let wanted = self.wanted.get(&id);
-        wanted.is_some_and(|measures| measures.iter().any(|one| !of_processes.contains(one)))
+        let requested = self.requested.get(&id);
+        requested.is_some_and(|measures| measures.iter().any(|one| !of_processes.contains(one)))
     }
 
     /// The thread with this id.
@@ -116,7 +116,7 @@ impl Observer {
         shim: Process,
         clock: &Clock,
     ) -> Result<(), FileError> {
-        if !self.wanted.contains_key(&id) {
+        if !self.requested.contains_key(&id) {
             return Ok(());
         }
         self.begin(id, Some(shim.pid), &[shim.pid], clock)
@@ -129,7 +129,7 @@ impl Observer {
         main: Process,
         clock: &Clock,
     ) -> Result<(), FileError> {
-        if !self.wanted.contains_key(&id) {
+        if !self.requested.contains_key(&id) {
             return Ok(());
         }
         self.begin(id, None, &[main.pid], clock)
@@ -173,7 +173,7 @@ impl Observer {
 
     /// Stops observing a program that has ended.
     pub(super) fn forget(&mut self, id: ProgramId) {
-        self.wanted.remove(&id);
+        self.requested.remove(&id);
         if let Some(program) = self.programs.remove(&id) {
             program.intervals.known().chain(&program.ended).for_each(|t| self.names.forget(t));
             if let Source::Open(monitor) = &mut self.source {
@@ -187,20 +187,21 @@ impl Observer {
     /// Where the kernel does not allow that, there is no user time.
     fn set_ticks(&mut self) {
         let is_requested = |id: &ProgramId| self.is_requested(*id, Measure::UserTime);
-        let wanted = self.wanted.keys().any(|id| is_requested(id) && self.looks_at_threads(*id));
-        if wanted == self.ticks {
+        let needs_ticks =
+            self.requested.keys().any(|id| is_requested(id) && self.looks_at_threads(*id));
+        if needs_ticks == self.ticks {
             return;
         }
         if let Some(monitor) = self.source.ready(false) {
-            let is_done = monitor.count_ticks(wanted).is_ok();
-            self.ticks = wanted && is_done;
+            let is_done = monitor.count_ticks(needs_ticks).is_ok();
+            self.ticks = needs_ticks && is_done;
         }
     }
 
     /// Distinguishes locks once a policy requests it, where the kernel allows it.
     fn set_locks(&mut self) {
-        let mut wanted = self.wanted.values();
-        if self.locks || !wanted.any(|measures| measures.contains(&Measure::LockShares)) {
+        let mut requested = self.requested.values();
+        if self.locks || !requested.any(|measures| measures.contains(&Measure::LockShares)) {
             return;
         }
         if let Some(monitor) = self.source.ready(false) {
@@ -289,7 +290,7 @@ impl Observer {
         let sample = of_program(empty, &slices, &whole, self.ticks);
         into.samples.push(with_counts(sample, counted));
         let is_requested =
-            |measure| self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&measure));
+            |measure| self.requested.get(&id).is_some_and(|requested| requested.contains(&measure));
         let (all, shares) = (is_requested(Measure::Threads), is_requested(Measure::LockShares));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(id, thread);
@@ -319,8 +320,8 @@ impl Observer {
             program.is_hidden = true;
             return Ok(Some(Unseen::Waits(id)));
         }
-        let told = std::mem::replace(&mut self.lost, lost);
-        Ok((told == 0 && lost > 0).then_some(Unseen::Threads(lost)))
+        let previous = std::mem::replace(&mut self.lost, lost);
+        Ok((previous == 0 && lost > 0).then_some(Unseen::Threads(lost)))
     }
 
     /// The threads of a program in the present reading. The end of a thread is reported only once,
@@ -348,10 +349,10 @@ fn threads(members: &[Process], proc: &Proc) -> BTreeSet<i32> {
 
 /// Adds a running program to a monitor: all its processes, until none is new.
 fn acquaint(monitor: &mut Monitor, program: &Observed, live: &Live) -> Result<(), FileError> {
-    let mut told = BTreeSet::new();
+    let mut added = BTreeSet::new();
     let mut result = program.shim.map_or(Ok(()), |shim| add(monitor, program.number, shim));
     live.tree.until_stable(&Proc::default(), |process| {
-        let is_new = told.insert(process.pid) && result.is_ok();
+        let is_new = added.insert(process.pid) && result.is_ok();
         if is_new {
             result = add(monitor, program.number, process.pid);
         }

@@ -123,14 +123,14 @@ impl Linux {
                 self.log.note(Record::Gone { program: live.id })?;
             }
         } else {
-            let told = self.queue.len();
+            let queued = self.queue.len();
             self.release(&mut live)?;
             if self.run_cgroups.is_by_weight() {
                 // The default weight would be next to nothing beside a program in turn.
                 self.weigh(&mut live, Some(Turn::InTurn));
             }
             // It has ended for the engine: events of its release do not matter any more.
-            self.queue.truncate(told);
+            self.queue.truncate(queued);
             self.note(live.id, format!("ended and left {} process(es) running", members.len()));
         }
         // Processes that are left from here on are not counted any more.

@@ -104,7 +104,7 @@ mod tests {
         stats.tell(0, nothing.0, Reported { passages: 1, ..Reported::default() });
         stats.end(0);
         stats.tell(0, nothing.0, nothing.1);
-        let told = [0, 1, 9].map(|slot| stats.has_reported_progress(slot));
-        assert_eq!(told, [true, false, false]);
+        let reported = [0, 1, 9].map(|slot| stats.has_reported_progress(slot));
+        assert_eq!(reported, [true, false, false]);
     }
 }

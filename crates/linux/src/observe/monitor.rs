@@ -259,11 +259,11 @@ impl Monitor {
     ///
     /// # Errors
     /// When the kernel does not allow it.
-    pub fn count_ticks(&mut self, wanted: bool) -> Result<(), kernel::Unavailable> {
+    pub fn count_ticks(&mut self, enabled: bool) -> Result<(), kernel::Unavailable> {
         match self {
-            Monitor::Kernel(kernel) => kernel.count_ticks(wanted),
+            Monitor::Kernel(kernel) => kernel.count_ticks(enabled),
             Monitor::Sampled(sampled) => {
-                sampled.count_ticks(wanted);
+                sampled.count_ticks(enabled);
                 Ok(())
             }
         }

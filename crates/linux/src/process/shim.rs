@@ -180,7 +180,7 @@ fn start(
 ) -> Result<(Pid, Outputs), (StartStep, io::Error)> {
     std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
     let failed = |error| (StartStep::Command, error);
-    let (told, mut tells) = UnixStream::pair().map_err(failed)?;
+    let (reader, mut writer) = UnixStream::pair().map_err(failed)?;
     let pipes = Pipes::of(&order.labels, ends).map_err(failed)?;
     // SAFETY: the shim has a single thread.
     match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
@@ -191,12 +191,12 @@ fn start(
                 Err(error) => (StartStep::Command, error),
             };
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            let _ = tells.write_all(&[&[step.to_byte()][..], &errno.to_ne_bytes()].concat());
+            let _ = writer.write_all(&[&[step.to_byte()][..], &errno.to_ne_bytes()].concat());
             fork::end()
         }
         Forked::Parent { child } => {
-            drop(tells);
-            let begun = hear(told).and_then(|()| pipes.pass_on().map_err(failed));
+            drop(writer);
+            let begun = hear(reader).and_then(|()| pipes.pass_on().map_err(failed));
             if begun.is_err() {
                 // It has failed, whatever it is about to do.
                 let _ = rustix::process::kill_process(child, Signal::KILL);
@@ -209,9 +209,9 @@ fn start(
 
 /// Waits until the child has executed the command, which closes its end of the socket, or has
 /// reported an error.
-fn hear(mut told: UnixStream) -> Result<(), (StartStep, io::Error)> {
+fn hear(mut reader: UnixStream) -> Result<(), (StartStep, io::Error)> {
     let mut all = Vec::new();
-    told.read_to_end(&mut all).map_err(|error| (StartStep::Command, error))?;
+    reader.read_to_end(&mut all).map_err(|error| (StartStep::Command, error))?;
     let Some((step, errno)) = all.split_first() else { return Ok(()) };
     let errno = errno.try_into().map_or(libc::EIO, i32::from_ne_bytes);
     Err((StartStep::from_byte(*step), io::Error::from_raw_os_error(errno)))

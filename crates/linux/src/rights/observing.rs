@@ -17,7 +17,7 @@ pub(super) fn bpf(proc: &Proc, sys: &Sys) -> Result<Right, FileError> {
     let capabilities = status_field(&status, "CapEff").unwrap_or("0");
     let capabilities = u64::from_str_radix(capabilities, 16)
         .map_err(|_| FileError::malformed(&status_path, "capabilities", capabilities))?;
-    let has = |wanted| capabilities & wanted == wanted;
+    let has = |needed| capabilities & needed == needed;
     let mounts = files::read(&proc.root().join("self/mountinfo"))?;
     let needs = [
         (

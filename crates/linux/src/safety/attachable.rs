@@ -217,9 +217,9 @@ mod tests {
     #[test]
     fn a_thread_number_is_distinguished_from_a_process() {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
-        let (told, tid) = std::sync::mpsc::channel();
+        let (tid_sender, tid) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            told.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            tid_sender.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
             let _ = receiver.recv();
         });
         let tid = tid.recv().unwrap();

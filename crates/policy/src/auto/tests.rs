@@ -172,8 +172,8 @@ fn a_program_that_hardly_runs_is_never_frozen() {
     let mut lab = lab(2, of_two_threads(3));
     sample(&mut lab, &[(0, 1.0, 1.0), (1, 1.0, 1.0), (2, 0.0, 1.0)]);
     assert!(probes(&lab) && lab.running().contains(&2));
-    let told = (Some(ProgramId::first(2)), Why::HardlyRuns);
-    assert!(lab.plan.reasons.iter().any(|reason| (reason.program, reason.why) == told));
+    let expected = (Some(ProgramId::first(2)), Why::HardlyRuns);
+    assert!(lab.plan.reasons.iter().any(|reason| (reason.program, reason.why) == expected));
     sample(&mut lab, &[(0, 2.0, 0.5), (1, 2.0, 0.5), (2, 0.0, 1.0)]);
     assert_eq!(chosen(&lab), Some(IN_TURNS));
     let first = lab.running();

@@ -51,7 +51,7 @@ fn a_switch_takes_two_steps_for_any_number_of_programs() {
 
 /// Each program that waits longer than allowed is told so.
 #[test]
-fn programs_waiting_too_long_are_told_once_a_round() {
+fn programs_waiting_too_long_are_reported_once_a_round() {
     for kind in [Kind::Gang, Kind::Minwait] {
         // A round takes 300 ms, and after 100 ms every program is thawed for 10.
         let (fake, outcome) = run(kind, &[1.0; 300], MS(100), MS(3000));

@@ -462,15 +462,15 @@ mod tests {
                 Some(Directive::Run(settings)) => settings.cpus,
                 _ => None,
             };
-            let told = plan.reasons.iter().filter_map(|reason| match reason.why {
+            let spread = plan.reasons.iter().filter_map(|reason| match reason.why {
                 Why::Spread { misses } => Some((reason.program?.slot, misses)),
                 _ => None,
             });
-            let told: Vec<_> = told.collect();
-            (cpus(0).unwrap().to_string(), cpus(1).unwrap().to_string(), told)
+            let spread: Vec<_> = spread.collect();
+            (cpus(0).unwrap().to_string(), cpus(1).unwrap().to_string(), spread)
         };
         let spreading = || Places::spreading_misses(Placement::Packed);
-        let both = |one: &str, other: &str, told| (one.to_owned(), other.to_owned(), told);
+        let both = |one: &str, other: &str, spread| (one.to_owned(), other.to_owned(), spread);
         assert_eq!(given(Some(50.0), spreading()), both("0-2", "3-4", vec![(1, 50.0)]));
         for (misses, places) in
             [(Some(50.0), packed()), (Some(1.0), spreading()), (None, spreading())]

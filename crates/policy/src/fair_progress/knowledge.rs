@@ -69,7 +69,7 @@ impl Knowledge {
     }
 
     /// Whether nothing is estimated, because the machine tells how long work takes alone.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn knows_solo_times(&self) -> bool {
         self.options.optimal
     }
 
@@ -199,9 +199,9 @@ impl Knowledge {
             let weight = weight(program);
             let how = How { valid, trained, co_runners: co_runners.as_deref(), weight };
             let learnt = tracked.learn(segment, how, cpus);
-            let told = self.options.optimal.then(|| segment.alone_as_told(cpus));
+            let reported = self.options.optimal.then(|| segment.alone_as_reported(cpus));
             let predicted = predicted.flatten().map(|speed| segment.alone(speed, cpus));
-            tracked.add_progress(told.or(predicted).unwrap_or(learnt.alone), weight);
+            tracked.add_progress(reported.or(predicted).unwrap_or(learnt.alone), weight);
             tracked.counts_waits(segment, cpus);
             useful |= learnt.useful && trained;
         }

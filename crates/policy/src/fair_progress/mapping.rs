@@ -50,7 +50,7 @@ pub(super) fn places(
         let open = if kept_apart.len() >= member.cpus { kept_apart } else { board.free };
         let cpus = match member.cpus {
             1 => board.lightest(&open, &member.last).map(|cpu| CpuSet::from_iter([cpu])),
-            wanted => place(topology, &open, wanted, placement, Some(&member.last)),
+            count => place(topology, &open, count, placement, Some(&member.last)),
         };
         if let Some(cpus) = cpus {
             board.give(&cpus, member.traffic);

@@ -8,7 +8,7 @@ pub(super) struct Assignment {
     pub(super) members: Vec<ProgramId>,
     pub(super) cpus: CpuSet,
     /// How many CPUs they requested.
-    pub(super) wanted: usize,
+    pub(super) requested: usize,
     /// When they got them.
     pub(super) since: Nanos,
 }

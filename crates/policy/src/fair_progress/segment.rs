@@ -36,7 +36,7 @@ pub(super) struct Segment {
     /// The work comes in lumps: it is ticks.
     pub(super) in_lumps: bool,
     /// Seconds that the work would have taken alone, where the machine tells.
-    told: Option<f64>,
+    reported_alone: Option<f64>,
     /// Cache lines over the memory bus.
     lines: Option<f64>,
     /// Its positions in its code.
@@ -57,7 +57,7 @@ impl Segment {
         let running = match on_cpu > let_run * world.cpus.len() as f64 {
             // A wait for a CPU may be reported in the next quantum only, and then be longer than
             // that.
-            true => wanted(on_cpu, delayed, program.thread_count.into()),
+            true => requested_seconds(on_cpu, delayed, program.thread_count.into()),
             false => let_run,
         };
         let bins = world.ips.iter().filter(|bin| bin.program == program.id);
@@ -72,7 +72,7 @@ impl Segment {
             delayed,
             work: instructions.or(sample.progress).map(|work| work as f64),
             in_lumps: instructions.is_none() && sample.progress.is_some(),
-            told: sample.alone.map(Nanos::as_secs_f64),
+            reported_alone: sample.alone.map(Nanos::as_secs_f64),
             lines: counted.or(said).filter(|_| has_peak),
             vector: BlockVector::new(bins),
         })
@@ -81,7 +81,7 @@ impl Segment {
     /// The segment of a program that was stopped for an unknown part of the time: only the time
     /// counts in which it used or requested this many CPUs. `None` if it did neither.
     pub(super) fn without_rest(self, cpus: usize) -> Option<Segment> {
-        let running = self.running.min(wanted(self.on_cpu, self.delayed, cpus));
+        let running = self.running.min(requested_seconds(self.on_cpu, self.delayed, cpus));
         (running > 0.0).then_some(Segment { running, ..self })
     }
 
@@ -139,14 +139,17 @@ impl Segment {
     }
 
     /// Seconds alone, as the machine tells.
-    pub(super) fn alone_as_told(&self, cpus: usize) -> f64 {
-        self.told.map_or_else(|| self.alone(1.0, cpus), |told| self.waited(cpus) + told)
+    pub(super) fn alone_as_reported(&self, cpus: usize) -> f64 {
+        self.reported_alone.map_or_else(
+            || self.alone(1.0, cpus),
+            |reported_alone| self.waited(cpus) + reported_alone,
+        )
     }
 }
 
 /// Seconds in which a program used or requested this number of CPUs, from the CPU seconds and the
 /// delays of all its threads.
-fn wanted(on_cpu: f64, delayed: f64, cpus: usize) -> f64 {
+fn requested_seconds(on_cpu: f64, delayed: f64, cpus: usize) -> f64 {
     (on_cpu + delayed) / cpus.max(1) as f64
 }
 
@@ -202,8 +205,8 @@ mod tests {
     /// A segment without ticks was slow. A segment without instructions was not counted.
     #[test]
     fn a_segment_without_ticks_was_slow() {
-        let told = Sample { instructions: None, progress: Some(0), ..sample() };
-        assert_eq!(segment(told).unwrap().speed(), Some(0.0));
+        let reported = Sample { instructions: None, progress: Some(0), ..sample() };
+        assert_eq!(segment(reported).unwrap().speed(), Some(0.0));
         let counted = Sample { instructions: Some(0), progress: None, ..sample() };
         assert_eq!(segment(counted).unwrap().speed(), None);
     }
@@ -270,8 +273,8 @@ mod tests {
         assert!((segment(freed).unwrap().alone(1.0, 1) - 0.04).abs() < 1e-12);
         let traffic = segment(freed).unwrap().traffic().unwrap();
         assert!((traffic - 2.0 / 0.06).abs() < 1e-9, "within 60 ms");
-        let told_late = Sample { frozen: MS(95), on_cpu: MS(400), ..sample() };
-        assert!((segment(told_late).unwrap().alone(1.0, 1) - 0.4).abs() < 1e-12);
+        let reported_late = Sample { frozen: MS(95), on_cpu: MS(400), ..sample() };
+        assert!((segment(reported_late).unwrap().alone(1.0, 1) - 0.4).abs() < 1e-12);
         // On four CPUs, the program may have used 15 ms of the 20.
         let may_be = Sample { frozen: MS(95), on_cpu: MS(15), ..sample() };
         assert!((segment(may_be).unwrap().alone(1.0, 1) - 0.005).abs() < 1e-12);
@@ -288,6 +291,6 @@ mod tests {
     #[test]
     fn times_alone_from_the_machine_count_as_progress() {
         let known = Sample { alone: Some(MS(30)), ..sample() };
-        assert!((segment(known).unwrap().alone_as_told(1) - 0.03).abs() < 1e-12);
+        assert!((segment(known).unwrap().alone_as_reported(1) - 0.03).abs() < 1e-12);
     }
 }

@@ -38,8 +38,8 @@ pub(super) fn co_runners(
     thresholds: Thresholds,
 ) -> Vec<usize> {
     let mut cpus_left = cpus.saturating_sub(target.cpus);
-    let wanted = |black: bool| others.iter().filter(move |other| other.black == black);
-    let whites_suffice = wanted(false).map(|other| other.cpus).sum::<usize>() >= cpus_left;
+    let of_colour = |black: bool| others.iter().filter(move |other| other.black == black);
+    let whites_suffice = of_colour(false).map(|other| other.cpus).sum::<usize>() >= cpus_left;
     let mut waiting: Vec<usize> =
         (0..others.len()).filter(|&i| !(others[i].black && whites_suffice)).collect();
     let mut chosen = Vec::new();

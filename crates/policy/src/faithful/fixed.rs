@@ -17,16 +17,16 @@ use super::Found;
 pub struct Fixed {
     slice: Option<Nanos>,
     interval: Nanos,
-    told: Sender<Found>,
+    sender: Sender<Found>,
     /// Programs after their first interval, in which they prepare themselves.
     prepared: BTreeSet<ProgramId>,
 }
 
 impl Fixed {
-    /// A policy with this slice (`None`: the kernel's own) and interval. `told` gets each interval
-    /// of a program except its first.
-    pub fn new(slice: Option<Nanos>, interval: Nanos, told: Sender<Found>) -> Fixed {
-        Fixed { slice, interval, told, prepared: BTreeSet::new() }
+    /// A policy with this slice (`None`: the kernel's own) and interval. `sender` gets each
+    /// interval of a program except its first.
+    pub fn new(slice: Option<Nanos>, interval: Nanos, sender: Sender<Found>) -> Fixed {
+        Fixed { slice, interval, sender, prepared: BTreeSet::new() }
     }
 }
 
@@ -46,7 +46,7 @@ impl Policy for Fixed {
                 }
                 Cause::Sampled(id) if !self.prepared.insert(id) => {
                     // A receiver that has stopped listening has received enough.
-                    let _ = Found::of(world, id).map(|found| self.told.send(found));
+                    let _ = Found::of(world, id).map(|found| self.sender.send(found));
                 }
                 _ => {}
             }
@@ -66,10 +66,10 @@ mod tests {
     /// Each interval except the first is reported.
     #[test]
     fn the_slice_is_set_at_the_start() {
-        let (told, heard) = channel();
+        let (sender, receiver) = channel();
         let slice = Some(Nanos::from_millis(7));
         let mut lab =
-            Lab::new(Fixed::new(slice, Nanos::from_millis(250), told), 2, vec![program(0, 2)]);
+            Lab::new(Fixed::new(slice, Nanos::from_millis(250), sender), 2, vec![program(0, 2)]);
         let id = ProgramId::first(0);
         let Some(Directive::Run(settings)) = lab.plan.directive(id) else { panic!() };
         assert_eq!(settings.slice, slice);
@@ -85,7 +85,7 @@ mod tests {
             lab.tell(&[Cause::Sampled(id)]);
             assert_eq!(lab.plan.directive(id), None, "nothing follows from what is seen");
         }
-        let found: Vec<f64> = heard.try_iter().map(|found| found.lock_contention).collect();
+        let found: Vec<f64> = receiver.try_iter().map(|found| found.lock_contention).collect();
         assert_eq!(found, [0.25, 0.5]);
     }
 }

@@ -225,8 +225,8 @@ mod tests {
     #[test]
     fn the_predicted_slowdown_is_reported_for_each_program() {
         let gangs = cut(&units(&[(4, 0.0), (4, 10.0)]), 8, &slowdowns());
-        let told: Vec<Why> = gangs[0].iter().map(|(_, why)| *why).collect();
-        assert_eq!(told, [Why::LeastLost { slowdown: 1.0 }, Why::LeastLost { slowdown: 1.0 }]);
+        let reasons: Vec<Why> = gangs[0].iter().map(|(_, why)| *why).collect();
+        assert_eq!(reasons, [Why::LeastLost { slowdown: 1.0 }, Why::LeastLost { slowdown: 1.0 }]);
     }
 
     proptest! {

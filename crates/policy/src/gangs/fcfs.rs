@@ -20,18 +20,18 @@ use cosched_core::{Cause, Plan, Policy, Program, ProgramId, ProgramState, Settin
 #[derive(Debug, Default)]
 pub(crate) struct Fcfs {
     /// The programs that were told to run: the world shows a start a moment later.
-    told_to_run: BTreeSet<ProgramId>,
-    told_to_wait: BTreeSet<ProgramId>,
+    start_sent: BTreeSet<ProgramId>,
+    wait_sent: BTreeSet<ProgramId>,
 }
 
 impl Policy for Fcfs {
     fn decide(&mut self, _causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-        self.told_to_run.retain(|id| world.program(*id).is_some());
-        self.told_to_wait.retain(|id| world.program(*id).is_some());
+        self.start_sent.retain(|id| world.program(*id).is_some());
+        self.wait_sent.retain(|id| world.program(*id).is_some());
 
         let alive = world.programs.iter().filter(|p| p.state != ProgramState::Exiting);
         let (started, mut new): (Vec<&Program>, Vec<&Program>) =
-            alive.partition(|p| p.state != ProgramState::New || self.told_to_run.contains(&p.id));
+            alive.partition(|p| p.state != ProgramState::New || self.start_sent.contains(&p.id));
         new.sort_by_key(|p| (p.arrived, p.id));
         let next = if started.is_empty() { new.first().copied() } else { None };
 
@@ -40,12 +40,12 @@ impl Policy for Fcfs {
             next.is_some_and(|next| next.id == p.id) || p.group.is_some_and(|g| groups.contains(&g))
         });
         for program in start {
-            self.told_to_run.insert(program.id);
+            self.start_sent.insert(program.id);
             plan.run(program.id, Settings::default());
             plan.because(Some(program.id), Why::Turn);
         }
         for (ahead, program) in wait.into_iter().enumerate() {
-            if self.told_to_wait.insert(program.id) {
+            if self.wait_sent.insert(program.id) {
                 plan.freeze(program.id);
                 plan.because(Some(program.id), Why::Queued { ahead: ahead as u16 });
             }

@@ -104,8 +104,8 @@ fn a_lower_thread_count_is_reported_under_every_goal() {
             let mut molded = program(0, 1);
             molded.profile.molded = Some(Molding { requested: 2, solo: Nanos::from_secs(1) });
             let lab = Lab::new(policy, 2, vec![molded, program(1, 2)]);
-            let told = Why::Molded { threads: 1, requested: 2 };
-            assert!(lab.plan.reasons.iter().any(|reason| reason.why == told), "{kind} {goal}");
+            let expected = Why::Molded { threads: 1, requested: 2 };
+            assert!(lab.plan.reasons.iter().any(|reason| reason.why == expected), "{kind} {goal}");
         }
     }
 }

@@ -79,19 +79,19 @@ pub(super) fn share_out(
     let here: Vec<usize> = (0..cpus.len()).map(here).collect();
     let sizes = sizes(contenders.len(), cpus, stay, &here);
     let order = order(contenders, sort);
-    let mut wanted = sizes.clone();
-    wanted.sort_unstable();
+    let mut permutation = sizes.clone();
+    permutation.sort_unstable();
     let mut best = (i64::MAX, vec![0; contenders.len()]);
     for _ in 0..MOST_ORDERS {
         let groups = match sort {
-            SortBy::Misses => deal(&order, &wanted),
-            SortBy::Lock | SortBy::LockTime | SortBy::Birth => cut(&order, &wanted),
+            SortBy::Misses => deal(&order, &permutation),
+            SortBy::Lock | SortBy::LockTime | SortBy::Birth => cut(&order, &permutation),
         };
         let found = pair(&groups, &sizes, contenders);
         if found.0 < best.0 {
             best = found;
         }
-        if !next_order(&mut wanted) {
+        if !next_order(&mut permutation) {
             break;
         }
     }
@@ -343,12 +343,12 @@ mod tests {
             let found = shared_out(&threads, &cpus);
             let here = |socket: usize| of.iter().filter(|one| one.socket == socket).count();
             let here: Vec<usize> = (0..cpus.len()).map(here).collect();
-            let wanted = sizes(of.len(), &cpus, &vec![0; cpus.len()], &here);
+            let expected = sizes(of.len(), &cpus, &vec![0; cpus.len()], &here);
             let got = |socket: usize| found.iter().filter(|on| **on == socket).count();
-            prop_assert_eq!((0..cpus.len()).map(got).collect::<Vec<_>>(), wanted.clone());
+            prop_assert_eq!((0..cpus.len()).map(got).collect::<Vec<_>>(), expected.clone());
             let sorted = order(&of, SortBy::LockTime);
             let mut free = (0..cpus.len()).collect();
-            prop_assert_eq!(moved(&of, &found), fewest(&of, &sorted, &wanted, &mut free));
+            prop_assert_eq!(moved(&of, &found), fewest(&of, &sorted, &expected, &mut free));
         }
 
         /// No thread on one socket waits for a time between those of two threads on another.

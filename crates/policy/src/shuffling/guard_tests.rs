@@ -99,8 +99,9 @@ fn groups_that_make_a_program_faster_are_kept() {
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     assert!(guarded.is_shuffled(), "{:?}", guarded.on);
     assert!(matches!(guarded.whys[1], Why::GroupsTried { threads: 4, groups: 2 }));
-    let told = guarded.whys.iter().filter(|why| matches!(why, Why::Shuffled { threads: 4, .. }));
-    assert_eq!((told.count(), guarded.put_back()), (1, 0), "{:?}", guarded.whys);
+    let reported =
+        guarded.whys.iter().filter(|why| matches!(why, Why::Shuffled { threads: 4, .. }));
+    assert_eq!((reported.count(), guarded.put_back()), (1, 0), "{:?}", guarded.whys);
 }
 
 /// Groups that do not help are undone, and tried less and less often.
@@ -114,8 +115,8 @@ fn groups_that_do_not_help_are_undone() {
         guarded.runs(1, &WAITS, slower);
     }
     assert_eq!((guarded.on.len(), guarded.kept()), (0, 0), "{:?}", guarded.on);
-    let told = |why: &&Why| matches!(why, Why::Shuffled { .. });
-    assert_eq!(guarded.whys.iter().find(told), None, "no thread was moved for good");
+    let is_shuffle = |why: &&Why| matches!(why, Why::Shuffled { .. });
+    assert_eq!(guarded.whys.iter().find(is_shuffle), None, "no thread was moved for good");
     let pauses = guarded.whys.iter().filter_map(|why| match why {
         Why::GroupsPutBack { groups: 0, pause, .. } => Some(pause.0 / 1_000_000_000),
         _ => None,
@@ -194,8 +195,8 @@ fn released_threads_first_return_to_their_place() {
 fn groups_that_prove_themselves_again_are_not_reported() {
     let mut guarded = Guarded::new();
     guarded.runs(300, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
-    let told = guarded.whys.iter().filter(|why| matches!(why, Why::Shuffled { .. })).count();
-    assert!(guarded.kept() > 1 && told == 1, "{:?}", guarded.whys);
+    let reported = guarded.whys.iter().filter(|why| matches!(why, Why::Shuffled { .. })).count();
+    assert!(guarded.kept() > 1 && reported == 1, "{:?}", guarded.whys);
 }
 
 /// A program of which earlier runs have shown whether groups help it.

@@ -109,7 +109,7 @@ impl Stage {
     }
 }
 
-fn told(moves: &[(u32, &str)]) -> Vec<(u32, String)> {
+fn expected(moves: &[(u32, &str)]) -> Vec<(u32, String)> {
     moves.iter().map(|(slot, cpus)| (*slot, (*cpus).to_owned())).collect()
 }
 
@@ -132,7 +132,7 @@ fn threads_that_wait_alike_are_bound_to_one_socket() {
     let mut stage = Stage::new(4);
     // On CPUs 0 to 3; 0 and 3 wait long.
     stage.interval(&[0.80, 0.05, 0.10, 0.75]);
-    assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "2-3"), (2, "2-3"), (3, "0-1")]));
+    assert_eq!(stage.moves(), expected(&[(0, "0-1"), (1, "2-3"), (2, "2-3"), (3, "0-1")]));
     let Some(Why::Shuffled { threads: 4, moved: 2, groups: 2, lock_time, before, after }) =
         stage.why()
     else {
@@ -154,7 +154,7 @@ fn only_threads_that_move_are_set() {
     stage.interval(&[0.80, 0.52, 0.50, 0.30]);
     assert_eq!((stage.moves(), stage.why()), (vec![], None));
     stage.interval(&[0.80, 0.10, 0.75, 0.05]);
-    assert_eq!(stage.moves(), told(&[(1, "2-3"), (2, "0-1")]));
+    assert_eq!(stage.moves(), expected(&[(1, "2-3"), (2, "0-1")]));
 }
 
 /// Without contention no thread moves, and after a while, no thread stays bound.
@@ -170,7 +170,7 @@ fn without_contention_no_thread_moves() {
         assert_eq!(stage.moves(), []);
     }
     stage.interval(&[0.01, 0.0, 0.0, 0.0]);
-    assert_eq!(stage.moves(), told(&[(0, ""), (1, ""), (2, ""), (3, "")]));
+    assert_eq!(stage.moves(), expected(&[(0, ""), (1, ""), (2, ""), (3, "")]));
     assert!(matches!(stage.why(), Some(Why::Unbound { .. })));
     stage.interval(&[0.01, 0.0, 0.0, 0.0]);
     assert_eq!(stage.moves(), []);
@@ -184,7 +184,7 @@ fn threads_bound_from_outside_are_left_alone() {
     stage.lab.scene.threads[0].mask_owner = MaskOwner::User;
     stage.lab.scene.threads[1].mask_owner = MaskOwner::Hook;
     stage.interval(&[0.9, 0.9, 0.8, 0.7, 0.1]);
-    assert_eq!(stage.moves(), told(&[(2, "2-3"), (3, "2-3"), (4, "0-1")]));
+    assert_eq!(stage.moves(), expected(&[(2, "2-3"), (3, "2-3"), (4, "0-1")]));
 }
 
 #[test]
@@ -207,13 +207,13 @@ fn a_later_thread_goes_where_there_is_room() {
     stage.interval(&[0.8, 0.7, 0.1, 0.1]);
     stage.born(5);
     stage.interval(&[0.8, 0.7, 0.1, 0.1, 0.4]);
-    assert_eq!(stage.moves(), told(&[(4, "0-1")]));
+    assert_eq!(stage.moves(), expected(&[(4, "0-1")]));
     stage.born(3);
     stage.interval(&[0.8, 0.7, 0.1]);
     assert_eq!(stage.moves(), []);
     stage.born(4);
     stage.interval(&[0.8, 0.7, 0.1, 0.1]);
-    assert_eq!(stage.moves(), told(&[(3, "2-3")]), "it is another one");
+    assert_eq!(stage.moves(), expected(&[(3, "2-3")]), "it is another one");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn any_number_of_threads_is_shared_out_evenly() {
     let sockets = Sockets::named("0,1,2,3").unwrap();
     let mut stage = Stage::with(2, ShufflingOptions { sockets, ..pure() });
     stage.interval(&[0.9, 0.1]);
-    assert_eq!(stage.moves(), told(&[(0, "0"), (1, "1")]));
+    assert_eq!(stage.moves(), expected(&[(0, "0"), (1, "1")]));
 }
 
 #[test]
@@ -259,15 +259,15 @@ fn cpus_that_go_offline_take_their_socket_along() {
     stage.interval(&[0.8, 0.8, 0.1, 0.1]);
     stage.lab.scene.cpus = cpus("0,2-3");
     stage.lab.tell(&[Cause::MachineChanged]);
-    assert_eq!(stage.moves(), told(&[(0, "0"), (1, "0")]));
+    assert_eq!(stage.moves(), expected(&[(0, "0"), (1, "0")]));
     stage.lab.scene.cpus = cpus("2-3");
     stage.lab.tell(&[Cause::MachineChanged]);
-    assert_eq!(stage.moves(), told(&[(0, ""), (1, "")]));
+    assert_eq!(stage.moves(), expected(&[(0, ""), (1, "")]));
     stage.lab.scene.cpus = cpus("0-3");
     stage.lab.tell(&[Cause::MachineChanged]);
-    assert_eq!(stage.moves(), told(&[(2, ""), (3, "")]), "no socket stays empty");
+    assert_eq!(stage.moves(), expected(&[(2, ""), (3, "")]), "no socket stays empty");
     stage.interval(&[0.8, 0.8, 0.1, 0.1]);
-    assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
+    assert_eq!(stage.moves(), expected(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
 }
 
 /// Threads of different locks are not mixed, even where they wait equally long.
@@ -282,12 +282,12 @@ fn threads_of_different_locks_are_not_mixed() {
     let mut stage = Stage::new(4);
     locks(&mut stage);
     stage.interval(&waits);
-    assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
+    assert_eq!(stage.moves(), expected(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
     let sort = SortBy::LockTime;
     let mut stage = Stage::with(4, ShufflingOptions { sort, ..pure() });
     locks(&mut stage);
     stage.interval(&waits);
-    assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "2-3"), (2, "0-1"), (3, "2-3")]));
+    assert_eq!(stage.moves(), expected(&[(0, "0-1"), (1, "2-3"), (2, "0-1"), (3, "2-3")]));
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn rivals_of_the_slides_need_no_locks() {
     let with = |sort| Stage::with(4, ShufflingOptions { sort, ..pure() });
     let mut pools = with(SortBy::Birth);
     pools.interval(&[0.0; 4]);
-    assert_eq!(pools.moves(), told(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
+    assert_eq!(pools.moves(), expected(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
     pools.interval(&[0.9, 0.0, 0.9, 0.0]);
     assert_eq!(pools.moves(), [], "once and for all");
     let mut misses = with(SortBy::Misses);

@@ -201,25 +201,25 @@ fn batch_and_reniced(sleeper: &mut Sleeper) -> SchedAttr {
 fn a_reniced_thread_gets_its_class_back_and_keeps_its_nice() {
     for by_log in [false, true] {
         let mut sleeper = Sleeper::start();
-        let wanted = batch_and_reniced(&mut sleeper);
+        let expected = batch_and_reniced(&mut sleeper);
         match by_log {
             false => assert_eq!(sleeper.apply(Settings::default()), []),
             true => _ = undo::restore(sleeper.log.journal(), &Proc::default()),
         }
-        assert_eq!(sleeper.attr(), wanted, "by the log: {by_log}");
+        assert_eq!(sleeper.attr(), expected, "by the log: {by_log}");
     }
 }
 
 #[test]
 fn a_nice_value_set_between_two_changes_survives_sigkill() {
     let mut sleeper = Sleeper::start();
-    let wanted = batch_and_reniced(&mut sleeper);
+    let expected = batch_and_reniced(&mut sleeper);
     for class in [None, Some(Class::Batch)] {
         sleeper.apply(Settings { class, ..Settings::default() });
     }
     assert_eq!(sleeper.attr().policy, SchedPolicy::Batch);
     undo::restore(sleeper.log.journal(), &Proc::default());
-    assert_eq!(sleeper.attr(), wanted);
+    assert_eq!(sleeper.attr(), expected);
 }
 
 /// A real-time class hides the nice value and the slice.

@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_gone_cannot_be_opened() {
-        let (tell, told) = mpsc::channel();
-        let thread = std::thread::spawn(move || tell.send(rustix::thread::gettid()).unwrap());
-        let tid = told.recv().unwrap().as_raw_nonzero().get();
+        let (sender, receiver) = mpsc::channel();
+        let thread = std::thread::spawn(move || sender.send(rustix::thread::gettid()).unwrap());
+        let tid = receiver.recv().unwrap().as_raw_nonzero().get();
         thread.join().unwrap();
         let opened = StateReader::open(&Proc::default(), id() as i32, tid);
         // The kernel may still be removing the joined thread: then the file can be opened, and

@@ -28,22 +28,22 @@ impl Linux {
     pub(in crate::machine) fn observe(&mut self, observe: Observe) -> Result<(), FileError> {
         let Some(id) = observe.program else { return Ok(()) };
         if observe.period == Nanos::ZERO {
-            if let Some(measures) = self.observer.wanted.get_mut(&id) {
+            if let Some(measures) = self.observer.requested.get_mut(&id) {
                 measures.remove(&observe.measure);
             }
             self.observer.set_ticks();
             return Ok(());
         }
-        self.observer.wanted.entry(id).or_default().insert(observe.measure);
-        self.count_if_wanted(id);
+        self.observer.requested.entry(id).or_default().insert(observe.measure);
+        self.count_if_requested(id);
         self.observer.set_ticks();
         self.observer.set_locks();
         let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
         let Some(live) = running else { return Ok(()) };
         // If an unknown process forks between two walks, the next walk finds its child.
-        let (mut told, mut result) = (BTreeSet::new(), Ok(()));
+        let (mut added, mut result) = (BTreeSet::new(), Ok(()));
         live.tree.until_stable(&self.proc, |process| {
-            let is_new = result.is_ok() && told.insert(process.pid);
+            let is_new = result.is_ok() && added.insert(process.pid);
             if is_new {
                 result = self.observer.begin(id, None, &[process.pid], &self.clock);
             }
@@ -60,7 +60,7 @@ impl Linux {
 
     /// Counts a running program from now on, if that is requested and it was not counted from its
     /// start.
-    pub(in crate::machine) fn count_if_wanted(&mut self, id: ProgramId) {
+    pub(in crate::machine) fn count_if_requested(&mut self, id: ProgramId) {
         if !self.observer.is_requested(id, Measure::Counters) {
             return;
         }

@@ -31,12 +31,12 @@ fn nothing_is_loaded_where_threads_are_not_observed() {
         Measure::UserTime,
         Measure::InstructionPointers,
     ];
-    observer.wanted.insert(id, light.into());
+    observer.requested.insert(id, light.into());
     observer.begin_below(id, shim, &clock).unwrap();
     observer.look(clock.now()).unwrap();
     observer.set_ticks();
     assert!(is_closed(&observer) && !observer.ticks);
-    observer.wanted.insert(id, [Measure::Threads].into());
+    observer.requested.insert(id, [Measure::Threads].into());
     assert!(observer.looks_at_threads(id));
 }
 
@@ -68,10 +68,11 @@ fn ticks_are_counted_only_while_they_are_requested() {
         Source::Open(Monitor::Sampled(sampled)) => sampled.counts_ticks(),
         _ => unreachable!(),
     };
-    for wanted in [true, false, true, false] {
-        let measures = [Measure::LockWait].into_iter().chain(wanted.then_some(Measure::UserTime));
-        observer.wanted.insert(a, measures.collect());
+    for is_requested in [true, false, true, false] {
+        let measures =
+            [Measure::LockWait].into_iter().chain(is_requested.then_some(Measure::UserTime));
+        observer.requested.insert(a, measures.collect());
         observer.set_ticks();
-        assert_eq!(counts(&observer), wanted);
+        assert_eq!(counts(&observer), is_requested);
     }
 }

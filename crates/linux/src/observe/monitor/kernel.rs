@@ -74,13 +74,13 @@ impl Kernel {
         Ok(Kernel { programs, records, proc: proc.clone(), reported, clocks: Vec::new() })
     }
 
-    pub(super) fn count_ticks(&mut self, wanted: bool) -> Result<(), Unavailable> {
+    pub(super) fn count_ticks(&mut self, enabled: bool) -> Result<(), Unavailable> {
         let program = clock_program(&mut self.programs)?;
         for clock in self.clocks.drain(..) {
             program.detach(clock)?;
         }
         let cpus = online_cpus().map_err(|(_, error)| error)?;
-        for cpu in cpus.into_iter().filter(|_| wanted) {
+        for cpu in cpus.into_iter().filter(|_| enabled) {
             let clock = perf_sw_ids::PERF_COUNT_SW_CPU_CLOCK as u64;
             let scope = PerfEventScope::AllProcessesOneCpu { cpu };
             let every = SamplePolicy::Period(TICK);

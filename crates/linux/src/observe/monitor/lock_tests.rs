@@ -22,7 +22,7 @@ const TURNS: u32 = 400;
 #[derive(Default)]
 struct Turn {
     taken: Mutex<u32>,
-    told: Condvar,
+    handed_on: Condvar,
     /// Their numbers, 0 before they are there.
     threads: [AtomicI32; 2],
 }
@@ -37,12 +37,12 @@ impl Turn {
             if *taken % 2 == parity {
                 self.wait_for_sleep_of(1 - parity);
                 *taken += 1;
-                self.told.notify_one();
+                self.handed_on.notify_one();
             } else {
-                taken = self.told.wait(taken).unwrap();
+                taken = self.handed_on.wait(taken).unwrap();
             }
         }
-        self.told.notify_one();
+        self.handed_on.notify_one();
     }
 
     fn wait_for_sleep_of(&self, parity: u32) {

@@ -125,8 +125,8 @@ impl Sampled {
         self.threads.retain(|_, seen| seen.program != program);
     }
 
-    pub(super) fn count_ticks(&mut self, wanted: bool) {
-        self.ticks = wanted;
+    pub(super) fn count_ticks(&mut self, enabled: bool) {
+        self.ticks = enabled;
     }
 
     #[cfg(test)]

@@ -12,7 +12,7 @@ const SPAN: Duration = Duration::from_millis(600);
 /// Threads of this process, each of which does one thing until it is to end.
 struct TestThreads {
     lock: Arc<Mutex<bool>>,
-    told: Arc<Condvar>,
+    end_signal: Arc<Condvar>,
     threads: Vec<(Activity, i32, JoinHandle<()>)>,
     pipe: UnixStream,
 }
@@ -21,7 +21,7 @@ impl TestThreads {
     fn gather() -> TestThreads {
         let lock = Arc::new(Mutex::new(false));
         let held = Arc::new(Mutex::new(()));
-        let told = Arc::new(Condvar::new());
+        let end_signal = Arc::new(Condvar::new());
         let (pipe, end) = UnixStream::pair().unwrap();
         let (tell, tids) = mpsc::channel();
         let begin = |activity, work: Box<dyn FnOnce() + Send>| {
@@ -33,7 +33,7 @@ impl TestThreads {
             (activity, tids.recv().unwrap(), thread)
         };
         let ended = |lock: &Mutex<bool>| *lock.lock().unwrap();
-        let (spun, waited) = (lock.clone(), (lock.clone(), told.clone()));
+        let (spun, waited) = (lock.clone(), (lock.clone(), end_signal.clone()));
         let (holder, taker) = (held.clone(), held);
         let (has, taken) = mpsc::channel();
         let holds = begin(
@@ -51,8 +51,8 @@ impl TestThreads {
             begin(
                 Activity::AtCondition,
                 Box::new(move || {
-                    let (lock, told) = waited;
-                    let _end = told.wait_while(lock.lock().unwrap(), |end| !*end).unwrap();
+                    let (lock, end_signal) = waited;
+                    let _end = end_signal.wait_while(lock.lock().unwrap(), |end| !*end).unwrap();
                 }),
             ),
             begin(
@@ -64,12 +64,12 @@ impl TestThreads {
                 }),
             ),
         ];
-        TestThreads { lock, told, threads, pipe }
+        TestThreads { lock, end_signal, threads, pipe }
     }
 
     fn dismiss(self) {
         *self.lock.lock().unwrap() = true;
-        self.told.notify_all();
+        self.end_signal.notify_all();
         std::io::Write::write_all(&mut &self.pipe, &[0]).unwrap();
         self.threads.into_iter().for_each(|(_, _, thread)| thread.join().unwrap());
     }

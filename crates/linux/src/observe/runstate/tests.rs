@@ -124,16 +124,16 @@ fn running_queued_and_sleeping_threads_are_distinguished() {
     // Only one of them fits on the CPU at a time.
     let both = || computing.each_ref().map(|busy| table.state(busy.tid));
     let (mut seen, until) = (Vec::new(), Instant::now() + SOON);
-    let wanted =
+    let expected =
         [[RunState::Running, RunState::Preempted], [RunState::Preempted, RunState::Running]];
-    while !wanted.iter().all(|pair| seen.contains(pair)) && Instant::now() < until {
+    while !expected.iter().all(|pair| seen.contains(pair)) && Instant::now() < until {
         let now = both();
         if !seen.contains(&now) {
             seen.push(now);
         }
         thread::sleep(Duration::from_micros(300));
     }
-    assert!(wanted.iter().all(|pair| seen.contains(pair)), "{seen:?}");
+    assert!(expected.iter().all(|pair| seen.contains(pair)), "{seen:?}");
     assert!(computing.iter().all(|busy| table.entry(busy.tid).unwrap().cpu == cpu as u16));
     let tids = [sleeps.tid, computing[0].tid, computing[1].tid];
     sleeps.end();
@@ -206,12 +206,12 @@ fn only_members_and_their_forks_are_written() {
 /// A process that sleeps or computes until it is killed, or this thread has ended; with this
 /// number, if one is given. `None`, with a message, where the number may not be chosen.
 fn child(number: Option<i32>, computes: bool) -> Option<i32> {
-    let wanted = [number.unwrap_or_default()];
+    let numbers = [number.unwrap_or_default()];
     // SAFETY: a structure of plain numbers.
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
     arguments.exit_signal = libc::SIGCHLD as u64;
     if number.is_some() {
-        (arguments.set_tid, arguments.set_tid_size) = (wanted.as_ptr() as u64, 1);
+        (arguments.set_tid, arguments.set_tid_size) = (numbers.as_ptr() as u64, 1);
     }
     // SAFETY: a fork: the kernel reads the arguments and the number, which outlive the call. The
     // child makes only system calls.

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_row_and_the_key() {
-        for (from, to, told) in [
+        for (from, to, expected) in [
             ("quanta/1", "quanta/2", "schema is \"cosched-quanta/2\", not \"cosched-quanta/1\""),
             ("= 2.5", "= 0", "row 1: slice_milliseconds is 0, but must be"),
             ("= 2.5", "= 0.0000001", "row 1: slice_milliseconds is 0.0000001, but must be"),
@@ -159,7 +159,7 @@ mod tests {
             ("machine = 'm'", "machine = 'm", "TOML"),
         ] {
             let error = Quanta::parse(&TEXT.replacen(from, to, 1)).unwrap_err().to_string();
-            assert!(error.contains(told), "{told}: {error}");
+            assert!(error.contains(expected), "{expected}: {error}");
         }
         assert!(Quanta::parse("schema = 'cosched-quanta/1'\nrow = []").is_err());
         // The content of a later version can be anything.
@@ -182,12 +182,12 @@ mod tests {
             assert_eq!(read.slice(factor), rows[row].slice, "{text}");
         }
         assert!(text.starts_with(Quanta::BEGINNING), "{text}");
-        for told in [
+        for expected in [
             "0.913 (0.900 to 0.950)",
             "no significant difference to the best one",
             "as the row up to 0.7",
         ] {
-            assert!(text.contains(told), "{told}: {text}");
+            assert!(text.contains(expected), "{expected}: {text}");
         }
     }
 }

@@ -202,17 +202,23 @@ mod tests {
 
     #[test]
     fn errors_name_the_key() {
-        let told = |from: &str, to: &str| {
+        let error_with = |from: &str, to: &str| {
             Slowdowns::parse(&TEXT.replace(from, to)).unwrap_err().to_string()
         };
         assert!(
-            told("[2.0, 10.0]", "[10.0, 2.0]").starts_with("gigabytes_per_second must be rising")
+            error_with("[2.0, 10.0]", "[10.0, 2.0]")
+                .starts_with("gigabytes_per_second must be rising")
         );
-        assert!(told("pairs = [[1.1, 1.5], ", "pairs = [").starts_with("pairs must have a row"));
-        assert!(told("1.1, 1.5", "0.1, 1.5").starts_with("pairs must have a row per variant with"));
-        assert!(told("1.2, 1.6", "0.89, 1.6").contains("a slowdown of 1 or more"));
+        assert!(
+            error_with("pairs = [[1.1, 1.5], ", "pairs = [").starts_with("pairs must have a row")
+        );
+        assert!(
+            error_with("1.1, 1.5", "0.1, 1.5")
+                .starts_with("pairs must have a row per variant with")
+        );
+        assert!(error_with("1.2, 1.6", "0.89, 1.6").contains("a slowdown of 1 or more"));
         assert!(Slowdowns::parse(&TEXT.replace("1.1, 1.5", "0.99, 1.5")).is_ok());
-        assert!(told("3.0]", "nan]").starts_with("triples must have"));
-        assert!(told("machine", "machines").contains("machines"));
+        assert!(error_with("3.0]", "nan]").starts_with("triples must have"));
+        assert!(error_with("machine", "machines").contains("machines"));
     }
 }

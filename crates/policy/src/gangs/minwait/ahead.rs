@@ -49,7 +49,7 @@ pub(crate) fn shares(sizes: &[usize], cpus: usize, siblings: usize) -> Vec<Share
 mod tests {
     use super::*;
 
-    fn told(sizes: &[usize], cpus: usize, siblings: usize) -> Vec<(u32, u32)> {
+    fn percentages(sizes: &[usize], cpus: usize, siblings: usize) -> Vec<(u32, u32)> {
         let hundredths = |part: f64| (part * 100.0).round() as u32;
         let shares = shares(sizes, cpus, siblings).into_iter();
         shares.map(|share| (hundredths(share.assigned), hundredths(share.backfilled))).collect()
@@ -57,14 +57,14 @@ mod tests {
 
     #[test]
     fn small_programs_run_nearly_always_and_nothing_is_left() {
-        assert_eq!(told(&[3, 3, 1], 4, 1), [(50, 0), (50, 0), (100, 0)]);
-        assert_eq!(told(&[24, 12, 12], 24, 1), [(50, 0); 3]);
+        assert_eq!(percentages(&[3, 3, 1], 4, 1), [(50, 0), (50, 0), (100, 0)]);
+        assert_eq!(percentages(&[24, 12, 12], 24, 1), [(50, 0); 3]);
     }
 
     #[test]
     fn only_whole_cores_are_backfilled() {
-        assert_eq!(told(&[18, 18, 18], 24, 1), [(33, 200); 3]);
-        assert_eq!(told(&[18, 18, 18], 24, 2), [(33, 0); 3]);
-        assert_eq!(told(&[24, 4], 24, 2), [(50, 800), (50, 0)]);
+        assert_eq!(percentages(&[18, 18, 18], 24, 1), [(33, 200); 3]);
+        assert_eq!(percentages(&[18, 18, 18], 24, 2), [(33, 0); 3]);
+        assert_eq!(percentages(&[24, 4], 24, 2), [(50, 800), (50, 0)]);
     }
 }

@@ -236,9 +236,9 @@ fn cgreedy_pairs_programs_and_fill_adds_one() {
 #[test]
 fn every_program_has_a_reason() {
     let mut lab = lab(Kind::Greedy, 6, programs(&FOUR_ON_SIX));
-    let mut told: Vec<_> = lab.plan.reasons.iter().filter_map(|r| r.program).collect();
-    told.sort_unstable();
-    assert_eq!(told, (0..4).map(ProgramId::first).collect::<Vec<_>>());
+    let mut named: Vec<_> = lab.plan.reasons.iter().filter_map(|r| r.program).collect();
+    named.sort_unstable();
+    assert_eq!(named, (0..4).map(ProgramId::first).collect::<Vec<_>>());
     lab.tell(&[Cause::Exited(ProgramId::first(9), Exit::Code(0))]);
     assert!(lab.plan.reasons.is_empty());
 }

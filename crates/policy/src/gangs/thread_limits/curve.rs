@@ -96,8 +96,8 @@ impl Curve {
         let shape =
             |n: u16| alone.map_or(f64::from(n), |alone| alone.speed(n)).max(f64::MIN_POSITIVE);
         let ratio = |point: &Point| {
-            let (known, wanted) = (f64::from(point.threads), f64::from(threads));
-            (known / wanted).max(wanted / known)
+            let (known, requested) = (f64::from(point.threads), f64::from(threads));
+            (known / requested).max(requested / known)
         };
         let nearest = self.points.iter().min_by(|a, b| ratio(a).total_cmp(&ratio(b)));
         match nearest {

@@ -232,8 +232,8 @@ fn a_trial_that_shows_nothing_better_is_undone() {
         for _ in 0..1000 {
             allowed.push(threads(&lab)[0]);
             pass(&mut lab, f64::from);
-            let told = lab.plan.reasons.iter().map(|reason| reason.why);
-            reasons.extend(told.filter(Why::is_of_threads));
+            let whys = lab.plan.reasons.iter().map(|reason| reason.why);
+            reasons.extend(whys.filter(Why::is_of_threads));
         }
         let other = allowed.iter().filter(|threads| **threads != 4).count();
         assert!((1..=20).contains(&other), "{kind}: {other}");
