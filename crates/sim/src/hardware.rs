@@ -351,9 +351,9 @@ mod tests {
     #[test]
     fn cosched_s_own_time_can_be_set() {
         let own = "[own]\nstart_nanos = 1\njoin_nanos = 4\nfreeze_nanos = 2\nthaw_nanos = 3\n";
-        let told = Hardware::parse(&format!("{TEXT}{own}"), "two.toml").unwrap().own;
+        let costs = Hardware::parse(&format!("{TEXT}{own}"), "two.toml").unwrap().own;
         let [start, freeze, thaw, join] = [1, 2, 3, 4].map(Nanos);
-        assert_eq!(told, Costs { start, join, freeze, thaw });
+        assert_eq!(costs, Costs { start, join, freeze, thaw });
     }
 
     #[test]
@@ -374,12 +374,12 @@ mod tests {
         let bus = TEXT.replace("bytes_per_nano = 10 }", "bytes_per_nano = 10, x = 4 }");
         for text in ["x = 4".to_owned(), format!("{TEXT}{own}"), bus] {
             // The error message for an unknown key names all known keys.
-            let told = Hardware::parse(&text, "two.toml").unwrap_err().to_string();
+            let message = Hardware::parse(&text, "two.toml").unwrap_err().to_string();
             let (_, known) =
-                told.split_once("expected one of").or(told.split_once("expected")).unwrap();
+                message.split_once("expected one of").or(message.split_once("expected")).unwrap();
             let known = known.lines().next().unwrap();
             let keys: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-            assert!(keys.len() >= 2, "{told}");
+            assert!(keys.len() >= 2, "{message}");
             for key in keys {
                 assert!(documentation.contains(&format!("| `{key}` |")), "{key}");
             }
@@ -400,16 +400,18 @@ mod tests {
 
     #[test]
     fn errors_name_the_file_and_the_key() {
-        let told = |from: &str, to: &str| {
+        let error_with = |from: &str, to: &str| {
             Hardware::parse(&TEXT.replace(from, to), "two.toml").unwrap_err().to_string()
         };
-        assert!(told("gigahertz = 2.0", "gigahertz = 0").starts_with("two.toml: gigahertz: is 0"));
-        assert!(told("core:3", "cores:3").contains("two.toml: topology: 'cores:3'"));
-        assert!(told("package:2 core:3", "core:3 package:2").contains("'package:2'"));
-        assert!(told("pu:2", "pu:2000").contains("12000 CPUs"));
-        let unknown = told("gigahertz", "gigaherz");
+        assert!(
+            error_with("gigahertz = 2.0", "gigahertz = 0").starts_with("two.toml: gigahertz: is 0")
+        );
+        assert!(error_with("core:3", "cores:3").contains("two.toml: topology: 'cores:3'"));
+        assert!(error_with("package:2 core:3", "core:3 package:2").contains("'package:2'"));
+        assert!(error_with("pu:2", "pu:2000").contains("12000 CPUs"));
+        let unknown = error_with("gigahertz", "gigaherz");
         assert!(unknown.contains("gigaherz") && unknown.contains("sim measure"), "{unknown}");
-        assert!(told("wake_nanos = 3000", "wake_nanos = -1").contains("wake_nanos: is -1"));
-        assert!(told("cache_mib", "smt_share = 2\ncache_mib").contains("smt_share: is 2"));
+        assert!(error_with("wake_nanos = 3000", "wake_nanos = -1").contains("wake_nanos: is -1"));
+        assert!(error_with("cache_mib", "smt_share = 2\ncache_mib").contains("smt_share: is 2"));
     }
 }

@@ -115,7 +115,7 @@ impl Sim {
 
     /// Writes the simulated time to `to` from now on, in nanoseconds.
     pub fn tell_time(&mut self, to: Arc<AtomicU64>) {
-        self.world.told_to = Some(to);
+        self.world.time_receiver = Some(to);
     }
 
     /// Records from now on which thread is on which CPU.

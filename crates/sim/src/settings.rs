@@ -114,13 +114,13 @@ impl World {
     }
 
     /// The slice in effect for a requested one.
-    fn bounded(&self, wanted: Option<Nanos>, rank: u8) -> Option<Nanos> {
+    fn bounded(&self, requested: Option<Nanos>, rank: u8) -> Option<Nanos> {
         match self.kernel.order {
-            Order::RoundRobin { .. } => wanted,
+            Order::RoundRobin { .. } => requested,
             // Time sharing uses its table.
-            Order::Solaris { .. } => wanted.filter(|_| rank > 0),
+            Order::Solaris { .. } => requested.filter(|_| rank > 0),
             _ if rank > 0 => None,
-            Order::Eevdf { .. } => wanted.map(|slice| slice.clamp(SLICES.0, SLICES.1)),
+            Order::Eevdf { .. } => requested.map(|slice| slice.clamp(SLICES.0, SLICES.1)),
             Order::Cfs { .. } => None,
         }
     }
@@ -134,8 +134,8 @@ impl World {
         let rule = thread.rule.as_deref().copied().unwrap_or_default();
         let program = &self.programs[usize::from(thread.turn.program)];
         let rank = self.rank(program.settings.class).unwrap_or(0);
-        let wanted = self.bounded(rule.slice.or(program.settings.slice), rank);
-        let slice = match wanted {
+        let effective = self.bounded(rule.slice.or(program.settings.slice), rank);
+        let slice = match effective {
             Some(slice) => slice.0 as f64,
             None if self.kernel.is_fair() && rank > 0 => REAL_TIME_SLICE.0 as f64,
             None => self.kernel.slice(self.cpus.len()),

@@ -81,7 +81,7 @@ pub(crate) struct World {
     /// How many events may be handled, about.
     pub(crate) most_events: u64,
     /// The receiver of the simulated time.
-    pub(crate) told_to: Option<Arc<AtomicU64>>,
+    pub(crate) time_receiver: Option<Arc<AtomicU64>>,
     /// The number of instants until the next check whether any thread can still go on.
     pub(crate) patience: usize,
     /// When priorities were last raised (Solaris), nanoseconds.
@@ -252,7 +252,7 @@ impl World {
             out: Vec::new(),
             events: 0,
             most_events: u64::MAX,
-            told_to: None,
+            time_receiver: None,
             patience: 0,
             raised: 0,
             watch: None,
@@ -289,7 +289,7 @@ impl World {
     }
 
     fn tell_time(&self) {
-        if let Some(to) = &self.told_to {
+        if let Some(to) = &self.time_receiver {
             to.store(self.now, Ordering::Relaxed);
         }
     }

@@ -195,11 +195,11 @@ fn time_is_useful_or_spun_and_lag_is_the_missing_share() {
 fn a_program_that_does_not_ask_gets_no_waiting_times() {
     let silent = Model { barrier: None, ..pair(AtBarrier::Spin, 1000) };
     let stage = played(ideal("core:1"), cfs(), vec![(0, silent)], 1);
-    let told = stage
+    let is_reported = stage
         .events
         .iter()
         .any(|event| matches!(event.what, Happening::Exited(_, _, usage) if usage.waits.is_some()));
-    assert!(!told);
+    assert!(!is_reported);
 }
 
 /// T_cpt of a laggard, counted from the first arrival at the barrier: how long it waits to be

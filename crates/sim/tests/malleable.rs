@@ -233,11 +233,14 @@ fn unequal_scaling_with_known_times_comes_near_the_best() {
         Speedup::new(&[1, 2, 3, 4].map(time))
     });
     for (adaptive, uniform) in BOTH {
-        let told = seconds(adaptive, 4, &models, &alone);
-        let (untold, uniform) =
+        let informed = seconds(adaptive, 4, &models, &alone);
+        let (uninformed, uniform) =
             (seconds(adaptive, 4, &models, &[]), seconds(uniform, 4, &models, &[]));
-        assert!(told <= 1.1 * best, "{adaptive}: {told} against {best}");
-        assert!(told < untold && untold <= 1.01 * uniform, "{adaptive}: {told} {untold} {uniform}");
+        assert!(informed <= 1.1 * best, "{adaptive}: {informed} against {best}");
+        assert!(
+            informed < uninformed && uninformed <= 1.01 * uniform,
+            "{adaptive}: {informed} {uninformed} {uniform}"
+        );
     }
 }
 

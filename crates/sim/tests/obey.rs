@@ -44,23 +44,23 @@ fn beside_a_plain_one(kernel: Kernel, settings: Settings) -> (Vec<f64>, Vec<(u16
 fn nice_values_share_a_cpu_as_their_weights_do() {
     for kernel in [Kernel::EEVDF, Kernel::CFS] {
         for (nice, weight) in [(5, 335.0), (-5, 3121.0), (10, 110.0)] {
-            let wanted = Settings { nice: Some(nice), ..Settings::default() };
-            let (shares, refused) = beside_a_plain_one(kernel, wanted);
+            let settings = Settings { nice: Some(nice), ..Settings::default() };
+            let (shares, refused) = beside_a_plain_one(kernel, settings);
             let expected = weight / (weight + 1024.0);
             assert!((shares[0] - expected).abs() < 0.01, "{nice} {shares:?} {expected}");
             assert_eq!(refused, []);
         }
     }
-    let wanted = Settings { nice: Some(5), ..Settings::default() };
-    assert_eq!(beside_a_plain_one(Kernel::ROUND_ROBIN, wanted).1, [(0, Aspect::Nice)]);
+    let settings = Settings { nice: Some(5), ..Settings::default() };
+    assert_eq!(beside_a_plain_one(Kernel::ROUND_ROBIN, settings).1, [(0, Aspect::Nice)]);
 }
 
 /// A slice sets the length of turns, and what the kernel clamps is reported.
 #[test]
 fn a_slice_sets_the_length_of_turns() {
     let switches = |slice: u64| {
-        let wanted = Settings { slice: Some(Nanos::from_millis(slice)), ..Settings::default() };
-        let mut stage = stage("core:1", Kernel::EEVDF, &[(long(1), wanted), (long(1), wanted)]);
+        let settings = Settings { slice: Some(Nanos::from_millis(slice)), ..Settings::default() };
+        let mut stage = stage("core:1", Kernel::EEVDF, &[(long(1), settings), (long(1), settings)]);
         stage.until(Nanos::from_secs(10));
         (stage.sim.switches().len(), refused(&stage))
     };
@@ -70,9 +70,9 @@ fn a_slice_sets_the_length_of_turns() {
     assert!((90..=110).contains(&of_100.0), "{}", of_100.0);
     assert_eq!((of_100.0, of_100.1), (of_250.0, vec![]));
     assert_eq!(of_250.1, [(0, Aspect::Slice), (1, Aspect::Slice)]);
-    let wanted = Settings { slice: Some(Nanos::from_millis(20)), ..Settings::default() };
-    assert_eq!(beside_a_plain_one(Kernel::CFS, wanted).1, [(0, Aspect::Slice)]);
-    assert_eq!(beside_a_plain_one(Kernel::ROUND_ROBIN, wanted).1, []);
+    let settings = Settings { slice: Some(Nanos::from_millis(20)), ..Settings::default() };
+    assert_eq!(beside_a_plain_one(Kernel::CFS, settings).1, [(0, Aspect::Slice)]);
+    assert_eq!(beside_a_plain_one(Kernel::ROUND_ROBIN, settings).1, []);
 }
 
 #[test]

@@ -311,21 +311,25 @@ mod tests {
         symlink("gone", here.join("dangling")).unwrap();
         symlink("pong", here.join("ping")).unwrap();
         symlink("ping", here.join("pong")).unwrap();
-        let told = |command: &str| find(here, command, "").unwrap_err().to_string();
-        assert!(told("./ping").contains("ping is a loop of symbolic links"), "{}", told("./ping"));
-        assert!(told("./pong/run").contains("is a loop of symbolic links"));
+        let error_of = |command: &str| find(here, command, "").unwrap_err().to_string();
+        assert!(
+            error_of("./ping").contains("ping is a loop of symbolic links"),
+            "{}",
+            error_of("./ping")
+        );
+        assert!(error_of("./pong/run").contains("is a loop of symbolic links"));
         let in_path = find(here, "ping", "/nowhere:.").unwrap_err().to_string();
         assert!(in_path.contains("ping is a loop of symbolic links"), "{in_path}");
-        let dangling = told("./dangling");
+        let dangling = error_of("./dangling");
         assert!(
             dangling.contains("is a symbolic link to gone, which does not exist"),
             "{dangling}"
         );
         fs::write(here.join("run"), format!("#!{}\n", here.join("ping").display())).unwrap();
         assert!(
-            told("./run").contains("ping, which is a loop of symbolic links"),
+            error_of("./run").contains("ping, which is a loop of symbolic links"),
             "{}",
-            told("./run")
+            error_of("./run")
         );
     }
 
@@ -334,8 +338,8 @@ mod tests {
         let folder = folder();
         for command in ["sleep 0.1", "./run 3", "/bin/true -x"] {
             let refusal = find(folder.path(), command, "/bin").unwrap_err().to_string();
-            let told = format!("'{command}' is one word with a blank in it");
-            assert!(refusal.starts_with(&told), "{refusal}");
+            let expected = format!("'{command}' is one word with a blank in it");
+            assert!(refusal.starts_with(&expected), "{refusal}");
             assert!(refusal.contains("leave out the quotes") && refusal.contains("--prog"));
         }
         let text = "[[program]]\ncommand = ['sleep 0.1']";
@@ -374,15 +378,17 @@ mod tests {
             fs::write(folder.path().join("run"), first_line).unwrap();
             find(folder.path(), "./run", "").map_err(|error| error.to_string())
         };
-        for (line, told) in [
+        for (line, expected) in [
             ("#!/no/interp\n", "/run is a script for /no/interp, which does not exist"),
             ("#!/etc/passwd -x\n", "/etc/passwd, which is not executable"),
             ("#!/bin/sh\r\n", "/bin/sh\\r, which does not exist"),
             ("#!bin/run\n", ""),
         ] {
             match script(line) {
-                Ok(_) => assert_eq!(told, "", "{line:?}"),
-                Err(refusal) => assert!(!told.is_empty() && refusal.contains(told), "{refusal}"),
+                Ok(_) => assert_eq!(expected, "", "{line:?}"),
+                Err(refusal) => {
+                    assert!(!expected.is_empty() && refusal.contains(expected), "{refusal}")
+                }
             }
         }
         fs::write(folder.path().join("bin/run"), "#!/no/interp").unwrap();

@@ -51,24 +51,28 @@ mod tests {
     /// Costs that leave a thread no time are refused, and the message says what is possible.
     #[test]
     fn costs_that_leave_threads_no_time_are_refused() {
-        let told = |key: &str, value: &str| {
+        let parsed_with = |key: &str, value: &str| {
             let plain = TEXT.lines().filter(|line| !line.starts_with(key));
             let line = format!("{key} = {value}");
             let text = plain.chain([line.as_str()]).collect::<Vec<_>>();
             Hardware::parse(&text.join("\n"), "two.toml").map(|_| ()).map_err(|e| e.to_string())
         };
         let at_most = |key: &str, too_much: &str, most: &str| {
-            let message = told(key, too_much).unwrap_err();
+            let message = parsed_with(key, too_much).unwrap_err();
             let remedy = format!("but must be from 0 to {most}");
             assert!(message.starts_with(&format!("two.toml: {key}: is")), "{message}");
             assert!(message.ends_with(&remedy), "{message}");
-            assert_eq!(told(key, most), Ok(()));
+            assert_eq!(parsed_with(key, most), Ok(()));
         };
         at_most("tick_nanos", "4e6", "1000000");
         at_most("switch_nanos", "4e6", "50000");
         at_most("wake_nanos", "inf", "1000000000");
         at_most("interruptions_per_second", "999999", "10000");
-        assert!(told("signal_nanos", "[1, nan, 1]").unwrap_err().contains("signal_nanos: is NaN"));
+        assert!(
+            parsed_with("signal_nanos", "[1, nan, 1]")
+                .unwrap_err()
+                .contains("signal_nanos: is NaN")
+        );
         let own = |start: u64, freeze: u64| {
             let own =
                 format!("[own]\nstart_nanos = {start}\nfreeze_nanos = {freeze}\nthaw_nanos = 0");

@@ -205,20 +205,25 @@ mod tests {
 
     #[test]
     fn unreadable_words_are_refused_with_the_remedy() {
-        let told = |text: &str| topology(text).unwrap_err();
+        let refusal = |text: &str| topology(text).unwrap_err();
         for text in
             ["cores:3", "package:0", "core:2 package:2", "l3:1 l3:2", "l6:1", "p:2", "core:x"]
         {
-            let told = told(text);
-            assert!(told.contains("is not understood") && told.contains("numanode"), "{told}");
+            let message = refusal(text);
+            assert!(
+                message.contains("is not understood") && message.contains("numanode"),
+                "{message}"
+            );
         }
-        assert!(told("").starts_with("is empty"));
-        assert!(told("die:4").starts_with("has no cores"));
-        assert!(told("2 core:4").contains("'2' is not understood"));
-        assert!(told("core:2(size=1").starts_with("')' is missing"));
-        assert!(told("core:2]").starts_with("']' closes nothing"));
-        assert!(told("package:2 core:3 pu:2000").contains("12000 CPUs"));
-        assert!(told("die:60000 die:60000 core:1").contains("CPUs"));
-        assert!(told("pack:65535 l3:65535 l2:65535 core:65535 pu:65535").contains("the most are"));
+        assert!(refusal("").starts_with("is empty"));
+        assert!(refusal("die:4").starts_with("has no cores"));
+        assert!(refusal("2 core:4").contains("'2' is not understood"));
+        assert!(refusal("core:2(size=1").starts_with("')' is missing"));
+        assert!(refusal("core:2]").starts_with("']' closes nothing"));
+        assert!(refusal("package:2 core:3 pu:2000").contains("12000 CPUs"));
+        assert!(refusal("die:60000 die:60000 core:1").contains("CPUs"));
+        assert!(
+            refusal("pack:65535 l3:65535 l2:65535 core:65535 pu:65535").contains("the most are")
+        );
     }
 }

@@ -161,15 +161,15 @@ mod tests {
 
     #[test]
     fn wrong_words_are_refused_with_the_remedy() {
-        let told = |text: &str| Hardware::words(text).unwrap_err().to_string();
-        assert!(told("core:4 gigaherz=2").contains("'gigaherz=2'"));
-        assert!(told("core:4 gigaherz=2").contains("cache_mib"));
-        assert!(told("core:4 gigahertz=fast").contains("'fast' is not a number"));
-        assert!(told("core:4 bus=socket:4").contains("bus=package:40"));
-        assert!(told("core:4 cache_mib=1 cache_mib=2").contains("there already"));
-        assert!(told("cores:4").contains("'cores:4'"));
-        assert!(told("core:4 memory_nanos=0").contains("memory_nanos: is 0"));
-        assert!(told("gigahertz=2").contains("topology: is empty"));
-        assert!(told("core:4 signal_nanos=1,2").contains("three numbers"));
+        let error_of = |text: &str| Hardware::words(text).unwrap_err().to_string();
+        assert!(error_of("core:4 gigaherz=2").contains("'gigaherz=2'"));
+        assert!(error_of("core:4 gigaherz=2").contains("cache_mib"));
+        assert!(error_of("core:4 gigahertz=fast").contains("'fast' is not a number"));
+        assert!(error_of("core:4 bus=socket:4").contains("bus=package:40"));
+        assert!(error_of("core:4 cache_mib=1 cache_mib=2").contains("there already"));
+        assert!(error_of("cores:4").contains("'cores:4'"));
+        assert!(error_of("core:4 memory_nanos=0").contains("memory_nanos: is 0"));
+        assert!(error_of("gigahertz=2").contains("topology: is empty"));
+        assert!(error_of("core:4 signal_nanos=1,2").contains("three numbers"));
     }
 }

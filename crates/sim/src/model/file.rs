@@ -27,14 +27,14 @@ pub enum ModelError {
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
     /// A value makes no sense.
-    #[error("{key} is {found}, but must be {wanted}")]
+    #[error("{key} is {found}, but must be {allowed}")]
     Value {
         /// The key.
         key: &'static str,
         /// Its value.
         found: String,
         /// The allowed values.
-        wanted: &'static str,
+        allowed: &'static str,
     },
 }
 
@@ -154,8 +154,8 @@ impl Model {
         check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0)?;
         let is_empty = read.repeat > 1 && read.phase.iter().all(Phase::is_empty);
         if is_empty || read.phase.iter().any(|phase| phase.repeat > 1 && phase.is_empty()) {
-            let wanted = "more than 0, where what is repeated does nothing else";
-            check("phase.instructions", 0.0, wanted, |instructions| instructions > 0.0)?;
+            let allowed = "more than 0, where what is repeated does nothing else";
+            check("phase.instructions", 0.0, allowed, |instructions| instructions > 0.0)?;
         }
         let mut writer = Writer { threads, malleable: read.malleable, ..Writer::default() };
         if let Some(instructions) = read.startup_instructions {
@@ -186,7 +186,7 @@ impl Model {
 pub(super) fn check(
     key: &'static str,
     value: f64,
-    wanted: &'static str,
+    allowed: &'static str,
     right: impl Fn(f64) -> bool,
 ) -> Result<(), ModelError> {
     match right(value) {
@@ -196,7 +196,7 @@ pub(super) fn check(
                 0.0 | 1e-4..1e16 => value.to_string(),
                 _ => format!("{value:e}"),
             };
-            Err(ModelError::Value { key, found, wanted })
+            Err(ModelError::Value { key, found, allowed })
         }
     }
 }
@@ -208,7 +208,7 @@ fn time(key: &'static str, text: &str) -> Result<Nanos, ModelError> {
     parse_duration(text).map(Nanos::from).ok_or_else(|| ModelError::Value {
         key,
         found: format!("\"{text}\""),
-        wanted: "a time with its unit, such as \"300us\"",
+        allowed: "a time with its unit, such as \"300us\"",
     })
 }
 
@@ -219,7 +219,7 @@ fn at_barrier(text: &str) -> Result<AtBarrier, ModelError> {
         _ => Err(ModelError::Value {
             key: "barrier",
             found: format!("\"{text}\""),
-            wanted: "\"spin\" (as long as `spin` says, then sleep) or \"donate\"",
+            allowed: "\"spin\" (as long as `spin` says, then sleep) or \"donate\"",
         }),
     }
 }

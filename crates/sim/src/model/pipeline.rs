@@ -50,8 +50,8 @@ impl Pipeline {
         let mut from = 0;
         for (number, stage) in self.stages.iter().enumerate() {
             let instructions = stage.instructions;
-            let wanted = "above 0 and at most 1e18";
-            check("phase.pipeline.stages.instructions", instructions, wanted, |x| {
+            let allowed = "above 0 and at most 1e18";
+            check("phase.pipeline.stages.instructions", instructions, allowed, |x| {
                 x > 0.0 && x <= 1e18
             })?;
             check("phase.pipeline.stages.threads", f64::from(stage.threads), "1 or more", |x| {
@@ -128,15 +128,15 @@ mod tests {
     /// A pipeline needs as many threads as the program has, and valid numbers of instructions.
     #[test]
     fn a_pipeline_needs_exactly_the_programs_threads() {
-        let told = |stages| read(stages, 3).unwrap_err().to_string();
-        let message = told("{ threads = 2, instructions = 10 }");
+        let error_of = |stages| read(stages, 3).unwrap_err().to_string();
+        let message = error_of("{ threads = 2, instructions = 10 }");
         assert!(
             message.contains("is 2, but must be the number of the program's threads"),
             "{message}"
         );
-        let message = told("{ threads = 3, instructions = 0 }");
+        let message = error_of("{ threads = 3, instructions = 0 }");
         assert!(message.contains("stages.instructions is 0"), "{message}");
-        let message = told("{ threads = 3, instructions = 1e300 }");
+        let message = error_of("{ threads = 3, instructions = 1e300 }");
         assert!(message.contains("is 1e300, but must be above 0 and at most 1e18"), "{message}");
     }
 

@@ -232,7 +232,7 @@ command = ["true", 3]
 after = ["a", "gone"]
 weight = 0
 "#;
-    let told: Vec<String> =
+    let lines: Vec<String> =
         parse(text).unwrap_err().to_string().lines().map(str::to_owned).collect();
     let expected = [
         "/tmp/jobs.toml:5:1: program 1 (a): thread is not a known key; did you mean 'threads'?",
@@ -243,9 +243,9 @@ weight = 0
         "/tmp/jobs.toml:12:10: program 2 (a): weight is 0.0, but must be from 0.01 to 100",
         "6 errors; nothing was started",
     ];
-    assert_eq!(told.len(), expected.len(), "{told:#?}");
-    for (told, expected) in told.iter().zip(expected) {
-        assert!(told.starts_with(expected), "{told}");
+    assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(expected), "{line}");
     }
 }
 
@@ -308,9 +308,9 @@ fn a_default_name_gives_way_to_a_later_given_one() {
 fn empty_and_oversized_workloads_are_refused() {
     for empty in ["", "# nothing yet\n", "program = []"] {
         let refusal = parse(empty).unwrap_err().to_string();
-        let told = "/tmp/jobs.toml: no program to run; name at least one: a line [[program]], and \
+        let expected = "/tmp/jobs.toml: no program to run; name at least one: a line [[program]], and \
                     below it a line command = ";
-        assert!(refusal.starts_with(told), "{refusal}");
+        assert!(refusal.starts_with(expected), "{refusal}");
     }
     let many = |count| parse(&"[[program]]\ncommand = 'cg'\n".repeat(count));
     assert_eq!(many(MAX_PROGRAMS).unwrap().programs[4095].name, "cg-4096");
@@ -401,9 +401,9 @@ fn what_cannot_be_waited_for_is_refused_with_place_and_remedy() {
     let text = "[[program]]\ncommand = 'a'\nrepeat = 'until-all-finish'\n\
                 [[program]]\ncommand = 'b'\nafter = ['a']";
     let refusal = parse(text).unwrap_err().to_string();
-    let told =
+    let expected =
         "after names 'a', which is repeated until all others have ended, so that neither would end";
-    assert!(refusal.contains(told), "{refusal}");
+    assert!(refusal.contains(expected), "{refusal}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Writer {
         let sleep = time("phase.sleep", &phase.sleep)?;
         if sleep > LONGEST_SLEEP {
             let (key, found) = ("phase.sleep", format!("\"{}\"", phase.sleep));
-            return Err(ModelError::Value { key, found, wanted: "at most 1 day" });
+            return Err(ModelError::Value { key, found, allowed: "at most 1 day" });
         }
         if sleep > Nanos::ZERO {
             self.script.push(Op::Sleep(sleep));
@@ -113,10 +113,10 @@ impl Writer {
     fn requested(&self, phase: &Phase) -> Result<u16, ModelError> {
         let Some(requested) = phase.threads else { return Ok(self.threads) };
         let (key, malleable) = ("phase.threads", self.malleable && phase.pipeline.is_none());
-        let wanted = "left out where the program is not malleable, and in pipelines";
-        check(key, f64::from(requested), wanted, |_| malleable)?;
-        let wanted = "from 1 to the number of the program's threads";
-        check(key, f64::from(requested), wanted, |_| (1..=self.threads).contains(&requested))?;
+        let allowed = "left out where the program is not malleable, and in pipelines";
+        check(key, f64::from(requested), allowed, |_| malleable)?;
+        let allowed = "from 1 to the number of the program's threads";
+        check(key, f64::from(requested), allowed, |_| (1..=self.threads).contains(&requested))?;
         Ok(requested)
     }
 

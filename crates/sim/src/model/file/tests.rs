@@ -89,22 +89,22 @@ fn the_parallel_part_of_a_malleable_phase_is_a_region() {
     ];
     assert_eq!(model.script, expected);
     assert!(model.is_malleable());
-    let told = |text: &str| read(text).unwrap_err().to_string();
-    assert!(told("[[phase]]\nthreads = 2\ninstructions = 9").contains("not malleable"));
+    let error_of = |text: &str| read(text).unwrap_err().to_string();
+    assert!(error_of("[[phase]]\nthreads = 2\ninstructions = 9").contains("not malleable"));
     let many = "malleable = true\n[[phase]]\nthreads = 5\ninstructions = 9";
-    assert!(told(many).contains("phase.threads is 5"), "{}", told(many));
+    assert!(error_of(many).contains("phase.threads is 5"), "{}", error_of(many));
 }
 
 #[test]
 fn phases_that_take_no_time_are_not_repeated() {
-    let told =
+    let checked =
         |text: &str| Model::read(&text.parse().unwrap(), 2).map(drop).map_err(|e| e.to_string());
     for idle in [
         "repeat = 9\n[[phase]]",
         "[[phase]]\nrepeat = 9",
         "[[phase]]\ninstructions = 1\n[[phase]]\nrepeat = 9",
     ] {
-        let error = told(idle).unwrap_err();
+        let error = checked(idle).unwrap_err();
         assert!(error.contains("phase.instructions") && error.contains("repeated"), "{error}");
     }
     for busy in [
@@ -112,44 +112,44 @@ fn phases_that_take_no_time_are_not_repeated() {
         "repeat = 9\n[[phase]]\n[[phase]]\nsleep = '1us'",
         "[[phase]]\nrepeat = 9\nbarriers = 1",
     ] {
-        told(busy).unwrap();
+        checked(busy).unwrap();
     }
 }
 
 #[test]
 fn errors_name_the_key_and_the_allowed_values() {
-    let told = |text: &str| read(text).unwrap_err().to_string();
-    assert!(told("").contains("phase"));
-    assert!(told("[[phase]]\ninstruction = 5").contains("instruction"));
+    let error_of = |text: &str| read(text).unwrap_err().to_string();
+    assert!(error_of("").contains("phase"));
+    assert!(error_of("[[phase]]\ninstruction = 5").contains("instruction"));
     assert_eq!(
-        told("[[phase]]\ninstructions = 5\nserial = 2.0"),
+        error_of("[[phase]]\ninstructions = 5\nserial = 2.0"),
         "phase.serial is 2, but must be from 0 to 1"
     );
     assert_eq!(
-        told("startup_instructions = -1\n[[phase]]"),
+        error_of("startup_instructions = -1\n[[phase]]"),
         "startup_instructions is -1, but must be from 0 to 1e18"
     );
     assert_eq!(
-        told("barrier = 'give'\n[[phase]]"),
+        error_of("barrier = 'give'\n[[phase]]"),
         "barrier is \"give\", but must be \"spin\" (as long as `spin` says, then sleep) or \"donate\""
     );
-    assert!(told("spin = 'long'\n[[phase]]").contains("such as \"300us\""));
+    assert!(error_of("spin = 'long'\n[[phase]]").contains("such as \"300us\""));
     assert!(
-        told("[[phase]]\nmisses_per_kilo_instruction = 3\nmisses_without_cache = 1")
+        error_of("[[phase]]\nmisses_per_kilo_instruction = 3\nmisses_without_cache = 1")
             .contains("at least misses_per_kilo_instruction")
     );
     assert_eq!(
-        told("[[phase]]\nsleep = 'forever'"),
+        error_of("[[phase]]\nsleep = 'forever'"),
         "phase.sleep is \"forever\", but must be at most 1 day"
     );
-    assert!(told("[[phase]]\nsleep = '146000d'").contains("at most 1 day"));
+    assert!(error_of("[[phase]]\nsleep = '146000d'").contains("at most 1 day"));
     let endless = "misses_per_kilo_instruction = 1e300\nmisses_in_flight = 1e-300";
-    assert!(told(&format!("[[phase]]\n{endless}")).contains("misses_in_flight is 1e-300"));
-    assert!(told("[[phase]]\nmisses_per_kilo_instruction = 1e300").contains("from 0 to 10000"));
-    assert!(told("[[phase]]\nmisses_per_kilo_instruction = inf").contains("is inf"));
-    assert!(told("[[phase]]\nmisses_without_cache = 1e300").contains("at most 10000"));
-    assert!(told("[[phase]]\ncycles_per_instruction = nan").contains("is NaN"));
-    assert!(told("[[phase]]\nfootprint_mib = 1e300").contains("footprint_mib is 1e300"));
+    assert!(error_of(&format!("[[phase]]\n{endless}")).contains("misses_in_flight is 1e-300"));
+    assert!(error_of("[[phase]]\nmisses_per_kilo_instruction = 1e300").contains("from 0 to 10000"));
+    assert!(error_of("[[phase]]\nmisses_per_kilo_instruction = inf").contains("is inf"));
+    assert!(error_of("[[phase]]\nmisses_without_cache = 1e300").contains("at most 10000"));
+    assert!(error_of("[[phase]]\ncycles_per_instruction = nan").contains("is NaN"));
+    assert!(error_of("[[phase]]\nfootprint_mib = 1e300").contains("footprint_mib is 1e300"));
     let critical = "critical = { sections = 2, instructions = 900 }";
-    assert!(told(&format!("[[phase]]\ninstructions = 4000\n{critical}")).contains("critical"));
+    assert!(error_of(&format!("[[phase]]\ninstructions = 4000\n{critical}")).contains("critical"));
 }

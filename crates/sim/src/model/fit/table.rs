@@ -105,19 +105,19 @@ impl SoloTable {
 }
 
 impl Known {
-    fn wrong(&self, key: &str, found: impl ToString, wanted: impl ToString) -> TableError {
+    fn wrong(&self, key: &str, found: impl ToString, allowed: impl ToString) -> TableError {
         TableError::Value {
             program: self.name.clone(),
             key: key.to_owned(),
             found: found.to_string(),
-            wanted: wanted.to_string(),
+            allowed: allowed.to_string(),
         }
     }
 
     /// Its traffic is relative to that of a program that has none.
     pub(super) fn without_traffic(&self, of: &str) -> TableError {
-        let wanted = "a program that stands above this one and has misses of its own";
-        self.wrong("point.traffic.of", format!("'{of}'"), wanted)
+        let allowed = "a program that stands above this one and has misses of its own";
+        self.wrong("point.traffic.of", format!("'{of}'"), allowed)
     }
 
     fn check(&self, cpus: u16) -> Result<(), TableError> {
@@ -139,8 +139,8 @@ impl Known {
             return Err(self.wrong(key, found, ABOVE_0));
         }
         if self.seconds > LONGEST_SECONDS {
-            let wanted = format!("{ABOVE_0} and at most {LONGEST_SECONDS:e}");
-            return Err(self.wrong("seconds", format!("{:e}", self.seconds), wanted));
+            let allowed = format!("{ABOVE_0} and at most {LONGEST_SECONDS:e}");
+            return Err(self.wrong("seconds", format!("{:e}", self.seconds), allowed));
         }
         let wrong = |(_, value): &(&str, f64)| *value != 0.0 && !is_positive(*value);
         if let Some((key, found)) = others.into_iter().find(wrong) {
@@ -182,8 +182,8 @@ impl Point {
             return Err(known.wrong(&key("traffic.share"), share, ABOVE_0));
         }
         if !known.has_misses() {
-            let wanted = "left out, or the program given misses_per_kilo_instruction";
-            return Err(known.wrong(&key("traffic"), "there without misses", wanted));
+            let allowed = "left out, or the program given misses_per_kilo_instruction";
+            return Err(known.wrong(&key("traffic"), "there without misses", allowed));
         }
         match above.iter().any(|other| other.name == *of && other.has_misses()) {
             true => Ok(()),
@@ -209,7 +209,7 @@ fn on(cpus: u16) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// A value makes no sense.
-    #[error("program '{program}': {key} is {found}, but must be {wanted}")]
+    #[error("program '{program}': {key} is {found}, but must be {allowed}")]
     Value {
         /// The program.
         program: String,
@@ -218,7 +218,7 @@ pub enum TableError {
         /// Its value.
         found: String,
         /// The allowed values.
-        wanted: String,
+        allowed: String,
     },
     /// A value that no model can have.
     #[error("program '{program}': {source}")]

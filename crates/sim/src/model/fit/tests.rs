@@ -127,7 +127,7 @@ fn misses_beyond_the_cache_are_part_of_the_traffic() {
 
 #[test]
 fn a_bad_table_is_refused_with_program_and_key() {
-    let told = |program: &str| {
+    let refusal = |program: &str| {
         let table = format!(
             "[[program]]\nname = 'dry'\nthreads = 8\nseconds = 0.01\n\
              [[program]]\nname = 'wet'\nthreads = 8\nseconds = 0.01\nmisses_per_kilo_instruction = 1\n\
@@ -176,8 +176,8 @@ fn a_bad_table_is_refused_with_program_and_key() {
             "point 1: traffic is there without misses",
         ),
     ] {
-        let told = told(&program);
-        assert!(told.contains(expected), "{told}");
-        assert!(told.starts_with("program '"), "{told}");
+        let message = refusal(&program);
+        assert!(message.contains(expected), "{message}");
+        assert!(message.starts_with("program '"), "{message}");
     }
 }
