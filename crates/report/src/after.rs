@@ -51,10 +51,10 @@ mod tests {
         assert_eq!(in_words(&run.programs[B]), None);
         let name = run.programs[A].name.clone();
         run.programs[B].after = vec![AfterResult { program: name, any_exit: false }];
-        let told = in_words(&run.programs[B]).unwrap();
+        let sentence = in_words(&run.programs[B]).unwrap();
         assert!(
-            told.starts_with("It came at ") && told.ends_with(", after a had ended."),
-            "{told}"
+            sentence.starts_with("It came at ") && sentence.ends_with(", after a had ended."),
+            "{sentence}"
         );
     }
 
@@ -65,14 +65,14 @@ mod tests {
         assert_eq!(end(program), "ok");
         program.exit = None;
         assert_eq!(end(program), "not ended");
-        for (why, told) in [
+        for (why, expected) in [
             (Missing::Failed, "not started: a failed"),
             (Missing::NotStarted, "not started: a was not started"),
             (Missing::Detached, "not started: a was detached"),
             (Missing::Interrupted, "not started: the run was interrupted before a had ended"),
         ] {
             program.not_started = Some(NotStartedResult { program: "a".into(), why });
-            assert_eq!(end(program), told);
+            assert_eq!(end(program), expected);
         }
     }
 }

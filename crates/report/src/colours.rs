@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn text_and_shapes_stand_out_from_the_paper() {
         for palette in [DAY, NIGHT] {
-            let get = |wanted: &str| palette.iter().find(|(name, _)| *name == wanted).unwrap().1;
+            let get = |key: &str| palette.iter().find(|(name, _)| *name == key).unwrap().1;
             for paper in [get("paper"), get("card")] {
                 for text in ["ink", "soft", "accent"] {
                     assert!(contrast(get(text), paper) >= 4.5, "{text} on {paper}");

@@ -145,7 +145,7 @@ mod tests {
     use crate::testkit;
 
     #[test]
-    fn other_processes_are_told_with_the_cpus_that_they_used() {
+    fn other_processes_are_reported_with_their_cpus() {
         let mut run = testkit::gang();
         assert_eq!((sentence(&run), is_disturbed(&run), others(&run)), (None, false, None));
         // 0.6 s on two CPUs.

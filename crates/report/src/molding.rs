@@ -12,8 +12,8 @@ const BECAUSE: &str = "because solo times show that the last program then ends s
 /// A sentence for each run that names these programs, if there are any. Equal sentences appear
 /// once.
 pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<String> {
-    let told: BTreeSet<String> = results.into_iter().filter_map(sentence).collect();
-    told.into_iter().collect()
+    let unique: BTreeSet<String> = results.into_iter().filter_map(sentence).collect();
+    unique.into_iter().collect()
 }
 
 fn sentence(result: &RunResult) -> Option<String> {

@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn slices_have_metrics_while_a_program_lives() {
         let mut snapshot = faithful();
-        let told = text(&snapshot);
+        let metrics = text(&snapshot);
         for line in [
             "cosched_program_slice_seconds{program=\"solver\"} 0.2",
             "cosched_program_lock_contention_ratio{program=\"sort\"} 0.12",
@@ -369,10 +369,10 @@ mod tests {
             "cosched_program_actuator{program=\"solver\",cosched_program_actuator=\"slice\"} 1",
             "cosched_program_actuator{program=\"solver\",cosched_program_actuator=\"batch\"} 0",
         ] {
-            assert!(told.lines().any(|found| found == line), "{line}: {told}");
+            assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
         }
-        assert!(!told.contains("cache_miss_ratio{program=\"sort\"}"), "{told}");
-        assert!(!told.contains("slice_seconds{program=\"short\"}"), "{told}");
+        assert!(!metrics.contains("cache_miss_ratio{program=\"sort\"}"), "{metrics}");
+        assert!(!metrics.contains("slice_seconds{program=\"short\"}"), "{metrics}");
         snapshot.programs[0].state = State::Ended;
         assert!(!text(&snapshot).contains("slice_seconds{program=\"solver\"}"));
         assert!(!text(&crate::standing::snapshot()).contains("slice"));
@@ -380,21 +380,21 @@ mod tests {
 
     #[test]
     fn moved_threads_are_counted() {
-        let told = text(&shuffling());
+        let metrics = text(&shuffling());
         for line in [
             "cosched_program_moves_total{program=\"solver\"} 5",
             "cosched_program_groups{program=\"solver\"} 2",
             "cosched_program_lock_contention_ratio{program=\"solver\"} 0.62",
         ] {
-            assert!(told.lines().any(|found| found == line), "{line}: {told}");
+            assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
         }
-        assert!(!told.contains("moves_total{program=\"sort\"}"), "{told}");
+        assert!(!metrics.contains("moves_total{program=\"sort\"}"), "{metrics}");
         assert!(!text(&faithful()).contains("cosched_program_moves"));
     }
 
     #[test]
     fn progress_has_metrics_where_it_is_known() {
-        let told = text(&equalising());
+        let metrics = text(&equalising());
         for line in [
             "cosched_program_forward_progress_seconds{program=\"solver\"} 0.95",
             "cosched_program_slowdown_ratio{program=\"solver\"} 2.58",
@@ -402,25 +402,25 @@ mod tests {
             "cosched_program_trainings_total{program=\"solver\"} 2",
             "cosched_program_training_idle_seconds_total{program=\"solver\"} 0.05",
         ] {
-            assert!(told.lines().any(|found| found == line), "{line}: {told}");
+            assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
         }
-        assert!(!told.contains("slowdown_ratio{program=\"sort\"}"), "{told}");
-        assert!(!told.contains("trainings_total{program=\"short\"}"), "{told}");
+        assert!(!metrics.contains("slowdown_ratio{program=\"sort\"}"), "{metrics}");
+        assert!(!metrics.contains("trainings_total{program=\"short\"}"), "{metrics}");
         assert!(!text(&faithful()).contains("forward"));
     }
 
     #[test]
     fn barriers_are_counted_with_the_ends_of_waits() {
-        let told = text(&donating());
+        let metrics = text(&donating());
         for line in [
             "cosched_program_barriers_total{program=\"solver\"} 2450",
             "cosched_program_barrier_waits_total{program=\"solver\",how=\"slept\"} 500",
             "cosched_program_barrier_informed_waits_total{program=\"solver\"} 600",
             "cosched_program_barrier_waiting_seconds_total{program=\"solver\"} 0.05",
         ] {
-            assert!(told.lines().any(|found| found == line), "{line}: {told}");
+            assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
         }
-        assert!(!told.contains("barriers_total{program=\"sort\"}"), "{told}");
+        assert!(!metrics.contains("barriers_total{program=\"sort\"}"), "{metrics}");
         assert!(!text(&faithful()).contains("barrier"));
     }
 

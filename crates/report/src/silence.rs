@@ -17,8 +17,8 @@ pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<St
             None => continue,
         };
     }
-    let told = [(by_time, Instead::CpuTime), (by_table, Instead::Slowdowns)];
-    told.into_iter().filter_map(|(names, instead)| sentence(names, instead)).collect()
+    let groups = [(by_time, Instead::CpuTime), (by_table, Instead::Slowdowns)];
+    groups.into_iter().filter_map(|(names, instead)| sentence(names, instead)).collect()
 }
 
 fn sentence(names: BTreeSet<String>, instead: Instead) -> Option<String> {

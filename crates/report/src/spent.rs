@@ -77,10 +77,10 @@ impl Spent {
         parts.sort_by_key(|(time, _)| Nanos::NEVER - *time);
         let all = parts.iter().map(|(time, _)| time.as_secs_f64()).sum::<f64>();
         let percent = |time: Nanos| (100.0 * time.as_secs_f64() / all).round();
-        let told = parts.iter().filter(|(time, _)| all > 0.0 && percent(*time) > 0.0);
-        let told: Vec<String> =
-            told.map(|(time, what)| format!("{what} {:.0} %", percent(*time))).collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        let shares = parts.iter().filter(|(time, _)| all > 0.0 && percent(*time) > 0.0);
+        let shares: Vec<String> =
+            shares.map(|(time, what)| format!("{what} {:.0} %", percent(*time))).collect();
+        (!shares.is_empty()).then(|| shares.join(", "))
     }
 }
 

@@ -226,10 +226,10 @@ fn decision_in_words(history: &History<'_>, reasons: &[Reason]) -> (String, Vec<
 
 fn counters(history: &History<'_>, group: Track, writer: &mut Writer) {
     let programs = &history.result.programs;
-    let of_state = |wanted: fn(State) -> bool| {
+    let of_state = |is_counted: fn(State) -> bool| {
         let all = (0..programs.len())
             .flat_map(|slot| history.phases(slot).iter().map(move |phase| (phase, slot)));
-        let spans = all.filter(move |(phase, _)| wanted(phase.state));
+        let spans = all.filter(move |(phase, _)| is_counted(phase.state));
         changes(spans.map(|(phase, slot)| (phase.from, phase.to, slot)))
     };
     let running = of_state(|state| matches!(state, State::Running(_)));

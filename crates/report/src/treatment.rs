@@ -78,24 +78,24 @@ mod tests {
 
     #[test]
     fn changes_begin_with_the_first_slice() {
-        let told = |run: &RunResult, slot| -> Vec<(u64, String)> {
+        let described = |run: &RunResult, slot| -> Vec<(u64, String)> {
             let words = |change: &Change| (change.at.0 / 1_000_000, in_words(&change.now).unwrap());
             changes(run, slot).iter().map(words).collect()
         };
         let run = testkit::faithful();
-        let told_of_a: Vec<(u64, &str)> = vec![
+        let expected: Vec<(u64, &str)> = vec![
             (100, "original"),
             (110, "trial: slice 200 ms"),
             (200, "trial: batch-slice 200 ms"),
             (300, "slice 200 ms"),
         ];
-        let told_of_a: Vec<_> = told_of_a.into_iter().map(|(at, what)| (at, what.into())).collect();
-        assert_eq!(told(&run, 0), told_of_a);
-        assert_eq!(told(&run, 1), [(100, "original".to_owned())], "it had no trial");
+        let expected: Vec<_> = expected.into_iter().map(|(at, what)| (at, what.into())).collect();
+        assert_eq!(described(&run, 0), expected);
+        assert_eq!(described(&run, 1), [(100, "original".to_owned())], "it had no trial");
         assert!(changes(&testkit::gang(), 0).is_empty());
-        let mut untold = run;
-        untold.decisions.truncate(2);
-        untold.decisions[1].reasons.retain(|reason| matches!(reason.why, Why::Slice { .. }));
-        assert_eq!(told(&untold, 0), [(100, "200 ms".to_owned())]);
+        let mut shortened = run;
+        shortened.decisions.truncate(2);
+        shortened.decisions[1].reasons.retain(|reason| matches!(reason.why, Why::Slice { .. }));
+        assert_eq!(described(&shortened, 0), [(100, "200 ms".to_owned())]);
     }
 }

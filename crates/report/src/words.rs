@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_reason_has_general_words_and_the_figures_of_the_case() {
-        let told = [
+        let texts = [
             reason(&Why::InGang),
             reason(&Why::Queued { ahead: 1 }),
             reason(&Why::DoesNotFit { free: 2 }),
@@ -458,7 +458,7 @@ mod tests {
             reason(&Why::MoreProgress { progress: Nanos::from_secs(2), slowdown: Some(1.5) }),
         ];
         assert_eq!(
-            told,
+            texts,
             [
                 "its gang has the quantum",
                 "it is queued for its turn (1 program ahead of it in the queue)",
@@ -484,10 +484,10 @@ mod tests {
 
     #[test]
     fn times_have_two_or_three_significant_digits() {
-        let told = [0, 140, 999, 1_500, 9_990, 49_500, 99_960, 203_400, 999_600, 61_250_000]
+        let texts = [0, 140, 999, 1_500, 9_990, 49_500, 99_960, 203_400, 999_600, 61_250_000]
             .map(|micros| span(Nanos::from_micros(micros)));
         assert_eq!(
-            told,
+            texts,
             [
                 "0 us", "140 us", "999 us", "1.5 ms", "10 ms", "49.5 ms", "100 ms", "203 ms",
                 "1.00 s", "61.25 s"

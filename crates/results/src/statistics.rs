@@ -287,14 +287,14 @@ mod tests {
         // the one after.
         let table =
             [(5, None), (6, Some(1)), (7, Some(3)), (8, Some(4)), (10, Some(9)), (20, Some(53))];
-        for (pairs, wanted) in table {
-            assert_eq!(rejected(pairs, TAIL), wanted, "{pairs} pairs");
+        for (pairs, expected) in table {
+            assert_eq!(rejected(pairs, TAIL), expected, "{pairs} pairs");
         }
         // For two sides of 2 %: 0 for 7 pairs, 5 for 10, 43 for 20.
-        for (pairs, wanted) in
+        for (pairs, expected) in
             [(6, None), (FEWEST_TO_COMPARE, Some(1)), (10, Some(6)), (20, Some(44))]
         {
-            assert_eq!(rejected(pairs, TAIL_OF_A_COMPARISON), wanted, "{pairs} pairs");
+            assert_eq!(rejected(pairs, TAIL_OF_A_COMPARISON), expected, "{pairs} pairs");
         }
     }
 
@@ -328,11 +328,11 @@ mod tests {
         let mut normal = |n: usize| -> Vec<f64> {
             (0..n).map(|_| (0..12).map(|_| random.f64()).sum::<f64>() - 6.0).collect()
         };
-        let told: Vec<f64> = (0..500).map(|_| median_error(&normal(25)).unwrap()).collect();
+        let errors: Vec<f64> = (0..500).map(|_| median_error(&normal(25)).unwrap()).collect();
         let medians: Vec<f64> = (0..500).map(|_| median(&normal(25)).unwrap()).collect();
         let spread = (medians.iter().map(|m| m * m).sum::<f64>() / 500.0).sqrt();
-        let told = median(&told).unwrap();
-        assert!((0.85..1.15).contains(&(told / spread)), "{told} {spread}");
+        let error = median(&errors).unwrap();
+        assert!((0.85..1.15).contains(&(error / spread)), "{error} {spread}");
         let (calm, hiccup) = ([1.0, 1.1, 0.9, 1.05, 0.95], [1.0, 1.1, 0.9, 1.05, 3.0]);
         assert!(median_error(&hiccup).unwrap() <= 2.0 * median_error(&calm).unwrap());
         assert_eq!((median_error(&[1.0]), median_error(&[])), (None, None));

@@ -73,8 +73,9 @@ fn differ(
     run: &RunResult,
 ) -> Result<(), Incomparable> {
     let pairs = model.programs.iter().zip(&run.programs);
-    let told = |one: &ProgramResult, other: &ProgramResult| work(one) + &terms(one, other);
-    let mut pairs = pairs.map(|(one, other)| (&one.name, told(one, other), told(other, one)));
+    let described = |one: &ProgramResult, other: &ProgramResult| work(one) + &terms(one, other);
+    let mut pairs =
+        pairs.map(|(one, other)| (&one.name, described(one, other), described(other, one)));
     match pairs.find(|(_, one, other)| one != other) {
         None => Ok(()),
         Some((program, one, other)) => Err(Incomparable::Work {
@@ -133,8 +134,8 @@ fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
         one.programs.iter().map(|p| p.threads).eq(other.programs.iter().map(|p| p.threads));
     let barrier = as_many && pairs.clone().any(|(one, other)| waiting(one) != waiting(other));
     let environment = pairs.any(|(one, other)| {
-        let told = one.environment.as_ref().zip(other.environment.as_ref());
-        told.is_some_and(|(one, other)| one != other)
+        let both = one.environment.as_ref().zip(other.environment.as_ref());
+        both.is_some_and(|(one, other)| one != other)
     });
     let differ = [
         ("threads", threads),
@@ -229,8 +230,8 @@ fn samples(at: &str, samples: &Samples, rounds: usize) -> Result<(), Fault> {
     for (name, list) in lists {
         let field = format!("{at}.{name}");
         // Older documents lack it.
-        let untold = name == "longest_wait_seconds" && list.is_empty();
-        if list.len() != rounds && !untold {
+        let is_old = name == "longest_wait_seconds" && list.is_empty();
+        if list.len() != rounds && !is_old {
             return fault(&field, format!("has {} figures of {rounds} rounds", list.len()));
         }
         list.into_iter().flatten().try_for_each(|sample| number(&field, sample))?;

@@ -4,7 +4,7 @@ use cosched_core::{Mode, Nanos, ReasonCode, Why};
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
-use super::slices::told;
+use super::slices::abridged;
 use crate::history::nanos;
 use crate::words;
 
@@ -68,7 +68,7 @@ pub(super) fn in_words(choices: &[Choice], total: Nanos) -> Vec<String> {
     let cost = (last.explored_seconds > 0.0)
         .then(|| format!("  Measuring cost {share:.1} % of the run's time."));
     let head = "From its measurements, cosched chose how the programs ran:".to_owned();
-    [head].into_iter().chain(told(choices, line)).chain(cost).collect()
+    [head].into_iter().chain(abridged(choices, line)).chain(cost).collect()
 }
 
 #[cfg(test)]
@@ -93,9 +93,9 @@ mod tests {
             gangs_cpus: Some(1.96),
             explored_seconds: 0.02,
         };
-        let told = in_words(&[begins, gangs], Nanos::from_secs(4));
+        let sentences = in_words(&[begins, gangs], Nanos::from_secs(4));
         assert_eq!(
-            told,
+            sentences,
             [
                 "From its measurements, cosched chose how the programs ran:",
                 "  from 0.000 s: running together, because nothing has been measured yet.",

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::testkit;
 
-    fn told(run: &RunResult) -> String {
+    fn text(run: &RunResult) -> String {
         sentence(&History::of(run)).unwrap_or_default()
     }
 
@@ -92,17 +92,17 @@ mod tests {
         let mut run = testkit::linux();
         run.programs[1].threads_seen = Some(4);
         assert_eq!(
-            told(&run),
+            text(&run),
             "cosched scheduled nothing: Linux shared 2 CPUs among up to 6 threads, so each thread \
              got about 33 % of a CPU. That is the most likely cause of extra time. \
              `cosched compare` with the same programs shows whether taking turns is faster."
         );
         run.others_cpu_seconds = Some(0.3);
-        assert!(told(&run).contains("6 threads and other processes, so each"), "{}", told(&run));
-        assert!(told(&run).contains("got about 25 % of a CPU. Both are"), "{}", told(&run));
+        assert!(text(&run).contains("6 threads and other processes, so each"), "{}", text(&run));
+        assert!(text(&run).contains("got about 25 % of a CPU. Both are"), "{}", text(&run));
         run.programs.pop();
         run.programs[0].threads = 4;
-        assert!(told(&run).ends_with("Start it with one thread per CPU."), "{}", told(&run));
+        assert!(text(&run).ends_with("Start it with one thread per CPU."), "{}", text(&run));
     }
 
     #[test]
@@ -110,11 +110,11 @@ mod tests {
         let mut run = testkit::linux();
         run.metrics.cpu_utilisation = 0.4;
         run.programs[0].usage.user_seconds = 0.5;
-        assert!(told(&run).contains("They left CPUs idle"), "{}", told(&run));
+        assert!(text(&run).contains("They left CPUs idle"), "{}", text(&run));
         run.programs.iter_mut().for_each(|program| program.threads = 1);
-        assert!(told(&run).contains("each of up to 2 threads had a CPU"), "{}", told(&run));
+        assert!(text(&run).contains("each of up to 2 threads had a CPU"), "{}", text(&run));
         run.others_cpu_seconds = Some(0.6);
-        assert!(told(&run).contains("Other processes are the most likely"), "{}", told(&run));
-        assert_eq!(told(&testkit::gang()), "");
+        assert!(text(&run).contains("Other processes are the most likely"), "{}", text(&run));
+        assert_eq!(text(&testkit::gang()), "");
     }
 }

@@ -115,7 +115,7 @@ pub(super) fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<Str
         let why = words::at_locks(choice.lock_contention, choice.miss_ratio, choice.profiled);
         format!("  from {from}: {} ({why}).", words::span(nanos(choice.slice_seconds)))
     };
-    lines.extend(told(choices, slice));
+    lines.extend(abridged(choices, slice));
     lines.extend(story.recalled.map(|actuator| {
         match actuator {
             Actuator::None => {
@@ -160,12 +160,12 @@ pub(super) fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<Str
             trial.progress
         )
     };
-    lines.extend(told(trials, trial));
+    lines.extend(abridged(trials, trial));
     lines
 }
 
 /// A line for each; of many, only the first ones and the last ones.
-pub(super) fn told<T>(all: &[T], line: impl Fn(&T) -> String) -> Vec<String> {
+pub(super) fn abridged<T>(all: &[T], line: impl Fn(&T) -> String) -> Vec<String> {
     let hidden = all.len().saturating_sub(2 * SHOWN);
     if hidden < 2 {
         return all.iter().map(line).collect();

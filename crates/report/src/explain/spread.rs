@@ -18,10 +18,10 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
         Some(format!("{} ({})", program.name, words::misses_per_kilo_instruction(misses)))
     });
     let named: Vec<String> = named.collect();
-    let told = || {
+    let line = || {
         format!("Memory-bound, so their threads were spread over caches: {}.", words::list(&named))
     };
-    (!named.is_empty()).then(told)
+    (!named.is_empty()).then(line)
 }
 
 #[cfg(test)]

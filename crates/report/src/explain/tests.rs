@@ -57,7 +57,7 @@ fn reasons_of_the_plan_stand_with_the_quantum() {
 }
 
 #[test]
-fn a_filler_is_told_with_the_program_in_turn() {
+fn a_filler_is_named_with_the_program_in_turn() {
     let mut run = run();
     run.programs[B].turns = vec![(0.102, 0.2)];
     run.programs[A].filler_seconds = 0.1;
@@ -197,9 +197,9 @@ fn each_reason_of_a_wait_counts_while_it_is_in_force() {
     outcome.decisions.insert(2, back(150, Why::OtherGang { gang: 1 }));
     let story = Story::of(&RunResult::new(&outcome, &context()), Some(B));
     let reasons = story.programs[0].reasons.iter();
-    let told: Vec<_> = reasons.map(|reason| (reason.reason.as_str(), reason.times)).collect();
+    let listed: Vec<_> = reasons.map(|reason| (reason.reason.as_str(), reason.times)).collect();
     assert_eq!(
-        told,
+        listed,
         [("another gang has the quantum", 3), ("cosched was starting or resuming it", 2)],
         "{story:?}"
     );
@@ -288,10 +288,10 @@ fn of_many_slices_the_first_and_the_last_are_shown() {
             });
         }
         let story = Story::of(&run, Some(B)).programs.remove(0);
-        let told = |line: &&String| {
+        let is_slice_line = |line: &&String| {
             line.starts_with("  from") || line.starts_with("  ") && line.ends_with("more)")
         };
-        let lines: Vec<String> = story.sentences.iter().filter(told).cloned().collect();
+        let lines: Vec<String> = story.sentences.iter().filter(is_slice_line).cloned().collect();
         (story.slices.len(), lines)
     };
     let (all, lines) = choose(&[200, 20]);
@@ -313,10 +313,11 @@ fn of_many_slices_the_first_and_the_last_are_shown() {
 
 #[test]
 fn trials_have_their_results() {
-    let told = Story::of(&testkit::faithful(), Some(0)).programs.remove(0);
-    let from = told.sentences.iter().position(|line| line.starts_with("After 100 ms")).unwrap();
+    let explained = Story::of(&testkit::faithful(), Some(0)).programs.remove(0);
+    let from =
+        explained.sentences.iter().position(|line| line.starts_with("After 100 ms")).unwrap();
     assert_eq!(
-        told.sentences[from..],
+        explained.sentences[from..],
         [
             "After 100 ms, time slices were chosen to suit its waits at locks and its cache \
              misses:",
@@ -327,7 +328,7 @@ fn trials_have_their_results() {
              no trial for 10.00 s.",
         ]
     );
-    assert_eq!(told.trials.len(), 2);
+    assert_eq!(explained.trials.len(), 2);
     let mut unclear = testkit::faithful();
     let last = unclear.decisions.last_mut().unwrap();
     let Why::PutBack { progress, .. } = &mut last.reasons[0].why else { panic!() };
@@ -339,7 +340,7 @@ fn trials_have_their_results() {
         ),
         "{unclear}"
     );
-    assert_eq!((told.trials[1].kept, told.trials[1].pause_seconds), (false, Some(10.0)));
+    assert_eq!((explained.trials[1].kept, explained.trials[1].pause_seconds), (false, Some(10.0)));
     let other = Story::of(&testkit::faithful(), Some(1)).programs.remove(0);
     let last = other.sentences.last().unwrap();
     assert_eq!(last, "Its threads kept their original scheduling settings.");
@@ -348,7 +349,7 @@ fn trials_have_their_results() {
 
 #[test]
 fn barrier_statistics_say_how_waits_ended() {
-    let told = |mode, lacks: Option<&str>| {
+    let barrier_sentence = |mode, lacks: Option<&str>| {
         let mut run = run();
         let lacks = lacks.map(str::to_owned);
         let (statistics, between_regions) = (None, [].into());
@@ -357,16 +358,19 @@ fn barrier_statistics_say_how_waits_ended() {
         sentences.into_iter().find(|sentence| sentence.contains("barriers of cosched")).unwrap()
     };
     assert!(
-        told(Barrier::Donate, None).ends_with("A waiting thread knew which other threads ran.")
+        barrier_sentence(Barrier::Donate, None)
+            .ends_with("A waiting thread knew which other threads ran.")
     );
     assert!(
-        told(Barrier::Donate, Some("no right"))
+        barrier_sentence(Barrier::Donate, Some("no right"))
             .ends_with("did not know which other threads ran: no right.")
     );
-    assert!(told(Barrier::Spin, None).ends_with("(mode 'spin')."));
-    let told = Story::of(&testkit::donating(), Some(0)).programs.remove(0).sentences;
-    let stats =
-        told.iter().find(|sentence| sentence.starts_with("They passed 2000 barriers, ")).unwrap();
+    assert!(barrier_sentence(Barrier::Spin, None).ends_with("(mode 'spin')."));
+    let sentences = Story::of(&testkit::donating(), Some(0)).programs.remove(0).sentences;
+    let stats = sentences
+        .iter()
+        .find(|sentence| sentence.starts_with("They passed 2000 barriers, "))
+        .unwrap();
     for part in [
         "Of 2000 waits, 60 %",
         "15 % after longer spinning",
@@ -379,9 +383,9 @@ fn barrier_statistics_say_how_waits_ended() {
     let mut bounded = testkit::donating();
     let bound = ("GOMP_SPINCOUNT".to_owned(), "7".to_owned());
     bounded.programs[0].barrier.as_mut().unwrap().between_regions = [bound].into();
-    let told = Story::of(&bounded, Some(0)).programs.remove(0).sentences;
+    let sentences = Story::of(&bounded, Some(0)).programs.remove(0).sentences;
     let between = "Between parallel regions they spin for a limited time: GOMP_SPINCOUNT=7.";
-    assert!(told.iter().any(|sentence| sentence == between), "{told:?}");
+    assert!(sentences.iter().any(|sentence| sentence == between), "{sentences:?}");
     let own = Story::of(&run(), Some(A)).programs.remove(0);
     assert!(own.barrier.is_none() && !own.sentences.concat().contains("barriers of cosched"));
 }

@@ -5,7 +5,7 @@ use cosched_core::Why;
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
-use super::slices::{reasons, told};
+use super::slices::{abridged, reasons};
 use crate::history::nanos;
 use crate::words;
 
@@ -59,7 +59,7 @@ pub(super) fn in_words(thread_limits: &[ThreadLimit]) -> Vec<String> {
         format!("  from {from}: {threads} of {requested} requested threads{why}.")
     };
     let head = "The thread limits of its parallel regions:".to_owned();
-    [head].into_iter().chain(told(thread_limits, line)).collect()
+    [head].into_iter().chain(abridged(thread_limits, line)).collect()
 }
 
 #[cfg(test)]

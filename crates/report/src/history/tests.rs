@@ -90,7 +90,7 @@ fn an_interrupted_run_leaves_a_frozen_program_frozen() {
 fn the_reason_in_force_is_the_last_of_the_current_run() {
     let result = run();
     let history = History::of(&result);
-    let at = |slot, at| history.sent_at(slot, at).map(|told| (told.at, told.why));
+    let at = |slot, at| history.sent_at(slot, at).map(|sent| (sent.at, sent.why));
     assert_eq!(at(A, ms(50)), Some((ms(0), Why::InGang)));
     assert_eq!(at(A, ms(100)), Some((ms(100), Why::OtherGang { gang: 0 })));
     assert_eq!(at(C, ms(149)), Some((ms(0), Why::NeverFrozen)));

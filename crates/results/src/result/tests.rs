@@ -141,20 +141,20 @@ fn the_file_has_the_fields_that_scripts_rely_on() {
 /// The sum is left out where no program reported its waiting.
 #[test]
 fn waiting_costs_are_summed_over_runs_where_known() {
-    let mut told = outcome();
-    let mut completion = told.programs[0].completions[0];
+    let mut with_waits = outcome();
+    let mut completion = with_waits.programs[0].completions[0];
     completion.usage.waits = Some(Waits {
         useful_seconds: 1.000_000_2,
         barriers: 3,
         longest_latency_seconds: 0.5,
         ..Waits::default()
     });
-    told.programs[0].completions = vec![completion; 2].into();
+    with_waits.programs[0].completions = vec![completion; 2].into();
     let expected = json!({
         "useful_seconds": 2.0, "spun_seconds": 0.0, "lag_seconds": 0.0, "barriers": 6,
         "latency_seconds": 0.0, "longest_latency_seconds": 0.5, "donations": 0
     });
-    assert_eq!(written(&told)["programs"][0]["usage"]["waits"], expected);
+    assert_eq!(written(&with_waits)["programs"][0]["usage"]["waits"], expected);
     assert_eq!(written(&outcome())["programs"][0]["usage"].get("waits"), None);
 }
 
@@ -171,7 +171,7 @@ fn unfinished_work_is_not_compared_with_a_time_alone() {
 
 /// A program that could not be started has no complete run either.
 #[test]
-fn what_a_program_waited_for_is_told_and_why_it_was_not_started() {
+fn a_program_that_was_not_started_has_a_reason_in_the_file() {
     let (mut outcome, mut context) = (outcome(), context());
     let why = NotStarted { at: Nanos::from_secs(6), program: 0, why: Missing::Failed };
     let arrived = Nanos::from_secs(6);
@@ -192,8 +192,8 @@ fn what_a_program_waited_for_is_told_and_why_it_was_not_started() {
     assert_eq!(RunResult::read(file.to_string().as_bytes(), "run.json".as_ref()).unwrap(), result);
     file["programs"][1]["not_started"]["program"] = json!("gone");
     let refusal = RunResult::read(file.to_string().as_bytes(), "run.json".as_ref()).unwrap_err();
-    let told = "programs[1].not_started.program is 'gone', which is no program of the run";
-    assert!(refusal.to_string().contains(told), "{refusal}");
+    let expected = "programs[1].not_started.program is 'gone', which is no program of the run";
+    assert!(refusal.to_string().contains(expected), "{refusal}");
 }
 
 #[test]
@@ -480,9 +480,9 @@ fn sums_include_runs_that_are_not_kept_one_by_one() {
     program.earlier =
         Earlier { usage, counted: 1, failed: Some(earlier.exit), last: Some(earlier.exit) };
     let run = RunResult::new(&outcome, &context());
-    let told = &run.programs[0];
-    assert_eq!((told.completions.len(), told.earlier_completions), (2, 1));
-    assert_eq!((told.exit, told.usage.max_rss_kib), (Some(Exit::Code(4)), 9999));
-    assert!(told.usage.user_seconds >= 5.0 && told.slowdown.is_none());
+    let shown = &run.programs[0];
+    assert_eq!((shown.completions.len(), shown.earlier_completions), (2, 1));
+    assert_eq!((shown.exit, shown.usage.max_rss_kib), (Some(Exit::Code(4)), 9999));
+    assert!(shown.usage.user_seconds >= 5.0 && shown.slowdown.is_none());
     assert_eq!(run.kept_from_seconds, Some(6.0));
 }
