@@ -77,21 +77,21 @@ mod tests {
 
     use super::*;
 
-    fn told(programs: &str, variables: &[(&str, &str)]) -> Vec<(String, String)> {
+    fn recorded(programs: &str, variables: &[(&str, &str)]) -> Vec<(String, String)> {
         let workload = Workload::parse(programs, "/tmp/jobs.toml".as_ref()).unwrap();
         let environment: Vec<(OsString, OsString)> =
             variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let told = deciding(&environment, &workload.programs);
-        told.map(|(name, value)| (name.to_owned(), value)).collect()
+        let found = deciding(&environment, &workload.programs);
+        found.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     #[test]
     fn only_deciding_variables_of_the_shell_are_recorded() {
         let shell =
             [("OMP_PROC_BIND", "close"), ("PATH", "/bin"), ("TOKEN", "secret"), ("TERM", "xterm")];
-        let found = told("[[program]]\ncommand = 'a'", &shell);
-        let wanted = [("OMP_PROC_BIND", "close"), ("PATH", "/bin")];
-        assert_eq!(found, wanted.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let found = recorded("[[program]]\ncommand = 'a'", &shell);
+        let expected = [("OMP_PROC_BIND", "close"), ("PATH", "/bin")];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
         let shell = [("OMP_NUM_THREADS", "8")];
         let both =
             "[[program]]\ncommand = 'a'\nthreads = 2\n[[program]]\ncommand = 'b'\nthreads = 2\n";
-        assert!(told(both, &shell).is_empty());
-        assert_eq!(told(&both.replacen("threads = 2", "", 1), &shell).len(), 1);
+        assert!(recorded(both, &shell).is_empty());
+        assert_eq!(recorded(&both.replacen("threads = 2", "", 1), &shell).len(), 1);
     }
 }

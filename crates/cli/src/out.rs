@@ -239,9 +239,9 @@ pub(crate) fn check_writable(out: &Path) -> Result<(), Failure> {
         return Ok(());
     };
     let writable = found.map_err(|error| error.to_string()).and_then(|found| {
-        let wanted = Access::WRITE_OK | Access::EXEC_OK;
+        let needed = Access::WRITE_OK | Access::EXEC_OK;
         match found.is_dir() {
-            true => access(there, wanted).map_err(|errno| io::Error::from(errno).to_string()),
+            true => access(there, needed).map_err(|errno| io::Error::from(errno).to_string()),
             false => Err("it is a file, not a folder".to_owned()),
         }
     });

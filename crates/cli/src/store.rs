@@ -112,7 +112,7 @@ pub(crate) fn folder() -> Result<PathBuf, StoreError> {
 }
 
 /// What a run lacks without the store.
-fn untold(error: &StoreError) {
+fn report_unreadable(error: &StoreError) {
     say(format_args!("solo times are not known: {error}"));
 }
 
@@ -144,7 +144,7 @@ fn make(folder: &Path, file: &Path) -> Result<(), Trouble> {
 }
 
 /// What the library says, as users are told.
-fn told(file: &Path, Trouble(error): Trouble) -> StoreError {
+fn store_error(file: &Path, Trouble(error): Trouble) -> StoreError {
     let file = file.to_owned();
     match *error {
         redb::Error::DatabaseAlreadyOpen => StoreError::Busy { file },
@@ -166,7 +166,7 @@ impl Store {
     /// knows, too: one that cannot be read is only told.
     pub(crate) fn open_if_there() -> Option<Store> {
         let file = place::file().filter(|file| file.exists())?;
-        Store::read(file, PATIENCE).map_err(|error| untold(&error)).ok()
+        Store::read(file, PATIENCE).map_err(|error| report_unreadable(&error)).ok()
     }
 
     fn open_at(file: &Path) -> Result<Store, StoreError> {
@@ -174,7 +174,7 @@ impl Store {
             fs::create_dir_all(folder)
                 .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
             if !file.exists() {
-                make(folder, file).map_err(|trouble| told(file, trouble))?;
+                make(folder, file).map_err(|trouble| store_error(file, trouble))?;
             }
         }
         Store::read(file.to_owned(), PATIENCE)
@@ -195,7 +195,7 @@ impl Store {
     /// What is known under a key, to tell it along with something else: damage is only told.
     pub(crate) fn look_up(&self, key: &Key) -> Option<Entry> {
         self.get(key).unwrap_or_else(|error| {
-            untold(&error);
+            report_unreadable(&error);
             None
         })
     }
@@ -235,7 +235,7 @@ impl Store {
         panic::set_hook(hook);
         result
             .map_err(|_| self.damaged("its parts contradict each other"))?
-            .map_err(|trouble| told(&self.file, trouble))
+            .map_err(|trouble| store_error(&self.file, trouble))
     }
 
     fn database(&self) -> Result<Database, Trouble> {

@@ -59,8 +59,9 @@ fn programs_slower_with_more_threads_are_advised_one_and_run_so() {
         assert_eq!(alone.len(), 2);
         assert!(alone.iter().all(|count| count["run_seconds"].as_array().unwrap().len() == 2));
         assert_eq!(advice["applied"]["programs"][slot]["threads"], 1);
-        let told = std::fs::read_to_string(home.path().join(format!("out/{name}.stdout"))).unwrap();
-        assert_eq!(told.trim(), "1");
+        let printed =
+            std::fs::read_to_string(home.path().join(format!("out/{name}.stdout"))).unwrap();
+        assert_eq!(printed.trim(), "1");
     }
     let (requested, advised) = (&advice["requested"], &advice["advised"]);
     assert!(advised["total_seconds"].as_f64() <= requested["total_seconds"].as_f64(), "{advice}");
@@ -81,15 +82,15 @@ fn runs_go_in_rounds_and_only_missing_ones_are_made() {
     };
     // The thread counts of its runs, in order.
     let made = |output: &Output| -> Vec<String> {
-        let told = text(&output.stderr);
-        let runs = told.lines().filter_map(|line| line.split_once("alone, threads: "));
+        let messages = text(&output.stderr);
+        let runs = messages.lines().filter_map(|line| line.split_once("alone, threads: "));
         runs.map(|(_, rest)| rest[..1].to_owned()).collect()
     };
     let (first, second) = (advised("2", &[]), advised("2", &["--json"]));
     assert_eq!(made(&first), ["1", "2", "2", "1"], "{}", text(&first.stderr));
     assert_eq!(made(&second), Vec::<String>::new());
-    let told = text(&first.stdout);
-    assert!(told.contains("medians of 2 runs") && told.contains("--apply runs it"), "{told}");
+    let shown = text(&first.stdout);
+    assert!(shown.contains("medians of 2 runs") && shown.contains("--apply runs it"), "{shown}");
     let third = advised("3", &["--json"]);
     assert_eq!(made(&third), ["1", "2"]);
     let times = |advice: &Value| advice["programs"][0]["alone"][1]["run_seconds"].clone();
@@ -101,7 +102,7 @@ fn runs_go_in_rounds_and_only_missing_ones_are_made() {
 #[test]
 fn unpredictable_policies_and_senseless_counts_are_refused() {
     let home = workload();
-    for (words, told) in [
+    for (words, expected) in [
         (["--policy", "linux"], "choose from gang, greedy, minwait"),
         (["--threads", "0"], "0 threads are not possible"),
         (["--threads", "1024"], "choose smaller thread counts"),
@@ -109,7 +110,7 @@ fn unpredictable_policies_and_senseless_counts_are_refused() {
     ] {
         let refused = cosched(home.path(), &[&["advise", "jobs.toml"][..], &words].concat());
         assert_eq!(refused.status.code(), Some(2), "{words:?}");
-        assert!(text(&refused.stderr).contains(told), "{}", text(&refused.stderr));
+        assert!(text(&refused.stderr).contains(expected), "{}", text(&refused.stderr));
     }
 }
 

@@ -23,8 +23,8 @@ fn sim(folder: &Path, arguments: &str) -> Output {
 
 fn printed(folder: &Path, arguments: &str) -> String {
     let output = sim(folder, arguments);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{messages}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -75,8 +75,8 @@ fn solo_figures_become_models_a_table_and_a_prediction() {
     assert_eq!(document["triples"][0][1].as_array().unwrap().len(), 3);
 
     let run = "models.toml --machine dunnington-24 --policy bandwidth --json";
-    let told = refused(folder, run);
-    assert!(told.contains("--slowdowns") && told.contains("sim slowdowns"), "{told}");
+    let message = refused(folder, run);
+    assert!(message.contains("--slowdowns") && message.contains("sim slowdowns"), "{message}");
     let json = printed(folder, &format!("{run} --slowdowns slowdowns.toml"));
     let result: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(result["policy"], "bandwidth");
@@ -87,28 +87,31 @@ fn solo_figures_become_models_a_table_and_a_prediction() {
 fn an_error_in_a_table_names_file_and_key() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let told = |from: &str, to: &str, command: &str| {
+    let refusal_with = |from: &str, to: &str, command: &str| {
         std::fs::write(folder.join("table.toml"), TABLE.replace(from, to)).unwrap();
         refused(folder, command)
     };
     let calibrate = format!("calibrate table.toml {ON}");
-    assert!(told("seconds", "second", &calibrate).contains("table.toml: "));
-    let message = told("'loud', share", "'lout', share", &calibrate);
+    assert!(refusal_with("seconds", "second", &calibrate).contains("table.toml: "));
+    let message = refusal_with("'loud', share", "'lout', share", &calibrate);
     assert!(
         message.contains("table.toml: program 'quiet': point.traffic.of is 'lout'"),
         "{message}"
     );
-    let message = told(TABLE, "program = []", &calibrate);
+    let message = refusal_with(TABLE, "program = []", &calibrate);
     assert!(message.contains("table.toml: there is no [[program]] to fit"), "{message}");
-    let message = told("threads = 4\n", "threads = 40\n", &calibrate);
+    let message = refusal_with("threads = 4\n", "threads = 40\n", &calibrate);
     assert!(message.contains("'loud': threads is 40, but must be from 1 to 24"), "{message}");
-    let message = told("speedup = 2.0", "speedup = 0", &calibrate);
+    let message = refusal_with("speedup = 2.0", "speedup = 0", &calibrate);
     assert!(
         message.contains("'serial': point 1: speedup is 0, but must be a number above 0"),
         "{message}"
     );
-    let message =
-        told("", "", "jobs.toml --machine dunnington-24 --policy gang --slowdowns table.toml");
+    let message = refusal_with(
+        "",
+        "",
+        "jobs.toml --machine dunnington-24 --policy gang --slowdowns table.toml",
+    );
     assert!(message.contains("`cosched sim slowdowns` makes such a table"), "{message}");
 }
 

@@ -142,11 +142,12 @@ fn a_policy_is_compared_with_itself_under_other_options() {
     let output = compare_with(place.path(), &[&policies[..], &long, &shared].concat());
     let found = document(&output);
     let variants = found["variants"].as_array().unwrap();
-    let told = variants
+    let listed = variants
         .iter()
         .map(|variant| (variant["variant"].as_str().unwrap(), variant["options"].as_str()));
-    let wanted = [("gang", None), ("long", Some("gang --quantum 200ms")), ("plain", Some("gang"))];
-    assert_eq!(told.collect::<Vec<_>>(), wanted);
+    let expected =
+        [("gang", None), ("long", Some("gang --quantum 200ms")), ("plain", Some("gang"))];
+    assert_eq!(listed.collect::<Vec<_>>(), expected);
     let longest = |i: usize| variants[i]["responsiveness_longest_gap_seconds"]["value"].as_f64();
     assert!(longest(1) > longest(0), "{found}");
     assert_eq!(longest(2), longest(0), "the options beside it hold for it, too");
@@ -267,10 +268,10 @@ fn other_programs_are_reported_by_name_only() {
     fs::write(place.path().join("jobs.toml"), workload().replace("'p", "'q")).unwrap();
     let other = compare(place.path(), &format!("{options} --resume"));
     assert_eq!(other.status.code(), Some(2));
-    let told = messages(&other);
+    let printed = messages(&other);
     let names =
         "there, the programs, in their order: \"p0, p1, p2\"; now: \"q0, q1, q2\". Such rounds";
-    assert!(told.contains(names) && !told.contains(" of the program "), "{told}");
+    assert!(printed.contains(names) && !printed.contains(" of the program "), "{printed}");
 }
 
 #[test]

@@ -79,8 +79,8 @@ fn an_interrupted_measurement_leaves_no_program_behind() {
     let mut command = doctor(&["--measure"]);
     command.env("TMPDIR", temporary.path()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(told.next().unwrap().unwrap().contains("two programs of 2 spinning threads"));
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("two programs of 2 spinning threads"));
     // The program has been frozen at least once when it has noted it.
     let noted = || {
         let folders = std::fs::read_dir(temporary.path()).unwrap();
@@ -94,7 +94,7 @@ fn an_interrupted_measurement_leaves_no_program_behind() {
     let target = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(target, rustix::process::Signal::INT).unwrap();
     // The program holds the same standard error, so this ends when both have.
-    let rest: Vec<_> = told.map(Result::unwrap).collect();
+    let rest: Vec<_> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
 }

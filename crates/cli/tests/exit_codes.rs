@@ -57,9 +57,9 @@ fn every_documented_exit_code_happens() {
                 let full = std::fs::File::create("/dev/full").unwrap();
                 let mut doctor = cosched(&["doctor"]);
                 let output = doctor.stdout(full).stderr(Stdio::piped()).output().unwrap();
-                let told = String::from_utf8(output.stderr).unwrap();
-                assert!(told.contains("standard output"), "{told}");
-                assert_eq!(output.status.code(), Some(1), "{told}");
+                let messages = String::from_utf8(output.stderr).unwrap();
+                assert!(messages.contains("standard output"), "{messages}");
+                assert_eq!(output.status.code(), Some(1), "{messages}");
             }
             2 => {
                 let wrong: [&[&str]; 7] = [
@@ -83,9 +83,9 @@ fn every_documented_exit_code_happens() {
                 let mut compare =
                     cosched(&["compare", "--policies", "linux", "--runs", "1", "--", "true"]);
                 let output = compare.env("TMPDIR", &file).stderr(Stdio::piped()).output().unwrap();
-                let told = String::from_utf8(output.stderr).unwrap();
-                assert!(told.contains("in the variable TMPDIR"), "{told}");
-                assert_eq!(output.status.code(), Some(2), "{told}");
+                let messages = String::from_utf8(output.stderr).unwrap();
+                assert!(messages.contains("in the variable TMPDIR"), "{messages}");
+                assert_eq!(output.status.code(), Some(2), "{messages}");
             }
             130 => interrupted_with(Signal::INT, 130),
             143 => [Signal::TERM, Signal::HUP]
@@ -124,9 +124,12 @@ fn printing_to(to: &str, arguments: &str) -> (Option<i32>, String) {
 #[test]
 fn a_result_that_cannot_be_printed_is_an_error() {
     for arguments in ["doctor", "run --help", "--version", "run -- true"] {
-        let (code, told) = printing_to(">/dev/full", arguments);
-        assert_eq!(code, Some(1), "{arguments}: {told}");
-        assert!(told.contains("cosched: standard output: ") && told.contains("No space"), "{told}");
+        let (code, message) = printing_to(">/dev/full", arguments);
+        assert_eq!(code, Some(1), "{arguments}: {message}");
+        assert!(
+            message.contains("cosched: standard output: ") && message.contains("No space"),
+            "{message}"
+        );
     }
     ends_with(&["--help"], 0);
 }
@@ -141,10 +144,10 @@ fn nothing_is_started_if_standard_output_is_closed() {
     let runs = runs.map(|command| format!("{command} {touch}"));
     let others = ["doctor", "--help", "explain gone", "trace gone --out -", "report gone --json"];
     for arguments in runs.iter().map(String::as_str).chain(others) {
-        let (code, told) = printing_to(">&-", arguments);
-        assert_eq!(code, Some(2), "{arguments}: {told}");
+        let (code, message) = printing_to(">&-", arguments);
+        assert_eq!(code, Some(2), "{arguments}: {message}");
         let why = "cosched: standard output: is closed, so the result cannot be printed; ";
-        assert!(told.starts_with(why), "{arguments}: {told}");
+        assert!(message.starts_with(why), "{arguments}: {message}");
         assert!(!started.exists(), "{arguments}: a program was started");
     }
 }
@@ -154,7 +157,7 @@ fn commands_that_print_nothing_need_no_standard_output() {
     let folder = tempfile::tempdir().unwrap();
     let manual = format!("manual {}", folder.path().display());
     for arguments in ["run --quiet -- true", "exec -- true", &manual] {
-        let (code, told) = printing_to(">&-", arguments);
-        assert_eq!((code, &told[..]), (Some(0), ""), "{arguments}");
+        let (code, message) = printing_to(">&-", arguments);
+        assert_eq!((code, &message[..]), (Some(0), ""), "{arguments}");
     }
 }

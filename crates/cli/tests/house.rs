@@ -44,8 +44,8 @@ fn crates_use_what_the_table_says() {
     }
     // It is used by tests alone.
     assert_eq!(real.remove("fuzz"), Some(Vec::new()));
-    let told: BTreeMap<_, _> = documented().into_iter().collect();
-    assert_eq!(told, real);
+    let described: BTreeMap<_, _> = documented().into_iter().collect();
+    assert_eq!(described, real);
 }
 
 #[test]

@@ -27,8 +27,8 @@ fn cosched(folder: &Path, arguments: &str) -> Output {
 /// The output of a successful command.
 fn printed(folder: &Path, arguments: &str) -> String {
     let output = cosched(folder, arguments);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{arguments}: {told}");
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments}: {messages}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -73,10 +73,10 @@ fn phases_add_up_to_the_accounts_and_waits_have_reasons() {
                 history.phases(slot).iter().filter(|phase| of(phase)).map(Phase::length).sum()
             };
             // Each time in the file is rounded to a microsecond.
-            let close = |found: Nanos, told: f64| {
-                let apart = found.since(nanos(told)) + nanos(told).since(found);
+            let close = |found: Nanos, reported: f64| {
+                let apart = found.since(nanos(reported)) + nanos(reported).since(found);
                 let allowed = Nanos::from_micros(history.phases(slot).len() as u64);
-                assert!(apart <= allowed, "{policy}, {}: {found} is not {told}", program.name);
+                assert!(apart <= allowed, "{policy}, {}: {found} is not {reported}", program.name);
             };
             close(sum(|p| matches!(p.state, State::Running(_))), program.running_seconds);
             close(sum(|p| p.state.waits()), program.waiting_seconds);
@@ -115,19 +115,19 @@ fn a_trace_follows_perfettos_own_definitions() {
 fn a_trace_replaces_only_a_trace_at_the_chosen_path() {
     let folder = simulated("gang");
     let before = std::fs::read(folder.path().join("out/run.json")).unwrap();
-    let told = cosched(folder.path(), "trace out/run.json").stderr;
-    assert!(String::from_utf8(told).unwrap().contains("out/run.pftrace"));
+    let stderr = cosched(folder.path(), "trace out/run.json").stderr;
+    assert!(String::from_utf8(stderr).unwrap().contains("out/run.pftrace"));
     printed(folder.path(), "trace out --out here.bin");
     printed(folder.path(), "trace out");
     std::os::unix::fs::symlink("jobs.toml", folder.path().join("link.pftrace")).unwrap();
     for place in ["out/run.json", "jobs.toml", "link.pftrace", "out"] {
-        let told = refused(folder.path(), &format!("trace out --out {place}"));
+        let message = refused(folder.path(), &format!("trace out --out {place}"));
         let what = match place {
             "link.pftrace" => "is a symbolic link, which cosched does not follow",
             _ => "exists and was not made by `cosched trace`",
         };
         let expected = format!("{place}: {what}; choose");
-        assert!(told.contains(&expected), "{told}");
+        assert!(message.contains(&expected), "{message}");
     }
     let workload = std::fs::read_to_string(folder.path().join("jobs.toml")).unwrap();
     assert_eq!(workload, WORKLOAD);
@@ -185,15 +185,18 @@ fn program_names_cannot_control_the_terminal() {
 #[test]
 fn errors_come_with_the_remedy() {
     let folder = simulated("linux");
-    let told = refused(folder.path(), "trace nowhere");
-    assert!(told.contains("nowhere") && told.contains("run.json"), "{told}");
-    let told = refused(folder.path(), "explain out --program whole");
-    assert!(told.contains("whole: this run has no such program; it has wide, half"), "{told}");
-    assert_eq!(told, refused(folder.path(), "explain out whole"));
-    let told = refused(folder.path(), "explain out --at 3h");
-    assert!(told.contains("the run took"), "{told}");
-    let told = refused(folder.path(), "explain out --at soon");
-    assert!(told.contains("350ms"), "{told}");
-    let told = refused(folder.path(), "trace out --out no/such/folder/file");
-    assert!(told.contains("--out"), "{told}");
+    let message = refused(folder.path(), "trace nowhere");
+    assert!(message.contains("nowhere") && message.contains("run.json"), "{message}");
+    let message = refused(folder.path(), "explain out --program whole");
+    assert!(
+        message.contains("whole: this run has no such program; it has wide, half"),
+        "{message}"
+    );
+    assert_eq!(message, refused(folder.path(), "explain out whole"));
+    let message = refused(folder.path(), "explain out --at 3h");
+    assert!(message.contains("the run took"), "{message}");
+    let message = refused(folder.path(), "explain out --at soon");
+    assert!(message.contains("350ms"), "{message}");
+    let message = refused(folder.path(), "trace out --out no/such/folder/file");
+    assert!(message.contains("--out"), "{message}");
 }

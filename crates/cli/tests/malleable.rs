@@ -76,8 +76,8 @@ fn only_malleable_programs_have_their_threads_chosen() {
 fn thread_limits_are_explained_and_shown() {
     let folder = workload("malleable = true", "");
     simulated(&folder, "adaptive-greedy");
-    let told = printed(folder.path(), &["explain", "adaptive-greedy", "--program", "p1"]);
-    assert!(told.contains(": 1 of 2 requested threads."), "{told}");
+    let explained = printed(folder.path(), &["explain", "adaptive-greedy", "--program", "p1"]);
+    assert!(explained.contains(": 1 of 2 requested threads."), "{explained}");
     let story = printed(folder.path(), &["explain", "adaptive-greedy", "--json"]);
     let story: Value = serde_json::from_str(&story).unwrap();
     assert_eq!(story["programs"][0]["thread_limits"][0]["threads"], 1);

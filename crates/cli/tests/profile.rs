@@ -63,12 +63,12 @@ fn memory_bandwidth_is_measured_once_and_shown_by_doctor() {
     let home = home();
     let known = || json(&run(&home, &["doctor", "--json"]))["machine"]["memory_peak"].clone();
     assert_eq!(known(), Value::Null);
-    let told = json(&run(&home, &["profile", "--machine", "--json"]));
-    assert_eq!(told["schema"], "cosched-profile-machine/1");
-    let figure = |name: &str| told[name].as_f64().unwrap();
+    let report = json(&run(&home, &["profile", "--machine", "--json"]));
+    assert_eq!(report["schema"], "cosched-profile-machine/1");
+    let figure = |name: &str| report[name].as_f64().unwrap();
     let (peak, lines) = (figure("peak_gigabytes_per_second"), figure("peak_lines_per_microsecond"));
-    assert!(peak > 0.0 && (lines * 0.064 - peak).abs() < 1e-6 * peak, "{told}");
-    assert_eq!(known()["gigabytes_per_second"], told["peak_gigabytes_per_second"]);
+    assert!(peak > 0.0 && (lines * 0.064 - peak).abs() < 1e-6 * peak, "{report}");
+    assert_eq!(known()["gigabytes_per_second"], report["peak_gigabytes_per_second"]);
     assert_eq!(run(&home, &["profile", "--machine", "--", "true"]).status.code(), Some(2));
 }
 
@@ -79,13 +79,13 @@ fn without_counters_the_reason_is_reported_and_no_figure() {
         return;
     }
     let home = home();
-    let told = text(&run(&home, &["profile", "--", "true"]).stdout);
+    let printed = text(&run(&home, &["profile", "--", "true"]).stdout);
     assert!(
-        told.contains("ache misses could not be measured")
-            || told.contains("cache misses were measured"),
-        "{told}"
+        printed.contains("ache misses could not be measured")
+            || printed.contains("cache misses were measured"),
+        "{printed}"
     );
-    assert!(told.contains("`misses_per_kilo_instruction` in the jobs file"), "{told}");
+    assert!(printed.contains("`misses_per_kilo_instruction` in the jobs file"), "{printed}");
     let point =
         &json(&run(&home, &["profile", "--json", "--", "true"]))["programs"][0]["threads"][0];
     assert_eq!(point.get("misses_per_kilo_instruction"), Some(&Value::Null));
@@ -136,9 +136,9 @@ fn a_failed_program_is_not_stored_and_its_errors_are_shown() {
     let home = home();
     let failed = run(&home, &["profile", "--", "sh", "-c", "echo no input file >&2; exit 3"]);
     assert_eq!(failed.status.code(), Some(1));
-    let told = text(&failed.stderr);
-    assert!(told.contains("program sh") && told.contains("status 3"), "{told}");
-    assert!(told.contains("no input file"), "{told}");
+    let messages = text(&failed.stderr);
+    assert!(messages.contains("program sh") && messages.contains("status 3"), "{messages}");
+    assert!(messages.contains("no input file"), "{messages}");
     assert_eq!(std::fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
 }
 
@@ -147,7 +147,7 @@ fn bad_input_is_refused_before_anything_runs() {
     let home = home();
     let file = home.path().join("ran");
     let touch = file.to_str().unwrap();
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (vec!["profile", "--threads", "0", "--", "touch", touch], "choose from 1 to"),
         (vec!["profile", "--threads", "4..2", "--", "touch", touch], "smaller number first"),
         (vec!["profile", "--threads", "few", "--", "touch", touch], "'few' is not a thread count"),
@@ -155,7 +155,7 @@ fn bad_input_is_refused_before_anything_runs() {
     ] {
         let refused = run(&home, &arguments);
         assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
-        assert!(text(&refused.stderr).contains(told), "{}", text(&refused.stderr));
+        assert!(text(&refused.stderr).contains(expected), "{}", text(&refused.stderr));
     }
     assert!(!file.exists());
 }
@@ -182,8 +182,10 @@ fn programs_run_without_a_damaged_store() {
     let compare = ["compare", "--policies", "fcfs", "--runs", "1", "--json", "--", "true"];
     for arguments in [&["run", "--policy", "fcfs", "--json", "--", "true"] as &[_], &compare] {
         let output = run(&home, arguments);
-        let told = text(&output.stderr);
-        assert!(told.contains("solo times are not known") && told.contains("remove the file"));
+        let messages = text(&output.stderr);
+        assert!(
+            messages.contains("solo times are not known") && messages.contains("remove the file")
+        );
         json(&output);
     }
     assert_eq!(run(&home, &["profile", "--", "true"]).status.code(), Some(2));

@@ -42,9 +42,9 @@ fn text(bytes: &[u8]) -> String {
 /// The error for bad input.
 fn refusal(place: &TempDir, arguments: &str) -> String {
     let refused = run(place, arguments);
-    let told = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2), "{arguments}: {told}");
-    told
+    let messages = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{arguments}: {messages}");
+    messages
 }
 
 /// Whether this kernel has slices; prints a message if not.
@@ -121,9 +121,9 @@ fn a_failed_training_program_is_reported_with_its_errors() {
     let fails = "[[program]]\nname = 'bad'\ncommand = ['sh', '-c', 'echo no input >&2; exit 3']";
     fs::write(place.path().join("training.toml"), fails).unwrap();
     let failed = run(&place, "calibrate quanta training.toml --loads 1");
-    let told = text(&failed.stderr);
-    assert_eq!(failed.status.code(), Some(1), "{told}");
-    assert!(told.contains("status 3") && told.contains("no input"), "{told}");
+    let messages = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{messages}");
+    assert!(messages.contains("status 3") && messages.contains("no input"), "{messages}");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn impossible_calibrations_are_refused_before_anything_runs() {
         return;
     }
     let place = place();
-    for (arguments, told) in [
+    for (arguments, expected) in [
         ("", "not part of an installed package"),
         ("gone.toml", "`make kernels` builds"),
         ("training.toml --only lock", "--only matches no program"),
@@ -143,7 +143,7 @@ fn impossible_calibrations_are_refused_before_anything_runs() {
         ("training.toml -o no/such/folder/t.toml", "choose another place with --out"),
     ] {
         let refused = refusal(&place, &format!("calibrate quanta {arguments}"));
-        assert!(refused.contains(told), "{arguments}: {refused}");
+        assert!(refused.contains(expected), "{arguments}: {refused}");
     }
 }
 
@@ -155,14 +155,17 @@ fn an_unusable_table_is_refused_with_file_key_and_remedy() {
         fs::write(place.path().join("bad.toml"), TABLE.replace(from, to)).unwrap();
         refusal(&place, "run --policy faithful --quanta bad.toml -- true")
     };
-    for (from, to, told) in [
+    for (from, to, expected) in [
         ("= 7", "= 0", "row 1: slice_milliseconds is 0"),
         ("up_to = 1.0", "up_to = 0.5", "up_to: the ends of the rows have to rise"),
         ("quanta/1", "quanta/9", "make a new table with `cosched calibrate quanta`"),
         ("slice_milliseconds", "slice", "slice"),
     ] {
         let refused = with(from, to);
-        assert!(refused.contains(told) && refused.contains("bad.toml"), "{told}: {refused}");
+        assert!(
+            refused.contains(expected) && refused.contains("bad.toml"),
+            "{expected}: {refused}"
+        );
         assert!(refused.contains("`cosched calibrate quanta`"), "{refused}");
     }
     let gone = refusal(&place, "exec --quanta gone.toml -- true");

@@ -105,7 +105,7 @@ fn the_printed_command_simulates_the_recorded_machine() {
 #[test]
 fn a_disturbed_recording_is_called_so() {
     let disturb = |run: &mut Value| run["others_cpu_seconds"] = 5.0.into();
-    for (change, is_told) in [(true, true), (false, false)] {
+    for (change, is_reported) in [(true, true), (false, false)] {
         let output = changed(
             "single-fcfs.json",
             |run| {
@@ -116,7 +116,7 @@ fn a_disturbed_recording_is_called_so() {
             &[],
         );
         let said = String::from_utf8_lossy(&output.stdout).contains("other processes used");
-        assert_eq!(said, is_told, "{}", messages(&output));
+        assert_eq!(said, is_reported, "{}", messages(&output));
     }
 }
 
@@ -144,9 +144,9 @@ fn another_policy_gets_the_answer_of_the_recorded_workload() {
         simulated(known.path(), policy, &[]);
         let known = RunResult::load(&known.path().join("run/run.json")).unwrap();
         let found = replay(&folder.path().join("run"), &["--policy", policy]);
-        let (answer, wanted) =
+        let (answer, expected) =
             (found["answer"]["total_seconds"].as_f64().unwrap(), known.total_seconds);
-        assert!((answer / wanted - 1.0).abs() < 0.1, "{policy}: {answer} instead of {wanted}");
+        assert!((answer / expected - 1.0).abs() < 0.1, "{policy}: {answer} instead of {expected}");
     }
 }
 
@@ -220,9 +220,9 @@ fn time_wasted_by_spinning_is_reported_and_removed() {
     let of = |assumption: &&Value| {
         assumption.as_str().unwrap().contains("CPU time beyond what it can use alone")
     };
-    let told = assumed.iter().find(of).unwrap().as_str().unwrap();
+    let spinning = assumed.iter().find(of).unwrap().as_str().unwrap();
     for program in ["barriers-1", "barriers-2", "barriers-3"] {
-        assert!(told.contains(program), "{told}");
+        assert!(spinning.contains(program), "{spinning}");
     }
     // A replay with plain Linux prints a warning, whatever was recorded.
     let gangs = recording("barriers-gang.json");

@@ -47,8 +47,8 @@ fn run(programs: &[String], policy: &str) -> RunResult {
     command.current_dir(folder.path()).args(["sim", "mix.toml", "--out", "out"]).args(solo);
     command.args(["--machine", "dunnington-24", "--kernel", "eevdf"]);
     let output = command.args("--policy".split(' ')).args(policy.split(' ')).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{messages}");
     RunResult::load(&folder.path().join("out/run.json")).unwrap()
 }
 
@@ -135,9 +135,9 @@ fn moldable_programs_start_with_the_best_thread_count() {
     let reasons = || with_fewer.decisions.iter().flat_map(|decision| &decision.reasons);
     for (slot, program) in with_fewer.programs.iter().enumerate() {
         assert!(program.threads <= 8, "a tenth is done by one thread: {} threads", program.threads);
-        let told = Why::Molded { threads: program.threads, requested: 24 };
+        let expected = Why::Molded { threads: program.threads, requested: 24 };
         let own = |id: cosched_core::ProgramId| usize::from(id.slot) == slot;
-        assert!(reasons().any(|reason| reason.why == told && reason.program.is_some_and(own)));
+        assert!(reasons().any(|reason| reason.why == expected && reason.program.is_some_and(own)));
         let [all, fewer] = [program.solo_seconds, program.molded_solo_seconds].map(Option::unwrap);
         assert!(
             fewer > 1.1 * all,

@@ -98,20 +98,20 @@ fn without_a_measurement_or_kernels_the_remedy_is_shown() {
         assert!(text(&output.stderr).contains("cosched sim measure"), "{}", text(&output.stderr));
     }
     let home = measured();
-    let told = |arguments: &[&str]| {
+    let refusal_of = |arguments: &[&str]| {
         let output = cosched(home.path(), arguments);
         assert_eq!(output.status.code(), Some(2));
         text(&output.stderr)
     };
-    let missing = told(&["sim", "check", "--kernels", "nowhere"]);
+    let missing = refusal_of(&["sim", "check", "--kernels", "nowhere"]);
     assert!(
         missing.contains("nowhere: there is no '") && missing.contains("make kernels"),
         "{missing}"
     );
-    let unknown = told(&["sim", "check", "--only", "barrier,cray"]);
+    let unknown = refusal_of(&["sim", "check", "--only", "barrier,cray"]);
     assert!(unknown.contains("--only cray") && unknown.contains("triad x2"), "{unknown}");
     std::fs::write(home.path().join("mine.toml"), "").unwrap();
-    let there = told(&["sim", "measure", "--out", "mine.toml"]);
+    let there = refusal_of(&["sim", "measure", "--out", "mine.toml"]);
     assert!(there.contains("mine.toml: exists and would be overwritten"), "{there}");
 }
 

@@ -131,8 +131,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_out_of_bounds_are_told_their_bounds() {
-        for (words, told) in [
+    fn numbers_out_of_bounds_are_refused_with_their_bounds() {
+        for (words, expected) in [
             (
                 "sim jobs.toml --policy gang --machine this --seed -1",
                 "from 0 to 18446744073709551615",
@@ -151,7 +151,7 @@ mod tests {
         ] {
             let words = ["cosched"].into_iter().chain(words.split_whitespace());
             let refusal = Cli::try_parse_from(words).unwrap_err().to_string();
-            assert!(refusal.contains(told) && !refusal.contains("tip:"), "{refusal}");
+            assert!(refusal.contains(expected) && !refusal.contains("tip:"), "{refusal}");
         }
     }
 }

@@ -195,16 +195,19 @@ mod tests {
     use crate::commands::Cli;
 
     #[test]
-    fn missing_misses_are_told_with_the_reason_and_what_to_do() {
+    fn missing_misses_are_reported_with_the_reason_and_the_remedy() {
         for (countable, why) in [
             (Err(Lack::Hardware), "shows no hardware counters"),
             (Err(Lack::CacheEvents), "counts instructions, but no misses"),
             (Err(Lack::Permission), "perf_event_paranoid=2"),
             (Ok(()), "in use or did not count"),
         ] {
-            let told = why_no_misses(countable);
-            assert!(told.contains(why), "{told}");
-            assert!(told.ends_with("`misses_per_kilo_instruction` in the jobs file."), "{told}");
+            let sentence = why_no_misses(countable);
+            assert!(sentence.contains(why), "{sentence}");
+            assert!(
+                sentence.ends_with("`misses_per_kilo_instruction` in the jobs file."),
+                "{sentence}"
+            );
         }
     }
 
@@ -235,8 +238,8 @@ mod tests {
                 ["cosched", "profile", &long].into_iter().chain(takes_value.then_some(value));
             let parsed = Cli::try_parse_from(words.chain(["--", "true"])).unwrap();
             let crate::commands::Command::Profile(args) = parsed.command else { panic!("{id}") };
-            let Err(Failure::Input(told)) = super::profile(&args) else { panic!("{id}") };
-            assert!(told.contains(&long) && told.contains("does not support"), "{told}");
+            let Err(Failure::Input(message)) = super::profile(&args) else { panic!("{id}") };
+            assert!(message.contains(&long) && message.contains("does not support"), "{message}");
         }
         let run = command.find_subcommand("run").unwrap();
         assert!(

@@ -232,16 +232,16 @@ pub(crate) fn offer() {
 mod tests {
     use super::*;
 
-    fn told(restored: &[Restored]) -> String {
+    fn sentence(restored: &[Restored]) -> String {
         let undone = restored.iter().map(|one| Undone::new("/run/log".into(), one)).collect();
         Report { schema: SCHEMA, undone, sentinels_continued: 0, sockets_removed: 0 }.sentence()
     }
 
     #[test]
-    fn people_are_told_in_a_sentence_what_was_undone() {
-        assert_eq!(told(&[]), "Nothing was left behind.");
+    fn what_was_undone_is_reported_in_a_sentence() {
+        assert_eq!(sentence(&[]), "Nothing was left behind.");
         assert_eq!(
-            told(&[Restored::default()]),
+            sentence(&[Restored::default()]),
             "After 1 cosched that is gone: nothing was left to restore."
         );
         let report = |sentinels_continued, sockets_removed| Report {
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(report(1, 0).sentence(), sentinel);
         let one = || Restored { continued: 2, cgroups: 1, ..Restored::default() };
         assert_eq!(
-            told(&[one(), Restored { masks: 1, ..Restored::default() }]),
+            sentence(&[one(), Restored { masks: 1, ..Restored::default() }]),
             "After 2 cosched that are gone: continued 2 processes, restored the CPUs of 1 thread, \
              removed 1 cgroup."
         );

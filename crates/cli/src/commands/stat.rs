@@ -36,7 +36,7 @@ use arrivals::Arrivals;
 use conclusion::{LEGEND, Place, Spent};
 use counted::Counted;
 use show::Document;
-use subjects::{Subjects, Wanted};
+use subjects::{Subjects, Target};
 
 /// Intervals are not shorter: reading takes time, too.
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -109,7 +109,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let groups = args.groups()?;
     let has_groups = !groups.is_empty();
     let proc = Proc::own().map_err(Failure::input)?;
-    let wanted = Wanted::check(&args.pids, &args.command, &proc)?;
+    let target = Target::check(&args.pids, &args.command, &proc)?;
     let (mut monitor, lack) =
         if args.sampled { (Monitor::sampled(&proc), None) } else { Monitor::open(&proc) };
     if let Some(lack) = lack {
@@ -121,7 +121,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     // Signals wait in here from now on; what is started blocks none.
     let ends = [Signal::INT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
     let mut poll = Poll::new(&ends).map_err(Failure::broken)?;
-    let mut subjects = Subjects::watched(wanted, &proc, &mut monitor, &mut counted, &poll)?;
+    let mut subjects = Subjects::watched(target, &proc, &mut monitor, &mut counted, &poll)?;
     if args.command.is_empty() && args.count.is_none() {
         say(format_args!(
             "watching {} until its end; Ctrl-C ends this command, and not the program",

@@ -25,7 +25,7 @@ pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec
             let Some((first, _)) = failed.first() else { continue };
             let name = &ready.plan.workload.programs[slot].name;
             let stderr = out::output(&ready.run_folder(*first, i), name, "stderr");
-            let told = match ready.plan.out {
+            let details = match ready.plan.out {
                 Some(_) if stderr.exists() => {
                     let file = shown_path(&stderr).to_string();
                     format!("its standard error is in {}", ready.held.named(&file))
@@ -35,7 +35,7 @@ pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec
             let mut ends: Vec<&str> = failed.iter().map(|(_, how)| how.as_str()).collect();
             ends.dedup();
             let sentence = format!(
-                "{variant}: {name} failed in {} of {} rounds ({}); {told}",
+                "{variant}: {name} failed in {} of {} rounds ({}); {details}",
                 failed.len(),
                 rounds.len(),
                 ends.join(", ")

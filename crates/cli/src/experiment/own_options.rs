@@ -48,9 +48,9 @@ pub(super) fn read(text: &str) -> Result<(&str, OwnOptions), String> {
     let words = shell_words::split(line)
         .map_err(|_| format!("'{line}' has an unclosed quote: close it"))?;
     let own = OwnOptions::try_parse_from(&words).map_err(|error| {
-        let told = error.to_string();
+        let message = error.to_string();
         // The first paragraph says what is wrong; what follows is how commands are used.
-        let wrong: Vec<&str> = told.lines().take_while(|line| !line.is_empty()).collect();
+        let wrong: Vec<&str> = message.lines().take_while(|line| !line.is_empty()).collect();
         format!("{}; {FORM}", wrong.join(" ").trim_start_matches("error: "))
     })?;
     Ok((name, OwnOptions { words: shell_words::join(words), ..own }))
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn its_words_are_told_as_a_shell_would_have_them() {
+    fn its_words_are_quoted_as_a_shell_would_have_them() {
         let variant = Variant::with_options("a=  gang   --placement   'spread'").unwrap();
         assert_eq!(variant.words(), Some("gang --placement spread"));
         assert_eq!("gang".parse::<Variant>().unwrap().words(), None);

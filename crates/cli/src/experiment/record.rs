@@ -160,7 +160,7 @@ impl Record {
         let found: Record = serde_json::from_slice(&text).ok()?;
         let variants = found.settings.get(VARIANTS)?.as_str()?;
         let policy = |variant: &str| match found.settings.get(&policy_of(variant)) {
-            Some(told) => told.as_str().map(str::to_owned),
+            Some(recorded) => recorded.as_str().map(str::to_owned),
             None => variant.parse::<Variant>().ok().map(|variant| variant.kind().name().to_owned()),
         };
         Some(variants.split(',').map(|variant| (variant.to_owned(), policy(variant))).collect())
@@ -205,39 +205,39 @@ impl Record {
 fn settings(how: &HowArgs) -> [(&'static str, Value); 29] {
     let (fair, shuffle) = (&how.policy.fair, &how.measure.shuffle);
     // Everything in there tells itself completely, tables of slowdowns included.
-    fn told<T: Debug>(value: &Option<T>) -> Value {
+    fn recorded<T: Debug>(value: &Option<T>) -> Value {
         json!(value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}")))
     }
     [
-        ("--quantum", told(&how.policy.quantum)),
-        ("--placement", told(&how.policy.placement)),
+        ("--quantum", recorded(&how.policy.quantum)),
+        ("--placement", recorded(&how.policy.placement)),
         ("--fill", json!(how.policy.fill)),
-        ("--slowdowns", told(&how.policy.slowdowns)),
-        ("--max-frozen", told(&how.policy.max_frozen)),
-        ("--goal", told(&how.policy.goal)),
-        ("--turns", told(&how.policy.turns)),
-        ("--peak-bandwidth", told(&fair.peak_bandwidth)),
-        ("--training-limit", told(&fair.training_limit)),
-        ("--fairness", told(&fair.fairness)),
+        ("--slowdowns", recorded(&how.policy.slowdowns)),
+        ("--max-frozen", recorded(&how.policy.max_frozen)),
+        ("--goal", recorded(&how.policy.goal)),
+        ("--turns", recorded(&how.policy.turns)),
+        ("--peak-bandwidth", recorded(&fair.peak_bandwidth)),
+        ("--training-limit", recorded(&fair.training_limit)),
+        ("--fairness", recorded(&fair.fairness)),
         ("--no-distribution", json!(fair.no_distribution)),
         ("--no-sequences", json!(fair.no_sequences)),
         ("--by-corunners", json!(fair.by_corunners)),
         ("--no-phases", json!(fair.no_phases)),
         ("--optimal", json!(fair.optimal)),
-        ("--interval", told(&how.measure.interval)),
-        ("--actuators", told(&how.measure.actuators)),
+        ("--interval", recorded(&how.measure.interval)),
+        ("--actuators", recorded(&how.measure.actuators)),
         ("--no-guard", json!(how.measure.no_guard)),
         ("--relearn", json!(how.measure.relearn)),
-        ("--quanta", told(&how.measure.quanta)),
-        ("--barrier", told(&how.waiting.barrier)),
-        ("--groups", told(&shuffle.groups)),
-        ("--group-by", told(&shuffle.group_by)),
-        ("--threshold", told(&shuffle.threshold)),
-        ("--hysteresis", told(&shuffle.hysteresis)),
-        ("--sort-by", told(&shuffle.sort_by)),
-        ("--freezer", told(&how.freezer)),
-        ("--pinning", told(&how.pinning)),
-        ("--grace", told(&Some(how.grace))),
+        ("--quanta", recorded(&how.measure.quanta)),
+        ("--barrier", recorded(&how.waiting.barrier)),
+        ("--groups", recorded(&shuffle.groups)),
+        ("--group-by", recorded(&shuffle.group_by)),
+        ("--threshold", recorded(&shuffle.threshold)),
+        ("--hysteresis", recorded(&shuffle.hysteresis)),
+        ("--sort-by", recorded(&shuffle.sort_by)),
+        ("--freezer", recorded(&how.freezer)),
+        ("--pinning", recorded(&how.pinning)),
+        ("--grace", recorded(&Some(how.grace))),
     ]
 }
 

@@ -70,7 +70,7 @@ enum Stop {
     /// Something is wrong, and would be in every further round.
     Failed(Failure),
     /// The same, and the user has been told.
-    Told,
+    Reported,
 }
 
 impl From<Failure> for Stop {
@@ -98,7 +98,7 @@ impl Experiment {
         let open: Vec<u16> = (0..plan.rounds).filter(|round| !rounds.contains_key(round)).collect();
 
         let parts = plan.variants.len() + usize::from(site.finds_times_alone());
-        let mut pace = Pace::new(parts, plan.rounds, open.len()).told(plan.talk);
+        let mut pace = Pace::new(parts, plan.rounds, open.len()).with_talk(plan.talk);
         let (mut ended, mut unbroken) = (Ended::Complete, true);
         if plan.rounds > 1 && !open.is_empty() && site.warms_up() {
             plan.talk.tell(format_args!("{} once, to warm up", plan.variants[0]));
@@ -120,7 +120,7 @@ impl Experiment {
                     say(format_args!("{}", failure.text()));
                     unbroken = false;
                 }
-                Err(Stop::Told) => unbroken = false,
+                Err(Stop::Reported) => unbroken = false,
             }
             if plan.out.is_some() {
                 say(format_args!(
@@ -209,7 +209,7 @@ impl<'a> Ready<'a> {
             if !untroubled {
                 // A result that could not be saved is none to go on from, and the next one could
                 // not be, either.
-                return Err(Stop::Told);
+                return Err(Stop::Reported);
             }
             results[i] = Some(ran.result);
         }

@@ -102,7 +102,7 @@ fn rounds(comparison: &Comparison, experiment: &Experiment) -> String {
 
 /// Deviations and choices, with all variants of which it is true.
 fn of_variants(variants: &[cosched_report::Variant]) -> Vec<String> {
-    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut listed: Vec<(String, Vec<&str>)> = Vec::new();
     for variant in variants {
         let sentences = [
             deviations::sentences(&variant.runs),
@@ -110,13 +110,13 @@ fn of_variants(variants: &[cosched_report::Variant]) -> Vec<String> {
             molding::sentences(&variant.runs),
         ];
         for sentence in sentences.into_iter().flatten() {
-            match told.iter_mut().find(|(known, _)| *known == sentence) {
+            match listed.iter_mut().find(|(known, _)| *known == sentence) {
                 Some((_, names)) => names.push(&variant.name),
-                None => told.push((sentence, vec![&variant.name])),
+                None => listed.push((sentence, vec![&variant.name])),
             }
         }
     }
-    told.iter().map(|(sentence, names)| format!("{}: {sentence}", names.join(", "))).collect()
+    listed.iter().map(|(sentence, names)| format!("{}: {sentence}", names.join(", "))).collect()
 }
 
 /// A figure with its interval.

@@ -310,7 +310,7 @@ mod tests {
             assert_eq!(check(fine), Ok(()), "{fine}");
         }
         assert_eq!(check("linux,fine-2=gang --quantum 5ms"), Ok(()), "a name that repeats none");
-        for (refused, told) in [
+        for (refused, expected) in [
             ("linux,gang,linux", "call it 'linux-2' the second time"),
             ("linux,linux-2,linux-2", "call it 'linux-3' the second time"),
             ("linux-2", "'linux-2' is 'linux' again, but 'linux' is missing; call it 'linux'"),
@@ -322,7 +322,7 @@ mod tests {
             ),
         ] {
             let found = check(refused).unwrap_err();
-            assert!(found.contains(told), "{refused}: {found}");
+            assert!(found.contains(expected), "{refused}: {found}");
         }
     }
 

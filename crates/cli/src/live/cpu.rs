@@ -24,7 +24,7 @@ struct Known {
     /// What that one had used.
     run: Option<Used>,
     /// What was told of all its runs.
-    told: Used,
+    reported: Used,
 }
 
 impl CpuTimes {
@@ -56,13 +56,13 @@ impl Known {
     /// be known.
     fn complete(&mut self, program: &mut Standing) {
         let run = if is_there(program) { self.run } else { Some(Used::default()) };
-        let told = run.zip(program.cpu_seconds).zip(program.context_switches);
-        self.told = told.map_or(self.told, |((run, seconds), switches)| Used {
-            seconds: self.told.seconds.max(seconds + run.seconds),
-            switches: self.told.switches.max(switches + run.switches),
+        let totals = run.zip(program.cpu_seconds).zip(program.context_switches);
+        self.reported = totals.map_or(self.reported, |((run, seconds), switches)| Used {
+            seconds: self.reported.seconds.max(seconds + run.seconds),
+            switches: self.reported.switches.max(switches + run.switches),
         });
-        program.cpu_seconds = told.map(|_| (self.told.seconds * 1e6).round() / 1e6);
-        program.context_switches = told.map(|_| self.told.switches);
+        program.cpu_seconds = totals.map(|_| (self.reported.seconds * 1e6).round() / 1e6);
+        program.context_switches = totals.map(|_| self.reported.switches);
     }
 }
 
@@ -95,14 +95,14 @@ mod tests {
     #[test]
     fn cpu_times_never_fall_and_unreadable_ones_are_unknown() {
         let mut times = CpuTimes::new(Meter::new(Proc::default(), Roots::new(1)));
-        let mut told = |state, complete| {
+        let mut reported = |state, complete| {
             let mut snapshot = snapshot(state, complete);
             times.add_to(&mut snapshot, Instant::now());
             snapshot.programs[0].cpu_seconds
         };
-        assert_eq!(told("new", 0.0), Some(0.0));
-        assert_eq!(told("running", 0.0), None);
-        assert_eq!(told("ended", 1.5), Some(1.5));
-        assert_eq!(told("ended", 1.25), Some(1.5));
+        assert_eq!(reported("new", 0.0), Some(0.0));
+        assert_eq!(reported("running", 0.0), None);
+        assert_eq!(reported("ended", 1.5), Some(1.5));
+        assert_eq!(reported("ended", 1.25), Some(1.5));
     }
 }

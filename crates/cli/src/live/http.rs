@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_for_properly_is_told_so() {
+    fn improper_requests_are_answered_with_a_status() {
         for (line, status) in [
             ("GET / HTTP/1.1", "404"),
             ("POST /metrics HTTP/1.1", "405"),

@@ -27,11 +27,11 @@ mod tests {
 
     #[test]
     fn a_wait_policy_in_the_environment_stays() {
-        let told = |name: &str| {
+        let bound_with = |name: &str| {
             let environment = [(OsString::from(name), OsString::from("5"))];
             bound(&environment)
         };
-        assert_eq!(told("OMP_NUM_THREADS"), Some(("GOMP_SPINCOUNT", "2000")));
-        assert_eq!((told("GOMP_SPINCOUNT"), told("OMP_WAIT_POLICY")), (None, None));
+        assert_eq!(bound_with("OMP_NUM_THREADS"), Some(("GOMP_SPINCOUNT", "2000")));
+        assert_eq!((bound_with("GOMP_SPINCOUNT"), bound_with("OMP_WAIT_POLICY")), (None, None));
     }
 }

@@ -25,13 +25,13 @@ pub(crate) fn enter_scope<'a>(runs: impl IntoIterator<Item = (Kind, &'a HowArgs)
         Ok(()) => {}
         Err(ScopeError::Lack(lack)) if !lack.is_worth_a_word() => {}
         // `cosched doctor` tells it, too, and that is what is said next.
-        Err(error @ ScopeError::Lack(_)) => talk.detail(format_args!("{}", told(&error))),
-        Err(error) => talk.tell(format_args!("{}", told(&error))),
+        Err(error @ ScopeError::Lack(_)) => talk.detail(format_args!("{}", message(&error))),
+        Err(error) => talk.tell(format_args!("{}", message(&error))),
     }
 }
 
 /// What happened, what it means, and what to type.
-fn told(error: &ScopeError) -> String {
+fn message(error: &ScopeError) -> String {
     let remedy = match error {
         ScopeError::Lack(lack) => lack.remedy(),
         _ => None,
@@ -49,16 +49,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_with_a_remedy() {
-        let told = [
-            told(&Lack::EndsWithLogin.into()),
-            told(&ScopeError::Refused("Call failed: Access denied".to_owned())),
+    fn a_refusal_is_reported_with_a_remedy() {
+        let messages = [
+            message(&Lack::EndsWithLogin.into()),
+            message(&ScopeError::Refused("Call failed: Access denied".to_owned())),
         ];
-        assert!(told[0].contains("loginctl enable-linger"), "{}", told[0]);
+        assert!(messages[0].contains("loginctl enable-linger"), "{}", messages[0]);
         assert!(
-            told[1].contains("Access denied") && told[1].contains("systemd-run"),
+            messages[1].contains("Access denied") && messages[1].contains("systemd-run"),
             "{}",
-            told[1]
+            messages[1]
         );
     }
 }

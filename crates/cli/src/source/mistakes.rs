@@ -192,15 +192,15 @@ mod tests {
         };
         let refusal = |path: &Path| program(path, folder.path()).map(|it| it.text().to_owned());
         let script = write("a.sh", "#!/bin/sh\n", 0o755);
-        let told = refusal(&script).unwrap();
-        assert!(told.ends_with(&format!("`cosched run -- {}`", script.display())), "{told}");
-        assert!(told.contains("a.sh: is a program, not a jobs file"), "{told}");
-        let told = refusal(&write("mm.py", "import numpy\n", 0o644)).unwrap();
-        assert!(told.contains("`cosched run -- python3 /"), "{told}");
-        let told = refusal(Path::new("true")).unwrap();
-        assert!(told.ends_with("`cosched run -- true`"), "{told}");
-        let told = refusal(Path::new("true 'a b' c")).unwrap();
-        assert!(told.ends_with("`cosched run -- true 'a b' c`"), "{told}");
+        let message = refusal(&script).unwrap();
+        assert!(message.ends_with(&format!("`cosched run -- {}`", script.display())), "{message}");
+        assert!(message.contains("a.sh: is a program, not a jobs file"), "{message}");
+        let message = refusal(&write("mm.py", "import numpy\n", 0o644)).unwrap();
+        assert!(message.contains("`cosched run -- python3 /"), "{message}");
+        let message = refusal(Path::new("true")).unwrap();
+        assert!(message.ends_with("`cosched run -- true`"), "{message}");
+        let message = refusal(Path::new("true 'a b' c")).unwrap();
+        assert!(message.ends_with("`cosched run -- true 'a b' c`"), "{message}");
         assert_eq!(refusal(Path::new("no-such-command a")), None);
         for other in ["#!/usr/bin/env cosched\n", "[[program]]\n"] {
             assert_eq!(refusal(&write("jobs.toml", other, 0o755)), None, "{other}");

@@ -117,13 +117,13 @@ fn a_file_that_stays_locked_is_reported_in_the_end() {
     Store::open_at(&file).unwrap();
     let held = Database::open(&file).unwrap();
     let refused = Store::read(file.clone(), Duration::ZERO).unwrap_err();
-    assert!(matches!(&refused, StoreError::Busy { file: told } if *told == file), "{refused}");
+    assert!(matches!(&refused, StoreError::Busy { file: busy } if *busy == file), "{refused}");
     drop(held);
     Store::read(file, Duration::ZERO).unwrap();
 }
 
 #[test]
-fn a_damaged_file_is_told_with_its_remedy_and_left_as_it_is() {
+fn a_damaged_file_is_reported_and_left_as_it_is() {
     let (_folder, file) = place();
     Store::open_at(&file).unwrap().put(&key(2), &entry(5)).unwrap();
     let whole = fs::read(&file).unwrap();
@@ -133,8 +133,11 @@ fn a_damaged_file_is_told_with_its_remedy_and_left_as_it_is() {
         fs::write(&file, &content).unwrap();
         let refused = Store::open_at(&file).unwrap_err();
         assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
-        let told = refused.to_string();
-        assert!(told.contains("profiles.redb") && told.contains("remove the file"), "{told}");
+        let message = refused.to_string();
+        assert!(
+            message.contains("profiles.redb") && message.contains("remove the file"),
+            "{message}"
+        );
         assert_eq!(fs::read(&file).unwrap(), content);
     }
 }

@@ -23,7 +23,7 @@ impl Pace {
     }
 
     /// The same, told only if so much is told.
-    pub(crate) fn told(self, talk: Talk) -> Pace {
+    pub(crate) fn with_talk(self, talk: Talk) -> Pace {
         Pace { talk, ..self }
     }
 

@@ -54,7 +54,7 @@ enum EndWait {
     /// A signal asked them at this time.
     Silent(Interruption, Nanos),
     /// Nothing more: it is said, or a second signal has ended the wait.
-    Told,
+    Over,
 }
 
 /// What is told of a run.
@@ -105,7 +105,7 @@ impl Progress {
             done: BTreeSet::new(),
             out_of_turns: BTreeSet::new(),
             grace: telling.grace,
-            wait: if tells_wait { EndWait::NotBegun } else { EndWait::Told },
+            wait: if tells_wait { EndWait::NotBegun } else { EndWait::Over },
         })
     }
 
@@ -121,7 +121,7 @@ impl Progress {
         if world.now < since + SILENCE || world.programs.is_empty() {
             return;
         }
-        self.wait = EndWait::Told;
+        self.wait = EndWait::Over;
         let again = match by {
             Interruption::Interrupt => "Ctrl-C again",
             _ => "a second signal",
@@ -173,7 +173,7 @@ impl Watch for Progress {
             Happening::Interrupted(by) => {
                 self.wait = match self.wait {
                     EndWait::NotBegun => EndWait::Silent(by, event.at),
-                    _ => EndWait::Told,
+                    _ => EndWait::Over,
                 };
             }
             Happening::Exited(id, ..) if self.done.insert(id.slot) => {

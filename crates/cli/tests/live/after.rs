@@ -48,8 +48,8 @@ fn after_a_failure_only_programs_that_allow_any_exit_start() {
     ];
     let ended = place.run(&tables, "").ended().with(1);
     assert_eq!(place.read("ran"), "a\na\nclean\n");
-    for told in ["not started: a failed", "not started: b was not started"] {
-        assert!(ended.stdout.contains(told), "{}", ended.stdout);
+    for expected in ["not started: a failed", "not started: b was not started"] {
+        assert!(ended.stdout.contains(expected), "{}", ended.stdout);
     }
     let result = ended.result();
     let [a, b, c, clean] = &result.programs[..] else { panic!("four programs") };
@@ -84,8 +84,8 @@ fn an_interruption_starts_nothing_that_waits() {
     assert!(!place.path("b").exists());
     let why = NotStartedResult { program: "a".into(), why: Missing::Interrupted };
     assert_eq!(ended.result().programs[1].not_started, Some(why));
-    let told = "not started: the run was interrupted before a had ended";
-    assert!(ended.stdout.contains(told), "{}", ended.stdout);
+    let expected = "not started: the run was interrupted before a had ended";
+    assert!(ended.stdout.contains(expected), "{}", ended.stdout);
     place.nothing_is_left_of(&ended);
 }
 
@@ -98,8 +98,8 @@ fn a_cycle_is_refused_before_anything_starts() {
         program("c", "after = ['b']", ":"),
     ];
     let ended = place.run(&tables, "").ended().with(2);
-    let told = "jobs.toml:8:10: program 2 (b): after makes a cycle";
-    ended.saying(&[told, "(b after c after b); take one of these names out"]);
+    let expected = "jobs.toml:8:10: program 2 (b): after makes a cycle";
+    ended.saying(&[expected, "(b after c after b); take one of these names out"]);
     assert!(!place.path("started").exists());
 }
 
@@ -109,8 +109,8 @@ fn an_input_that_another_program_makes_must_come_after_it() {
     let tables =
         [program("a", "stdout = 'one'", "touch started"), program("b", "stdin = 'one'", "cat")];
     let ended = place.run(&tables, "").ended().with(2);
-    let told = ["which is the stdout of program 1 (a); start this one later: after = [\"a\"]"];
-    ended.saying(&told);
+    let expected = ["which is the stdout of program 1 (a); start this one later: after = [\"a\"]"];
+    ended.saying(&expected);
     assert!(!place.path("started").exists());
 }
 
@@ -125,15 +125,15 @@ fn other_commands_work_with_the_keys_or_refuse_them_by_name() {
         assert_eq!(written, "first\nmiddle\nlast\n");
     }
     assert!(!place.path("one").exists());
-    let told =
+    let expected =
         ["stdin is", "two, which is the stdout of program 3 (middle); programs are run alone here"];
     let profile = place.cosched(&["profile", "jobs.toml"]).ended().with(2);
-    profile.saying(&told);
+    profile.saying(&expected);
     let solo = place.cosched(&[&compare[..], &["--solo"]].concat()).ended().with(2);
-    solo.saying(&told);
+    solo.saying(&expected);
     let advise = place.cosched(&["advise", "jobs.toml"]).ended().with(2);
     let refused = ["program 1 (last): after: `cosched advise` predicts", "leave the key out"];
-    advise.saying(&refused).saying(&told);
+    advise.saying(&refused).saying(&expected);
     for name in ["one", "two"] {
         place.write(name, "made before\n");
     }

@@ -45,8 +45,8 @@ fn ended_by(signal: Signal, code: i32, user: User) {
     locker.goes_on(&place);
     let program = &ended.result().programs[0];
     assert!(program.left_running && program.exit.is_none() && program.running_seconds > 0.0);
-    let told = serde_json::to_value(&ended.result().decisions).unwrap();
-    assert!(told.to_string().contains("\"slice\""), "{told}");
+    let decisions = serde_json::to_value(&ended.result().decisions).unwrap();
+    assert!(decisions.to_string().contains("\"slice\""), "{decisions}");
     assert!(ended.stdout.contains("every setting is restored"), "{}", ended.stdout);
     place.no_trace_is_left_of(ended.pid);
     assert_eq!(locker.stop(&place), Some(7));

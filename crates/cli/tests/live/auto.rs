@@ -48,15 +48,15 @@ fn auto_chooses_after_a_sample_and_says_so() {
         assert!(probes > 0 || !choices.iter().any(by_probe), "{choices:?}");
         place.nothing_is_left_of(&ended);
 
-        let told = place.cosched(&["explain", "out", "--json"]).ended().with(0).stdout;
-        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-        let told = told["choices"].as_array().unwrap().clone();
-        assert_eq!(told.len(), choices.len());
-        assert_eq!(told[0]["mode"], "corun");
-        let told = place.cosched(&["explain", "out"]).ended().with(0).stdout;
+        let text = place.cosched(&["explain", "out", "--json"]).ended().with(0).stdout;
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let listed = json["choices"].as_array().unwrap().clone();
+        assert_eq!(listed.len(), choices.len());
+        assert_eq!(listed[0]["mode"], "corun");
+        let text = place.cosched(&["explain", "out"]).ended().with(0).stdout;
         assert!(
-            told.contains("From its measurements, cosched chose how the programs ran:"),
-            "{told}"
+            text.contains("From its measurements, cosched chose how the programs ran:"),
+            "{text}"
         );
     }
 }

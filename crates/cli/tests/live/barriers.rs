@@ -29,14 +29,14 @@ fn a_programs_barrier_key_overrides_the_option() {
         program("b", "barrier = 'donate'", TELLS),
         program("c", "", TELLS),
     ];
-    let told = |name: &str| place.read(&format!("out/{name}.stdout"));
+    let printed = |name: &str| place.read(&format!("out/{name}.stdout"));
     let ended = place.run(&tables, "--policy linux --barrier spin").ended().with(0);
     assert_eq!(modes(&ended), [None, Some(Barrier::Donate), Some(Barrier::Spin)]);
-    assert_eq!(told("a"), "\n\n\n");
-    let donate: Vec<String> = told("b").lines().map(str::to_owned).collect();
+    assert_eq!(printed("a"), "\n\n\n");
+    let donate: Vec<String> = printed("b").lines().map(str::to_owned).collect();
     assert!(is_library(&donate[0]), "{donate:?}");
     assert_eq!(donate[1..], ["", ""], "its threads are its own affair");
-    assert_eq!(told("c").lines().nth(1), Some("spin"));
+    assert_eq!(printed("c").lines().nth(1), Some("spin"));
     place.nothing_is_left_of(&ended);
 }
 
@@ -57,10 +57,10 @@ fn donating_programs_spin_less_unless_the_user_sets_how_to_wait() {
         let barrier = ended.result().programs[slot].barrier.clone().unwrap();
         barrier.between_regions.into_values().collect::<Vec<_>>()
     };
-    let told = |name: &str| place.read(&format!("out/{name}.stdout"));
+    let printed = |name: &str| place.read(&format!("out/{name}.stdout"));
     let [spins] = &given(0)[..] else { panic!("{:?}", given(0)) };
-    assert_eq!(told("a"), format!("{spins}\n"));
-    assert_eq!([told("b"), told("c"), told("d")], ["7\n", "\n", "\n"]);
+    assert_eq!(printed("a"), format!("{spins}\n"));
+    assert_eq!([printed("b"), printed("c"), printed("d")], ["7\n", "\n", "\n"]);
     assert!((1..4).all(|slot| given(slot).is_empty()));
 }
 
@@ -175,8 +175,8 @@ fn barrier_statistics_are_in_the_result_and_in_explain() {
     assert_eq!((twice.barriers, twice.waits()), (10_000, 10_000));
     assert_eq!((spins.barriers, spins.waits(), spins.slept), (5000, 5000, 0));
     assert_eq!(stats(2), None);
-    let told = place.cosched(&["explain", "out", "--program", "twice"]).ended().with(0);
-    assert!(told.stdout.contains("They passed 10000 barriers, "), "{}", told.stdout);
+    let explained = place.cosched(&["explain", "out", "--program", "twice"]).ended().with(0);
+    assert!(explained.stdout.contains("They passed 10000 barriers, "), "{}", explained.stdout);
 }
 
 /// Threads that share a CPU yield to each other where their program has a CPU group of its own, and
@@ -205,11 +205,11 @@ fn threads_on_one_cpu_yield_in_their_own_cpu_group_only() {
 #[test]
 fn a_program_under_exec_gets_the_library_and_a_hook_server() {
     let place = Place::new();
-    let script = r#"echo "$LD_PRELOAD $COSCHED_HOOK" > told"#;
+    let script = r#"echo "$LD_PRELOAD $COSCHED_HOOK" > printed"#;
     let words = ["exec", "--policy", "linux", "--barrier", "donate", "--", "sh", "-c", script];
     place.cosched(&words).ended().with(0);
-    let told = place.read("told");
-    assert!(told.split_once(" cosched-").is_some_and(|(path, _)| is_library(path)), "{told}");
+    let printed = place.read("printed");
+    assert!(printed.split_once(" cosched-").is_some_and(|(path, _)| is_library(path)), "{printed}");
 }
 
 /// Connects to cosched, and prints whether it got the memory of a kernel array, and with which
@@ -251,16 +251,16 @@ fn thread_states_are_readable_or_the_reason_is_reported() {
         ];
         let ended = place.run(&tables, "--policy linux").ended().with(0);
         let lacks = ended.result().programs[0].barrier.clone().unwrap().lacks;
-        let told = place.read("out/a.stdout");
+        let printed = place.read("out/a.stdout");
         let others = place.read("out/b.stdout");
         assert!(
             ["1\n", "none\n"].contains(&others.as_str()),
             "its threads have other numbers: {others}"
         );
         match &known {
-            Ok(_) if !is_ordinary => assert_eq!((told.as_str(), lacks), ("1 r--s\n", None)),
+            Ok(_) if !is_ordinary => assert_eq!((printed.as_str(), lacks), ("1 r--s\n", None)),
             _ => {
-                assert_eq!(told, "1\n");
+                assert_eq!(printed, "1\n");
                 assert!(lacks.is_some());
                 ended.saying(&["a does not know at barriers which of its threads run"]);
             }

@@ -220,14 +220,14 @@ fn a_listening_program_is_frozen_until_another_one_connects() {
     assert!(result.programs[0].timeline.len() > 1, "it takes turns");
 
     let place = Place::new();
-    let until_told = "while [ ! -e told ]; do sleep 0.01; done; touch stop";
-    let tables = [server("", true), program("other", &everything(), until_told)];
+    let until_seen = "while [ ! -e seen ]; do sleep 0.01; done; touch stop";
+    let tables = [server("", true), program("other", &everything(), until_seen)];
     let run = place.run(&tables, "--policy gang --quantum 20ms");
     eventually("the port", || place.path("listens").exists());
     let client = TcpStream::connect(("127.0.0.1", place.read("listens").trim().parse().unwrap()));
     let noted = "server is left running while others have their turn: it listens on a socket";
     eventually("the note", || place.read("cosched.stderr").contains(noted));
-    fs::write(place.path("told"), "").unwrap();
+    fs::write(place.path("seen"), "").unwrap();
     let ended = run.ended().with(0);
     drop(client);
     place.nothing_is_left_of(&ended);

@@ -145,7 +145,7 @@ fn a_second_ctrl_c_ends_the_grace_period() {
 
 /// A program that ends at once is not named, and `--quiet` says nothing.
 #[test]
-fn a_wait_for_programs_that_do_not_end_is_told() {
+fn a_wait_for_programs_that_do_not_end_is_reported() {
     let script = |name: &str| format!("trap '' INT TERM; touch {name}; {SPIN}");
     for (options, wait) in [
         ("--grace 2s", "cosched: waiting up to 2s for a, b to end; Ctrl-C again ends them now\n"),
@@ -159,9 +159,9 @@ fn a_wait_for_programs_that_do_not_end_is_told() {
         eventually("the programs", || ["a", "b", "c"].iter().all(|name| place.path(name).exists()));
         cosched.signal(Signal::INT);
         let ended = cosched.ended().with(130);
-        let told = ended.stderr.lines().filter(|line| line.contains("waiting up to"));
-        let told: String = told.map(|line| format!("{line}\n")).collect();
-        assert_eq!(told, wait, "{}", ended.stderr);
+        let shown = ended.stderr.lines().filter(|line| line.contains("waiting up to"));
+        let shown: String = shown.map(|line| format!("{line}\n")).collect();
+        assert_eq!(shown, wait, "{}", ended.stderr);
         place.nothing_is_left_of(&ended);
     }
 }

@@ -51,8 +51,8 @@ fn a_program_without_known_progress_is_refused_at_the_start() {
 fn measured_memory_bandwidth_is_used_unless_the_user_sets_it() {
     let place = Place::new();
     let measured = place.cosched(&["profile", "--machine", "--json"]).ended().with(0);
-    let told: serde_json::Value = serde_json::from_str(&measured.stdout).unwrap();
-    let lines = told["peak_lines_per_microsecond"].as_f64().unwrap();
+    let report: serde_json::Value = serde_json::from_str(&measured.stdout).unwrap();
+    let lines = report["peak_lines_per_microsecond"].as_f64().unwrap();
     let taken = format!("memory carries {lines:.0} cache lines per microsecond at most");
     let keys = "progress = true\nmemory_gigabytes_per_second = 1";
     let tables = [program("a", keys, "true"), program("b", keys, "true")];

@@ -202,16 +202,16 @@ fn run_with_a_fault(
     assert!([Some(0), Some(1), Some(2)].contains(&ended.code()), "{said}");
     assert!(!said.contains("panicked"), "{said}");
     let result: Value = serde_json::from_str(&ended.stdout).unwrap_or_default();
-    let mut is_told = ended.code() == Some(0) || !ended.stderr.is_empty();
+    let mut is_reported = ended.code() == Some(0) || !ended.stderr.is_empty();
     for program in result["programs"].as_array().into_iter().flatten() {
         let (name, exit) = (program["name"].as_str().unwrap(), &program["exit"]);
         let is_done = place.path(&format!("{name}.done")).exists();
         assert!(exit["code"] != 0 || is_done, "{name} has not run: {exit}\n{said}");
         // A command with failing calls of its own ends with another code. With this one ends a
         // process that could not become the command.
-        is_told |= follows && exit["code"] != 0 && exit["code"] != 1;
+        is_reported |= follows && exit["code"] != 0 && exit["code"] != 1;
     }
-    assert!(is_told, "it says nothing: {said}");
+    assert!(is_reported, "it says nothing: {said}");
     assert!(ended.code() != Some(0) || result["programs"].is_array(), "{said}");
     restored(&place, ended.pid);
     place.nothing_is_left_of(&ended);

@@ -111,8 +111,8 @@ fn without_a_cache_it_is_unpacked_beside_the_undo_logs() {
     let variables = ["XDG_CACHE_HOME=/dev/null".to_owned()];
     let tables = [program("a", "malleable = true", TELLS)];
     run_with(&place, &variables, &tables).ended().with(0);
-    let told = place.read("out/a.stdout");
-    assert!(told.contains("/run/cosched/libcosched_hook-"), "{told}");
+    let printed = place.read("out/a.stdout");
+    assert!(printed.contains("/run/cosched/libcosched_hook-"), "{printed}");
 }
 
 #[test]

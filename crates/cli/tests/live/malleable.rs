@@ -13,10 +13,10 @@ fn only_malleable_programs_get_the_library_and_a_hook_server() {
         let place = Place::of(user);
         let tables = [program("a", "malleable = true", TELLS), program("b", "", TELLS)];
         let ended = place.run(&tables, "--policy gang").ended().with(0);
-        let told = place.read("out/a.stdout");
-        let lines: Vec<&str> = told.lines().collect();
-        assert!(is_library(lines[0]), "{told}");
-        assert!(lines[1].starts_with("cosched-"), "{told}");
+        let printed = place.read("out/a.stdout");
+        let lines: Vec<&str> = printed.lines().collect();
+        assert!(is_library(lines[0]), "{printed}");
+        assert!(lines[1].starts_with("cosched-"), "{printed}");
         assert_eq!(place.read("out/b.stdout"), "\n\n");
         place.nothing_is_left_of(&ended);
     }
@@ -27,9 +27,9 @@ fn preloaded_libraries_stay_and_each_run_has_its_hook_server() {
     let place = Place::new();
     let keys = "malleable = true\nrepeat = 2\nenv = { LD_PRELOAD = 'libm.so.6' }";
     place.run(&[program("a", keys, TELLS)], "--policy linux").ended().with(0);
-    let told = place.read("out/a.stdout");
-    let lines: Vec<&str> = told.lines().collect();
-    assert!(lines[0].strip_suffix(":libm.so.6").is_some_and(is_library), "{told}");
+    let printed = place.read("out/a.stdout");
+    let lines: Vec<&str> = printed.lines().collect();
+    assert!(lines[0].strip_suffix(":libm.so.6").is_some_and(is_library), "{printed}");
     assert_ne!(lines[1], lines[3]);
 }
 
@@ -109,7 +109,11 @@ fn malleable_programs_get_omp_num_threads_unless_user_set_it() {
     let own = "malleable = true\nenv = { OMP_NUM_THREADS = '7,2' }";
     let tables = [tells("a", "malleable = true"), tells("b", own), tells("c", "")];
     place.run(&tables, "--policy linux").ended().with(0);
-    let told = |name: &str| place.read(&format!("out/{name}.stdout"));
-    assert!(told("a").trim().parse::<u16>().is_ok_and(|threads| threads > 0), "{}", told("a"));
-    assert_eq!((told("b").trim(), told("c").trim()), ("7,2", ""));
+    let printed = |name: &str| place.read(&format!("out/{name}.stdout"));
+    assert!(
+        printed("a").trim().parse::<u16>().is_ok_and(|threads| threads > 0),
+        "{}",
+        printed("a")
+    );
+    assert_eq!((printed("b").trim(), printed("c").trim()), ("7,2", ""));
 }

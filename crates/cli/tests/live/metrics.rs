@@ -80,9 +80,9 @@ fn a_scraper_gets_openmetrics_with_growing_counters() {
 
 /// The address of the metrics, as cosched prints it.
 fn address(place: &Place) -> String {
-    let told = || place.read("cosched.stderr");
-    eventually("the address", || told().contains("/metrics\n"));
-    told().split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned()
+    let messages = || place.read("cosched.stderr");
+    eventually("the address", || messages().contains("/metrics\n"));
+    messages().split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned()
 }
 
 #[test]

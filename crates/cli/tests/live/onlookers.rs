@@ -23,8 +23,8 @@ pub(super) fn endless(place: &Place, options: &str) -> Cosched {
 pub(super) fn socket(place: &Place, cosched: &Cosched) -> PathBuf {
     let path = place.path(&format!("run/cosched/{}.sock", cosched.pid()));
     eventually("the socket of the run", || path.exists());
-    let told = lines(UnixStream::connect(&path).unwrap()).next();
-    assert!(told.is_some(), "the run has ended");
+    let first = lines(UnixStream::connect(&path).unwrap()).next();
+    assert!(first.is_some(), "the run has ended");
     path
 }
 
@@ -38,10 +38,10 @@ fn clients_get_the_state_of_the_run_until_it_ends() {
     let cosched = endless(&place, "");
     let path = socket(&place, &cosched);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    let mut told = lines(UnixStream::connect(&path).unwrap());
+    let mut snapshots = lines(UnixStream::connect(&path).unwrap());
     let both_have_run = |s: &Snapshot| s.programs.iter().all(|p| p.running_seconds > 0.0);
-    let seen: Vec<Snapshot> = told.by_ref().take_while(|s| !both_have_run(s)).collect();
-    let next: Vec<Snapshot> = told.by_ref().take(3).collect();
+    let seen: Vec<Snapshot> = snapshots.by_ref().take_while(|s| !both_have_run(s)).collect();
+    let next: Vec<Snapshot> = snapshots.by_ref().take(3).collect();
     for snapshot in seen.iter().chain(&next) {
         assert_eq!(snapshot.schema, SCHEMA);
         assert_eq!((snapshot.pid as i32, snapshot.policy.as_str()), (cosched.pid(), "gang"));
@@ -54,7 +54,7 @@ fn clients_get_the_state_of_the_run_until_it_ends() {
     assert!(next[0].programs.iter().all(|program| program.why.is_some()));
     cosched.signal(Signal::INT);
     // The end of the run is the end of the stream.
-    assert!(told.count() < 1000);
+    assert!(snapshots.count() < 1000);
     place.nothing_is_left_of(&cosched.ended().with(130));
 }
 
@@ -96,9 +96,9 @@ fn sockets_of_a_killed_run_are_removed_by_its_sentinel() {
     let place = Place::new();
     let cosched = endless(&place, "--metrics unix:metrics");
     let (path, metrics) = (socket(&place, &cosched), place.path("metrics"));
-    let mut told = lines(UnixStream::connect(&path).unwrap());
+    let mut snapshots = lines(UnixStream::connect(&path).unwrap());
     // There is a sentinel by then.
-    assert!(told.any(|snapshot| snapshot.programs.iter().all(|p| p.running_seconds > 0.0)));
+    assert!(snapshots.any(|snapshot| snapshot.programs.iter().all(|p| p.running_seconds > 0.0)));
     assert!(metrics.exists());
     cosched.kill();
     eventually("the end of both sockets", || !path.exists() && !metrics.exists());

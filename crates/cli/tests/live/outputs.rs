@@ -461,9 +461,9 @@ fn failed_programs_of_a_comparison_are_below_the_table() {
     place.write("jobs.toml", program("a", "", "echo out of paper >&2; exit 3"));
     let compare = ["compare", "jobs.toml", "--policies", "linux", "--runs", "2"];
     let shown = place.cosched(&compare).ended().with(1).stdout;
-    let told = "linux: a failed in 2 of 2 rounds (status 3); the end of its standard error:\n  \
+    let expected = "linux: a failed in 2 of 2 rounds (status 3); the end of its standard error:\n  \
                 out of paper\n";
-    assert!(shown.contains(told), "{shown}");
+    assert!(shown.contains(expected), "{shown}");
     let shown = place.cosched(&[&compare[..], &["--out", "all"]].concat()).ended().with(1).stdout;
     assert!(shown.contains("its standard error is in all/round-001/linux/a.stderr"), "{shown}");
     assert_eq!(place.read("all/round-001/linux/a.stderr"), "out of paper\n");
@@ -488,14 +488,14 @@ fn split_gives_every_program_its_own_cpus_from_its_start() {
     if cpus < 2 {
         return skip("split shares one CPU among all here");
     }
-    let told = ["a", "b"].map(|name| place.read(&format!("all/split/{name}.stdout")));
-    let list = |told: &str| -> CpuSet {
-        told.lines().next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+    let outputs = ["a", "b"].map(|name| place.read(&format!("all/split/{name}.stdout")));
+    let list = |text: &str| -> CpuSet {
+        text.lines().next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
     };
-    let (a, b) = (list(&told[0]), list(&told[1]));
-    assert!(!a.intersects(&b) && a.union(&b).len() == cpus, "{told:?}");
-    for (told, share) in told.iter().zip([a, b]) {
-        assert!(told.contains(&format!("threads {}", share.len().min(2))), "{told}");
+    let (a, b) = (list(&outputs[0]), list(&outputs[1]));
+    assert!(!a.intersects(&b) && a.union(&b).len() == cpus, "{outputs:?}");
+    for (text, share) in outputs.iter().zip([a, b]) {
+        assert!(text.contains(&format!("threads {}", share.len().min(2))), "{text}");
     }
     place.nothing_is_left_of(&ended);
 }
@@ -509,7 +509,7 @@ fn the_place_of_a_failed_programs_messages_is_named() {
         program("fine", "", "echo so far >&2"),
     ];
     let ended = place.run(&tables, "").ended().with(1);
-    let told = |line: &&str| line.contains("stands in");
-    let lines: Vec<&str> = ended.stderr.lines().filter(told).collect();
+    let names_place = |line: &&str| line.contains("stands in");
+    let lines: Vec<&str> = ended.stderr.lines().filter(names_place).collect();
     assert_eq!(lines, ["cosched: what those that failed have said stands in out/a.stderr"]);
 }

@@ -70,8 +70,8 @@ fn threads_are_bound_to_groups_and_ctrl_c_restores_each() {
     cosched.signal(Signal::INT);
     let ended = cosched.ended().with(130);
     assert!(groups.has_original_settings(&locker), "{:?}", masks(&locker));
-    let told = serde_json::to_value(&ended.result().decisions).unwrap().to_string();
-    assert!(told.contains("\"shuffled\""), "{told}");
+    let decisions = serde_json::to_value(&ended.result().decisions).unwrap().to_string();
+    assert!(decisions.contains("\"shuffled\""), "{decisions}");
     assert_eq!(ended.result().backends.pinning, "affinity");
     locker.goes_on(&place);
     place.no_trace_is_left_of(ended.pid);
@@ -90,8 +90,8 @@ fn the_guard_compares_groups_with_the_original_masks() {
     cosched.signal(Signal::INT);
     let ended = cosched.ended().with(130);
     assert!(groups.has_original_settings(&locker), "{:?}", masks(&locker));
-    let told = serde_json::to_value(&ended.result().decisions).unwrap().to_string();
-    assert!(told.contains("\"groups-tried\""), "{told}");
+    let decisions = serde_json::to_value(&ended.result().decisions).unwrap().to_string();
+    assert!(decisions.contains("\"groups-tried\""), "{decisions}");
     assert_eq!(locker.stop(&place), Some(7));
 }
 

@@ -75,7 +75,11 @@ fn streams_that_cannot_be_had_are_refused_with_key_and_remedy() {
         let tables = [tell_tale("stdout = 'a.txt'"), program("b", keys, "echo b")];
         let ended = place.run(&tables, "--policy linux").ended().with(2);
         let place_of_key = ["jobs.toml:8:10: program 2 (b): ", "jobs.toml:8:9: program 2 (b): "];
-        assert!(place_of_key.iter().any(|told| ended.stderr.contains(told)), "{}", ended.stderr);
+        assert!(
+            place_of_key.iter().any(|position| ended.stderr.contains(position)),
+            "{}",
+            ended.stderr
+        );
         let ended = ended.saying(saying);
         assert!(!place.path("started").exists(), "{keys}: a program was started");
         assert_eq!(place.read("kept"), "kept");

@@ -101,8 +101,8 @@ fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
         let longest = result.programs.iter().map(|p| p.longest_frozen_seconds);
         let longest = longest.fold(0.0, f64::max);
         assert!(longest < stopped.as_secs_f64() / 2.0, "{}: frozen for {longest} s", backend.0);
-        let is_told = |why| result.deviations.iter().any(|one| one.why == why);
-        assert!(is_told(Refusal::CoschedStopped), "{}", backend.0);
+        let is_reported = |why| result.deviations.iter().any(|one| one.why == why);
+        assert!(is_reported(Refusal::CoschedStopped), "{}", backend.0);
         place.nothing_is_left_of(&ended);
     }
 }
@@ -125,14 +125,14 @@ fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
         let result = ended.result();
         let total = Duration::from_secs_f64(result.total_seconds);
         assert!(total <= ended_within, "{}: {total:?}, not {ended_within:?}", backend.0);
-        let told = result.deviations.iter().find(|one| one.why == Refusal::CoschedStopped);
-        let at = told.expect("the stop is told").at_seconds.to_string();
+        let stop = result.deviations.iter().find(|one| one.why == Refusal::CoschedStopped);
+        let at = stop.expect("the stop is told").at_seconds.to_string();
         let moment = place.cosched(&["explain", "out", "--at", &at]).ended().with(0).stdout;
         assert!(!moment.contains("about to be frozen"), "{}: {moment}", backend.0);
         // It may have been stopped in the middle of a switch: then the running program is in turn.
         let reasons = ["cosched itself was stopped", "its gang has the quantum"];
-        let is_told = reasons.iter().any(|reason| moment.contains(reason));
-        assert!(is_told, "{}: {moment}", backend.0);
+        let is_explained = reasons.iter().any(|reason| moment.contains(reason));
+        assert!(is_explained, "{}: {moment}", backend.0);
         place.nothing_is_left_of(&ended);
     }
 }

@@ -52,8 +52,8 @@ fn place() -> Option<Place> {
 }
 
 fn all_started(place: &Place) -> [Process; 3] {
-    let told = || NAMES.iter().all(|name| place.read(name).ends_with('\n'));
-    eventually("the programs", told);
+    let have_started = || NAMES.iter().all(|name| place.read(name).ends_with('\n'));
+    eventually("the programs", have_started);
     firsts(place).try_into().unwrap()
 }
 
@@ -87,8 +87,8 @@ fn in_turn(programs: &[Process]) -> Option<Process> {
 
 /// Waits until each program has had its turn from here on.
 fn turns_go_round(programs: &[Process]) {
-    for wanted in programs {
-        eventually("a program's turn", || in_turn(programs) == Some(*wanted));
+    for target in programs {
+        eventually("a program's turn", || in_turn(programs) == Some(*target));
     }
 }
 
@@ -199,8 +199,8 @@ fn a_stopped_cosched_leaves_no_program_idle() {
     place.write("stop", "");
     let ended = cosched.ended().with(0);
     let stopped = |slot: u16| {
-        let mut told = ended.result().deviations.into_iter();
-        told.any(|one| {
+        let mut deviations = ended.result().deviations.into_iter();
+        deviations.any(|one| {
             let what = (one.program.slot, one.what, one.why);
             what == (slot, Aspect::Turn, Refusal::CoschedStopped)
         })
@@ -228,7 +228,7 @@ fn leftover_processes_have_the_weight_of_a_turn() {
 }
 
 #[test]
-fn it_is_told_at_once_that_a_program_has_lost_its_cpu_group() {
+fn a_lost_cpu_group_is_reported_at_once() {
     let Some(place) = place() else { return };
     let cosched = place.run(&three(), "--quantum 20ms");
     let programs = all_started(&place);
@@ -245,8 +245,8 @@ fn it_is_told_at_once_that_a_program_has_lost_its_cpu_group() {
     turns_go_round(&programs[1..]);
     place.write("stop", "");
     let ended = cosched.ended().with(0);
-    let told = ended.stderr.matches("a does not take turns by weight because").count();
-    assert_eq!(told, 1, "{}", ended.stderr);
+    let reports = ended.stderr.matches("a does not take turns by weight because").count();
+    assert_eq!(reports, 1, "{}", ended.stderr);
     place.nothing_is_left_of(&ended);
 }
 
@@ -265,13 +265,13 @@ fn a_thread_keeps_a_mask_of_its_own() {
     let programs = all_started(&place);
     eventually("the mask", || place.path("bound").exists());
     for _ in 0..5 {
-        for wanted in programs {
+        for target in programs {
             eventually("a program's turn", || {
                 let masks = cosched_linux::kernel::procfs::Proc::default().threads(programs[0].pid);
                 for mask in masks.unwrap().into_iter().filter_map(|tid| affinity::get(tid).ok()) {
                     assert_eq!(mask, bound);
                 }
-                in_turn(&programs) == Some(wanted)
+                in_turn(&programs) == Some(target)
             });
         }
     }

@@ -257,10 +257,10 @@ fn inputs_that_cannot_be_shown_are_refused_with_a_remedy() {
         refused(&["d", "--begin", "2s", "--end", "1s"]).contains("--begin: it must come before")
     );
     for begin in ["50", "50s", "50000ms"] {
-        let told = refused(&["d", "--begin", begin]);
+        let message = refused(&["d", "--begin", begin]);
         assert!(
-            told.contains("--begin 50 s: the run took ") && told.contains("within it"),
-            "{told}"
+            message.contains("--begin 50 s: the run took ") && message.contains("within it"),
+            "{message}"
         );
     }
     let shorter = folder.path().join("d/short");

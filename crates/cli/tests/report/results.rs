@@ -20,15 +20,18 @@ fn a_rivals_run_is_explained_by_the_name_of_its_variant() {
         let output = cosched(folder.path(), &[&["explain"][..], arguments].concat());
         String::from_utf8(output.stdout).unwrap()
     };
-    let told = "The run is of the variant 'one-thread' of a comparison.";
-    assert!(explained(&["d/round-002/one-thread"]).contains(told));
+    let expected = "The run is of the variant 'one-thread' of a comparison.";
+    assert!(explained(&["d/round-002/one-thread"]).contains(expected));
     assert!(!explained(&["d/round-002/linux/run.json"]).contains("of a comparison"));
     let then = "At 0.010 s, under linux (variant 'one-thread' of a comparison):";
     assert!(explained(&["d/round-001/one-thread", "--at", "0.01"]).starts_with(then));
     for at in [&[][..], &["--at", "0.01"]] {
         let asked = [&["d/round-001/one-thread", "--json"][..], at].concat();
-        let told: Value = serde_json::from_str(&explained(&asked)).unwrap();
-        assert_eq!((&told["variant"], &told["policy"]), (&"one-thread".into(), &"linux".into()));
+        let explanation: Value = serde_json::from_str(&explained(&asked)).unwrap();
+        assert_eq!(
+            (&explanation["variant"], &explanation["policy"]),
+            (&"one-thread".into(), &"linux".into())
+        );
     }
 }
 
@@ -209,8 +212,11 @@ fn all_readers_refuse_what_is_no_result_and_never_wait() {
     ] {
         let output = cosched(folder.path(), command);
         assert_eq!(output.status.code(), Some(2), "{command:?}");
-        let told = messages(&output);
-        assert!(told.contains("pipe") && told.contains("it is a pipe, a socket"), "{told}");
+        let printed = messages(&output);
+        assert!(
+            printed.contains("pipe") && printed.contains("it is a pipe, a socket"),
+            "{printed}"
+        );
     }
 }
 

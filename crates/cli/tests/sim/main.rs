@@ -27,8 +27,8 @@ fn sim(folder: &Path, workload: &str, options: &str) -> Output {
 fn result(workload: &str, options: &str) -> RunResult {
     let folder = tempfile::tempdir().unwrap();
     let output = sim(folder.path(), workload, &format!("{options} --out out"));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{messages}");
     RunResult::load(&folder.path().join("out/run.json")).unwrap()
 }
 
@@ -94,9 +94,12 @@ fn options_for_real_programs_are_not_offered() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     command.current_dir(folder.path()).args(["sim", "--machine", "e5410-8", "--policy", "gang"]);
     let output = command.output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(told.contains("[program.model]") && !told.contains("cosched run"), "{told}");
+    assert!(
+        messages.contains("[program.model]") && !messages.contains("cosched run"),
+        "{messages}"
+    );
 }
 
 #[test]
@@ -107,10 +110,10 @@ fn a_missing_machine_is_answered_with_how_to_name_one() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
         command.current_dir(folder.path()).args([&["sim", "jobs.toml"], sweep].concat());
         let output = command.output().unwrap();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{told}");
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{messages}");
         for remedy in ["--machine", "opteron-64", "`cosched sim measure`"] {
-            assert!(told.contains(remedy), "{remedy} is not in: {told}");
+            assert!(messages.contains(remedy), "{remedy} is not in: {messages}");
         }
     }
 }
@@ -189,19 +192,20 @@ fn a_program_that_has_to_join_a_cgroup_starts_later() {
 #[test]
 fn errors_are_reported_before_anything_is_simulated() {
     let machine = "--machine dunnington-24 --policy gang";
-    let told = refused("[[program]]\ncommand = 'a'\n", machine);
-    assert!(told.contains("jobs.toml:2:11") && told.contains("[program.model]"), "{told}");
-    let told = refused(&WORKLOAD.replace("spin =", "spins ="), machine);
-    assert!(told.contains("jobs.toml:2:11") && told.contains("spins"), "{told}");
-    let told = refused(&WORKLOAD.replace("spin =", "startup_instructions = -1\nspin ="), machine);
+    let message = refused("[[program]]\ncommand = 'a'\n", machine);
+    assert!(message.contains("jobs.toml:2:11") && message.contains("[program.model]"), "{message}");
+    let message = refused(&WORKLOAD.replace("spin =", "spins ="), machine);
+    assert!(message.contains("jobs.toml:2:11") && message.contains("spins"), "{message}");
+    let message =
+        refused(&WORKLOAD.replace("spin =", "startup_instructions = -1\nspin ="), machine);
     assert!(
-        told.contains("jobs.toml:2:11") && told.contains("startup_instructions is -1"),
-        "{told}"
+        message.contains("jobs.toml:2:11") && message.contains("startup_instructions is -1"),
+        "{message}"
     );
-    let told = refused(WORKLOAD, "--machine cray --policy gang");
-    assert!(told.contains("cray") && told.contains("opteron-64"), "{told}");
-    let told = refused(WORKLOAD, "--machine e5410-8 --policy gang");
-    assert!(told.contains("24 threads"), "{told}");
+    let message = refused(WORKLOAD, "--machine cray --policy gang");
+    assert!(message.contains("cray") && message.contains("opteron-64"), "{message}");
+    let message = refused(WORKLOAD, "--machine e5410-8 --policy gang");
+    assert!(message.contains("24 threads"), "{message}");
 }
 
 /// The bytes of run.json.
@@ -269,9 +273,9 @@ fn watch_overwrites_only_files_that_it_made() {
         );
         (output.status.code(), String::from_utf8(output.stderr).unwrap(), output.stdout)
     };
-    let (code, told, shown) = watching("jobs.toml");
-    assert!(told.contains("was not made by `cosched sim --watch`"), "{told}");
-    assert!(code == Some(2) && shown.is_empty(), "{told}");
+    let (code, message, shown) = watching("jobs.toml");
+    assert!(message.contains("was not made by `cosched sim --watch`"), "{message}");
+    assert!(code == Some(2) && shown.is_empty(), "{message}");
     assert_eq!(std::fs::read_to_string(folder.path().join("jobs.toml")).unwrap(), *workload);
     assert_eq!([watching("w").0, watching("w").0], [Some(0), Some(0)]);
 }
@@ -287,10 +291,13 @@ fn unwritable_files_are_refused_and_a_full_disk_costs_no_result() {
     };
     for (file, code, is_shown) in [("no/where", 2, false), ("/dev/full", 1, true)] {
         let output = watching(file);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{told}");
-        assert!(told.contains(file) && told.contains("another place with --watch"), "{told}");
-        assert!(!told.contains(".tmp"), "{told}");
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{messages}");
+        assert!(
+            messages.contains(file) && messages.contains("another place with --watch"),
+            "{messages}"
+        );
+        assert!(!messages.contains(".tmp"), "{messages}");
         assert_eq!(!output.stdout.is_empty(), is_shown, "{file}");
     }
 }
@@ -304,11 +311,11 @@ fn a_file_size_limit_is_reported_and_leaves_no_file() {
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_cosched")]).current_dir(folder.path());
     let output = command.output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{messages}");
     assert!(
-        told.contains("w: cannot be written: File too large") && !told.contains(".tmp"),
-        "{told}"
+        messages.contains("w: cannot be written: File too large") && !messages.contains(".tmp"),
+        "{messages}"
     );
     assert!(!output.stdout.is_empty());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -379,14 +386,17 @@ fn fair_progress_evens_slowdowns_the_more_it_trains() {
 /// Other policies refuse them, and real runs refuse those that only a simulator can fulfil.
 #[test]
 fn options_of_fair_progress_are_refused_elsewhere() {
-    let told = refused(WORKLOAD, "--machine dunnington-24 --policy minwait --training-limit 2");
-    assert!(told.contains("--training-limit is for policies that keep slowdowns equal"), "{told}");
+    let message = refused(WORKLOAD, "--machine dunnington-24 --policy minwait --training-limit 2");
+    assert!(
+        message.contains("--training-limit is for policies that keep slowdowns equal"),
+        "{message}"
+    );
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     command.args(["run", "--policy", "fair-progress", "--optimal", "--prog", "true"]);
     let output = command.output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("--optimal works only on simulated machines"), "{told}");
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{messages}");
+    assert!(messages.contains("--optimal works only on simulated machines"), "{messages}");
 }
 
 /// Threads with similar waits get one package. A machine with one package is refused.
@@ -395,9 +405,9 @@ fn shuffling_groups_similar_waiters_and_needs_two_packages() {
     let workload = "[[program]]\ncommand = 'a'\nthreads = 8\n[program.model]\nadaptive = '10us'\nimbalance = 0.9\n\
         [[program.model.phase]]\nrepeat = 20\ninstructions = 2e9\nbarriers = 1\n\
         critical = { sections = 20, instructions = 1000000, lines = 8 }\n";
-    let told = result(workload, "--no-solo --policy shuffling --no-guard --machine e5410-8");
-    assert!(told.deviations.is_empty(), "{:?}", told.deviations);
-    let reasons = told.decisions.iter().flat_map(|decision| &decision.reasons);
+    let run = result(workload, "--no-solo --policy shuffling --no-guard --machine e5410-8");
+    assert!(run.deviations.is_empty(), "{:?}", run.deviations);
+    let reasons = run.decisions.iter().flat_map(|decision| &decision.reasons);
     let shuffled = |why| match why {
         Why::Shuffled { threads, groups, before, after, .. } => {
             Some((threads, groups, before, after))

@@ -29,10 +29,10 @@ fn a_sweep_has_the_single_runs_figures_in_each_row() {
     ];
     let output = sweep(WORKLOAD, &options);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["schema"], "cosched-sweep/1");
-    assert_eq!(told["keys"], serde_json::json!(["policy", "quantum", "seed"]));
-    let points = told["points"].as_array().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["schema"], "cosched-sweep/1");
+    assert_eq!(report["keys"], serde_json::json!(["policy", "quantum", "seed"]));
+    let points = report["points"].as_array().unwrap();
     // Quanta mean nothing to linux: it has two seeds. gang has two quanta and two seeds.
     let row = |point: &serde_json::Value| {
         (
@@ -93,21 +93,21 @@ fn a_wrong_sweep_is_refused_before_anything_is_simulated() {
         String::from_utf8(output.stderr).unwrap()
     };
     let on = |sweep| refused(&["--machine", "dunnington-24", "--policy", "gang", "--sweep", sweep]);
-    let told = on("quanta=20ms");
-    assert!(told.contains("'quanta'") && told.contains("max-frozen"), "{told}");
+    let message = on("quanta=20ms");
+    assert!(message.contains("'quanta'") && message.contains("max-frozen"), "{message}");
     assert!(on("quantum").contains("key=a,b,c"));
-    let told = on("quantum=20ms,5");
-    assert!(told.contains("'5'") && told.contains("100ms"), "{told}");
+    let message = on("quantum=20ms,5");
+    assert!(message.contains("'5'") && message.contains("100ms"), "{message}");
     assert!(on("quantum=20ms,20ms").contains("every value once"));
     assert!(on("seed=1,x").contains("'x'"));
     assert!(on("kernel=bsd").contains("balance"));
     assert!(on("machine=dunnington-24,cray").contains("--machine is given as well"));
     assert!(on("policy=linux,gang").contains("--policy is given as well"));
-    let told = refused(&["--policy", "gang", "--sweep", "machine=dunnington-24,cray"]);
-    assert!(told.contains("cray") && told.contains("opteron-64"), "{told}");
-    let told = refused(&["--sweep", "seed=1,2"]);
-    assert!(told.contains("--sweep machine=A,B"), "{told}");
-    let told = refused(&[
+    let message = refused(&["--policy", "gang", "--sweep", "machine=dunnington-24,cray"]);
+    assert!(message.contains("cray") && message.contains("opteron-64"), "{message}");
+    let message = refused(&["--sweep", "seed=1,2"]);
+    assert!(message.contains("--sweep machine=A,B"), "{message}");
+    let message = refused(&[
         "--machine",
         "dunnington-24",
         "--policy",
@@ -115,7 +115,7 @@ fn a_wrong_sweep_is_refused_before_anything_is_simulated() {
         "--sweep",
         "quantum=20ms,40ms",
     ]);
-    assert!(told.contains("gang") && told.contains("quantum"), "{told}");
-    let told = refused(&["--policy", "gang", "--sweep", "machine=core:24 gigaherz=2,core:24"]);
-    assert!(told.contains("gigaherz=2"), "{told}");
+    assert!(message.contains("gang") && message.contains("quantum"), "{message}");
+    let message = refused(&["--policy", "gang", "--sweep", "machine=core:24 gigaherz=2,core:24"]);
+    assert!(message.contains("gigaherz=2"), "{message}");
 }

@@ -125,7 +125,7 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
             format!("{:.2}", advice.advised.slowdowns[i]),
         ]);
     }
-    let told = |what: &str, prediction: &Prediction| {
+    let summary = |what: &str, prediction: &Prediction| {
         format!(
             "{what}: {:.2} s in all, mean turnaround {:.2} s, largest / smallest slowdown {:.2}.",
             prediction.total_seconds,
@@ -135,8 +135,8 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
     };
     let lines = [
         table.to_string(),
-        told("As requested", &advice.requested),
-        told("As advised", &advice.advised),
+        summary("As requested", &advice.requested),
+        summary("As advised", &advice.advised),
         format!(
             "Predicted for {} on {} from solo times (medians of {}), without the costs of \
              caches and switches. --apply runs it.",

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lacks_most_is_told_with_the_reason() {
+    fn what_lacks_most_is_named_with_the_reason() {
         let lacks = |what: &str| Some(what.to_owned());
         assert_eq!(detail(lacks("no file"), lacks("no right")), "cannot be had: no file");
         let bounded = detail(None, lacks("no right"));

@@ -328,9 +328,9 @@ impl Bench {
         self.events(until, |_| false).map(drop)
     }
 
-    fn wait_for(&mut self, wanted: impl Fn(&Happening) -> bool) -> Result<Event, Stop> {
+    fn wait_for(&mut self, is_expected: impl Fn(&Happening) -> bool) -> Result<Event, Stop> {
         let until = self.machine.now() + PATIENCE;
-        self.events(until, wanted)?
+        self.events(until, is_expected)?
             .ok_or_else(|| broken(format!("no answer from the machine for {PATIENCE}")))
     }
 
@@ -338,7 +338,7 @@ impl Bench {
     fn events(
         &mut self,
         until: Nanos,
-        wanted: impl Fn(&Happening) -> bool,
+        is_expected: impl Fn(&Happening) -> bool,
     ) -> Result<Option<Event>, Stop> {
         let mut events = Vec::new();
         while self.machine.now() < until {
@@ -348,15 +348,15 @@ impl Bench {
                     Happening::Interrupted(signal) => {
                         return Err(Stop::Interrupted(Ended::Interrupted(signal)));
                     }
-                    Happening::Refused(_, wanted, why) => {
+                    Happening::Refused(_, aspect, why) => {
                         return Err(broken(format!(
-                            "a spinning program: {wanted:?} was refused: {why:?}"
+                            "a spinning program: {aspect:?} was refused: {why:?}"
                         )));
                     }
                     Happening::Exited(_, exit, _) => {
                         return Err(broken(format!("a spinning program ended early: {exit:?}")));
                     }
-                    what if wanted(&what) => return Ok(Some(event)),
+                    what if is_expected(&what) => return Ok(Some(event)),
                     _ => {}
                 }
             }

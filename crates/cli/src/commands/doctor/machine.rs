@@ -113,15 +113,15 @@ mod tests {
         };
         let cpus = "Fast; 2 of 8 CPUs usable (0-1): 1 package, 1 last-level cache, 2 cores, 1 NUMA node\n  \
              limited by the CPU quota of /cg/box (2.5 CPUs)";
-        let told = report.text();
-        assert!(told.starts_with(cpus) && told.contains("`cosched profile --machine`"), "{told}");
+        let text = report.text();
+        assert!(text.starts_with(cpus) && text.contains("`cosched profile --machine`"), "{text}");
         let peak = Peak {
             gigabytes_per_second: 12.8,
             threads: 2,
             measured_at: "2026-01-01T00:00:00Z".into(),
         };
-        let told = MachineReport { memory_peak: Some(peak), ..report }.text();
+        let text = MachineReport { memory_peak: Some(peak), ..report }.text();
         let memory = "\n  memory carries 12.8 GB/s at most, 200 cache lines per microsecond (2026-01-01T00:00:00Z)";
-        assert!(told.ends_with(memory), "{told}");
+        assert!(text.ends_with(memory), "{text}");
     }
 }

@@ -59,8 +59,8 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
     let peak = Peak { gigabytes_per_second, threads, measured_at };
     let before = store.peak(&session.description);
     store.put_peak(&session.description, &peak)?;
-    if let Some(told) = before.and_then(|before| differs(&before, &peak)) {
-        say(format_args!("{told}"));
+    if let Some(sentence) = before.and_then(|before| differs(&before, &peak)) {
+        say(format_args!("{sentence}"));
     }
     let lines = peak.lines_per_microsecond();
     if json {
@@ -88,15 +88,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_known_is_told_where_it_differs_by_more_than_a_tenth() {
+    fn the_known_peak_is_reported_if_it_differs_by_over_a_tenth() {
         let peak = |gigabytes_per_second| Peak {
             gigabytes_per_second,
             threads: 2,
             measured_at: "2026-01-01T00:00:00Z".into(),
         };
-        let told = differs(&peak(45.7), &peak(31.9)).unwrap();
+        let sentence = differs(&peak(45.7), &peak(31.9)).unwrap();
         let parts = ["31.9 GB/s replace the 45.7 GB/s", "2026-01-01", "idle machine"];
-        assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+        assert!(parts.iter().all(|part| sentence.contains(part)), "{sentence}");
         assert!(differs(&peak(31.9), &peak(45.7)).is_some());
         assert_eq!(differs(&peak(40.0), &peak(37.0)), None);
     }

@@ -280,13 +280,13 @@ fn variants(
         let (runs, files) = runs.into_iter().map(|entry| (entry.run, entry.file)).unzip();
         variants.push((Variant { name: name.clone(), runs }, files));
     }
-    let place = |wanted: &str| names.iter().position(|name| name == wanted);
+    let place = |target: &str| names.iter().position(|name| name == target);
     let first = match against {
         None => place(BASELINE),
-        Some(wanted) => Some(place(wanted).ok_or_else(|| {
+        Some(target) => Some(place(target).ok_or_else(|| {
             Failure::Input(match names.is_empty() {
                 true => "--against: a comparison in one file cannot be compared otherwise; name the folder of its runs".to_owned(),
-                false => format!("--against: there is no variant '{wanted}'; choose from {}", names.join(", ")),
+                false => format!("--against: there is no variant '{target}'; choose from {}", names.join(", ")),
             })
         })?),
     };

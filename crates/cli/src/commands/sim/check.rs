@@ -131,10 +131,10 @@ fn chosen(args: &SimCheckArgs, cpus: u16) -> Result<Vec<Mixture>, Failure> {
             "--only {unknown}: there is no such workload; choose from '{names}'"
         )));
     }
-    let wanted = |mixture: &Mixture| {
+    let is_selected = |mixture: &Mixture| {
         args.only.is_empty() || args.only.iter().any(|part| mixture.name.contains(part.as_str()))
     };
-    Ok(all.into_iter().filter(wanted).collect())
+    Ok(all.into_iter().filter(is_selected).collect())
 }
 
 /// The folder of the kernels, absolute.

@@ -65,7 +65,7 @@ impl<'a> Simulated<'a> {
     }
 
     /// The machine of the round, for a variant in which policies do their work like this.
-    fn told(&self, how: &HowArgs) -> Simulator {
+    fn simulator_for(&self, how: &HowArgs) -> Simulator {
         let scene = Scene { how: how.clone(), ..self.simulator.scene.clone() };
         Simulator::of(self.hardware.clone(), &scene)
     }
@@ -101,14 +101,14 @@ impl Site for Simulated<'_> {
     }
 
     fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
-        let simulator = self.told(how);
+        let simulator = self.simulator_for(how);
         simulator.jobs(workload)?;
         simulator.session.plan(&simulator.request(workload, kind, &self.profiles))?;
         Ok(())
     }
 
     fn expected(&self, turn: &Turn<'_>, round: u16) -> Context {
-        let simulator = self.told(turn.how);
+        let simulator = self.simulator_for(turn.how);
         let request = simulator.request(turn.workload, turn.kind, &self.profiles);
         let simulation = Some(self.scene_of(round).simulation());
         Context { simulation, ..simulator.session.expected(&request) }
@@ -128,7 +128,7 @@ impl Site for Simulated<'_> {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
-        let simulator = self.told(turn.how);
+        let simulator = self.simulator_for(turn.how);
         let jobs = simulator.jobs(turn.workload)?;
         let mut profiles = self.profiles.clone();
         simulator.scale(turn.workload, turn.kind, &mut profiles)?;

@@ -74,9 +74,13 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
     if let Some(folder) = &args.out {
         answer.save(&out::result(folder)).map_err(Failure::broken)?;
     }
-    let told = program::assumptions(&record.result, &programs, policy);
-    let assumptions =
-        record.disturbance().into_iter().chain(assumed).chain(record.rival(run)).chain(told);
+    let about_programs = program::assumptions(&record.result, &programs, policy);
+    let assumptions = record
+        .disturbance()
+        .into_iter()
+        .chain(assumed)
+        .chain(record.rival(run))
+        .chain(about_programs);
     let assumptions = assumptions.collect();
     let figures = [&record.result, &model, &answer].map(|run| Figures::of(run, &programs));
     let report = Report::new(&record, &asked.scene, &hardware, &programs, figures, assumptions);

@@ -137,9 +137,9 @@ mod tests {
         let free = Spent { running: 9.5, without_cpu: 0.5, ..Spent::default() };
         assert_eq!(said(free, 9.5), "a used 1.90 CPUs. Nothing stood in its way.");
         let locked = Spent { running: 5.0, at_mutexes: 4.0, at_barriers: 1.0, ..Spent::default() };
-        let told = said(locked, 5.0);
-        assert!(told.contains("for 50 %") && told.contains("at mutexes 40 %"), "{told}");
-        assert!(told.ends_with("`cosched exec --policy faithful`."), "{told}");
+        let text = said(locked, 5.0);
+        assert!(text.contains("for 50 %") && text.contains("at mutexes 40 %"), "{text}");
+        assert!(text.ends_with("`cosched exec --policy faithful`."), "{text}");
         let uneven = Spent { running: 5.0, at_barriers: 5.0, ..Spent::default() };
         assert!(said(uneven, 5.0).contains("balance the work"));
         assert_eq!(said(Spent::default(), 0.0), "a slept.");
@@ -154,12 +154,12 @@ mod tests {
              sleep: on average 4.0 of them were ready on 2 CPUs. Next: fewer threads."
         );
         let few = Spent { running: 4.0, without_cpu: 6.0, ..Spent::default() };
-        let told = said(few, 10.0);
-        assert!(told.contains("not sleep: other processes used 1.2 of 2 CPUs. Next: "), "{told}");
-        assert!(!told.contains("fewer threads"), "{told}");
+        let text = said(few, 10.0);
+        assert!(text.contains("not sleep: other processes used 1.2 of 2 CPUs. Next: "), "{text}");
+        assert!(!text.contains("fewer threads"), "{text}");
         let both = Spent { running: 5.0, without_cpu: 10.0, ..Spent::default() };
-        let told = said(both, 10.0);
-        assert!(told.contains("3.0 of them") && told.contains("1.0 of 2 CPUs"), "{told}");
+        let text = said(both, 10.0);
+        assert!(text.contains("3.0 of them") && text.contains("1.0 of 2 CPUs"), "{text}");
         assert!(said(few, 4.0).contains("a CPU mask or a CPU quota"), "{}", said(few, 4.0));
     }
 }

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn without_counters_nothing_is_counted_and_the_reason_is_told() {
+    fn without_counters_nothing_is_counted_and_a_reason_is_given() {
         let unknown = Event { kind: 9999, config: 0 };
         let (mut counted, lack) = Counted::new(Events { instructions: unknown, ..SOFTWARE });
         assert!(lack.is_some() && !counted.is_there());

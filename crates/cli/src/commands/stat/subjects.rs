@@ -21,26 +21,26 @@ use crate::ui::failure::{Failure, exit_code_of};
 
 /// The processes to watch, checked before any of them is watched.
 #[derive(Debug)]
-pub(super) enum Wanted<'a> {
+pub(super) enum Target<'a> {
     /// Processes that run already, with their names.
     Running(Vec<(i32, String)>),
     /// A program that is to be started.
     Command(&'a [String]),
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> Target<'a> {
     /// The command if there is one, else the processes.
     pub(super) fn check(
         pids: &[i32],
         command: &'a [String],
         proc: &Proc,
-    ) -> Result<Wanted<'a>, Failure> {
+    ) -> Result<Target<'a>, Failure> {
         if command.is_empty() {
             if let Some(pid) = twice(pids) {
                 return Err(Failure::Input(format!("--pid {pid} is there twice; name it once")));
             }
             let named = |pid: &i32| Ok((*pid, name_of(*pid, proc)?));
-            return Ok(Wanted::Running(pids.iter().map(named).collect::<Result<_, Failure>>()?));
+            return Ok(Target::Running(pids.iter().map(named).collect::<Result<_, Failure>>()?));
         }
         let here = std::env::current_dir().map_err(Failure::input)?;
         let workload =
@@ -48,7 +48,7 @@ impl<'a> Wanted<'a> {
         check_launcher(&workload.programs[0]).map_err(Failure::input)?;
         let path = std::env::var_os("PATH");
         workload.programs[0].executable(path.as_deref()).map_err(Failure::input)?;
-        Ok(Wanted::Command(command))
+        Ok(Target::Command(command))
     }
 }
 
@@ -84,17 +84,17 @@ pub(super) struct Subjects {
 impl Subjects {
     /// Watches them from now on.
     pub(super) fn watched(
-        wanted: Wanted<'_>,
+        target: Target<'_>,
         proc: &Proc,
         monitor: &mut Monitor,
         counted: &mut Counted,
         poll: &Poll,
     ) -> Result<Subjects, Failure> {
-        match wanted {
-            Wanted::Running(processes) => {
+        match target {
+            Target::Running(processes) => {
                 Subjects::running(processes, proc, monitor, counted, poll)
             }
-            Wanted::Command(command) => Subjects::start(command, proc, monitor, counted, poll),
+            Target::Command(command) => Subjects::start(command, proc, monitor, counted, poll),
         }
     }
 

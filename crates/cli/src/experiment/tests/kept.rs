@@ -111,12 +111,12 @@ fn deciding_variables_of_the_shell_must_be_the_same() {
     let other = [("PATH", "/usr/bin"), ("LD_PRELOAD", "x.so")];
     match experiment(&mut shell(&other), "linux", 3, out, true) {
         Err(Failure::Input(text)) => {
-            for told in [
+            for expected in [
                 "there, OMP_PROC_BIND of the shell: \"close\"; now: nothing",
                 "there, PATH of the shell: \"/bin\"; now: \"/usr/bin\"",
                 "there, LD_PRELOAD of the shell: nothing; now: \"x.so\"",
             ] {
-                assert!(text.contains(told), "{text}");
+                assert!(text.contains(expected), "{text}");
             }
         }
         other => panic!("{other:?}"),
@@ -222,15 +222,15 @@ fn an_unreadable_run_is_not_overwritten() {
     fs::remove_file(&file).unwrap();
     // No process may read a folder as a file, whatever its rights.
     fs::create_dir(&file).unwrap();
-    let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
-    assert!(told.contains("round-002/gang/run.json: is not a file; move it away"), "{told}");
+    let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    assert!(message.contains("round-002/gang/run.json: is not a file; move it away"), "{message}");
     assert_eq!(fs::read(&other).unwrap(), kept);
     // Nor is a result of another version a damaged one.
     fs::remove_dir(&file).unwrap();
     let text = String::from_utf8(kept.clone()).unwrap();
     fs::write(&file, text.replace("cosched-run/3", "cosched-run/9")).unwrap();
-    let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
-    assert!(told.contains("has the schema 'cosched-run/9'"), "{told}");
+    let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    assert!(message.contains("has the schema 'cosched-run/9'"), "{message}");
     assert_eq!(fs::read(&other).unwrap(), kept);
 }
 
@@ -244,8 +244,8 @@ fn nothing_is_removed_where_not_everything_can_be() {
     fs::write(&damaged, "{").unwrap();
     fs::remove_file(folder.path().join("round-002/gang/run.json")).unwrap();
     fs::create_dir(&stuck).unwrap();
-    let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
-    assert!(told.contains("cg.stdout: cannot be removed: it is a folder"), "{told}");
+    let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    assert!(message.contains("cg.stdout: cannot be removed: it is a folder"), "{message}");
     assert!(damaged.exists() && folder.path().join("round-001/gang/run.json").exists());
 }
 
@@ -256,8 +256,8 @@ fn what_a_link_leads_to_is_never_overwritten() {
     fs::remove_dir_all(&variant).unwrap();
     fs::write(elsewhere.path().join("run.json"), "{").unwrap();
     symlink(elsewhere.path(), &variant).unwrap();
-    let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
-    assert!(told.contains("round-002/gang is a symbolic link"), "{told}");
+    let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    assert!(message.contains("round-002/gang is a symbolic link"), "{message}");
     assert_eq!(fs::read(elsewhere.path().join("run.json")).unwrap(), b"{");
 }
 
@@ -281,15 +281,18 @@ fn a_run_with_other_settings_is_refused_with_what_differs() {
         let mut run: Value = serde_json::from_str(&whole).unwrap();
         *run.pointer_mut(field).unwrap() = now;
         fs::write(&file, run.to_string()).unwrap();
-        let told = refused(&mut made_up(2), 3, out, true);
-        assert!(told.contains(said) && told.contains("Move it away"), "{field}: {told}");
+        let message = refused(&mut made_up(2), 3, out, true);
+        assert!(message.contains(said) && message.contains("Move it away"), "{field}: {message}");
     }
     // An incomplete round is no licence to overwrite what is not of this comparison.
     fs::remove_file(folder.path().join("round-002/gang/run.json")).unwrap();
     refused(&mut made_up(2), 3, out, true);
     fs::copy(folder.path().join("round-001/linux/run.json"), &file).unwrap();
-    let told = refused(&mut made_up(2), 3, out, true);
-    assert!(told.contains("it is a copy of") && told.contains("round-001/linux"), "{told}");
+    let message = refused(&mut made_up(2), 3, out, true);
+    assert!(
+        message.contains("it is a copy of") && message.contains("round-001/linux"),
+        "{message}"
+    );
 }
 
 /// Only the variables of its programs show it.
@@ -301,11 +304,11 @@ fn a_linux_run_in_a_rivals_folder_is_recognized() {
     let run = |variant: &str| folder.path().join("round-002").join(variant).join("run.json");
     fs::copy(run("linux"), run("passive")).unwrap();
     match experiment(&mut made_up(2), variants, 2, Some(folder.path()), true) {
-        Err(Failure::Input(told)) => assert!(
-            told.contains(
+        Err(Failure::Input(message)) => assert!(
+            message.contains(
                 "variables of the program 'cg': {}; now: {\"OMP_WAIT_POLICY\":\"passive\"}"
             ),
-            "{told}"
+            "{message}"
         ),
         other => panic!("{other:?}"),
     }
@@ -316,9 +319,9 @@ fn binary_content_is_damage_and_a_text_may_be_a_users() {
     let folder = three_rounds();
     let file = folder.path().join("round-002/gang/run.json");
     fs::write(&file, "a list: milk, eggs").unwrap();
-    let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
     let expected = "is not a result of a run (it is no JSON object); move it away, and its round is run again, or";
-    assert!(told.contains(expected), "{told}");
+    assert!(message.contains(expected), "{message}");
     assert_eq!(fs::read(&file).unwrap(), b"a list: milk, eggs");
     for rubbish in [&[0u8; 4096][..], b"\x93\x01\xfe rubbish", b""] {
         fs::write(&file, rubbish).unwrap();
@@ -335,8 +338,8 @@ fn a_folder_that_holds_a_single_run_takes_no_comparison() {
     let other = tempfile::tempdir().unwrap();
     fs::copy(run, other.path().join("run.json")).unwrap();
     for resume in [false, true] {
-        let told = refused(&mut made_up(2), 3, Some(other.path()), resume);
-        assert!(told.contains("it already holds a run; choose another folder"), "{told}");
+        let message = refused(&mut made_up(2), 3, Some(other.path()), resume);
+        assert!(message.contains("it already holds a run; choose another folder"), "{message}");
     }
 }
 
@@ -374,6 +377,6 @@ fn complete_rounds_are_shown_if_a_later_one_fails() {
     assert_eq!((site.made.len(), found.variants[0].runs.len(), found.all_succeeded), (1, 0, false));
     // With nothing to show, what went wrong is the result.
     let mut site = MadeUp { fails: Some((Fails::Alone, 0)), ..made_up(1) };
-    let told = experiment(&mut site, "linux,gang", 5, None, false);
-    assert!(matches!(told, Err(Failure::Broken(_))), "{told:?}");
+    let result = experiment(&mut site, "linux,gang", 5, None, false);
+    assert!(matches!(result, Err(Failure::Broken(_))), "{result:?}");
 }

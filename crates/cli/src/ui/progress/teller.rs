@@ -112,9 +112,9 @@ impl Teller {
     pub(super) fn finish(self) {
         let left_out = Arc::clone(&self.words.left_out);
         drop(self.words);
-        let told = self.over.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout);
+        let has_finished = self.over.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout);
         let left_out = left_out.load(Ordering::Relaxed);
-        if told && left_out > 0 {
+        if has_finished && left_out > 0 {
             say(format_args!(
                 "{left_out} messages were left out, because the terminal took them too slowly"
             ));

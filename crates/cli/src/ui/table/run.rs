@@ -123,8 +123,8 @@ fn paused(program: &ProgramResult, freezes: bool) -> Option<f64> {
 /// Its CPU time, where the kernel has told it: with its end, and not of what was attached to.
 fn cpu(program: &ProgramResult) -> Option<f64> {
     let used = program.usage.user_seconds + program.usage.system_seconds;
-    let is_told = matches!(program.exit, Some(Exit::Code(_) | Exit::Signal(_)));
-    Some(used).filter(|used| is_told || *used > 0.0)
+    let is_known = matches!(program.exit, Some(Exit::Code(_) | Exit::Signal(_)));
+    Some(used).filter(|used| is_known || *used > 0.0)
 }
 
 /// Its solo time, where that can be true.

@@ -48,8 +48,8 @@ impl Marked {
     }
 
     /// Those with a name.
-    pub(crate) fn named(&self, wanted: &str) -> Vec<Process> {
-        self.which(|name| name == wanted)
+    pub(crate) fn named(&self, expected: &str) -> Vec<Process> {
+        self.which(|name| name == expected)
     }
 
     fn which(&self, fits: impl Fn(&str) -> bool) -> Vec<Process> {

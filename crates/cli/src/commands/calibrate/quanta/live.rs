@@ -130,9 +130,9 @@ impl Lab<'_> {
             ..spec.clone()
         };
         let outputs = crate::out::hidden()?;
-        let (told, heard) = channel();
+        let (sender, receiver) = channel();
         let interval = (self.seconds / INTERVALS).max(SHORTEST_INTERVAL);
-        let policy = Fixed::new(slice, Nanos((interval * 1e9) as u64), told);
+        let policy = Fixed::new(slice, Nanos((interval * 1e9) as u64), sender);
         let request = Request {
             workload: &Workload { programs: vec![alone] },
             kind: Kind::Linux,
@@ -154,7 +154,7 @@ impl Lab<'_> {
         }
         let program = &ran.result.programs[0];
         match program.turnaround_seconds.filter(|_| ran.all_succeeded()) {
-            Some(seconds) => Ok(Ok(Run { seconds, found: heard.try_iter().collect() })),
+            Some(seconds) => Ok(Ok(Run { seconds, found: receiver.try_iter().collect() })),
             None => Err(alone::failed(spec, program.exit_status, outputs.path())),
         }
     }

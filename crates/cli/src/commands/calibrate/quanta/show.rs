@@ -191,11 +191,11 @@ fn why(row: &Row) -> String {
     match &row.basis {
         Basis::Measured { time, as_good } => {
             let as_good: Vec<String> = as_good.iter().map(|slice| milliseconds(*slice)).collect();
-            let told = match as_good.is_empty() {
+            let suffix = match as_good.is_empty() {
                 true => String::new(),
                 false => format!("; no significant difference to {} ms", as_good.join(", ")),
             };
-            format!("{programs}: {time}{told}")
+            format!("{programs}: {time}{suffix}")
         }
         Basis::Undecided { best, time } => format!(
             "{programs}: no significant difference, so the kernel's own slice is kept; best {} \
@@ -294,8 +294,8 @@ mod tests {
 
     #[test]
     fn times_are_shown_without_idle_digits() {
-        let told: Vec<String> =
+        let texts: Vec<String> =
             [100_000, 2_800_000, 10_000_000, 100_000_000].map(|n| milliseconds(Nanos(n))).to_vec();
-        assert_eq!(told, ["0.1", "2.8", "10", "100"]);
+        assert_eq!(texts, ["0.1", "2.8", "10", "100"]);
     }
 }

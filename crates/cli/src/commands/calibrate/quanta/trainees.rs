@@ -40,9 +40,9 @@ pub(super) fn trainees(
 }
 
 impl Trainee {
-    /// The same with so much work that a run takes about `wanted` seconds, if one with the present
+    /// The same with so much work that a run takes about `target` seconds, if one with the present
     /// work takes `taken`. A program that is not told its work stays as it is.
-    pub(super) fn scaled(&self, taken: f64, wanted: f64) -> Trainee {
+    pub(super) fn scaled(&self, taken: f64, target: f64) -> Trainee {
         let mut scaled = self.clone();
         let command = &mut scaled.spec.command;
         let number = command.iter().position(|word| word == WORK).map(|place| place + 1);
@@ -50,7 +50,7 @@ impl Trainee {
         if let Some((text, work)) =
             text.and_then(|text| text.parse::<f64>().ok().map(|n| (text, n)))
         {
-            *text = format!("{:.4}", (work * wanted / taken).max(0.0001));
+            *text = format!("{:.4}", (work * target / taken).max(0.0001));
         }
         scaled
     }

@@ -49,7 +49,7 @@ pub(super) fn wake(topology: &Topology, effort: Effort) -> Result<[f64; 3], Fail
     let cpus = topology.cpus();
     let Some(other) = cpus.get(1) else { return Ok([0.0; 3]) };
     let rounds = (600 / effort.less).max(10) as u64;
-    let (origin, told, seen) = (Instant::now(), AtomicU64::new(0), AtomicU64::new(0));
+    let (origin, woken_at, seen) = (Instant::now(), AtomicU64::new(0), AtomicU64::new(0));
     let ready = AtomicBool::new(false);
     let sleeper = std::sync::OnceLock::new();
     let now = || origin.elapsed().as_nanos() as u64;
@@ -59,13 +59,13 @@ pub(super) fn wake(topology: &Topology, effort: Effort) -> Result<[f64; 3], Fail
             let _ = sleeper.set(std::thread::current());
             ready.store(true, Ordering::Release);
             for round in 1..=rounds {
-                let mut since = told.load(Ordering::Acquire);
+                let mut since = woken_at.load(Ordering::Acquire);
                 while since == 0 {
                     std::thread::park();
-                    since = told.load(Ordering::Acquire);
+                    since = woken_at.load(Ordering::Acquire);
                 }
                 latencies.push((now() - since) as f64);
-                told.store(0, Ordering::Release);
+                woken_at.store(0, Ordering::Release);
                 seen.store(round, Ordering::Release);
             }
         } else {
@@ -79,7 +79,7 @@ pub(super) fn wake(topology: &Topology, effort: Effort) -> Result<[f64; 3], Fail
                 while since.elapsed() < Duration::from_micros(100) {
                     std::hint::spin_loop();
                 }
-                told.store(now(), Ordering::Release);
+                woken_at.store(now(), Ordering::Release);
                 if let Some(sleeper) = sleeper.get() {
                     sleeper.unpark();
                 }

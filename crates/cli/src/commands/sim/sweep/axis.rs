@@ -228,8 +228,9 @@ pub(super) fn axes(args: &SimRunArgs) -> Result<Vec<Axis>, Failure> {
             )));
         }
         if axis.key.is_given(args) {
-            let told = format!("--sweep {text}: --{name} is given as well; leave one of them out");
-            return Err(Failure::Input(told));
+            let message =
+                format!("--sweep {text}: --{name} is given as well; leave one of them out");
+            return Err(Failure::Input(message));
         }
         axes.push(axis);
     }
