@@ -125,11 +125,11 @@ def measured(options, cell, variants):
              "co_runner_threads": cell.co_runner_threads, "groups": cell.groups,
              "filled": cell.fills(len(os.sched_getaffinity(0))), "failed": False, "runs": {}}
     try:
-        told = in_turn(options.runs, runs)
+        results = in_turn(options.runs, runs)
     except Failed as why:
         say(f"{cell.name} failed: {why}")
         return {**found, "failed": True}
-    found["runs"] = {variant: {key: [one[key] for one in rounds] for key in rounds[0]} for variant, rounds in told.items()}
+    found["runs"] = {variant: {key: [one[key] for one in rounds] for key in rounds[0]} for variant, rounds in results.items()}
     return found
 
 

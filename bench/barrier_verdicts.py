@@ -31,7 +31,7 @@ def judge(report):
 
 
 def judge_cell(cell):
-    rounds = {variant: told[MAIN] for variant, told in cell["runs"].items() if variant not in (SOLO, SOLO_CO_RUNNER)}
+    rounds = {variant: figures[MAIN] for variant, figures in cell["runs"].items() if variant not in (SOLO, SOLO_CO_RUNNER)}
     others = [variant for variant in rounds if variant != OURS]
     cell["best"] = verdicts.best(others, rounds)
     cell["variants"] = {variant: {"median_us": statistics.median(times), "ours": ratio(rounds[OURS], times),

@@ -92,8 +92,8 @@ def chosen_variants(asked, always, usual, further=()):
     """What each of the variants adds that were asked for, beside those that are always there; all usual ones where none was."""
     if not asked:
         return dict(usual)
-    known, wanted = usual | dict(further), [*always, *asked.split(",")]
-    for variant in wanted:
+    known, requested = usual | dict(further), [*always, *asked.split(",")]
+    for variant in requested:
         if variant not in known:
             sys.exit(f"bench: --variants: {variant} is none; there are {', '.join(known)}")
-    return {variant: added for variant, added in known.items() if variant in wanted}
+    return {variant: added for variant, added in known.items() if variant in requested}

@@ -91,8 +91,8 @@ def main():
     }
     chosen = command_line.chosen(CELLS, options) if CELLS_PART in options.parts else []
     equals = fairness_overhead.CELLS if OVERHEAD in options.parts else []
-    wanted = {program for cell in [*chosen, *equals] for program in cell.programs(cpus)}
-    amounts = {program: amount(options, *program, options.seconds) for program in sorted(wanted)}
+    needed = {program for cell in [*chosen, *equals] for program in cell.programs(cpus)}
+    amounts = {program: amount(options, *program, options.seconds) for program in sorted(needed)}
     for number, cell in enumerate(chosen, 1):
         say(f"cell {number} of {len(chosen)}: {cell.name}; {elapsed(began)} so far")
         report["cells"].append(measured(options, cell, amounts, cpus, report))

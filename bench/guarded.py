@@ -3,7 +3,7 @@
 import collections
 
 
-def told(run):
+def summary(run):
     """Of the first program: the actuator that it was left with, how long others were tried, and the progress that each was
     found to make of what it was held against (the last one counts)."""
     left_with, against, since, trying, progress = "none", "none", None, 0.0, {}

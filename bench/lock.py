@@ -165,7 +165,7 @@ def figures(cell, runs, variant):
         found |= {"seconds": seconds, "start_seconds": statistics.median(starts)}
         if variant["variant"] in ("faithful", "relearn"):
             runs = [json.loads((one / variant["variant"] / "run.json").read_text()) for one in rounds]
-            found["guard"] = [guarded.told(run) for run in runs]
+            found["guard"] = [guarded.summary(run) for run in runs]
     return found
 
 

@@ -107,8 +107,8 @@ def end_server():
 
 def seconds(printed):
     """How long the transactions took, by what sysbench printed."""
-    told = re.search(r"^ *total time: +([0-9.]+)s$", printed, re.MULTILINE)
-    return float(told[1]) if told else None
+    match = re.search(r"^ *total time: +([0-9.]+)s$", printed, re.MULTILINE)
+    return float(match[1]) if match else None
 
 
 def main():

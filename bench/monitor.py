@@ -107,10 +107,10 @@ def source(options):
 def seconds(command):
     """How long a kernel took, by its own word."""
     done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    told = re.search(r" ok .* seconds=([0-9.]+)", done.stdout)
-    if done.returncode != 0 or not told:
+    match = re.search(r" ok .* seconds=([0-9.]+)", done.stdout)
+    if done.returncode != 0 or not match:
         sys.exit(f"bench: {' '.join(map(str, command))} failed")
-    return float(told[1])
+    return float(match[1])
 
 
 def fitted(options, words):
@@ -234,8 +234,8 @@ def sentences(report):
     for one in report["bystander"]:
         yield f"{named(one)} while another process is watched: {interval(one['variants']['watched']['ratio'])}."
     for one in report["locks"]:
-        told = ", ".join(f"{name} {interval(variant['ratio'])}" for name, variant in one["variants"].items() if variant["ratio"])
-        yield f"{named(one)}, of its time unwatched: {told}."
+        ratios = ", ".join(f"{name} {interval(variant['ratio'])}" for name, variant in one["variants"].items() if variant["ratio"])
+        yield f"{named(one)}, of its time unwatched: {ratios}."
         yield (f"  To see lock transfers takes {interval(one['costs']['transfers'])} of the time without, to tell locks apart "
                f"{interval(one['costs']['locks-apart'])}.")
     if own_use := report["own"]:

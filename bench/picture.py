@@ -58,7 +58,7 @@ def row(cell, y):
         yield mark(name, x(found), y, f"{name}: {found:.3f}")
 
 
-def mark(name, at, y, told=""):
+def mark(name, at, y, title=""):
     colour, form = MARKS[name]
     return (f'<path transform="translate({at},{y})" d="{form}" fill="{colour}" fill-opacity=".8" stroke="{colour}" '
-            f'stroke-width="1.5"><title>{escape(told or name)}</title></path>')
+            f'stroke-width="1.5"><title>{escape(title or name)}</title></path>')

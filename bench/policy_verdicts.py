@@ -83,14 +83,14 @@ def summary(mixes):
 def over_mixes(name, mixes):
     judged = [mix for mix in mixes if name in mix["variants"] and mix["variants"][name]["to_plain"]]
     unfairness = {mix["mix"]: mix["variants"][name]["unfairness"] for mix in judged}
-    told = [(mix["mix"], mix["variants"][name]["to_plain"]) for mix in judged if differs(mix["variants"][name]["to_plain"])]
+    significant = [(mix["mix"], mix["variants"][name]["to_plain"]) for mix in judged if differs(mix["variants"][name]["to_plain"])]
     return {
         "mixes": len(judged),
         "failed": [mix["mix"] for mix in mixes if name in mix["variants"] and mix["variants"][name]["failed"]],
         "to_plain": mean_and_worst(name, judged, "to_plain", lambda mix: mix["better_plain"]),
         "to_one_thread": mean_and_worst(name, judged, "to_one_thread", lambda mix: ONE_THREAD),
-        "faster": [mix for mix, estimate in told if estimate["value"] < 1],
-        "slower": [mix for mix, estimate in told if estimate["value"] > 1],
+        "faster": [mix for mix, estimate in significant if estimate["value"] < 1],
+        "slower": [mix for mix, estimate in significant if estimate["value"] > 1],
         "unfairness": mean_and_worst_value({mix: estimate["value"] for mix, estimate in unfairness.items() if estimate}),
     }
 

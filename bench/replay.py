@@ -45,11 +45,11 @@ def rows(cosched, folder):
         unfair = []
         for one in rounds:
             for policy in POLICIES:
-                told = replay(cosched, one / recorded, policy)
+                replayed = replay(cosched, one / recorded, policy)
                 live = json.loads((one / policy / "run.json").read_text())
                 live = {"total_seconds": live["total_seconds"], **live["metrics"]}
-                found[policy].append(errors(told["answer"], live))
-            unfair.append([told["error_percent"]["unfairness"] or 0.0])
+                found[policy].append(errors(replayed["answer"], live))
+            unfair.append([replayed["error_percent"]["unfairness"] or 0.0])
         cells = [folder.name, recorded, median(found[recorded]), median(unfair)]
         cells += ["·" if policy == recorded else median(found[policy]) for policy in POLICIES]
         yield "| " + " | ".join(cells) + " |"

@@ -77,8 +77,8 @@ class Kernel:
         command = [WORKLOADS / "bin" / self.words[0], *self.words[1:], "--work", f"{amount:.4g}"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             def ended():
-                told = re.search(r" ok .* seconds=([0-9.]+)", process.communicate()[0])
-                return float(told[1]) if told else None
+                match = re.search(r" ok .* seconds=([0-9.]+)", process.communicate()[0])
+                return float(match[1]) if match else None
 
             yield process, ended
 
@@ -101,8 +101,8 @@ class Server:
                     load = ["memcslap", f"--servers=127.0.0.1:{PORT}", "-c", str(CLIENTS), "-t", "set", "-e",
                             str(max(100, round(1000 * amount)))]
                     done = subprocess.run(load, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                    told = re.search(r"^Time to set +\d+ keys by .*: +([0-9.]+) seconds", done.stdout, re.MULTILINE)
-                    return float(told[1]) if told else None
+                    match = re.search(r"^Time to set +\d+ keys by .*: +([0-9.]+) seconds", done.stdout, re.MULTILINE)
+                    return float(match[1]) if match else None
 
                 yield server, ended
             finally:
@@ -145,11 +145,11 @@ def measured(options, cell, groups, report):
         rounds = iter(range(options.runs))
         return lambda: run(options, cell, amount, groups, VARIANTS[name], folder / f"{name}-{next(rounds)}")
 
-    told = in_turn(options.runs, {name: variant(name) for name in VARIANTS})
-    found["failed"] = any(one["seconds"] is None for rounds in told.values() for one in rounds)
-    report["source"] = report["source"] or told["linux"][0]["source"]
+    results = in_turn(options.runs, {name: variant(name) for name in VARIANTS})
+    found["failed"] = any(one["seconds"] is None for rounds in results.values() for one in rounds)
+    report["source"] = report["source"] or results["linux"][0]["source"]
     found["runs"] = {name: {key: [one[key] for one in rounds] for key in rounds[0] if key != "source"}
-                     for name, rounds in told.items()}
+                     for name, rounds in results.items()}
     return found
 
 

@@ -65,9 +65,9 @@ def sentences(report):
                    f"threads wait {percent(after['lock_share'])} of their time at locks instead of "
                    f"{percent(before['lock_share'])}.")
     for variant in [variant for variant in report["variants"] if variant != FIRST]:
-        told = [cell["verdict"][variant] for cell in done]
-        yield (f"{variant}: faster in {told.count('faster')} of {len(done)} cells, slower in {told.count('slower')}, "
-               f"no significant difference in {told.count('no significant difference')}.")
+        verdicts = [cell["verdict"][variant] for cell in done]
+        yield (f"{variant}: faster in {verdicts.count('faster')} of {len(done)} cells, slower in {verdicts.count('slower')}, "
+               f"no significant difference in {verdicts.count('no significant difference')}.")
     for variant, used in report["own"].items():
         yield (f"{variant}: cosched itself uses {used:.3f} % of the machine, measuring and moving; below {MOST_OWN_PERCENT:g} %, "
                f"as in the slides: {'met' if used < MOST_OWN_PERCENT else 'missed'}.")

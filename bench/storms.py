@@ -47,8 +47,8 @@ class Storm(Cell):
 
     def in_variant(self, added, names):
         """The workload file of a run of the programs with these names, which have these keys, too."""
-        wanted = [program for program in self.programs if program.name in names]
-        programs = [dataclasses.replace(program, keys={**program.keys, **added}) for program in wanted]
+        named = [program for program in self.programs if program.name in names]
+        programs = [dataclasses.replace(program, keys={**program.keys, **added}) for program in named]
         return dataclasses.replace(self, programs=programs).workload(self.first)
 
     def variants(self, found):

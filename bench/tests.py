@@ -189,7 +189,7 @@ class Policies(unittest.TestCase):
             for script in [word for word in kind.command if word.startswith(str(real_programs.SCRIPTS))]:
                 self.assertTrue(pathlib.Path(script).is_file(), script)
 
-    def test_real_programs_are_told_no_thread_count(self):
+    def test_real_programs_get_no_thread_count(self):
         program = real_programs.RealProgram("lightgbm", folder=self.FOLDER, work=0.5)
         table, = program.tables(2.0, 4)
         self.assertNotIn("threads =", table)
@@ -248,9 +248,9 @@ class Fairness(unittest.TestCase):
                 "with training": variant(1.04, 1.0)}
         found = fairness_overhead.judged({"cell": "2 per CPU", "programs": 4, "variants": variants})
         self.assertEqual([variant["verdict"] for variant in found["variants"].values()], [None, "not met", "met", None])
-        told = list(fairness_overhead.sentences(found))
-        self.assertEqual(len(told), 3)
-        self.assertIn("+1.10% time, at most 1.0%: not met; +0.25 % of a CPU", told[0])
+        sentences = list(fairness_overhead.sentences(found))
+        self.assertEqual(len(sentences), 3)
+        self.assertIn("+1.10% time, at most 1.0%: not met; +0.25 % of a CPU", sentences[0])
         table = [line for line in fairness_overhead.markdown(found) if line.startswith("|")]
         self.assertEqual((len(table), len({line.count("|") for line in table})), (6, 1))
         variants["quanta"]["failed"] = 1
@@ -285,16 +285,16 @@ class Shuffling(unittest.TestCase):
         shuffling_verdicts.judge(found)
         return found
 
-    def test_a_gain_is_told_by_time_and_its_cause_by_the_locks(self):
+    def test_time_shows_a_gain_and_locks_show_its_cause(self):
         for seconds, verdict in [(1.5, "faster"), (2.5, "slower")]:
             found = self.report(seconds)
             self.assertEqual(found["cells"][0]["verdict"]["unguarded"], verdict)
             self.assertEqual(found["cells"][0]["verdict"]["guarded"], "no significant difference")
-            told = list(shuffling_verdicts.sentences(found))
-            self.assertIn("b failed", told[0])
-            self.assertIn("20 % go across instead of 60 %", told[1])
-            self.assertIn("met", told[-2])
-            self.assertIn("missed", told[-1])
+            sentences = list(shuffling_verdicts.sentences(found))
+            self.assertIn("b failed", sentences[0])
+            self.assertIn("20 % go across instead of 60 %", sentences[1])
+            self.assertIn("met", sentences[-2])
+            self.assertIn("missed", sentences[-1])
         self.assertAlmostEqual(found["cells"][0]["across_ratio"]["unguarded"]["value"], 1 / 3)
         self.assertIsNone(found["cells"][0]["across_ratio"]["guarded"], "a ratio of nothing")
         table = [line for line in shuffling_verdicts.markdown(found) if line.startswith("|")]
@@ -316,8 +316,8 @@ class Shuffling(unittest.TestCase):
 
 class Ratios(unittest.TestCase):
     def test_intervals_match_the_signed_rank_test_of_cosched(self):
-        for pairs, wanted in [(5, 0), (6, 0), (7, 1), (10, 6), (20, 44)]:
-            self.assertEqual(ratio.rejected(pairs), wanted, f"{pairs} pairs")
+        for pairs, expected in [(5, 0), (6, 0), (7, 1), (10, 6), (20, 44)]:
+            self.assertEqual(ratio.rejected(pairs), expected, f"{pairs} pairs")
 
     def test_a_ratio_is_taken_pair_by_pair(self):
         theirs = [1.0, 10.0, 3.0, 7.0, 2.0, 5.0, 4.0]
@@ -350,9 +350,9 @@ class Verdicts(unittest.TestCase):
         self.assertIsNone(found["variants"]["linux"]["ratio"])
 
     def test_bars_are_met_at_their_limits_and_missed_beyond(self):
-        for worst, wanted in [(1.0999, "met"), (1.11, "missed")]:
+        for worst, expected in [(1.0999, "met"), (1.11, "missed")]:
             bars = report(cell(linux=2, faithful=worst, none=1), cell("b", linux=2, faithful=0.95, none=1))["summary"]["bars"]
-            self.assertEqual(bars, {"geometric_mean": "met", "worst": wanted, "linux": "met"})
+            self.assertEqual(bars, {"geometric_mean": "met", "worst": expected, "linux": "met"})
         found = report(cell(linux=2, faithful=1.07, none=1), cell("b", linux=2, faithful=1.0, none=1))["summary"]
         self.assertAlmostEqual(found["geometric_mean"], 1.07 ** 0.5)
         self.assertEqual(found["bars"]["geometric_mean"], "missed")
@@ -360,10 +360,10 @@ class Verdicts(unittest.TestCase):
 
     def test_below_linux_means_significant_and_over_two_percent(self):
         noisy = [0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2]
-        for times, wanted in [(1.015, []), (1.03, ["a"]), (noisy, [])]:
+        for times, expected in [(1.015, []), (1.03, ["a"]), (noisy, [])]:
             found = report(cell(linux=1.0, faithful=times, none=1.0))["summary"]
-            self.assertEqual(found["below_linux"], wanted, times)
-            self.assertEqual(found["bars"]["linux"], "missed" if wanted else "met")
+            self.assertEqual(found["below_linux"], expected, times)
+            self.assertEqual(found["bars"]["linux"], "missed" if expected else "met")
 
     def test_few_rounds_leave_undecided_whether_it_is_below_linux(self):
         found = report(cell(linux=[1.0] * 3, faithful=[1.5] * 3, none=[1.0] * 3))["summary"]
@@ -402,7 +402,7 @@ class Verdicts(unittest.TestCase):
 class Guard(unittest.TestCase):
     def run_of(self, *reasons):
         decisions = [{"at_seconds": float(at), "reasons": [{"program": {"slot": slot}, **why}]} for at, slot, why in reasons]
-        return guarded.told({"total_seconds": 10.0, "decisions": [{"at_seconds": 0.0, "reasons": [{"why": "x"}]}, *decisions]})
+        return guarded.summary({"total_seconds": 10.0, "decisions": [{"at_seconds": 0.0, "reasons": [{"why": "x"}]}, *decisions]})
 
     def test_a_program_keeps_the_last_kept_setting_or_its_first(self):
         tried = {"why": "tried", "actuator": "slice", "against": "none"}
@@ -478,9 +478,9 @@ class Barriers(unittest.TestCase):
         summary = found["summary"]
         self.assertAlmostEqual(summary["geometric_mean"], 1.05 ** 0.5)
         self.assertEqual((summary["worst"]["cell"], summary["worst"]["best"]), ("a", "block"))
-        wanted = {"geometric_mean": "met", "worst": "met", "every_fixed_variant": "met", "unfairness": "not measured",
+        expected = {"geometric_mean": "met", "worst": "met", "every_fixed_variant": "met", "unfairness": "not measured",
                   "alone": "met"}
-        self.assertEqual(summary["bars"], wanted)
+        self.assertEqual(summary["bars"], expected)
 
     def test_bars_are_missed_beyond_their_limits(self):
         cells_ = [storm(default=1.0, block=9.0, donate=1.12),
@@ -539,8 +539,8 @@ class Barriers(unittest.TestCase):
         self.assertEqual((alone.count("[[program]]"), alone.count('barrier = "donate"')), (1, 1))
 
     def test_the_time_of_a_round_is_what_a_kernel_tells(self):
-        told = "barrier-storm ok checksum=4e54dc1dec6658d3 seconds=0.402 round_us=2.31e+00\n"
-        self.assertEqual(storms.round_us(told), 2.31)
+        output = "barrier-storm ok checksum=4e54dc1dec6658d3 seconds=0.402 round_us=2.31e+00\n"
+        self.assertEqual(storms.round_us(output), 2.31)
 
 
 class Monitor(unittest.TestCase):
@@ -552,10 +552,10 @@ class Monitor(unittest.TestCase):
         self.assertEqual([len(times) for times in samples.values()], [4, 4, 4])
 
     def test_a_cost_is_missed_only_where_it_is_significant(self):
-        for ours, wanted in [([1.005] * 7, "met"), ([1.02] * 7, "missed"),
+        for ours, expected in [([1.005] * 7, "met"), ([1.02] * 7, "missed"),
                              ([0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2], "undecided"), ([1.0] * 6, "undecided")]:
             found = monitor.held_against({"unwatched": [1.0] * len(ours), "1s": ours}, "unwatched")["1s"]["ratio"]
-            self.assertEqual(monitor.judged(found), wanted)
+            self.assertEqual(monitor.judged(found), expected)
 
     def test_lock_figures_have_their_cost_without_left_out_parts(self):
         samples = {name: [time] * 7 for name, time in [("unwatched", 1.0), ("stat", 1.25), ("stat-transfers", 1.5)]}
@@ -563,37 +563,37 @@ class Monitor(unittest.TestCase):
                  "locks-apart": monitor.ratio(samples["stat"], samples["stat"])}
         one = {"program": "lock-loop", "arguments": ["--threads", 8],
                "variants": monitor.held_against(samples, "unwatched"), "costs": costs}
-        told = list(monitor.sentences({"source": "kernel", "storm": [], "bystander": [], "locks": [one], "own": None}))
-        self.assertEqual(len(told), 3)
-        for words, line in [("lock-loop --threads 8", told[1]), ("stat 1.25", told[1]), ("takes 1.2", told[2]), ("apart 1.0", told[2])]:
-            self.assertIn(words, line)
+        sentences = list(monitor.sentences({"source": "kernel", "storm": [], "bystander": [], "locks": [one], "own": None}))
+        self.assertEqual(len(sentences), 3)
+        for words, line in [("lock-loop --threads 8", 1), ("stat 1.25", 1), ("takes 1.2", 2), ("apart 1.0", 2)]:
+            self.assertIn(words, sentences[line])
 
 
 class Malleable(unittest.TestCase):
     def test_a_loss_is_decided_by_the_whole_interval(self):
-        for ours, wanted in [([1.005] * 7, "met"), ([1.02] * 7, "missed"), ([1.005] * 6, "too few"),
+        for ours, expected in [([1.005] * 7, "met"), ([1.02] * 7, "missed"), ([1.005] * 6, "too few"),
                              ([0.9, 1.2, 1.0, 1.1, 0.95, 1.05, 1.0], "undecided")]:
             found = monitor.held_against({"plain": [1.0] * len(ours), "malleable": ours}, "plain")["malleable"]["ratio"]
-            self.assertIn(wanted, malleable.judged_loss(found))
+            self.assertIn(expected, malleable.judged_loss(found))
 
     def test_fewer_threads_are_another_region_more_time_is_judged(self):
         def figures(parallel):
             return {"parallel": parallel, "region": 20.0, "request": 30_000.0, "longest": 9e5}
 
         variants = {"without": {"parallel": 500.0}, "limit-1": figures(300.0), "limit-2": figures(1600.0)}
-        told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": variants}]}))
-        self.assertEqual([sum(word in line for line in told) for word in ["missed", "another region", "30 us"]], [1, 1, 2])
+        sentences = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": variants}]}))
+        self.assertEqual([sum(word in line for line in sentences) for word in ["missed", "another region", "30 us"]], [1, 1, 2])
 
     def test_what_observing_costs_is_held_against_the_same_without(self):
         nanoseconds = {"without": 500.0, "llvm": 700.0, "llvm-limited": 750.0, "llvm-observed": 790.0}
         figures = {variant: {"parallel": value} for variant, value in nanoseconds.items()}
-        told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": figures}]}))
-        self.assertEqual([part for line in told for part in ["+50 ns", "+40 ns"] if part in line], ["+50 ns", "+40 ns"])
-        self.assertTrue(told[1].endswith("takes 700 ns."))
+        sentences = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": figures}]}))
+        self.assertEqual([part for line in sentences for part in ["+50 ns", "+40 ns"] if part in line], ["+50 ns", "+40 ns"])
+        self.assertTrue(sentences[1].endswith("takes 700 ns."))
 
     def test_what_cost_prints_is_read(self):
-        told = "cosched=1 parallel=405.1 region=15.0 request=25000.5 longest=90000.0\n"
-        self.assertEqual(malleable.figures(told)["request"], 25000.5)
+        output = "cosched=1 parallel=405.1 region=15.0 request=25000.5 longest=90000.0\n"
+        self.assertEqual(malleable.figures(output)["request"], 25000.5)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Found:
     def __init__(self, words, orders=(), sizes=()):
         self.words = words
         self.orders = list(map(bool, orders))
-        self.sizes = [abs(found / wanted - 1) <= SIZE for found, wanted in sizes]
+        self.sizes = [abs(found / expected - 1) <= SIZE for found, expected in sizes]
 
     @property
     def verdict(self):

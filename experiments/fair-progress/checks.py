@@ -84,11 +84,11 @@ def elimination(number, setup, before, after, share):
         return Found(words, [fps < under, better == 10], [(under - 1, before - 1), (fps - 1, after - 1), (gone, share)])
 
 
-def loss(number, setup, wanted):
+def loss(number, setup, expected):
     @check(number)
     def _(fig):
         turnaround, weighted = (over(fig, what, setup, "unlimited") for what in (fig.turnaround, fig.speedup))
-        return Found(f"turnaround {percent(turnaround)}, EWSpeedup {percent(weighted)}", [turnaround < 0], [(turnaround, wanted)])
+        return Found(f"turnaround {percent(turnaround)}, EWSpeedup {percent(weighted)}", [turnaround < 0], [(turnaround, expected)])
 
 
 elimination(8, "PC", 1.14, 1.06, 0.535)
@@ -231,7 +231,7 @@ def _(fig):
 def _(fig):
     found = [(fig.unfairness("WL-M", setup, "OS"), over(fig, fig.unfairness, setup, "OS")) for setup in (*FOUR, "8core")]
     return Found(", ".join(f"{one:.2f} ({mixed:.2f})" for one, mixed in found), [one < mixed for one, mixed in found],
-                 [(one - 1, wanted - 1) for (one, _), wanted in zip(found, (1.13, 1.12, 1.17, 1.25))])
+                 [(one - 1, expected - 1) for (one, _), expected in zip(found, (1.13, 1.12, 1.17, 1.25))])
 
 
 @check(37)
@@ -309,13 +309,13 @@ def row(number, setup, name):
     def _(fig):
         before = fig.unfairness(name, setup, "OS")
         words, orders, sizes = [f"OS {before:.2f}"], [], [(before - 1, under - 1)]
-        for policy, (wanted, cost, turnaround, _, apart) in zip(("unlimited", "2%"), limits):
+        for policy, (expected, cost, turnaround, _, apart) in zip(("unlimited", "2%"), limits):
             found, alone = (fig.unfairness(name, setup, which) for which in (policy, f"{policy} ND"))
             spent, lost = fig.overhead(name, setup, policy), fig.turnaround(name, setup, policy)
             words.append(f"{policy}: {found:.2f} ({percent(-fig.eliminated(name, setup, policy))}), cost {percent(spent)}, "
                          f"turnaround {percent(lost)}, EWSpeedup {percent(fig.speedup(name, setup, policy))}, not shared out {alone:.2f}")
-            orders += [found < before, (alone > found) == (apart > wanted)]
-            sizes += [(found - 1, wanted - 1), (spent, cost / 100), (lost, turnaround / 100)]
+            orders += [found < before, (alone > found) == (apart > expected)]
+            sizes += [(found - 1, expected - 1), (spent, cost / 100), (lost, turnaround / 100)]
         return Found("; ".join(words), orders, sizes)
 
 

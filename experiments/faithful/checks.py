@@ -251,7 +251,7 @@ def gained(fig, load, theirs, most):
     top = max(gains, key=gains.get)
     words = (f"over 10 %: {found[0]}; 4 to 10 %: {found[1]}; less: {found[2]}; none: {found[3]}; most "
              f"{percent(gains[top])} ({top})")
-    sizes = [(ours, wanted) for ours, wanted in zip(found, theirs) if wanted]
+    sizes = [(ours, expected) for ours, expected in zip(found, theirs) if expected]
     return Found(words, [found[3] <= (1 if load == 100 else 0)], [*sizes, (gains[top], most)])
 
 

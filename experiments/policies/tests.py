@@ -60,7 +60,7 @@ class Verdicts(unittest.TestCase):
         policy_verdicts.judge(part)
         return {"seconds": 1.0, "seeds": 1, "machines": [part]}
 
-    def test_what_misses_a_bar_is_told(self):
+    def test_what_misses_a_bar_is_reported(self):
         document = self.judged(linux=2.0, turns=2.04)
         text = report.markdown(document)
         self.assertIn("| made-up | all (1) | mean over the better of linux and fcfs | 1.020 | 0.97 | missed |", text)

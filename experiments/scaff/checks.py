@@ -250,9 +250,9 @@ def _(fig):
     return Found(f"seconds: {each(waits)}", [max(waits["BT"], waits["IS"]) < 0.8 * min(others)])
 
 
-def in_order(values, wanted):
+def in_order(values, order):
     """Each neighbouring pair of the order, whether it is so by more than half a percent."""
-    return [values[a] < 0.995 * values[b] for a, b in zip(wanted, wanted[1:])]
+    return [values[a] < 0.995 * values[b] for a, b in zip(order, order[1:])]
 
 
 @check(32)
@@ -271,8 +271,8 @@ def _(fig):
 @check(34)
 def _(fig):
     found = set(fig.gangs("greedy"))
-    wanted = {frozenset(gang) for gang in GANGS}
-    return Found("exactly these" if found == wanted else f"{sorted(map(sorted, found))}", [found == wanted])
+    expected = {frozenset(gang) for gang in GANGS}
+    return Found("exactly these" if found == expected else f"{sorted(map(sorted, found))}", [found == expected])
 
 
 @check(35)

@@ -55,10 +55,10 @@ def rivals(cosched, figures, threads):
                         )
                         for policy in POLICIES
                     }
-                    told = {policy: with_alone(run.result(), seconds) for policy, run in runs.items()}
+                    results = {policy: with_alone(run.result(), seconds) for policy, run in runs.items()}
                     found = {
                         policy: {key: run[key] for key in ("total", "weighted", "fairness")}
-                        for policy, run in told.items()
+                        for policy, run in results.items()
                     }
                     rows.append({"machine": machine, "placement": placement, "workload": workload, "policies": found})
     return rows

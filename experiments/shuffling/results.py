@@ -87,11 +87,11 @@ def misses(run, other):
 def trials(run):
     """What came of each trial of groups: when it began and ended, whether they were kept, and progress with over without."""
     found, began = [], None
-    for told in run["trials"]:
-        if told["why"] == "groups-tried":
-            began = told["at"]
+    for trial in run["trials"]:
+        if trial["why"] == "groups-tried":
+            began = trial["at"]
         else:
-            found.append((began, told["at"], told["why"] == "groups-kept", told["progress"]))
+            found.append((began, trial["at"], trial["why"] == "groups-kept", trial["progress"]))
     return found
 
 

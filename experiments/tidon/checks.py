@@ -41,11 +41,11 @@ def uneven(mains):
     return [(main, "EP", count) for main in mains for count in UNEVEN]
 
 
-def largest(ratio, mains, wanted):
+def largest(ratio, mains, expected):
     """The case in which a ratio is largest."""
     found = {(main, *case): ratio(main, *case) for main in mains for case in CASES}
     (main, co, count), top = max(found.items(), key=lambda item: item[1])
-    return Found(f"{top:.1f} x ({main} beside {co} with {count} threads)", [top > 1.1], [(top, wanted)])
+    return Found(f"{top:.1f} x ({main} beside {co} with {count} threads)", [top > 1.1], [(top, expected)])
 
 
 @check(1)
