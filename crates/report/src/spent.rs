@@ -17,7 +17,7 @@ pub struct Spent {
     pub together: Nanos,
     /// Some had their turn, and the others were paused, or got what was left.
     pub turns: Nanos,
-    /// One ran, and the others waited to be started.
+    /// One ran, and the others waited to be started, in a run without turns.
     pub queued: Nanos,
     /// Only one program was there.
     pub alone: Nanos,
@@ -62,6 +62,10 @@ impl Spent {
                 in_turn: now.in_turn + change.in_turn,
             };
         }
+        if spent.turns > Nanos::ZERO {
+            // Their first turns are still to come.
+            spent.turns += std::mem::take(&mut spent.queued);
+        }
         spent
     }
 
@@ -75,13 +79,31 @@ impl Spent {
             (self.empty, "no program there"),
         ];
         parts.sort_by_key(|(time, _)| Nanos::NEVER - *time);
-        let all = parts.iter().map(|(time, _)| time.as_secs_f64()).sum::<f64>();
-        let percent = |time: Nanos| (100.0 * time.as_secs_f64() / all).round();
-        let shares = parts.iter().filter(|(time, _)| all > 0.0 && percent(*time) > 0.0);
-        let shares: Vec<String> =
-            shares.map(|(time, what)| format!("{what} {:.0} %", percent(*time))).collect();
+        let shares: Vec<String> = percent(&parts.map(|(time, _)| time))
+            .into_iter()
+            .zip(parts)
+            .filter(|(share, _)| *share > 0)
+            .map(|(share, (_, what))| format!("{what} {share} %"))
+            .collect();
         (!shares.is_empty()).then(|| shares.join(", "))
     }
+}
+
+/// These times in percent of their sum, as whole numbers that add up to 100: those with the largest
+/// fractions are rounded up.
+fn percent(times: &[Nanos]) -> Vec<u64> {
+    let all: u128 = times.iter().map(|time| u128::from(time.0)).sum();
+    let Some(of) = std::num::NonZeroU128::new(all) else { return vec![0; times.len()] };
+    let scaled = times.iter().map(|time| 100 * u128::from(time.0));
+    let mut shares: Vec<(u64, u128)> =
+        scaled.map(|scaled| ((scaled / of) as u64, scaled % of)).collect();
+    let missing = 100 - shares.iter().map(|(whole, _)| *whole).sum::<u64>();
+    let mut order: Vec<usize> = (0..shares.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(shares[*at].1));
+    for at in order.into_iter().take(missing as usize) {
+        shares[at].0 += 1;
+    }
+    shares.into_iter().map(|(whole, _)| whole).collect()
 }
 
 /// A run in one sentence: how long it took, and how the time was spent.
@@ -158,12 +180,17 @@ mod tests {
     fn a_moment_with_a_paused_program_is_one_of_taking_turns() {
         // a runs 0 to 150 and 300 to 450 ms, b 150 to 300 and 450 to 600 ms.
         let spent = Spent::of(&testkit::gang());
-        let queued = Spent { queued: MS(150), turns: MS(300), alone: MS(150), ..Spent::default() };
-        assert_eq!(spent, queued);
-        assert_eq!(
-            spent.in_words().unwrap(),
-            "taking turns 50 %, one after another 25 %, one program alone 25 %"
-        );
+        let turns = Spent { turns: MS(450), alone: MS(150), ..Spent::default() };
+        assert_eq!(spent, turns);
+        assert_eq!(spent.in_words().unwrap(), "taking turns 75 %, one program alone 25 %");
+    }
+
+    #[test]
+    fn the_parts_add_up_to_a_hundred_percent() {
+        let share = |times: &[u64]| percent(&times.iter().map(|ms| MS(*ms)).collect::<Vec<_>>());
+        assert_eq!(share(&[685, 275, 40]), [69, 27, 4]);
+        assert_eq!(share(&[1, 1, 1]), [34, 33, 33]);
+        assert_eq!(share(&[0, 0]), [0, 0]);
     }
 
     #[test]

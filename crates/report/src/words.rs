@@ -56,7 +56,7 @@ pub fn in_general(why: &Why) -> &'static str {
             "it has the fewest cache misses of the programs that fit with the first of its gang"
         }
         Why::LeastLost { .. } => "this gang loses the least speed by taking it in",
-        Why::WaitedLongest { .. } => "it has waited longest of the programs that fit",
+        Why::WaitedLongest { .. } => "of the programs that fit, it has waited longest for its turn",
         Why::SlowedMost { .. } => "it has the largest slowdown of the programs that fit",
         Why::DoesNotFit { .. } => "programs that waited longer come first, and it does not fit",
         Why::LeastProgress { .. } => "it is furthest behind of the programs that fit",
@@ -136,7 +136,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::MostMisses => "most misses",
         Why::FewestMissesThatFit => "fewest misses that fit",
         Why::LeastLost { .. } => "costs least",
-        Why::WaitedLongest { .. } => "waited longest",
+        Why::WaitedLongest { .. } => "waited longest for its turn",
         Why::SlowedMost { .. } => "slowed most",
         Why::DoesNotFit { .. } => "does not fit",
         Why::Slice { slice, .. } => return format!("slice {}", span(slice)).into(),

@@ -69,7 +69,7 @@ fn the_page_opens_with_the_verdict_and_the_pictures() {
     let page = report(vec![variant("gang", testkit::gang())]).html();
     let order = [
         "<h1>",
-        "2 programs took 600 ms on 2 CPUs under gang: taking turns 50 %",
+        "2 programs took 600 ms on 2 CPUs under gang: taking turns 75 %",
         "id=\"gang-snapshot\"",
         "id=\"gang-turnaround\"",
         "<svg viewBox",

@@ -31,9 +31,9 @@ pub(super) fn longest_wait(run: &RunResult) -> Option<Panel> {
     });
     (!waits.is_empty()).then(|| Panel {
         id: "longest-wait",
-        title: "Longest wait of the chosen programs".to_owned(),
+        title: "Longest time without a turn".to_owned(),
         says:
-            "The longest wait that a program had behind it when it was chosen for a quantum (turn)."
+            "How long a program had gone without a turn when it was chosen for a quantum (turn): the longest of each decision."
                 .to_owned(),
         plot: over(run, "s", &waits),
     })

@@ -138,7 +138,10 @@ impl Snapshot {
         let head = [
             "program",
             "threads",
-            "allowed to run (s)",
+            match self.rows {
+                Rows::Turns => "in turn (s)",
+                Rows::Cpus | Rows::Programs => "allowed to run (s)",
+            },
             "share of the run",
             "turns",
             "mean turn (s)",
