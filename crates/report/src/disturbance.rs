@@ -6,7 +6,6 @@
 use cosched_results::result::{ProgramResult, RunResult};
 
 use crate::history::nanos;
-use crate::interference::Interference;
 use crate::{Variant, words};
 
 /// A run is disturbed if other processes used at least this part of its CPUs...
@@ -97,18 +96,13 @@ pub fn of_cpus(used: f64, cpus: usize) -> String {
 pub const OUT_OF_DATE: &str =
     "the profile is out of date or was disturbed; `cosched profile` measures it anew";
 
-/// Whether a program's solo time cannot be true: it ran for less time in this run.
-pub fn has_impossible_solo(program: &ProgramResult) -> bool {
-    matches!(Interference::of(program), Interference::Impossible { .. })
-}
-
 /// Says that impossible solo times are not used, with the programs of these runs that have them.
 /// Names are quoted: `true` is one.
 pub fn impossible_solos<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Option<String> {
     let programs = results.into_iter().flat_map(|result| &result.programs);
     let (mut names, mut solos) = (Vec::new(), Vec::new());
     for program in programs {
-        let Interference::Impossible { solo, .. } = Interference::of(program) else { continue };
+        let Some(solo) = program.rejected_solo_seconds else { continue };
         if !names.contains(&&program.name) {
             names.push(&program.name);
             solos.push(format!("'{}' ({})", program.name, words::span(nanos(solo))));
@@ -139,8 +133,6 @@ pub(crate) fn why_unknown(run: &RunResult) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::Exit;
-
     use super::*;
     use crate::testkit;
 
@@ -194,8 +186,7 @@ mod tests {
     fn an_impossible_solo_time_is_named_once() {
         let mut run = testkit::gang();
         assert_eq!(impossible_solos([&run]), None);
-        run.programs[0].solo_seconds = Some(0.4);
-        assert!(has_impossible_solo(&run.programs[0]));
+        testkit::reject_solo(&mut run, 0, 0.4);
         assert_eq!(
             impossible_solos([&run, &run]).unwrap(),
             "The solo time of 'a' (400 ms) is not used, because the program ran for less: the \
@@ -207,7 +198,5 @@ mod tests {
         let begin = "The solo times of 'a' (400 ms) and 'true' (400 ms) are not used, because the \
                      programs ran for less: ";
         assert!(both.starts_with(begin), "{both}");
-        run.programs[0].exit = Some(Exit::Code(1));
-        assert_eq!(impossible_solos([&run]), None, "it has not done its work");
     }
 }

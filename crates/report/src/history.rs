@@ -17,9 +17,7 @@
 mod quanta;
 
 use cosched_core::{CpuSet, Nanos, Refusal, Why};
-use cosched_results::result::{
-    CompletionResult, DeviationResult, ProgramResult, RunResult, TimelineEntry,
-};
+use cosched_results::result::{CompletionResult, DeviationResult, RunResult, TimelineEntry};
 
 pub use quanta::Quantum;
 
@@ -286,15 +284,6 @@ impl<'a> History<'a> {
 /// Seconds of a file in the engine's unit, exact to the microsecond.
 pub fn nanos(seconds: f64) -> Nanos {
     Nanos::from_micros((seconds * 1e6).round() as u64)
-}
-
-/// How long another process stopped a program until it was done: the part of its turnaround in
-/// which it neither ran nor waited. Zero where that may be rounding.
-pub fn stopped_seconds(program: &ProgramResult) -> f64 {
-    const ROUNDING: f64 = 1e-5;
-    let turnaround = program.turnaround_seconds.unwrap_or_default();
-    let rest = turnaround - program.running_seconds - program.waiting_seconds;
-    if rest > ROUNDING { rest } else { 0.0 }
 }
 
 /// From spans that each have a member: for every time at which a member comes or goes, the members

@@ -6,13 +6,7 @@
 //! negative rest says something about the solo time: a small one is noise, a large one means that
 //! the profile is out of date or that its measurement was disturbed.
 
-use cosched_core::Exit;
 use cosched_results::result::ProgramResult;
-
-use crate::history::stopped_seconds;
-
-/// The part of a solo time by which two measurements of the same work differ on an idle machine.
-const NOISE: f64 = 0.1;
 
 /// What is known of a program's interference.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,14 +32,13 @@ pub enum Interference {
 impl Interference {
     /// The interference of a program.
     pub fn of(program: &ProgramResult) -> Interference {
-        let times = program.alone_as_started_seconds().zip(program.turnaround_seconds);
-        let Some((solo, turnaround)) = times.filter(|_| program.exit == Some(Exit::Code(0))) else {
-            return Interference::Unknown;
-        };
-        let ran = turnaround - program.waiting_seconds - stopped_seconds(program);
-        match ran < (1.0 - NOISE) * solo {
-            true => Interference::Impossible { solo, ran },
-            false => Interference::Known { solo: solo.min(ran), lost: (ran - solo).max(0.0) },
+        let Some(ran) = program.ran_seconds() else { return Interference::Unknown };
+        match (program.rejected_solo_seconds, program.alone_as_started_seconds()) {
+            (Some(solo), _) if ran < solo => Interference::Impossible { solo, ran },
+            (None, Some(solo)) => {
+                Interference::Known { solo: solo.min(ran), lost: (ran - solo).max(0.0) }
+            }
+            _ => Interference::Unknown,
         }
     }
 
@@ -60,8 +53,11 @@ impl Interference {
 
 #[cfg(test)]
 mod tests {
+    use cosched_core::Exit;
+
     use super::*;
     use crate::by_hand::{A, run};
+    use crate::testkit::reject_solo;
 
     /// The program `a` took 250 ms, of which it waited 103.
     fn of_solo(solo: f64) -> Interference {
@@ -76,7 +72,13 @@ mod tests {
         assert!(solo == 0.14 && (lost - 0.007).abs() < 1e-9);
         let (solo, lost) = of_solo(0.15).parts().unwrap();
         assert!((solo - 0.147).abs() < 1e-9 && lost == 0.0, "noise: {solo} {lost}");
-        assert!(matches!(of_solo(0.2), Interference::Impossible { .. }));
+        let mut run = run();
+        reject_solo(&mut run, A, 0.2);
+        let rejected = Interference::of(&run.programs[A]);
+        assert!(matches!(rejected, Interference::Impossible { .. }));
+        run.programs[A].rejected_solo_seconds = Some(0.14);
+        let elsewhere = Interference::of(&run.programs[A]);
+        assert_eq!(elsewhere, Interference::Unknown, "it was rejected by another run");
     }
 
     #[test]

@@ -162,6 +162,15 @@ pub(crate) fn donating() -> RunResult {
     run
 }
 
+/// Makes the result as it is of a solo time that cannot be true.
+pub(crate) fn reject_solo(run: &mut RunResult, slot: usize, seconds: f64) {
+    let program = &mut run.programs[slot];
+    (program.solo_seconds, program.rejected_solo_seconds) = (None, Some(seconds));
+    (program.interference_seconds, program.slowdown) = (None, None);
+    let metrics = &mut run.metrics;
+    (metrics.fairness_stddev, metrics.unfairness, metrics.weighted_speedup) = (None, None, None);
+}
+
 fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult {
     let running: f64 = timeline.iter().map(|span| span.1 - span.0).sum();
     let gaps = timeline.windows(2).map(|spans| spans[1].0 - spans[0].1);
@@ -182,6 +191,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         waiting_seconds: end - running,
         filler_seconds: 0.0,
         solo_seconds: Some(0.3),
+        rejected_solo_seconds: None,
         interference_seconds: Some(running - 0.3),
         slowdown: Some(end / 0.3),
         longest_frozen_seconds,

@@ -13,6 +13,7 @@
 mod build;
 mod check;
 mod error;
+mod solo;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use build::{Context, ProgramContext};
 pub(crate) use build::{seconds, to_microseconds};
 pub use error::ResultError;
+pub use solo::reject_solos_everywhere;
 
 use cosched_core::barrier_stats::BarrierStats;
 use cosched_core::engine::outcome::Missing;
@@ -201,6 +203,10 @@ pub struct ProgramResult {
     pub filler_seconds: f64,
     /// The time alone with all threads that it requests, where it was measured.
     pub solo_seconds: Option<f64>,
+    /// The time alone as it was started, where that cannot be true: in this run, or in another one
+    /// of a comparison, it ran for less. Nothing here rests on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected_solo_seconds: Option<f64>,
     /// Turnaround - time alone with the threads with which it was started - waiting.
     pub interference_seconds: Option<f64>,
     /// Turnaround / time alone with all threads that it requests.
@@ -430,7 +436,11 @@ impl RunResult {
         let mut run: RunResult = serde_json::from_slice(text).map_err(damaged)?;
         run.schema = SCHEMA.to_owned();
         match check::check(&run) {
-            Ok(()) => Ok(run),
+            Ok(()) => {
+                // Older files have such times.
+                run.reject_impossible_solos();
+                Ok(run)
+            }
             Err((field, what)) => Err(ResultError::Impossible { file: file(), field, what }),
         }
     }

@@ -83,7 +83,8 @@ impl Differences {
         let done = program.turnaround_seconds.is_some() && program.exit == Some(Exit::Code(0));
         if times_alone && done {
             let measured = |known| if known { "measured" } else { "unknown" };
-            self.hold(&of("time alone"), measured(program.solo_seconds.is_some()), measured(true));
+            let solo = program.solo_seconds.or(program.rejected_solo_seconds);
+            self.hold(&of("time alone"), measured(solo.is_some()), measured(true));
         }
     }
 }

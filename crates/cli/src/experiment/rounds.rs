@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::Exit;
 use cosched_core::engine::outcome::Ended;
-use cosched_results::result::RunResult;
+use cosched_results::result::{RunResult, reject_solos_everywhere};
 use cosched_workload::Workload;
 
 use super::{Record, Site, Turn, Variant, failures, kept, lock};
@@ -243,5 +243,6 @@ fn by_variant(variants: &[Variant], rounds: BTreeMap<u16, Round>) -> Vec<cosched
     for results in rounds.into_values() {
         variants.iter_mut().zip(results).for_each(|(variant, result)| variant.runs.push(result));
     }
+    reject_solos_everywhere(variants.iter_mut().flat_map(|variant| &mut variant.runs));
     variants
 }

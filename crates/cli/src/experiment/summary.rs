@@ -13,7 +13,7 @@ use crate::ui::{deviations, table};
 pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
     let runs = || experiment.variants.iter().flat_map(|variant| &variant.runs);
     let impossible = disturbance::impossible_solos(runs());
-    let (columns, pauses) = columns(comparison, impossible.is_none());
+    let (columns, pauses) = columns(comparison);
     let mut shown = table::table(&columns.iter().map(|(header, _)| *header).collect::<Vec<_>>());
     for variant in &comparison.variants {
         shown.add_row(columns.iter().map(|(_, cell)| cell(variant)));
@@ -36,8 +36,8 @@ pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
 type Column = (&'static str, Box<dyn Fn(&Compared) -> Cell>);
 
 /// The columns that say something, and whether pauses are among them. What is known of no variant
-/// has no column; nor has what depends on solo times, where these cannot be true.
-fn columns(comparison: &Comparison, solos_are_true: bool) -> (Vec<Column>, bool) {
+/// has no column.
+fn columns(comparison: &Comparison) -> (Vec<Column>, bool) {
     fn column(header: &'static str, cell: impl Fn(&Compared) -> String + 'static) -> Column {
         (header, Box::new(move |variant| table::number(cell(variant))))
     }
@@ -47,14 +47,14 @@ fn columns(comparison: &Comparison, solos_are_true: bool) -> (Vec<Column>, bool)
         ("variant", Box::new(|variant| table::text(&variant.name))),
         column("total s", |variant| spread(variant.total_seconds, 2)),
     ];
-    if solos_are_true && any(|variant| variant.ratio_to_solo_sum.is_some()) {
+    if any(|variant| variant.ratio_to_solo_sum.is_some()) {
         columns.push(column("/ sum of solo", |variant| maybe(variant.ratio_to_solo_sum, 3)));
     }
     if any(|variant| variant.mean_turnaround_seconds.is_some()) {
         columns
             .push(column("mean turnaround s", |variant| maybe(variant.mean_turnaround_seconds, 2)));
     }
-    if solos_are_true && any(|variant| variant.unfairness.is_some()) {
+    if any(|variant| variant.unfairness.is_some()) {
         columns.push(column("unfairness", |variant| maybe(variant.unfairness, 2)));
     }
     if pauses {

@@ -45,6 +45,31 @@ fn messages(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The solo time of `p0` in one variant is much longer than the program ran there.
+#[test]
+fn an_impossible_solo_time_is_in_no_figure_of_the_page() {
+    let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
+    let page = || {
+        let output = cosched(folder.path(), &["report", "d", "-o", "page.html"]);
+        assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
+        fs::read_to_string(folder.path().join("page.html")).unwrap()
+    };
+    let figures = ["Total time / sum of solo times", "Speed relative to a solo run"];
+    let possible = page();
+    assert!(figures.iter().all(|title| possible.contains(title)));
+    let file = folder.path().join("d/gang/run.json");
+    let mut run: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    run["programs"][0]["solo_seconds"] = 1000.0.into();
+    run["programs"][0]["interference_seconds"] = (-990.0).into();
+    fs::write(&file, run.to_string()).unwrap();
+    let page = page();
+    for title in figures {
+        assert!(!page.contains(title), "{title}");
+    }
+    assert!(page.contains("is not used, because the program ran for less"));
+    assert!(!page.contains("-990"));
+}
+
 #[test]
 fn a_folder_of_variants_becomes_a_page_and_plots() {
     let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);

@@ -21,7 +21,7 @@ use super::spread;
 use super::thread_limits::{self, ThreadLimit};
 use super::turns;
 use crate::disturbance::{self, OUT_OF_DATE};
-use crate::history::{History, Phase, Sent, State, nanos, stopped_seconds};
+use crate::history::{History, Phase, Sent, State, nanos};
 use crate::interference::Interference;
 use crate::{after, molding, silence, spent, words};
 
@@ -68,8 +68,8 @@ pub struct ProgramStory {
     pub waiting_seconds: f64,
     /// How long another process stopped it; 0 where that is not distinguishable from rounding.
     pub stopped_seconds: f64,
-    /// Turnaround - solo time - waiting - stopped. Below 0 where it ran for less than its solo
-    /// time; [`Interference`] says what that means.
+    /// Turnaround - solo time - waiting - stopped. Below 0 where it ran for a little less than its
+    /// solo time, which is noise.
     pub interference_seconds: Option<f64>,
     /// How often it got a turn.
     pub turns: usize,
@@ -225,7 +225,7 @@ fn shares(result: &RunResult) -> Option<String> {
         false => String::new(),
     };
     let all = words::span(nanos(turnaround));
-    let stopped: f64 = result.programs.iter().map(stopped_seconds).sum();
+    let stopped: f64 = result.programs.iter().map(ProgramResult::stopped_seconds).sum();
     let held = match stopped > 0.0 {
         true => format!(", {} stopped by another process", share(stopped)),
         false => String::new(),
@@ -277,7 +277,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
     let program = &history.result.programs[slot];
     let done = history.done(slot);
     let phases: Vec<Phase> = history.phases_until_done(slot).collect();
-    let stopped_seconds = stopped_seconds(program);
+    let stopped_seconds = program.stopped_seconds();
     let waits: Vec<&Phase> = phases.iter().filter(|phase| phase.state.waits()).collect();
     let runs: Vec<&Phase> =
         phases.iter().filter(|phase| matches!(phase.state, State::Running(_))).collect();

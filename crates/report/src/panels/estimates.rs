@@ -5,7 +5,6 @@ use cosched_core::Why;
 use cosched_results::result::{DecisionResult, ProgramResult, RunResult};
 
 use super::{Bar, Dot, Dots, Panel, Plot, Stack};
-use crate::disturbance::has_impossible_solo;
 use crate::history::nanos;
 use crate::words;
 
@@ -47,8 +46,7 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
             value,
             interval: None,
         };
-        let measured = program.slowdown.filter(|_| !has_impossible_solo(program));
-        Some([dot("estimated", Some(last(slot)?)), dot("measured", measured)])
+        Some([dot("estimated", Some(last(slot)?)), dot("measured", program.slowdown)])
     };
     let rows: Vec<Dot> = run.programs.iter().enumerate().filter_map(dots).flatten().collect();
     let tells =

@@ -78,7 +78,7 @@ impl RunResult {
         assert_eq!(outcome.programs.len(), context.programs.len(), "not of the same programs");
         let programs = || zip(&outcome.programs, &context.programs);
         let times: Vec<_> = programs().map(|(o, c)| times(o, c)).collect();
-        RunResult {
+        let mut result = RunResult {
             schema: SCHEMA.to_owned(),
             policy: context.policy.clone(),
             decided_by: context.decided_by.clone(),
@@ -129,7 +129,9 @@ impl RunResult {
                 wake_lateness: quantiles(&outcome.wake_lateness),
                 switch_gap: quantiles(&outcome.switch_gaps),
             },
-        }
+        };
+        result.reject_impossible_solos();
+        result
     }
 }
 
@@ -185,6 +187,7 @@ fn program(
         waiting_seconds: seconds(times.waiting),
         filler_seconds: seconds(outcome.filled),
         solo_seconds: times.turnaround.and(times.solo).map(seconds),
+        rejected_solo_seconds: None,
         interference_seconds: times.interference_seconds().map(to_microseconds),
         slowdown: times.slowdown(),
         longest_frozen_seconds: to_microseconds(times.longest_frozen_seconds()),

@@ -93,6 +93,7 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
         ("waiting_seconds", Some(program.waiting_seconds)),
         ("filler_seconds", Some(program.filler_seconds)),
         ("solo_seconds", program.solo_seconds),
+        ("rejected_solo_seconds", program.rejected_solo_seconds),
         ("molded_solo_seconds", program.molded_solo_seconds),
         ("longest_frozen_seconds", Some(program.longest_frozen_seconds)),
         ("usage.user_seconds", Some(program.usage.user_seconds)),

@@ -27,7 +27,7 @@ fn completion(at: Nanos, exit: Exit) -> Completion {
 
 /// One program that arrived at 1 s, ran from 2 s on CPUs 0 and 1, was frozen from 3 s to 5 s, and
 /// ended at 6 s.
-fn outcome() -> Outcome {
+pub(super) fn outcome() -> Outcome {
     let (seconds, cpus) = (Nanos::from_secs, Some(CpuSet::first(2)));
     let program = ProgramOutcome {
         arrived: seconds(1),
@@ -69,7 +69,7 @@ fn outcome() -> Outcome {
     }
 }
 
-fn context() -> Context {
+pub(super) fn context() -> Context {
     Context {
         policy: "gang".into(),
         decided_by: None,
@@ -254,8 +254,10 @@ fn two_runs_are_compared_with_two_runs_alone() {
     let mut outcome = outcome();
     let first = completion(Nanos::from_secs(3), Exit::Code(0));
     outcome.programs[0].completions.insert(0, first);
-    let program = &RunResult::new(&outcome, &context()).programs[0];
-    assert_eq!((program.solo_seconds, program.interference_seconds), (Some(3.0), Some(-1.0)));
+    let mut context = context();
+    context.programs[0].solo = Some(Nanos::from_secs(1));
+    let program = &RunResult::new(&outcome, &context).programs[0];
+    assert_eq!((program.solo_seconds, program.interference_seconds), (Some(2.0), Some(0.0)));
     assert_eq!((program.exit_status, program.usage.user_seconds), (Some(0), 3.0));
 }
 

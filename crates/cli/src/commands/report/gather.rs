@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cosched_report::disturbance::impossible_solos;
 use cosched_report::{Comparison, Variant};
-use cosched_results::result::{MAX_BYTES, RunResult};
+use cosched_results::result::{MAX_BYTES, RunResult, reject_solos_everywhere};
 use cosched_workload::input;
 use cosched_workload::shown_path;
 use serde_json::Value;
@@ -70,8 +71,14 @@ pub(super) fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, F
     // Single runs belong together, and so do those of one comparison.
     let places = entries.iter().map(|entry| entry.in_tree.then_some(entry.named));
     let together = places.collect::<BTreeSet<Option<usize>>>().len() <= 1;
-    let (variants, files): (Vec<Variant>, _) =
+    let (mut variants, files): (Vec<Variant>, _) =
         variants(entries, from, together, against, &mut notes)?.into_iter().unzip();
+    if together {
+        reject_solos_everywhere(variants.iter_mut().flat_map(|variant| &mut variant.runs));
+        if variants.len() > 1 {
+            notes.extend(impossible_solos(variants.iter().flat_map(|variant| &variant.runs)));
+        }
+    }
     let obstacle = match variants.len() {
         0 | 1 => None,
         _ if !together => Some("they were not measured in the same rounds".to_owned()),

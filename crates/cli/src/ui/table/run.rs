@@ -68,10 +68,9 @@ fn columns(result: &RunResult) -> Vec<Column> {
         false => column("threads seen", |program| number(maybe(program.threads_seen))),
     });
     if knows_solo(result) {
-        columns.push(column("solo s", |program| seconds(solo(program))));
+        columns.push(column("solo s", |program| seconds(program.solo_seconds)));
         let slowdown = |program: &ProgramResult| {
-            let known = solo(program).and(program.slowdown);
-            number(maybe(known.map(|ratio| format!("{ratio:.3}"))))
+            number(maybe(program.slowdown.map(|ratio| format!("{ratio:.3}"))))
         };
         columns.push(column("slowdown", slowdown));
     }
@@ -127,24 +126,17 @@ fn cpu(program: &ProgramResult) -> Option<f64> {
     Some(used).filter(|used| is_known || *used > 0.0)
 }
 
-/// Its solo time, where that can be true.
-fn solo(program: &ProgramResult) -> Option<f64> {
-    program.solo_seconds.filter(|_| !disturbance::has_impossible_solo(program))
-}
-
 fn knows_solo(result: &RunResult) -> bool {
-    result.programs.iter().any(|program| solo(program).is_some())
+    result.programs.iter().any(|program| program.solo_seconds.is_some())
 }
 
 /// What is known of the run as a whole.
 fn details(result: &RunResult, means: bool) -> Vec<String> {
     let metrics = &result.metrics;
     let mut lines = Vec::new();
-    let believed = !result.programs.iter().any(disturbance::has_impossible_solo);
-    let unfairness = metrics.unfairness.filter(|_| believed);
-    let unfairness = unfairness.map(|ratio| format!("largest / smallest slowdown {ratio:.2}"));
-    let speedup = metrics.weighted_speedup.filter(|_| believed);
-    let speedup = speedup.map(|sum| format!("weighted speedup {sum:.2}"));
+    let unfairness =
+        metrics.unfairness.map(|ratio| format!("largest / smallest slowdown {ratio:.2}"));
+    let speedup = metrics.weighted_speedup.map(|sum| format!("weighted speedup {sum:.2}"));
     let paused = Some(metrics.responsiveness_longest_gap_seconds).filter(|longest| *longest > 0.0);
     let paused = paused.map(|longest| format!("longest pause {longest:.2} s"));
     let known: Vec<String> = [unfairness, speedup, paused].into_iter().flatten().collect();
