@@ -1,6 +1,7 @@
 //! Each program alone on this machine, measured and kept in the [store](crate::store).
 
 mod counts;
+mod disturbed;
 mod in_turn;
 mod program;
 
@@ -14,7 +15,7 @@ use crate::session::Session;
 use crate::store::{Key, Store};
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
-pub(crate) use in_turn::{Known, measure as measure_in_turn};
+pub(crate) use in_turn::{Known, Measured, measure as measure_in_turn};
 pub(crate) use program::{Alone, Stop, complaint, failed};
 
 /// Measures every program once; programs that are the same count as one. Tells whether the user has
@@ -44,8 +45,8 @@ pub(crate) fn measure_all(
     Ok(Ended::Complete)
 }
 
-/// Measures every program with each of its thread counts until so many runs of it are known. Tells
-/// whether the user has interrupted it; what was measured before is kept.
+/// Measures every program with each of its thread counts until so many runs of it are known. Or how
+/// the user has interrupted it; what was measured before is kept.
 pub(crate) fn measure_missing(
     session: &Session,
     workload: &Workload,
@@ -53,13 +54,13 @@ pub(crate) fn measure_missing(
     how: &HowArgs,
     runs: u16,
     store: &mut Store,
-) -> Result<Ended, Failure> {
+) -> Result<Result<Vec<Measured>, Ended>, Failure> {
     let programs = workload.programs.iter();
     let specs = programs.flat_map(|spec| with_counts(spec, Some(&counts(spec)))).collect();
     match measure_in_turn(session, specs, how, runs, Known::Counts, store) {
-        Ok(()) => Ok(Ended::Complete),
+        Ok(measured) => Ok(Ok(measured)),
         Err(Stop::Failed(failure)) => Err(failure),
-        Err(Stop::Interrupted(ended)) => Ok(ended),
+        Err(Stop::Interrupted(ended)) => Ok(Err(ended)),
     }
 }
 

@@ -33,7 +33,7 @@ use crate::args::HowArgs;
 use crate::store::{Key, Store};
 use crate::ui::failure::Failure;
 pub(crate) use by_weight::ByWeightReport;
-pub(crate) use load::{Load, used_by_others};
+pub(crate) use load::Load;
 pub(crate) use making::{backends_by_weight, by_weight};
 pub(crate) use molding::{Molded, is_moldable};
 pub(crate) use request::{Extras, Labels, Origins, Ran, Request};

@@ -26,8 +26,11 @@ fn json(output: &Output) -> Value {
 /// Two programs that a second thread slows down, whatever else the machine does. They print how
 /// many threads they got.
 fn workload() -> TempDir {
+    programs("echo $OMP_NUM_THREADS; [ $OMP_NUM_THREADS = 1 ] || sleep 2")
+}
+
+fn programs(script: &str) -> TempDir {
     let home = tempfile::tempdir().unwrap();
-    let script = "echo $OMP_NUM_THREADS; [ $OMP_NUM_THREADS = 1 ] || sleep 2";
     let program =
         |name| format!("[[program]]\nname = '{name}'\ncommand = ['sh', '-c', '{script}']\n");
     std::fs::write(home.path().join("jobs.toml"), program("a") + &program("b")).unwrap();
@@ -57,7 +60,9 @@ fn programs_slower_with_more_threads_are_advised_one_and_run_so() {
         assert_eq!((&program["requested_threads"], &program["threads"]), (&2.into(), &1.into()));
         let alone = program["alone"].as_array().unwrap();
         assert_eq!(alone.len(), 2);
-        assert!(alone.iter().all(|count| count["run_seconds"].as_array().unwrap().len() == 2));
+        // A run that other processes disturbed does not count if there is another one.
+        let mut runs = alone.iter().map(|count| count["run_seconds"].as_array().unwrap().len());
+        assert!(runs.all(|runs| (1..=2).contains(&runs)), "{advice}");
         assert_eq!(advice["applied"]["programs"][slot]["threads"], 1);
         let printed =
             std::fs::read_to_string(home.path().join(format!("out/{name}.stdout"))).unwrap();
@@ -75,7 +80,8 @@ fn runs_go_in_rounds_and_only_missing_ones_are_made() {
     if !has_two_cpus() {
         return;
     }
-    let home = workload();
+    // So short that no process can disturb them, and each run is kept.
+    let home = programs("true");
     let advised = |runs: &str, more: &[&str]| {
         let words = ["advise", "jobs.toml", "--threads", "1,2", "--runs", runs];
         cosched(home.path(), &[&words[..], more].concat())

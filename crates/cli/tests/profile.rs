@@ -223,3 +223,46 @@ fn an_interrupt_ends_the_program_and_keeps_measurements() {
     assert_eq!(std::fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
     assert!(is_known(&home));
 }
+
+/// A process that uses a CPU for as long as this value lives.
+struct Burner(std::process::Child);
+
+impl Burner {
+    fn new() -> Burner {
+        Burner(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Burner {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// On a machine with many CPUs one process does not disturb, so there are several.
+fn burners() -> Vec<Burner> {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    (0..cpus.div_ceil(4)).map(|_| Burner::new()).collect()
+}
+
+#[test]
+fn a_time_that_others_disturbed_is_shown_but_not_kept() {
+    let home = home();
+    let _busy = burners();
+    let profiled = run(&home, &["profile", "--", "sleep", "0.6"]);
+    assert!(text(&profiled.stderr).contains("the machine is busy"), "{}", text(&profiled.stderr));
+    let printed = text(&profiled.stdout);
+    assert!(printed.contains("threads: ") && printed.contains("not kept: other"), "{printed}");
+    let point = &json(&run(&home, &["profile", "--json", "--", "sleep", "0.6"]))["programs"][0];
+    let disturbed = point["threads"][0]["disturbed"].as_str().unwrap();
+    assert!(disturbed.starts_with("other processes used"), "{disturbed}");
+    let ran = json(&run(&home, &["run", "--policy", "fcfs", "--json", "--", "sleep", "0.6"]));
+    let program = &ran["programs"][0];
+    assert!(program["solo_seconds"].is_null() && program.get("rejected_solo_seconds").is_none());
+    let advised = run(&home, &["advise", "--runs", "1", "--threads", "1", "--", "sleep", "0.6"]);
+    assert!(text(&advised.stderr).contains("the machine is busy"), "{}", text(&advised.stderr));
+    let printed = text(&advised.stdout);
+    assert!(printed.contains("not kept: other processes used"), "{printed}");
+    assert!(printed.contains("The prediction rests on disturbed times."), "{printed}");
+}

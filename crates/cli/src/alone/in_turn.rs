@@ -5,15 +5,19 @@
 //!
 //! *Idea.* Rounds, as where variants are compared: everything is measured once, and each round
 //! begins with another program. A slow minute then slows all programs alike, and a median does not
-//! see it. Every time is kept, so an interruption costs one run. If the user requests more runs
-//! than are known, only the missing ones are made.
+//! see it. Every time is kept as soon as it is known, so an interruption costs one run. If the user
+//! requests more runs than are known, only the missing ones are made.
+//!
+//! A time that other processes disturbed is not kept: later commands would use it without a word.
 
 use cosched_workload::ProgramSpec;
 
+use super::disturbed::{self, Disturbance};
 use super::program::{self, Alone, Stop};
 use crate::args::HowArgs;
 use crate::session::Session;
 use crate::store::{Entry, Key, Store};
+use crate::ui::Talk;
 use crate::ui::pace::{Pace, order};
 
 /// What becomes of runs that are known already.
@@ -40,10 +44,40 @@ impl Subject {
     fn runs(&self) -> usize {
         self.before.as_ref().map_or(0, |entry| entry.times.len()) + self.made.len()
     }
+
+    /// What may be kept: without disturbed times. `None`: nothing new.
+    fn to_keep(&self) -> Option<Entry> {
+        let undisturbed: Vec<Alone> =
+            self.made.iter().filter(|run| run.disturbed.is_none()).cloned().collect();
+        (!undisturbed.is_empty()).then(|| program::entry(&undisturbed, self.before.as_ref()))
+    }
+
+    fn measured(self, session: &Session) -> Measured {
+        let (name, threads) = (&self.spec.name, session.threads(&self.spec));
+        let not_kept = disturbed::not_kept(name, threads, &self.made);
+        let known = self.before.clone().filter(|entry| !entry.times.is_empty());
+        let (entry, disturbed) = match self.to_keep().or(known) {
+            Some(entry) => (entry, None),
+            None => (program::entry(&self.made, None), disturbed::worst(&self.made).cloned()),
+        };
+        Measured { key: self.key, entry, disturbed, not_kept }
+    }
 }
 
-/// Runs each of these programs so often alone, in turn, and keeps all times. Programs that are the
-/// same count as one.
+/// What was found of a program with a thread count.
+pub(crate) struct Measured {
+    pub(crate) key: Key,
+    /// It rests on disturbed times only where there are no others.
+    pub(crate) entry: Entry,
+    /// Set if it rests on disturbed times.
+    pub(crate) disturbed: Option<Disturbance>,
+    /// Says that times were not kept, and why.
+    pub(crate) not_kept: Option<String>,
+}
+
+/// Runs each of these programs so often alone, in turn, and keeps all times that were not
+/// disturbed. Programs that are the same count as one. Programs of which enough was known are not
+/// among the measured ones.
 pub(crate) fn measure(
     session: &Session,
     specs: Vec<ProgramSpec>,
@@ -51,7 +85,7 @@ pub(crate) fn measure(
     runs: u16,
     known: Known,
     store: &mut Store,
-) -> Result<(), Stop> {
+) -> Result<Vec<Measured>, Stop> {
     let mut subjects: Vec<Subject> = Vec::new();
     for spec in specs {
         let key = session.key(&spec, how);
@@ -64,6 +98,9 @@ pub(crate) fn measure(
         subjects.push(Subject { spec, key, before, made: Vec::new(), least });
     }
     subjects.retain(|subject| subject.runs() < usize::from(runs));
+    if !subjects.is_empty() {
+        session.tell_if_busy(Talk::Usual);
+    }
     let missing = subjects.iter().map(|subject| usize::from(runs) - subject.runs()).max();
     let rounds = missing.and_then(|missing| u16::try_from(missing).ok()).unwrap_or(0);
     let mut pace = Pace::new(subjects.len(), rounds, rounds.into());
@@ -73,12 +110,75 @@ pub(crate) fn measure(
             let threads = session.threads(&subject.spec);
             pace.begin(round, &format!("{} alone, threads: {threads}", subject.spec.name));
             subject.made.push(program::run_alone(session, &subject.spec, how)?);
-            if subject.runs() >= subject.least {
-                let entry = program::entry(&subject.made, subject.before.as_ref());
+            let is_over = subject.runs() >= usize::from(runs);
+            if let Some(entry) = subject.to_keep()
+                && (is_over || entry.times.len() >= subject.least)
+            {
                 store.put(&subject.key, &entry)?;
             }
         }
     }
     subjects.iter().for_each(|subject| program::tell_scaled(&subject.spec, &subject.made));
-    Ok(())
+    Ok(subjects.into_iter().map(|subject| subject.measured(session)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::{Counts, Nanos};
+    use cosched_workload::Workload;
+
+    use super::*;
+    use crate::args::PolicyArgs;
+
+    /// A subject with runs of these seconds; those that are disturbed are marked.
+    fn subject(session: &Session, before: &[u64], made: &[(u64, bool)]) -> Subject {
+        let run = |(seconds, disturbed): &(u64, bool)| Alone {
+            turnaround: Nanos::from_secs(*seconds),
+            switches: 0,
+            cpu: Nanos::ZERO,
+            counts: Counts::default(),
+            disturbed: disturbed
+                .then(|| Disturbance { what: "other processes used CPUs".to_owned(), cpus: 1.2 }),
+        };
+        let known: Vec<Alone> = before.iter().map(|seconds| run(&(*seconds, false))).collect();
+        let workload = Workload::from_commands(vec![vec!["cg".into()]], "/tmp".as_ref()).unwrap();
+        let spec = workload.programs[0].clone();
+        Subject {
+            key: session.key(&spec, &HowArgs::from(PolicyArgs::default())),
+            spec,
+            before: (!known.is_empty()).then(|| program::entry(&known, None)),
+            made: made.iter().map(run).collect(),
+            least: 0,
+        }
+    }
+
+    fn times(entry: &Entry) -> Vec<u64> {
+        entry.times.iter().map(|time| time.as_secs_f64() as u64).collect()
+    }
+
+    #[test]
+    fn a_disturbed_time_is_not_kept() {
+        let session = Session::here().unwrap();
+        let mixed = subject(&session, &[], &[(9, true), (2, false)]);
+        assert_eq!(times(&mixed.to_keep().unwrap()), [2]);
+        let measured = mixed.measured(&session);
+        assert_eq!((times(&measured.entry), measured.disturbed), (vec![2], None));
+        assert!(measured.not_kept.unwrap().contains("1 of 2 runs were disturbed"));
+        let alone = subject(&session, &[], &[(9, true)]);
+        assert_eq!(alone.to_keep(), None);
+        let measured = alone.measured(&session);
+        assert_eq!(times(&measured.entry), [9], "it is shown");
+        assert!(measured.disturbed.is_some() && measured.not_kept.is_some());
+    }
+
+    #[test]
+    fn what_was_known_is_used_instead_of_a_disturbed_time() {
+        let session = Session::here().unwrap();
+        let known = subject(&session, &[2, 3], &[(9, true)]);
+        assert_eq!(known.to_keep(), None);
+        let measured = known.measured(&session);
+        assert_eq!((times(&measured.entry), measured.disturbed), (vec![2, 3], None));
+        let quiet = subject(&session, &[2], &[(3, false)]).measured(&session);
+        assert_eq!((times(&quiet.entry), quiet.not_kept), (vec![2, 3], None));
+    }
 }

@@ -16,8 +16,10 @@ use std::time::SystemTime;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::{Counts, Nanos, Profile, Quality};
 use cosched_policy::Kind;
+use cosched_report::disturbance;
 use cosched_workload::{Barrier, ProgramSpec, Repeat, Workload};
 
+use super::disturbed::Disturbance;
 use crate::args::HowArgs;
 use crate::out;
 use crate::session::{Extras, Origins, Request, Session};
@@ -29,14 +31,16 @@ use crate::ui::say;
 const LAST_LINES: usize = 5;
 
 /// One run alone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Alone {
     pub(crate) turnaround: Nanos,
     /// Voluntary and involuntary switches.
     pub(crate) switches: u64,
     /// CPU time of all its threads.
-    cpu: Nanos,
-    counts: Counts,
+    pub(super) cpu: Nanos,
+    pub(super) counts: Counts,
+    /// What other processes did meanwhile, where that matters; such a time is not kept.
+    pub(super) disturbed: Option<Disturbance>,
 }
 
 /// Why a measurement did not come to its end.
@@ -60,8 +64,8 @@ impl From<StoreError> for Stop {
     }
 }
 
-/// What is known of a program after these runs, at least one, and what was known of it before and
-/// still counts.
+/// What is known of a program after these runs, and what was known of it before and still counts;
+/// at least one run altogether.
 pub(super) fn entry(made: &[Alone], before: Option<&Entry>) -> Entry {
     let known = before.map_or(&[][..], |entry| &entry.times);
     let times: Vec<Nanos> =
@@ -71,7 +75,7 @@ pub(super) fn entry(made: &[Alone], before: Option<&Entry>) -> Entry {
     let misses = counts.misses_per_kilo_instruction();
     let ratio = counts.miss_ratio();
     Entry {
-        solo: median(&times).expect("at least one run was made"),
+        solo: median(&times).expect("at least one run is known"),
         cpu: cpu.or(before.and_then(|entry| entry.cpu)),
         runs: u16::try_from(times.len()).unwrap_or(u16::MAX),
         misses_per_kilo_instruction: misses
@@ -102,7 +106,7 @@ fn counts_of_the_middle(all: &[Alone]) -> Counts {
 fn middle(all: &[Alone]) -> Option<Alone> {
     let mut sorted = all.to_vec();
     sorted.sort_by_key(|run| run.turnaround);
-    sorted.get(sorted.len().saturating_sub(1) / 2).copied()
+    sorted.get(sorted.len().saturating_sub(1) / 2).cloned()
 }
 
 /// One run alone, measured.
@@ -139,6 +143,10 @@ pub(super) fn run_alone(
     if ran.ended != Ended::Complete {
         return Err(Stop::Interrupted(ran.ended));
     }
+    let disturbed = disturbance::phrase(&ran.result).map(|what| Disturbance {
+        what,
+        cpus: disturbance::others(&ran.result).unwrap_or_default(),
+    });
     let program = &ran.result.programs[0];
     match program.turnaround_seconds {
         Some(seconds) if ran.all_succeeded() => Ok(Alone {
@@ -146,6 +154,7 @@ pub(super) fn run_alone(
             switches: program.usage.voluntary_switches + program.usage.involuntary_switches,
             cpu: program.usage.cpu(),
             counts: program.usage.counts,
+            disturbed,
         }),
         _ => Err(Stop::Failed(failed(spec, program.exit_status, outputs.path()))),
     }
@@ -200,6 +209,7 @@ mod tests {
             switches: 0,
             cpu: Nanos::ZERO,
             counts: Counts { llc_misses: Some(seconds), ..Counts::default() },
+            disturbed: None,
         };
         let middle = |times: &[u64]| {
             let all: Vec<Alone> = times.iter().map(|seconds| run(*seconds)).collect();
@@ -217,6 +227,7 @@ mod tests {
             switches: 0,
             cpu: Nanos::from_secs(seconds),
             counts: Counts::default(),
+            disturbed: None,
         };
         let before = Entry { miss_ratio: Some(0.5), ..entry(&[run(9), run(2)], None) };
         let all = entry(&[run(3)], Some(&before));

@@ -12,18 +12,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use cosched_core::engine::outcome::Ended;
 use cosched_core::{Nanos, Speedup};
 use cosched_policy::Kind;
 use cosched_policy::advice::{self, Candidate, Prediction};
 use cosched_workload::{ProgramSpec, Repeat, Workload};
 
-use crate::alone;
+use crate::alone::{self, Measured};
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, whole};
 use crate::session::{Extras, Origins, Ran, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs};
-use crate::store::{Entry, Store};
+use crate::store::{Entry, Key, Store};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::table;
 use crate::ui::table::After;
@@ -67,6 +66,10 @@ struct Advice<'a> {
     /// With the threads that programs request, and as advised.
     requested: Prediction,
     advised: Prediction,
+    /// What disturbed the times of each program, by thread count.
+    disturbed: Vec<Vec<Option<String>>>,
+    /// Which times were not kept, a sentence for each.
+    not_kept: Vec<String>,
 }
 
 /// Measures what is missing, advises, and runs if that is wanted.
@@ -103,13 +106,18 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let counts = |spec: &ProgramSpec| counts(spec, &listed, session.threads(spec).min(most), most);
     let mut store = Store::open().map_err(Failure::input)?;
     let runs = args.runs;
-    let ended = alone::measure_missing(&session, &workload, &counts, &args.how, runs, &mut store)?;
-    if ended != Ended::Complete {
-        say(format_args!("interrupted; complete measurements are kept"));
-        return Ok(exit_code(ended, false));
-    }
+    let measured =
+        alone::measure_missing(&session, &workload, &counts, &args.how, runs, &mut store)?;
+    let measured = match measured {
+        Ok(measured) => measured,
+        Err(ended) => {
+            say(format_args!("interrupted; complete measurements are kept"));
+            return Ok(exit_code(ended, false));
+        }
+    };
+    let found = Found { store: &store, measured };
     let candidate =
-        |spec: &ProgramSpec| candidate(&session, spec, &counts(spec), &args.how, &store);
+        |spec: &ProgramSpec| candidate(&session, spec, &counts(spec), &args.how, &found);
     let candidates: Vec<Candidate> =
         workload.programs.iter().map(candidate).collect::<Result<_, _>>()?;
     let best = advice::advise(args.policy, &candidates, cpus);
@@ -117,8 +125,18 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let predict = |counts: &[u16]| advice::predict(args.policy, &candidates, counts, cpus);
     let (requested, advised) = (predict(&requested), predict(&best));
     let policy = args.policy;
-    let advice =
-        Advice { workload: &workload, policy, cpus, candidates, counts: best, requested, advised };
+    let disturbed = |spec| found.disturbed(&session, spec, &counts(spec), &args.how);
+    let advice = Advice {
+        workload: &workload,
+        policy,
+        cpus,
+        candidates,
+        counts: best,
+        requested,
+        advised,
+        disturbed: workload.programs.iter().map(disturbed).collect(),
+        not_kept: found.not_kept(),
+    };
     if !args.json {
         print(&show::table(&advice))?;
     }
@@ -144,16 +162,51 @@ fn counts(spec: &ProgramSpec, listed: &[u16], requested: u16, most: u16) -> Vec<
     counts
 }
 
+/// What is known of the programs alone.
+struct Found<'a> {
+    store: &'a Store,
+    /// What was measured just now. Disturbed times are not in the store.
+    measured: Vec<Measured>,
+}
+
+impl Found<'_> {
+    fn entry(&self, key: &Key) -> Option<Entry> {
+        let fresh = self.measured.iter().find(|measured| measured.key == *key);
+        fresh.map(|fresh| fresh.entry.clone()).or_else(|| self.store.look_up(key))
+    }
+
+    /// Says which times were not kept.
+    fn not_kept(&self) -> Vec<String> {
+        self.measured.iter().filter_map(|measured| measured.not_kept.clone()).collect()
+    }
+
+    /// What disturbed the times of a program with each of these counts, so that none was kept.
+    fn disturbed(
+        &self,
+        session: &Session,
+        spec: &ProgramSpec,
+        counts: &[u16],
+        how: &HowArgs,
+    ) -> Vec<Option<String>> {
+        let of = |threads: &u16| {
+            let key = session.key(&ProgramSpec { threads: Some(*threads), ..spec.clone() }, how);
+            let fresh = self.measured.iter().find(|measured| measured.key == key)?;
+            fresh.disturbed.as_ref().map(ToString::to_string)
+        };
+        counts.iter().map(of).collect()
+    }
+}
+
 fn candidate(
     session: &Session,
     spec: &ProgramSpec,
     counts: &[u16],
     how: &HowArgs,
-    store: &Store,
+    found: &Found<'_>,
 ) -> Result<Candidate, Failure> {
     let measured = |threads: &u16| {
         let counted = ProgramSpec { threads: Some(*threads), ..spec.clone() };
-        Some((*threads, store.look_up(&session.key(&counted, how))?))
+        Some((*threads, found.entry(&session.key(&counted, how))?))
     };
     let known: Vec<(u16, Entry)> = counts.iter().filter_map(measured).collect();
     let speedup = |time: &dyn Fn(&Entry) -> Nanos| {

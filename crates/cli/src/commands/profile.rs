@@ -22,7 +22,7 @@ use cosched_linux::observe::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 use cosched_workload::{ProgramSpec, Workload};
 
-use crate::alone::{Known, Stop, measure_in_turn, parse_counts, with_counts};
+use crate::alone::{Known, Measured, Stop, measure_in_turn, parse_counts, with_counts};
 use crate::args::{HowArgs, SourceArgs, useless, whole};
 use crate::session::Session;
 use crate::source::{self, Needs, Runs};
@@ -97,6 +97,8 @@ struct Profiled<'a> {
     placement: Placement,
     /// By thread count, ascending; at least one.
     entries: Vec<(u16, Entry)>,
+    /// By thread count too: what disturbed the times, so that none was kept.
+    disturbed: Vec<Option<String>>,
 }
 
 impl Profiled<'_> {
@@ -129,9 +131,10 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     let mut store = Store::open().map_err(Failure::input)?;
 
     match profiles(&session, &workload, counts.as_deref(), args, &mut store) {
-        Ok(profiles) if args.json => print(&show::json(&profiles))?,
-        Ok(profiles) => {
+        Ok((profiles, _)) if args.json => print(&show::json(&profiles))?,
+        Ok((profiles, not_kept)) => {
             print(&show::table(&profiles))?;
+            not_kept.iter().try_for_each(|sentence| print(sentence))?;
             if profiles.iter().any(Profiled::lacks_misses) {
                 print(&why_no_misses(counters::check(Events::HARDWARE)))?;
             }
@@ -145,28 +148,31 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What was found, and which times were not kept, a sentence for each.
 fn profiles<'a>(
     session: &Session,
     workload: &'a Workload,
     counts: Option<&[u16]>,
     args: &ProfileArgs,
     store: &mut Store,
-) -> Result<Vec<Profiled<'a>>, Stop> {
+) -> Result<(Vec<Profiled<'a>>, Vec<String>), Stop> {
     let all: Vec<(&ProgramSpec, Vec<ProgramSpec>)> =
         workload.programs.iter().map(|spec| (spec, with_counts(spec, counts))).collect();
     let specs = all.iter().flat_map(|(_, counted)| counted.clone()).collect();
-    measure_in_turn(session, specs, &args.how, args.runs, Known::IsReplaced, store)?;
+    let measured = measure_in_turn(session, specs, &args.how, args.runs, Known::IsReplaced, store)?;
     let mut profiles = Vec::new();
     for (spec, counted) in all {
-        let mut entries = Vec::new();
+        let (mut entries, mut disturbed) = (Vec::new(), Vec::new());
         for spec in counted {
-            let entry = store.get(&session.key(&spec, &args.how))?;
-            let entry = entry.expect("an entry that was just measured is kept");
-            entries.push((session.threads(&spec), entry));
+            let key = session.key(&spec, &args.how);
+            let found = measured.iter().find(|measured| measured.key == key);
+            let Measured { entry, disturbed: by, .. } = found.expect("all of them were measured");
+            entries.push((session.threads(&spec), entry.clone()));
+            disturbed.push(by.as_ref().map(ToString::to_string));
         }
-        profiles.push(Profiled { spec, placement: args.how.placement(), entries });
+        profiles.push(Profiled { spec, placement: args.how.placement(), entries, disturbed });
     }
-    Ok(profiles)
+    Ok((profiles, measured.into_iter().filter_map(|measured| measured.not_kept).collect()))
 }
 
 /// Why cache misses are missing, given what can be counted here, and what to do.

@@ -4,7 +4,6 @@ use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
 use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_policy::Kind;
-use cosched_report::disturbance;
 use cosched_results::result::Context;
 use cosched_workload::Workload;
 
@@ -12,9 +11,7 @@ use super::{Site, Turn};
 use crate::alone;
 use crate::args::HowArgs;
 use crate::session::ByWeightReport;
-use crate::session::{
-    Extras, NO_WEIGHTS, Origins, Ran, Request, Session, by_weight, used_by_others,
-};
+use crate::session::{Extras, NO_WEIGHTS, Origins, Ran, Request, Session, by_weight};
 use crate::store::Store;
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
@@ -53,15 +50,7 @@ impl<'a> Here<'a> {
 
     /// Says so if other processes use the CPUs.
     pub(crate) fn tell_if_busy(&self) {
-        let cpus = self.session.usable.cpus;
-        let used = used_by_others(cpus).filter(|used| disturbance::is_busy(*used, cpus.len()));
-        if let Some(used) = used {
-            self.talk.tell(format_args!(
-                "the machine is busy: other processes use {}. Times will be disturbed; wait until \
-                 it is idle (`top` shows what uses CPUs)",
-                disturbance::of_cpus(used, cpus.len())
-            ));
-        }
+        self.session.tell_if_busy(self.talk);
     }
 
     fn request<'r>(&'r self, workload: &'r Workload, kind: Kind, how: &'r HowArgs) -> Request<'r> {

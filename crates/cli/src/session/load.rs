@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 use cosched_core::CpuSet;
 use cosched_linux::kernel::clock::own_cpu_seconds;
 use cosched_linux::kernel::procfs::{CpuLoad, Proc};
+use cosched_report::disturbance;
 use cosched_results::result::RunResult;
+
+use super::Session;
+use crate::ui::Talk;
 
 /// How long it is watched whether a machine is busy: thirty clock ticks for each CPU.
 const WATCHED: Duration = Duration::from_millis(300);
@@ -39,11 +43,26 @@ pub(super) fn tell(load: CpuLoad, own_cpu_seconds: f64, result: &mut RunResult) 
 
 /// How many CPUs other processes use now, found by watching for a moment; `None`: the kernel does
 /// not tell.
-pub(crate) fn used_by_others(cpus: CpuSet) -> Option<f64> {
+fn used_by_others(cpus: CpuSet) -> Option<f64> {
     let (load, began, own) = (Load::begin(cpus)?, Instant::now(), own_cpu_seconds());
     sleep(WATCHED);
     let used = load.so_far()?.busy_seconds - (own_cpu_seconds() - own);
     Some((used / began.elapsed().as_secs_f64()).max(0.0))
+}
+
+impl Session {
+    /// Says so if other processes use the CPUs now.
+    pub(crate) fn tell_if_busy(&self, talk: Talk) {
+        let cpus = self.usable.cpus;
+        let used = used_by_others(cpus).filter(|used| disturbance::is_busy(*used, cpus.len()));
+        if let Some(used) = used {
+            talk.tell(format_args!(
+                "the machine is busy: other processes use {}. Times will be disturbed; wait until \
+                 it is idle (`top` shows what uses CPUs)",
+                disturbance::of_cpus(used, cpus.len())
+            ));
+        }
+    }
 }
 
 fn to_microseconds(seconds: f64) -> f64 {

@@ -410,7 +410,9 @@ fn each_round_gives_one_sample_of_each_variant() {
     assert_eq!(place.read("variables"), format!("2\n{}", three.repeat(2)));
     for (i, variant) in document["variants"].as_array().unwrap().iter().enumerate() {
         assert_eq!(variant["samples"]["total_seconds"].as_array().unwrap().len(), 6);
-        assert!(variant["ratio_to_solo_sum"]["interval"].is_array(), "{variant}");
+        // Of milliseconds: a round may well be faster than the program alone, which rejects it.
+        let ratio = &variant["ratio_to_solo_sum"];
+        assert!(ratio.is_null() || ratio["interval"].is_array(), "{variant}");
         assert_eq!(variant["against"].is_null(), i == 0);
     }
     assert!(place.path("all/round-006/one-thread/run.json").exists());

@@ -41,6 +41,8 @@ struct AloneDocument {
     threads: u16,
     solo_seconds: f64,
     run_seconds: Vec<f64>,
+    /// What disturbed the times, so that none was kept.
+    disturbed: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -76,6 +78,7 @@ pub(super) fn json(advice: &Advice<'_>, applied: Option<&RunResult>) -> String {
                     threads: *threads,
                     solo_seconds: solo.as_secs_f64(),
                     run_seconds: rounds.iter().map(|r| r.times()[count].1.as_secs_f64()).collect(),
+                    disturbed: advice.disturbed[i].get(count).cloned().flatten(),
                 })
                 .collect(),
             requested_turnaround_seconds: advice.requested.turnaround_seconds[i],
@@ -133,6 +136,8 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
             prediction.unfairness()
         )
     };
+    let disturbed = advice.disturbed.iter().flatten().any(Option::is_some);
+    let disturbed = disturbed.then(|| "The prediction rests on disturbed times.".to_owned());
     let lines = [
         table.to_string(),
         summary("As requested", &advice.requested),
@@ -145,5 +150,6 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
             cosched_report::words::count(advice.runs(), "run", "runs"),
         ),
     ];
-    lines.join("\n")
+    let lines = lines.into_iter().chain(advice.not_kept.iter().cloned()).chain(disturbed);
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -35,22 +35,25 @@ struct PointDocument {
     speedup: Option<f64>,
     misses_per_kilo_instruction: Option<f64>,
     miss_ratio: Option<f64>,
+    /// What disturbed the times, so that none was kept.
+    disturbed: Option<String>,
 }
 
 /// The profiles as JSON.
 pub(super) fn json(profiles: &[Profiled<'_>]) -> String {
     let programs = profiles.iter().map(|program| {
         let curve = program.curve();
-        let points =
-            program.entries.iter().zip(&curve).map(|((threads, entry), point)| PointDocument {
-                threads: *threads,
-                solo_seconds: entry.solo.as_secs_f64(),
-                runs: entry.runs,
-                run_seconds: entry.times.iter().map(|time| time.as_secs_f64()).collect(),
-                speedup: speedup(&curve, *point),
-                misses_per_kilo_instruction: entry.misses_per_kilo_instruction,
-                miss_ratio: entry.miss_ratio,
-            });
+        let points = program.entries.iter().zip(&curve).zip(&program.disturbed);
+        let points = points.map(|(((threads, entry), point), disturbed)| PointDocument {
+            threads: *threads,
+            solo_seconds: entry.solo.as_secs_f64(),
+            runs: entry.runs,
+            run_seconds: entry.times.iter().map(|time| time.as_secs_f64()).collect(),
+            speedup: speedup(&curve, *point),
+            misses_per_kilo_instruction: entry.misses_per_kilo_instruction,
+            miss_ratio: entry.miss_ratio,
+            disturbed: disturbed.clone(),
+        });
         ProgramDocument {
             name: &program.spec.name,
             command: &program.spec.command,
@@ -122,7 +125,8 @@ mod tests {
             (*threads, entry)
         };
         let entries = times.iter().map(entry).collect();
-        show(&[Profiled { spec: &workload.programs[0], placement: Placement::Spread, entries }])
+        let (spec, placement) = (&workload.programs[0], Placement::Spread);
+        show(&[Profiled { spec, placement, entries, disturbed: vec![None; times.len()] }])
     }
 
     #[test]
@@ -137,7 +141,8 @@ mod tests {
         assert_eq!(program["ideal_threads"], 2);
         let point = serde_json::json!({
             "threads": 4, "solo_seconds": 4.0, "runs": 3, "run_seconds": [4.0, 4.0, 4.0], "speedup": 2.5,
-            "misses_per_kilo_instruction": null, "miss_ratio": null
+            "misses_per_kilo_instruction": null, "miss_ratio": null,
+            "disturbed": null
         });
         assert_eq!(program["threads"][2], point);
     }
