@@ -307,28 +307,6 @@ impl Compared {
             samples,
         })
     }
-
-    /// The comparison with the first variant, in words. `None` for the first variant, and with too
-    /// few rounds for a verdict.
-    pub fn sentence(&self) -> Option<String> {
-        let against = self.against.as_ref()?;
-        let (low, high) = against.total_ratio.interval?;
-        let (variant, other, value) = (&self.name, &against.variant, against.total_ratio.value);
-        let range = format!("{value:.2} of its total time ({low:.2} to {high:.2})");
-        if !against.failed_alike {
-            return Some(format!(
-                "{variant} and {other} cannot be compared, because different programs failed: \
-                 {range}."
-            ));
-        }
-        Some(match against.verdict {
-            Verdict::Better => format!("{variant} is better than {other}: {range}."),
-            Verdict::Worse => format!("{variant} is worse than {other}: {range}."),
-            Verdict::NoDifference => {
-                format!("{variant} is not significantly different from {other}: {range}.")
-            }
-        })
-    }
 }
 
 impl Against {
@@ -339,11 +317,7 @@ impl Against {
         let turnaround_ratio = turnarounds.and_then(|(own, first)| comparison(&own, &first));
         let failed_alike = failed == first.failed;
         let simulated = variant.runs.first().is_some_and(|run| run.machine.is_simulated());
-        // Simulated runs have no noise, so an interval may be narrower than anything that matters.
-        let says = |ratio: Estimate| match simulated && (ratio.value - 1.0).abs() < NEGLIGIBLE {
-            false if failed_alike => ratio.verdict(),
-            _ => Verdict::NoDifference,
-        };
+        let says = |ratio: Estimate| judged(ratio, failed_alike, simulated);
         Some(Against {
             variant: first.variant.name.clone(),
             total_ratio,
@@ -352,6 +326,15 @@ impl Against {
             turnaround_verdict: turnaround_ratio.map(says),
             failed_alike,
         })
+    }
+}
+
+/// What a ratio of times shows, unless different numbers of programs failed on its two sides.
+fn judged(ratio: Estimate, failed_alike: bool, simulated: bool) -> Verdict {
+    // Simulated runs have no noise, so an interval may be narrower than anything that matters.
+    match simulated && (ratio.value - 1.0).abs() < NEGLIGIBLE {
+        false if failed_alike => ratio.verdict(),
+        _ => Verdict::NoDifference,
     }
 }
 

@@ -106,11 +106,11 @@ fn compared(comparison: &Comparison) -> String {
         true => format!("The comparison was ended before its last round. {rounds}"),
         false => rounds,
     };
-    let variants = comparison.variants.iter();
-    let options = variants
-        .clone()
+    let options = comparison
+        .variants
+        .iter()
         .filter_map(|variant| Some(format!("{}: {}.", variant.name, variant.options.as_ref()?)));
-    let sentences = options.chain(variants.filter_map(|variant| variant.sentence()));
+    let sentences = options.chain(comparison.sentences());
     let sentences: String = sentences.map(|sentence| paragraph(&sentence)).collect();
     let troubles =
         comparison.variants.iter().filter(|variant| variant.failed + variant.deviations > 0).map(

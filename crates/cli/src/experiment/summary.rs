@@ -23,11 +23,10 @@ pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
         .variants
         .iter()
         .filter_map(|variant| Some(format!("{}: {}.", variant.name, variant.options.as_ref()?)));
-    let sentences = comparison.variants.iter().filter_map(Compared::sentence);
     let lines = [shown.to_string()].into_iter().chain(simulated(comparison));
     let lines = lines.chain([rounds(comparison, experiment)]);
     let lines = lines.chain(pauses.then(|| longest.to_owned())).chain(options);
-    let lines = lines.chain(sentences).chain(experiment.failures.iter().cloned());
+    let lines = lines.chain(comparison.sentences()).chain(experiment.failures.iter().cloned());
     let lines = lines.chain(of_variants(&experiment.variants)).chain(impossible);
     let lines = lines.chain(disturbance::disturbed_rounds_in_words(&experiment.variants));
     lines.chain(comparison.verdict()).collect::<Vec<_>>().join("\n")

@@ -19,7 +19,7 @@ fn a_variant_with_failures_is_not_better() {
     fast.runs[3].programs[0].exit = Some(Exit::Code(1));
     let compared = Comparison::of(&[variant("linux", &slow), fast]).unwrap();
     assert_eq!(compared.variants[1].against.as_ref().unwrap().verdict, Verdict::NoDifference);
-    let sentence = compared.variants[1].sentence().unwrap();
+    let sentence = &compared.sentences()[0];
     assert!(sentence.contains("different programs failed"), "{sentence}");
 }
 
@@ -30,10 +30,10 @@ fn a_verdict_takes_seven_rounds() {
     let compared = Comparison::of(&[variant("linux", &slow), variant("gang", &fast)]).unwrap();
     assert_eq!(compared.variants[0].against, None);
     assert_eq!(compared.variants[1].against.as_ref().unwrap().verdict, Verdict::Better);
-    let sentence = compared.variants[1].sentence().unwrap();
+    let sentence = &compared.sentences()[0];
     assert!(sentence.starts_with("gang is better than linux: 0.50"), "{sentence}");
     let few = Comparison::of(&[variant("linux", &slow[..6]), variant("gang", &fast[..6])]).unwrap();
-    assert_eq!(few.variants[1].sentence(), None);
+    assert_eq!(few.sentences(), Vec::<String>::new());
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A comparison in one sentence: what cosched took, and the other variants beside it.
 
-use cosched_results::statistics::{FEWEST_TO_COMPARE, Verdict, comparison};
+use cosched_results::statistics::{Estimate, FEWEST_TO_COMPARE, Verdict, comparison};
 
-use super::{Compared, Comparison, NEGLIGIBLE};
+use super::{Compared, Comparison, judged};
 
 /// What users do without cosched, as a sentence calls it.
 const PLAIN: [(&str, &str); 6] = [
@@ -40,6 +40,12 @@ impl Comparison {
         (!others.is_empty()).then(|| format!("Verdict: {}{}.", parts.join("; "), self.caveats(own)))
     }
 
+    /// The variants compared with the first one, a sentence for each.
+    pub fn sentences(&self) -> Vec<String> {
+        let Some((first, others)) = self.variants.split_first() else { return Vec::new() };
+        others.iter().filter_map(|other| self.pair(other, first)?.sentence()).collect()
+    }
+
     /// Another variant beside cosched's.
     fn beside(&self, own: &Compared, own_name: &str, other: &Compared) -> String {
         let name = plain(&other.name).unwrap_or(&other.name);
@@ -51,26 +57,59 @@ impl Comparison {
         if own.failed != other.failed {
             return format!("but other programs failed than with {own_name}");
         }
-        let ratio = comparison(&other.samples.total_seconds, &own.samples.total_seconds);
-        let Some(ratio) = ratio.filter(|ratio| ratio.value > 0.0) else {
-            return format!("no difference from {own_name}");
+        // A pair that has a line is shown as it is there.
+        let own_is_first = own.against.is_none();
+        let pair = if own_is_first { self.pair(other, own) } else { self.pair(own, other) };
+        let Some(Pair { ratio, verdict, .. }) = pair else {
+            return format!("no clear difference from {own_name}");
         };
-        // The pairs of rounds decide whether there is a difference. Its size is that of the seconds
-        // beside it.
-        let shown = other.total_seconds.value / own.total_seconds.value;
-        let agrees = (shown > 1.0) == (ratio.value > 1.0);
-        let shown = if agrees { shown } else { ratio.value };
-        let apart = (ratio.value - 1.0).abs();
-        let verdict = ratio.verdict();
-        match self.rounds >= FEWEST_TO_COMPARE {
-            true if verdict == Verdict::NoDifference => format!("no difference from {own_name}"),
-            true if self.simulated && apart < NEGLIGIBLE => {
-                format!("no difference from {own_name}")
-            }
-            false if apart < CLEAR => format!("no clear difference from {own_name}"),
-            _ if ratio.value > 1.0 => format!("{} slower than {own_name}", times(shown)),
-            _ => format!("{} faster than {own_name}", times(1.0 / shown)),
+        let factor = if own_is_first { ratio.value } else { 1.0 / ratio.value };
+        let by_seconds = other.total_seconds.value / own.total_seconds.value;
+        let Some((low, high)) = ratio.interval else {
+            return match factor {
+                _ if (ratio.value - 1.0).abs() < CLEAR => {
+                    format!("no clear difference from {own_name}")
+                }
+                factor if factor > 1.0 => format!("{} slower than {own_name}", times(factor)),
+                factor => format!("{} faster than {own_name}", times(1.0 / factor)),
+            };
+        };
+        let is_that_of_seconds = match verdict {
+            Verdict::NoDifference => is_near(by_seconds, 1.0),
+            _ if factor > 1.0 => is_near(by_seconds, factor),
+            _ => is_near(1.0 / by_seconds, 1.0 / factor),
+        };
+        let what = match verdict {
+            Verdict::NoDifference => format!("no clear difference from {own_name}"),
+            _ if !is_that_of_seconds && factor > 1.0 => format!("slower than {own_name}"),
+            _ if !is_that_of_seconds => format!("faster than {own_name}"),
+            _ if factor > 1.0 => format!("{} slower than {own_name}", times(factor)),
+            _ => format!("{} faster than {own_name}", times(1.0 / factor)),
+        };
+        let interval =
+            format!("{:.2} of its total time round by round ({low:.2} to {high:.2})", ratio.value);
+        match is_that_of_seconds {
+            true => what,
+            false if own_is_first => format!("{what}: {interval}"),
+            false => format!("{what}, which took {interval}"),
         }
+    }
+
+    /// The total time of a variant relative to that of another one: what the document has of it,
+    /// else computed from the rounds.
+    fn pair<'a>(&self, variant: &'a Compared, other: &'a Compared) -> Option<Pair<'a>> {
+        let failed_alike = variant.failed == other.failed;
+        let known = variant.against.as_ref().filter(|against| against.variant == other.name);
+        let (ratio, verdict, failed_alike) = match known {
+            Some(against) => (against.total_ratio, against.verdict, against.failed_alike),
+            None => {
+                let seconds = |of: &'a Compared| &of.samples.total_seconds;
+                let ratio = comparison(seconds(variant), seconds(other))?;
+                (ratio, judged(ratio, failed_alike, self.simulated), failed_alike)
+            }
+        };
+        let (variant, other) = (&variant.name, &other.name);
+        (ratio.value > 0.0).then_some(Pair { variant, other, ratio, verdict, failed_alike })
     }
 
     /// What makes the sentence less sure.
@@ -94,6 +133,43 @@ impl Comparison {
             false => format!(" ({})", caveats.join("; ")),
         }
     }
+}
+
+/// Two variants, and what their total times show.
+struct Pair<'a> {
+    variant: &'a str,
+    other: &'a str,
+    /// The total time of `variant` divided by that of `other`.
+    ratio: Estimate,
+    verdict: Verdict,
+    failed_alike: bool,
+}
+
+impl Pair<'_> {
+    /// The pair in a line; `None` with too few rounds for a verdict.
+    fn sentence(&self) -> Option<String> {
+        let Pair { variant, other, ratio, .. } = self;
+        let (low, high) = ratio.interval?;
+        let range = format!("{:.2} of its total time ({low:.2} to {high:.2})", ratio.value);
+        let what = match self.verdict {
+            _ if !self.failed_alike => {
+                return Some(format!(
+                    "{variant} and {other} cannot be compared, because different programs \
+                     failed: {range}."
+                ));
+            }
+            Verdict::Better => "is better than",
+            Verdict::Worse => "is worse than",
+            Verdict::NoDifference => "shows no clear difference from",
+        };
+        Some(format!("{variant} {what} {other}: {range}."))
+    }
+}
+
+/// Whether two factors look alike beside each other: within a digit, or two percent.
+fn is_near(one: f64, other: f64) -> bool {
+    let digit = if other < 1.15 { 0.02 } else { 0.1 };
+    (one - other).abs() <= f64::max(digit, 0.02 * other)
 }
 
 /// A variant that needs no cosched, as a sentence calls it.
@@ -137,13 +213,46 @@ mod tests {
         assert_eq!(
             said(&variants),
             "Verdict: cosched 4.1 s; together 10.2 s, 2.5x slower than cosched; \
-             one by one 4.1 s, no difference from cosched."
+             one by one 4.1 s, no clear difference from cosched."
         );
         let variants = [variant("linux", 0.9, &SEVEN), variant("turns", 1.0, &SEVEN)];
         assert_eq!(
             said(&variants),
             "Verdict: cosched 4.1 s; together 3.7 s, 1.11x faster than cosched."
         );
+    }
+
+    /// Rounds that differ by more than the variants: the ratio is not that of the medians, which are
+    /// equal here for `linux` and `fcfs`.
+    #[test]
+    fn the_verdict_has_the_ratios_of_the_lines() {
+        let own = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
+        let linux: Vec<f64> = [2.0, 3.5, 5.0, 4.5, 9.0, 10.0, 13.0].into();
+        let fcfs: Vec<f64> = [9.0, 8.0, 9.0, 5.0, 4.0, 5.0, 3.0].into();
+        let variants = |first: &str| {
+            let mut all = vec![
+                variant("linux", 1.0, &linux),
+                variant("fcfs", 1.0, &fcfs),
+                variant("turns", 1.0, &own),
+            ];
+            all.sort_by_key(|variant| variant.name != first);
+            Comparison::of(&all).unwrap()
+        };
+        let compared = variants("linux");
+        assert_eq!(
+            compared.verdict().unwrap(),
+            "Verdict: cosched 4.0 s; together 5.0 s, slower than cosched, which took 0.57 of its \
+             total time round by round (0.50 to 0.89); one by one 5.0 s, no clear difference from \
+             cosched, which took 0.59 of its total time round by round (0.11 to 2.33)."
+        );
+        let line = "turns is better than linux: 0.57 of its total time (0.50 to 0.89).";
+        assert!(compared.sentences().contains(&line.to_owned()), "{:?}", compared.sentences());
+        let compared = variants("turns");
+        let line = "linux is worse than turns: 1.74 of its total time (1.12 to 2.00).";
+        assert!(compared.sentences().contains(&line.to_owned()), "{:?}", compared.sentences());
+        let same = "slower than cosched: 1.74 of its total time round by round (1.12 to 2.00)";
+        let verdict = compared.verdict().unwrap();
+        assert!(verdict.contains(same), "{verdict}");
     }
 
     #[test]
