@@ -112,7 +112,7 @@ def judged(report):
     """Prints what came of it; returns why it is a failure, or None."""
     complaints = []
     if count := len(report["aa"]):
-        claims = sum(against["verdict"] != "no-difference" for against in report["aa"])
+        claims = sum(against["verdict"] in ("better", "worse") for against in report["aa"])
         most = explained(count)
         print(f"A/A: {claims} of {count} comparisons claim a difference ({LEVEL:.0%} would be {count * LEVEL:g}; "
               f"chance explains up to {most})")

@@ -110,7 +110,7 @@ def test_a_comparison_returns_each_variant() -> None:
     linux, fcfs = result.variants
     assert (result.rounds, linux.name, fcfs.name, fcfs.failed) == (2, "linux", "fcfs", 0)
     assert linux.verdict is None and linux.total_ratio is None
-    assert fcfs.verdict == "no-difference"
+    assert fcfs.verdict == "too-few-rounds"
     assert fcfs.total_seconds is not None and fcfs.total_seconds.value >= 0.1
     assert fcfs.total_ratio is not None and fcfs.total_ratio.interval is None
     assert result.document["schema"] == "cosched-compare/4"

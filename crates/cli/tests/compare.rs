@@ -83,6 +83,8 @@ fn by_default_turns_is_compared_with_linux_and_fcfs() {
         variants.map(|variant| variant["variant"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(variants(""), ["linux", "fcfs", "turns"]);
+    let once = document(&compare(place.path(), "--runs 1 --json"));
+    assert_eq!(once["variants"][2]["against"]["verdict"], "too-few-rounds");
     assert_eq!(variants("--variant plain=linux"), ["plain"]);
     assert_eq!(variants("--policies gang --variant plain=linux"), ["gang", "plain"]);
 }
@@ -332,7 +334,10 @@ fn quiet_leaves_the_verdict_and_errors() {
     let ended = compare(place.path(), &format!("{options} --quiet"));
     assert_eq!((ended.status.code(), &*messages(&ended)), (Some(0), ""));
     let shown = String::from_utf8(ended.stdout).unwrap();
-    assert!(shown.starts_with("Verdict: cosched ") && shown.lines().count() == 1, "{shown}");
+    assert!(
+        shown.starts_with("Simulated in 2 rounds: cosched ") && shown.lines().count() == 1,
+        "{shown}"
+    );
     let ended = compare(place.path(), &format!("{options} --quiet"));
     assert_eq!((ended.status.code(), ended.stdout.len()), (Some(2), 0));
     assert!(messages(&ended).contains("--resume"), "{}", messages(&ended));

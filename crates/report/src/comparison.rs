@@ -221,6 +221,15 @@ impl Comparison {
         let mut comparison: Comparison =
             serde_json::from_value(value).map_err(ComparisonError::Damaged)?;
         comparison.schema = SCHEMA.to_owned();
+        // Older documents call too few rounds no difference.
+        for against in comparison.variants.iter_mut().filter_map(|it| it.against.as_mut()) {
+            if against.total_ratio.interval.is_none() {
+                against.verdict = Verdict::TooFewRounds;
+            }
+            if against.turnaround_ratio.is_some_and(|ratio| ratio.interval.is_none()) {
+                against.turnaround_verdict = Some(Verdict::TooFewRounds);
+            }
+        }
         match check::printed(&comparison) {
             Ok(()) => Ok(comparison),
             Err(fault) => Err(ComparisonError::Impossible { fault }),
@@ -333,6 +342,7 @@ impl Against {
 fn judged(ratio: Estimate, failed_alike: bool, simulated: bool) -> Verdict {
     // Simulated runs have no noise, so an interval may be narrower than anything that matters.
     match simulated && (ratio.value - 1.0).abs() < NEGLIGIBLE {
+        _ if ratio.interval.is_none() => Verdict::TooFewRounds,
         false if failed_alike => ratio.verdict(),
         _ => Verdict::NoDifference,
     }

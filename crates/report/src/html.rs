@@ -92,7 +92,7 @@ fn compared(comparison: &Comparison) -> String {
     let machine = &comparison.machine;
     let model = machine.model.as_deref().unwrap_or("CPU model not known");
     let rounds = match comparison.rounds {
-        1 => "One run each: differences below a fifth mean nothing.".to_owned(),
+        1 => "One run each: any difference may be chance.".to_owned(),
         n if n < FEWEST_TO_COMPARE => format!(
             "Medians of {n} rounds. With fewer than {FEWEST_TO_COMPARE} rounds there is no verdict."
         ),

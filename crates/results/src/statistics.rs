@@ -58,8 +58,10 @@ pub enum Verdict {
     Better,
     /// It takes more.
     Worse,
-    /// No difference that this many measurements could show.
+    /// No clear difference: the interval includes 1.
     NoDifference,
+    /// There is no interval, and so no verdict.
+    TooFewRounds,
 }
 
 /// Writes three digits, and those of the interval.
@@ -78,7 +80,8 @@ impl Estimate {
         match self.interval {
             Some((_, high)) if high < 1.0 => Verdict::Better,
             Some((low, _)) if low > 1.0 => Verdict::Worse,
-            _ => Verdict::NoDifference,
+            Some(_) => Verdict::NoDifference,
+            None => Verdict::TooFewRounds,
         }
     }
 }
@@ -315,7 +318,7 @@ mod tests {
     #[test]
     fn too_few_or_impossible_pairs_decide_nothing() {
         let six = comparison(&[1.0, 1.1, 1.2, 1.1, 1.0, 1.0], &[2.0; 6]).unwrap();
-        assert_eq!((six.interval, six.verdict()), (None, Verdict::NoDifference));
+        assert_eq!((six.interval, six.verdict()), (None, Verdict::TooFewRounds));
         assert_eq!(ratio_estimate(&[], &[]), None);
         assert_eq!(ratio_estimate(&[1.0, 0.0], &[1.0, 1.0]), None);
     }

@@ -137,7 +137,8 @@ class Variant:
     total_ratio: Optional[Estimate]
     """Total time divided by that of the first variant, below 1 is faster; `None` for the first variant."""
     verdict: Optional[str]
-    """`"better"`, `"worse"` or `"no-difference"` in total time, against the first variant; `None` for that one."""
+    """Of the total time against the first variant: `"better"`, `"worse"`, `"no-difference"` (none is clear), or
+    `"too-few-rounds"` (below 7); `None` for the first variant."""
 
 
 @dataclass(frozen=True)

@@ -87,10 +87,9 @@ fn rounds(comparison: &Comparison, experiment: &Experiment) -> String {
                 n => format!("{how}: {n} complete rounds count."),
             }
         }
-        1 => "One run each: differences below a fifth mean nothing. `--runs 10` tells more."
-            .to_owned(),
+        1 => "One run each: any difference may be chance.".to_owned(),
         n if n < FEWEST_TO_COMPARE => {
-            format!("Medians of {n} interleaved runs each; verdicts take {FEWEST_TO_COMPARE}.")
+            format!("Medians of {n} interleaved runs each.")
         }
         n => format!(
             "Medians of {n} interleaved runs each, with 95 % intervals; comparisons have \

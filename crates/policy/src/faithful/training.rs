@@ -131,8 +131,8 @@ fn measured(row: usize, own: &[&Trained], slices: &[Nanos], kernel: Nanos) -> Op
     let best = (0..slices.len()).min_by(|a, b| times[*a].value.total_cmp(&times[*b].value))?;
     let time = times[best];
     let is_as_good = |other: &usize| {
-        let against = ratio_estimate(&with[*other], &with[best]);
-        *other != best && against.is_none_or(|ratio| ratio.verdict() == Verdict::NoDifference)
+        let against = ratio_estimate(&with[*other], &with[best]).map(|ratio| ratio.verdict());
+        *other != best && !matches!(against, Some(Verdict::Better | Verdict::Worse))
     };
     let as_good = || (0..slices.len()).filter(is_as_good).map(|other| slices[other]).collect();
     let (slice, basis) = match time.verdict() {

@@ -34,6 +34,13 @@ fn a_verdict_takes_seven_rounds() {
     assert!(sentence.starts_with("gang is better than linux: 0.50"), "{sentence}");
     let few = Comparison::of(&[variant("linux", &slow[..6]), variant("gang", &fast[..6])]).unwrap();
     assert_eq!(few.sentences(), Vec::<String>::new());
+    let against = few.variants[1].against.as_ref().unwrap();
+    let both = (against.verdict, against.turnaround_verdict.unwrap());
+    assert_eq!(both, (Verdict::TooFewRounds, Verdict::TooFewRounds));
+    let text = serde_json::to_string(&few).unwrap();
+    // Written before there was a verdict for it.
+    let earlier = text.replace("too-few-rounds", "no-difference");
+    assert!(earlier != text && Comparison::parse(&earlier).unwrap() == few);
 }
 
 #[test]

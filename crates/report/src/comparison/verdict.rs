@@ -3,6 +3,7 @@
 use cosched_results::statistics::{Estimate, FEWEST_TO_COMPARE, Verdict, comparison};
 
 use super::{Compared, Comparison, judged};
+use crate::words;
 
 /// What users do without cosched, as a sentence calls it.
 const PLAIN: [(&str, &str); 6] = [
@@ -15,11 +16,10 @@ const PLAIN: [(&str, &str); 6] = [
 ];
 /// The policies that a user gets without naming one, the first that is there.
 const USUAL: [&str; 2] = ["turns", "auto"];
-/// Fewer rounds than verdicts take show only differences that are larger than this.
-const CLEAR: f64 = 0.2;
 
 impl Comparison {
-    /// What a user needs to know first; `None` where there is only one variant.
+    /// What a user needs to know first; `None` where there is only one variant. Fewer rounds than
+    /// verdicts take are only measured times.
     ///
     /// The others are held against the variant that is cosched's, whatever the first variant is.
     pub fn verdict(&self) -> Option<String> {
@@ -37,7 +37,23 @@ impl Comparison {
         };
         let mut parts = vec![format!("{name} {}", seconds(own.total_seconds.value))];
         parts.extend(others.iter().map(|other| self.beside(own, name, other)));
-        (!others.is_empty()).then(|| format!("Verdict: {}{}.", parts.join("; "), self.caveats(own)))
+        if others.is_empty() {
+            return None;
+        }
+        let figures = parts.join("; ") + &self.caveats(own);
+        Some(match self.has_verdicts() {
+            true => format!("Verdict: {figures}."),
+            false => format!(
+                "{} in {}: {figures}. A verdict takes {FEWEST_TO_COMPARE} rounds or more \
+                 (`--runs {FEWEST_TO_COMPARE}`).",
+                if self.simulated { "Simulated" } else { "Measured" },
+                words::count(self.rounds, "round", "rounds"),
+            ),
+        })
+    }
+
+    fn has_verdicts(&self) -> bool {
+        self.rounds >= FEWEST_TO_COMPARE
     }
 
     /// The variants compared with the first one, a sentence for each.
@@ -49,31 +65,26 @@ impl Comparison {
     /// Another variant beside cosched's.
     fn beside(&self, own: &Compared, own_name: &str, other: &Compared) -> String {
         let name = plain(&other.name).unwrap_or(&other.name);
-        let what = self.difference(own, own_name, other);
-        format!("{name} {}, {what}", seconds(other.total_seconds.value))
+        let seconds = seconds(other.total_seconds.value);
+        if own.failed != other.failed {
+            return format!("{name} {seconds}, but other programs failed than with {own_name}");
+        }
+        match self.has_verdicts() {
+            true => format!("{name} {seconds}, {}", self.difference(own, own_name, other)),
+            false => format!("{name} {seconds}"),
+        }
     }
 
     fn difference(&self, own: &Compared, own_name: &str, other: &Compared) -> String {
-        if own.failed != other.failed {
-            return format!("but other programs failed than with {own_name}");
-        }
         // A pair that has a line is shown as it is there.
         let own_is_first = own.against.is_none();
         let pair = if own_is_first { self.pair(other, own) } else { self.pair(own, other) };
-        let Some(Pair { ratio, verdict, .. }) = pair else {
+        let interval = pair.as_ref().and_then(|pair| pair.ratio.interval);
+        let (Some(Pair { ratio, verdict, .. }), Some((low, high))) = (pair, interval) else {
             return format!("no clear difference from {own_name}");
         };
         let factor = if own_is_first { ratio.value } else { 1.0 / ratio.value };
         let by_seconds = other.total_seconds.value / own.total_seconds.value;
-        let Some((low, high)) = ratio.interval else {
-            return match factor {
-                _ if (ratio.value - 1.0).abs() < CLEAR => {
-                    format!("no clear difference from {own_name}")
-                }
-                factor if factor > 1.0 => format!("{} slower than {own_name}", times(factor)),
-                factor => format!("{} faster than {own_name}", times(1.0 / factor)),
-            };
-        };
         let is_that_of_seconds = match verdict {
             Verdict::NoDifference => is_near(by_seconds, 1.0),
             _ if factor > 1.0 => is_near(by_seconds, factor),
@@ -122,9 +133,6 @@ impl Comparison {
                 self.rounds
             ));
         }
-        if self.rounds < FEWEST_TO_COMPARE && !self.simulated {
-            caveats.push(format!("a first impression: certainty takes {FEWEST_TO_COMPARE} rounds"));
-        }
         if own.failed > 0 {
             caveats.push("programs failed".to_owned());
         }
@@ -161,6 +169,7 @@ impl Pair<'_> {
             Verdict::Better => "is better than",
             Verdict::Worse => "is worse than",
             Verdict::NoDifference => "shows no clear difference from",
+            Verdict::TooFewRounds => return None,
         };
         Some(format!("{variant} {what} {other}: {range}."))
     }
@@ -256,46 +265,47 @@ mod tests {
     }
 
     #[test]
-    fn few_rounds_show_only_large_differences() {
-        let variants = [
-            variant("linux", 2.5, &[4.0]),
-            variant("fcfs", 1.15, &[4.0]),
-            variant("turns", 1.0, &[4.0]),
-        ];
+    fn few_rounds_are_measured_without_a_verdict() {
+        let totals = [4.0, 4.1, 4.2, 4.05, 4.15, 4.1];
+        let variants = |rounds: usize| {
+            let variant = |name, factor| variant(name, factor, &totals[..rounds]);
+            [variant("linux", 2.5), variant("fcfs", 1.15), variant("turns", 1.0)]
+        };
         assert_eq!(
-            said(&variants),
-            "Verdict: cosched 4.0 s; together 10.0 s, 2.5x slower than cosched; \
-             one by one 4.6 s, no clear difference from cosched \
-             (a first impression: certainty takes 7 rounds)."
+            said(&variants(1)),
+            "Measured in 1 round: cosched 4.0 s; together 10.0 s; one by one 4.6 s. A verdict \
+             takes 7 rounds or more (`--runs 7`)."
         );
+        assert!(said(&variants(6)).starts_with("Measured in 6 rounds: cosched 4.1 s; together "));
+        let simulated = Comparison { simulated: true, ..Comparison::of(&variants(1)).unwrap() };
+        assert!(simulated.verdict().unwrap().starts_with("Simulated in 1 round: cosched 4.0 s; "));
     }
 
     #[test]
     fn several_policies_keep_their_names() {
         let variants = [
-            variant("linux", 1.0, &[4.0]),
-            variant("gang", 3.0, &[4.0]),
-            variant("auto", 1.0, &[4.0]),
+            variant("linux", 1.0, &SEVEN),
+            variant("gang", 3.0, &SEVEN),
+            variant("auto", 1.0, &SEVEN),
         ];
         assert_eq!(
             said(&variants),
-            "Verdict: auto 4.0 s; together 4.0 s, no clear difference from auto; \
-             gang 12.0 s, 3.0x slower than auto (a first impression: certainty takes 7 rounds)."
+            "Verdict: auto 4.1 s; together 4.1 s, no clear difference from auto; \
+             gang 12.3 s, 3.0x slower than auto."
         );
         assert_eq!(Comparison::of(&variants[..1]).unwrap().verdict(), None);
     }
 
     #[test]
     fn failures_and_disturbed_rounds_are_part_of_it() {
-        let mut variants = [variant("linux", 2.5, &[4.0, 4.0]), variant("turns", 1.0, &[4.0, 4.0])];
+        let mut variants = [variant("linux", 2.5, &SEVEN), variant("turns", 1.0, &SEVEN)];
         variants[0].runs[1].others_cpu_seconds = Some(10.0);
-        let disturbed = "2.5x slower than cosched (1 of 2 rounds disturbed; a first impression: \
-                         certainty takes 7 rounds).";
+        let disturbed = "2.5x slower than cosched (1 of 7 rounds disturbed).";
         assert!(said(&variants).ends_with(disturbed), "{}", said(&variants));
         variants[0].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
         assert!(
             said(&variants)
-                .contains("together 10.0 s, but other programs failed than with cosched")
+                .contains("together 10.2 s, but other programs failed than with cosched")
         );
         variants[1].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
         assert!(said(&variants).ends_with("; programs failed)."), "{}", said(&variants));
