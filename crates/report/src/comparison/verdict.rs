@@ -41,15 +41,28 @@ impl Comparison {
             return None;
         }
         let figures = parts.join("; ") + &self.caveats(own);
+        let busy = self.busy();
         Some(match self.has_verdicts() {
-            true => format!("Verdict: {figures}."),
+            true => format!("{busy}Verdict: {figures}."),
             false => format!(
-                "{} in {}: {figures}. A verdict takes {FEWEST_TO_COMPARE} rounds or more \
+                "{busy}{} in {}: {figures}. A verdict takes {FEWEST_TO_COMPARE} rounds or more \
                  (`--runs {FEWEST_TO_COMPARE}`).",
                 if self.simulated { "Simulated" } else { "Measured" },
                 words::count(self.rounds, "round", "rounds"),
             ),
         })
+    }
+
+    /// Says that other processes took CPUs in at least half of the rounds, as these decide then.
+    fn busy(&self) -> String {
+        match self.disturbed_rounds.len() {
+            n if n > 0 && 2 * n >= self.rounds => format!(
+                "The machine was busy in {n} of {}, so these figures cannot be carried over to an \
+                 idle machine. ",
+                words::count(self.rounds, "round", "rounds")
+            ),
+            _ => String::new(),
+        }
     }
 
     fn has_verdicts(&self) -> bool {
@@ -126,7 +139,7 @@ impl Comparison {
     /// What makes the sentence less sure.
     fn caveats(&self, own: &Compared) -> String {
         let mut caveats = Vec::new();
-        if !self.disturbed_rounds.is_empty() {
+        if !self.disturbed_rounds.is_empty() && self.busy().is_empty() {
             caveats.push(format!(
                 "{} of {} rounds disturbed",
                 self.disturbed_rounds.len(),
@@ -302,6 +315,17 @@ mod tests {
         variants[0].runs[1].others_cpu_seconds = Some(10.0);
         let disturbed = "2.5x slower than cosched (1 of 7 rounds disturbed).";
         assert!(said(&variants).ends_with(disturbed), "{}", said(&variants));
+        let mut busy = variants.clone();
+        for run in &mut busy[1].runs[..3] {
+            run.others_cpu_seconds = Some(10.0);
+        }
+        assert!(said(&busy).starts_with("Verdict: "), "{}", said(&busy));
+        busy[1].runs[3].others_cpu_seconds = Some(10.0);
+        assert_eq!(
+            said(&busy),
+            "The machine was busy in 4 of 7 rounds, so these figures cannot be carried over to an \
+             idle machine. Verdict: cosched 4.1 s; together 10.2 s, 2.5x slower than cosched."
+        );
         variants[0].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
         assert!(
             said(&variants)
