@@ -23,14 +23,10 @@ impl Comparison {
     ///
     /// The others are held against the variant that is cosched's, whatever the first variant is.
     pub fn verdict(&self) -> Option<String> {
-        let is_plain = |variant: &&Compared| plain(&variant.name).is_some();
-        let named = |name: &&str| self.variants.iter().find(|variant| variant.name == **name);
-        let usual = USUAL.iter().find_map(named);
-        let own = usual.or_else(|| self.variants.iter().rev().find(|variant| !is_plain(variant)));
-        let own = own.or(self.variants.last())?;
+        let own = self.own()?;
         let others: Vec<&Compared> =
             self.variants.iter().filter(|variant| variant.name != own.name).collect();
-        let alone = !is_plain(&own) && others.iter().all(is_plain);
+        let alone = !is_plain(own) && others.iter().all(|other| is_plain(other));
         let name = match alone {
             true => "cosched",
             false => plain(&own.name).unwrap_or(&own.name),
@@ -69,10 +65,28 @@ impl Comparison {
         self.rounds >= FEWEST_TO_COMPARE
     }
 
-    /// The variants compared with the first one, a sentence for each.
+    /// The variant that is cosched's: what a user gets without naming a policy, else the first
+    /// policy, else the last variant.
+    fn own(&self) -> Option<&Compared> {
+        let named = |name: &&str| self.variants.iter().find(|variant| variant.name == **name);
+        let usual = USUAL.iter().find_map(named);
+        let own = usual.or_else(|| self.variants.iter().find(|variant| !is_plain(variant)));
+        own.or(self.variants.last())
+    }
+
+    /// A sentence for each variant compared with the first one, and for cosched's variant compared
+    /// with what users do without it.
     pub fn sentences(&self) -> Vec<String> {
         let Some((first, others)) = self.variants.split_first() else { return Vec::new() };
-        others.iter().filter_map(|other| self.pair(other, first)?.sentence()).collect()
+        let others = others.iter().map(|other| (other, first));
+        let own = self.own().filter(|own| !is_plain(own) && own.name != first.name);
+        let is_usual = |variant: &&Compared| {
+            variant.name != first.name && ["linux", "fcfs"].contains(&variant.name.as_str())
+        };
+        let usual = self.variants.iter().filter(is_usual);
+        let further = own.into_iter().flat_map(|own| usual.clone().map(move |other| (own, other)));
+        let pairs = others.chain(further);
+        pairs.filter_map(|(variant, other)| self.pair(variant, other)?.sentence()).collect()
     }
 
     /// Another variant beside cosched's.
@@ -194,6 +208,17 @@ fn is_near(one: f64, other: f64) -> bool {
     (one - other).abs() <= f64::max(digit, 0.02 * other)
 }
 
+/// Whether a variant needs no cosched: by its name, such as `linux-2`, or by the policy that its
+/// options begin with.
+fn is_plain(variant: &Compared) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let again = variant.name.rsplit_once('-').filter(|(_, number)| is_number(number));
+    let name = again.map_or(variant.name.as_str(), |(name, _)| name);
+    let options = variant.options.as_deref();
+    let policy = options.and_then(|options| options.split_whitespace().next());
+    plain(policy.unwrap_or(name)).is_some()
+}
+
 /// A variant that needs no cosched, as a sentence calls it.
 fn plain(variant: &str) -> Option<&'static str> {
     PLAIN.iter().find(|(name, _)| *name == variant).map(|(_, words)| *words)
@@ -275,6 +300,37 @@ mod tests {
         let same = "slower than cosched: 1.74 of its total time round by round (1.12 to 2.00)";
         let verdict = compared.verdict().unwrap();
         assert!(verdict.contains(same), "{verdict}");
+    }
+
+    #[test]
+    fn cosched_has_a_line_against_each_usual_way() {
+        let variants = [
+            variant("linux", 2.5, &SEVEN),
+            variant("fcfs", 1.5, &SEVEN),
+            variant("turns", 1.0, &SEVEN),
+        ];
+        assert_eq!(
+            Comparison::of(&variants).unwrap().sentences(),
+            [
+                "fcfs is better than linux: 0.60 of its total time (0.60 to 0.60).",
+                "turns is better than linux: 0.40 of its total time (0.40 to 0.40).",
+                "turns is better than fcfs: 0.67 of its total time (0.67 to 0.67).",
+            ]
+        );
+    }
+
+    #[test]
+    fn plain_linux_under_another_name_is_not_cosched() {
+        let variants = [variant("linux", 1.0, &SEVEN), variant("linux-2", 1.0, &SEVEN)];
+        assert_eq!(
+            said(&variants),
+            "Verdict: linux-2 4.1 s; together 4.1 s, no clear difference from linux-2."
+        );
+        let variants = [variant("gang", 1.0, &SEVEN), variant("calm", 1.0, &SEVEN)];
+        let mut compared = Comparison::of(&variants).unwrap();
+        compared.variants[1].options = Some("linux --nice 5".into());
+        let verdict = compared.verdict().unwrap();
+        assert!(verdict.starts_with("Verdict: cosched 4.1 s; calm 4.1 s, "), "{verdict}");
     }
 
     #[test]
