@@ -71,7 +71,13 @@ fn all_variants_are_simulated_in_each_round() {
     let shown = compare(place.path(), variants);
     let table = String::from_utf8_lossy(&shown.stdout);
     assert!(table.contains("Simulated on ") && table.contains("no program was run"), "{table}");
-    assert!(!messages(&shown).contains("warm up"), "{}", messages(&shown));
+    let told = messages(&shown);
+    assert!(!told.contains("warm up"), "{told}");
+    let told: Vec<&str> = told.lines().filter(|line| line.contains(" round")).collect();
+    let runs = "6 rounds of 3 variants: 18 runs, and in each round each program alone";
+    assert!(told[0].ends_with(runs), "{told:?}");
+    assert!(told[1].ends_with("round 1 of 6: each program alone (1 of 4)"), "{told:?}");
+    assert!(told[2].contains("round 1 of 6: linux (2 of 4), about "), "{told:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::Exit;
 use cosched_core::engine::outcome::Ended;
+use cosched_report::words::count;
 use cosched_results::result::{RunResult, reject_solos_everywhere};
 use cosched_workload::Workload;
 
@@ -97,8 +98,9 @@ impl Experiment {
         let mut rounds = kept::take(&ready, site).map_err(|failure| ready.held.tell(failure))?;
         let open: Vec<u16> = (0..plan.rounds).filter(|round| !rounds.contains_key(round)).collect();
 
-        let parts = plan.variants.len() + usize::from(site.finds_times_alone());
-        let mut pace = Pace::new(parts, plan.rounds, open.len()).with_talk(plan.talk);
+        if !open.is_empty() {
+            plan.talk.tell(format_args!("{}", ready.ahead(open.len(), site.finds_times_alone())));
+        }
         let (mut ended, mut unbroken) = (Ended::Complete, true);
         if plan.rounds > 1 && !open.is_empty() && site.warms_up() {
             plan.talk.tell(format_args!("{} once, to warm up", plan.variants[0]));
@@ -106,6 +108,9 @@ impl Experiment {
             let ran = site.run(&ready.turn(0, warm_up.path()))?;
             (ended, unbroken) = (ran.ended, ran.report_troubles());
         }
+        // The run to warm up would make the estimates longer.
+        let parts = plan.variants.len() + usize::from(site.finds_times_alone());
+        let mut pace = Pace::new(parts, plan.rounds, open.len()).with_talk(plan.talk);
         let begun = if ended == Ended::Complete && unbroken { open } else { Vec::new() };
         for round in begun {
             match ready.make(site, &mut pace, round) {
@@ -167,6 +172,18 @@ impl<'a> Ready<'a> {
     pub(super) fn turn<'t>(&'t self, i: usize, out: &'t Path) -> Turn<'t> {
         let kind = self.plan.variants[i].kind();
         Turn { workload: &self.workloads[i], kind, how: &self.hows[i], out }
+    }
+
+    /// How much there is to run.
+    fn ahead(&self, rounds: usize, alone: bool) -> String {
+        let variants = self.plan.variants.len();
+        format!(
+            "{} of {}: {}{}",
+            count(rounds, "round", "rounds"),
+            count(variants, "variant", "variants"),
+            count(rounds * variants, "run", "runs"),
+            if alone { ", and in each round each program alone" } else { "" }
+        )
     }
 
     /// The runs of these rounds: round and variant.

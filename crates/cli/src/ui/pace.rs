@@ -45,7 +45,7 @@ impl Pace {
 
     /// As long for every part that is left as the others took on average.
     fn left(&self, elapsed: Duration) -> Option<Duration> {
-        (self.done >= self.parts.min(2)).then(|| elapsed * (self.all - self.done) / self.done)
+        (self.done > 0).then(|| elapsed * (self.all - self.done) / self.done)
     }
 }
 
@@ -79,7 +79,9 @@ mod tests {
         assert_eq!(pace.left(Duration::from_secs(10)), Some(Duration::from_secs(30)));
         assert_eq!(rounded(Duration::from_millis(119_900)), Duration::from_secs(119));
         assert_eq!(rounded(Duration::from_secs(121)), Duration::from_secs(180));
-        let fresh = Pace { done: 0, ..pace };
+        let second = Pace { done: 1, ..pace };
+        assert_eq!(second.left(Duration::from_secs(2)), Some(Duration::from_secs(38)));
+        let fresh = Pace { done: 0, ..second };
         assert_eq!(fresh.left(Duration::from_secs(10)), None);
     }
 
