@@ -74,8 +74,46 @@ def test_mistakes_are_found_before_anything_starts() -> None:
     for line in ("echo a | cat", "true && true", "sleep 1 ::: sleep 2"):
         with pytest.raises(cosched.CoschedError, match=r'no shell runs it; write \["sh", "-c"'):
             cosched.run([line])
-    with pytest.raises(cosched.CoschedError, match="nothing to run"):
-        cosched.run([])
+
+
+def test_wrong_values_are_named_as_arguments() -> None:
+    programs: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"commands": []}, "commands is empty; give at least one command"),
+        ({"commands": ["true", []]}, r"commands\[1\] is empty; give a command"),
+        ({"commands": [" "]}, r"commands\[0\] is empty; give a command"),
+        ({"goal": "fast"}, "goal is 'fast'; give one of 'balanced', 'throughput', 'fair', 'responsive'$"),
+        ({"policy": ""}, "policy is empty; leave it out"),
+    )
+    for wrong, match in programs:
+        with pytest.raises(ValueError, match=match):
+            cosched.run(**cast(Any, {"commands": ["true"]} | wrong))
+    comparisons: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"runs": 0}, "runs is 0; give a number from 1 to 1000"),
+        ({"policies": []}, r"policies is \[\]; give names"),
+        ({"policies": ["linux", ""]}, "give names"),
+    )
+    for wrong, match in comparisons:
+        with pytest.raises(ValueError, match=match):
+            cosched.compare(**cast(Any, {"commands": ["true"]} | wrong))
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"policy": "fast"}, r"^policy is 'fast'; give one of linux, [^\n]*, auto$"),
+        ({"policy": "linux", "goal": "fair"}, "^cosched: goal is for policies that"),
+        ({"options": ["--quantum", "5x"]}, "^--quantum is '5x'; write a time with its unit, such as 100ms or 1s$"),
+        ({"options": ["--nothing"]}, "^unexpected argument '--nothing' found$"),
+    )
+    for wrong, match in refused:
+        with pytest.raises(cosched.CoschedError, match=match):
+            cosched.run(**cast(Any, {"commands": ["true"]} | wrong))
+    for goal in ("balanced", "throughput", "fair", "responsive"):
+        assert cosched.run(["true"], goal=goal).succeeded
+
+
+def test_estimates_are_printed_with_three_digits() -> None:
+    alone = cosched.Estimate(0.28787777936974740, None)
+    assert (str(alone), repr(alone)) == ("0.288", "Estimate(value=0.288, interval=None)")
+    several = cosched.Estimate(1234.5, (0.6, 100.04))
+    assert str(several) == "1234 (0.600 to 100)"
+    assert repr(several) == "Estimate(value=1234, interval=(0.600, 100))"
 
 
 def test_arguments_of_a_wrong_type_are_named() -> None:

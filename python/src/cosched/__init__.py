@@ -15,6 +15,7 @@ import ctypes
 import json
 import operator
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -39,6 +40,9 @@ __all__ = [
     "run",
 ]
 
+_GOALS = ("balanced", "throughput", "fair", "responsive")
+_MOST_ROUNDS = 1000
+
 Word = Union[str, "os.PathLike[str]"]
 """A string or a path."""
 
@@ -53,10 +57,12 @@ Commands = Union[Sequence[Command], "os.PathLike[str]"]
 
 
 class CoschedError(RuntimeError):
-    """cosched refused its input (exit code 2), or could not go on. The text is what it wrote on standard error."""
+    """cosched refused its input (exit code 2), or could not go on. The text is what it wrote on standard error; where
+    that is about arguments, it names those of this module."""
 
     def __init__(self, exit_code: int, stderr: str) -> None:
-        super().__init__(stderr.strip() or f"cosched ended with exit code {exit_code}")
+        text = _of_arguments(stderr) if exit_code == 2 else stderr
+        super().__init__(text.strip() or f"cosched ended with exit code {exit_code}")
         self.exit_code = exit_code
         """The exit code of cosched; negative: ended by that signal."""
         self.stderr = stderr
@@ -112,14 +118,24 @@ class RunResult:
         return all(program.exit_status == 0 for program in self.programs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
-    """A figure from several rounds."""
+    """A figure from several rounds. Printed, it has three digits; `value` has all."""
 
     value: float
     """The median over the rounds; of a ratio, the estimate of Hodges and Lehmann."""
     interval: Optional[tuple[float, float]]
     """The confidence interval of `value`, 95 % (ratios 98 %); `None` with too few rounds (6, ratios 7)."""
+
+    def __str__(self) -> str:
+        if self.interval is None:
+            return _digits(self.value)
+        low, high = self.interval
+        return f"{_digits(self.value)} ({_digits(low)} to {_digits(high)})"
+
+    def __repr__(self) -> str:
+        interval = None if self.interval is None else "({}, {})".format(*map(_digits, self.interval))
+        return f"Estimate(value={_digits(self.value)}, interval={interval})"
 
 
 @dataclass(frozen=True)
@@ -171,10 +187,13 @@ def run(
         are in the result, and no file stays.
     options: more options of `cosched run`, such as `["--quantum", "50ms"]`.
 
-    A program that fails raises nothing: its `exit_status` tells. `CoschedError` is raised if cosched refuses the
-    commands or the options; then no program was started. Ctrl-C ends the programs, and raises `KeyboardInterrupt`.
+    A program that fails raises nothing: its `exit_status` tells. `TypeError` and `ValueError` are raised for wrong
+    arguments, and `CoschedError` if cosched refuses them; then no program was started. Ctrl-C ends the programs, and
+    raises `KeyboardInterrupt`.
     """
     arguments = [*_option("--policy", policy), *_option("--goal", goal), *_options(options)]
+    if goal is not None and goal not in _GOALS:
+        raise ValueError(f"goal is {goal!r}; give one of {', '.join(map(repr, _GOALS))}")
     with tempfile.TemporaryDirectory(prefix="cosched-") as temporary:
         folder = Path(temporary, "out") if out is None else Path(out)
         finished = _cosched(["run", *arguments, "--out", os.fspath(folder)], commands)
@@ -213,11 +232,17 @@ def compare(
     out: a folder to keep the results and outputs of every run in.
     options: more options of `cosched compare`, such as `["--solo"]`.
 
-    `CoschedError` is raised if cosched refuses its input, or ends before one round is complete.
+    `TypeError` and `ValueError` are raised for wrong arguments; `CoschedError` if cosched refuses its input, or ends
+    before one round is complete.
     """
     example = '["linux", "turns"]'
-    named = None if policies is None else ",".join(_strings("policies", policies, example))
+    names = None if policies is None else _strings("policies", policies, example)
+    if names is not None and not all(names or [""]):
+        raise ValueError(f"policies is {policies!r}; give names, such as {example}")
+    named = None if names is None else ",".join(names)
     rounds = None if runs is None else str(operator.index(runs))
+    if runs is not None and not 1 <= operator.index(runs) <= _MOST_ROUNDS:
+        raise ValueError(f"runs is {runs}; give a number from 1 to {_MOST_ROUNDS}")
     arguments = [*_option("--policies", named), *_option("--runs", rounds)]
     arguments += [*_option("--out", out), *_options(options)]
     finished = _cosched(["compare", "--json", *arguments], commands)
@@ -275,7 +300,12 @@ _report = _report_function()
 
 
 def _option(name: str, value: Optional[Word]) -> list[str]:
-    return [] if value is None else [name, _string(name.lstrip("-"), value)]
+    if value is None:
+        return []
+    text = _string(name.lstrip("-"), value)
+    if not text:
+        raise ValueError(f"{name.lstrip('-')} is empty; leave it out, or give a value")
+    return [name, text]
 
 
 def _options(options: Sequence[Word]) -> list[str]:
@@ -304,15 +334,20 @@ def _programs(commands: Commands) -> list[str]:
     if isinstance(commands, (str, bytes)) or not isinstance(commands, Iterable):
         remedy = "give a list of commands, or a pathlib.Path of a jobs file"
         raise TypeError(f"commands is {commands!r}; {remedy}")
-    return [f"--prog={_line(f'commands[{i}]', command)}" for i, command in enumerate(commands)]
+    lines = [_line(f"commands[{i}]", command) for i, command in enumerate(commands)]
+    if not lines:
+        raise ValueError("commands is empty; give at least one command")
+    return [f"--prog={line}" for line in lines]
 
 
 def _line(name: str, command: Command) -> str:
     """A command as one string that a shell would split into its words."""
-    if isinstance(command, str):
-        return command
     words = [command] if isinstance(command, os.PathLike) else command
-    return shlex.join(_strings(name, words, '["./solver", "--size", "400"]'))
+    example = '["./solver", "--size", "400"]'
+    line = command if isinstance(command, str) else shlex.join(_strings(name, words, example))
+    if not line.strip():
+        raise ValueError(f"{name} is empty; give a command, such as {example}")
+    return line
 
 
 def _cosched(arguments: list[str], commands: Commands) -> "subprocess.CompletedProcess[str]":
@@ -334,6 +369,23 @@ def _cosched(arguments: list[str], commands: Commands) -> "subprocess.CompletedP
             process.communicate()
         raise
     return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+
+
+def _of_arguments(stderr: str) -> str:
+    """A refusal of the command line, in words of this module's arguments."""
+    refused = r"error: invalid value '(.*?)' for '(--[a-z-]+) <.*?>'(?:: (.*)|\n +\[possible values: (.*)\])?"
+    found = re.match(refused, stderr)
+    if found:
+        value, option, remedy, choices = found.groups()
+        stderr = f"{option} is {value!r}; {remedy or f'give one of {choices}'}"
+    else:
+        stderr = re.sub(r"^error: ", "", re.sub(r"\n\n(Usage:|For more information)(.|\n)*", "", stderr))
+    return re.sub(r"(?<![\w-])--(policy|policies|goal|runs|out)\b(?!-)", r"\1", stderr)
+
+
+def _digits(figure: float) -> str:
+    """A figure with three digits, or more before the point."""
+    return f"{figure:.0f}" if abs(figure) >= 999.5 else f"{figure:#.3g}".rstrip(".")
 
 
 def _program(program: dict[str, Any], outputs: Optional[Path]) -> Program:
