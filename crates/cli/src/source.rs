@@ -14,7 +14,7 @@ use cosched_workload::{Reading, SEPARATOR, Workload, WorkloadError, shown, split
 use crate::args::SourceArgs;
 use crate::session::Session;
 use crate::ui::failure::Failure;
-pub(crate) use mistakes::check_launcher;
+pub(crate) use mistakes::{check_launcher, check_one_program};
 pub(crate) use needs::{Needs, Runs, model_on};
 
 /// The arguments as text. cosched writes commands into its results and its logs, so they must be

@@ -24,7 +24,7 @@ use rustix::process::{
 use crate::args::{BarrierArgs, HowArgs};
 use crate::in_place::InPlaceArgs;
 use crate::session::{Extras, Origins, Request, Session};
-use crate::source::check_launcher;
+use crate::source::{check_launcher, check_one_program};
 use crate::store::Store;
 use crate::ui::failure::{Failure, exit_code, exit_code_of};
 
@@ -48,6 +48,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let here = std::env::current_dir().map_err(|error| {
         Failure::Input(format!("the current directory cannot be found: {error}"))
     })?;
+    check_one_program("exec", &args.command, &here)?;
     let workload =
         Workload::from_commands(vec![args.command.clone()], &here).map_err(Failure::input)?;
     check_launcher(&workload.programs[0]).map_err(Failure::input)?;

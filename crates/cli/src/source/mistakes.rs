@@ -65,19 +65,53 @@ fn is_command(word: &str, here: &Path) -> bool {
         .is_ok_and(|workload| workload.programs[0].executable(path.as_deref()).is_ok())
 }
 
+fn is_glued(word: &&String) -> bool {
+    word.contains(SEPARATOR) && word.chars().any(|c| c != ':')
+}
+
+/// What stands before a command in the place of `:::`, and the command.
+fn near_separator<'a>(words: &'a [String], here: &Path) -> Option<&'a [String]> {
+    words
+        .windows(2)
+        .find(|pair| NEARLY_SEPARATORS.contains(&pair[0].as_str()) && is_command(&pair[1], here))
+}
+
+/// Refuses several commands for a subcommand that takes one, also where they are separated with a
+/// slip: the first program would get the other commands as arguments.
+pub(crate) fn check_one_program(
+    subcommand: &str,
+    words: &[String],
+    here: &Path,
+) -> Result<(), Failure> {
+    let separator = words.iter().find(|word| *word == SEPARATOR || is_glued(word));
+    let near = || near_separator(words, here).map(|pair| &pair[0]);
+    let Some(separator) = separator.or_else(near) else { return Ok(()) };
+    let cut = |word: &String| word.replace(SEPARATOR, &format!(" {SEPARATOR} "));
+    let several: Vec<String> = words
+        .iter()
+        .flat_map(|word| match word == separator && !is_glued(&word) {
+            true => vec![SEPARATOR.to_owned()],
+            false if is_glued(&word) => cut(word).split_whitespace().map(str::to_owned).collect(),
+            false => vec![shell_words::quote(word).into_owned()],
+        })
+        .collect();
+    Err(Failure::Input(format!(
+        "command line: `cosched {subcommand}` starts one program, but '{separator}' separates \
+         several; start them together: `cosched run -- {}` (a program with the argument \
+         '{separator}' can be started from a script)",
+        several.join(" ")
+    )))
+}
+
 /// Refuses `::` before a command, and `:::` without blanks: programs are separated by `:::`.
 pub(super) fn check_separators(words: &[String], here: &Path) -> Result<(), Failure> {
-    let is_glued = |word: &&String| word.contains(SEPARATOR) && word.chars().any(|c| c != ':');
     if let Some(word) = words.iter().find(is_glued) {
         return Err(Failure::Input(format!(
             "command line: '{word}' does not separate programs; write blanks around '{SEPARATOR}' (a \
              program with the argument '{word}' can be given by --prog)"
         )));
     }
-    let pairs = words
-        .windows(2)
-        .find(|pair| NEARLY_SEPARATORS.contains(&pair[0].as_str()) && is_command(&pair[1], here));
-    match pairs {
+    match near_separator(words, here) {
         None => Ok(()),
         Some(pair) => Err(Failure::Input(format!(
             "command line: '{}' before '{}' does not separate programs; write '{SEPARATOR}' (a program with the \
@@ -224,6 +258,22 @@ mod tests {
             assert!(refusal.contains("write blanks around ':::'"), "{refusal}");
         }
         for line in ["true ::: true", "listen :: 8080", "true ::", "a : b"] {
+            assert_eq!(check(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn several_programs_are_refused_where_one_is_started() {
+        let check = |line: &str| {
+            let checked = check_one_program("exec", &words(line), Path::new("/tmp"));
+            checked.err().map(|failure| failure.text().to_owned())
+        };
+        for line in ["true ::: true", "true :::true", "true::: true", "true :: true"] {
+            let refusal = check(line).unwrap();
+            assert!(refusal.contains("`cosched exec` starts one program"), "{refusal}");
+            assert!(refusal.contains("`cosched run -- true ::: true`"), "{refusal}");
+        }
+        for line in ["true 1", "listen :: 8080", "true ::", "a : b"] {
             assert_eq!(check(line), None, "{line}");
         }
     }

@@ -72,7 +72,9 @@ fn figures_come_with_a_legend_and_end_with_a_conclusion() {
 fn a_wrong_request_prints_one_error_only() {
     let place = Place::new();
     let own = std::process::id().to_string();
-    let wrong: [(&[&str], &str); 3] = [
+    let wrong: [(&[&str], &str); 5] = [
+        (&["stat", "--", "true", ":::", "true"], "`cosched run -- true ::: true`"),
+        (&["exec", "--", "true", ":::", "true"], "`cosched run -- true ::: true`"),
         (&["stat", "--pid", "99999999"], "no such process"),
         (&["stat", "--pid", &own, "--pid", &own], "is there twice"),
         (&["stat", "--", "/nonexistent"], "/nonexistent"),

@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::counted::Counted;
 use crate::args::twice;
-use crate::source::check_launcher;
+use crate::source::{check_launcher, check_one_program};
 use crate::ui::failure::{Failure, exit_code_of};
 
 /// The processes to watch, checked before any of them is watched.
@@ -43,6 +43,7 @@ impl<'a> Target<'a> {
             return Ok(Target::Running(pids.iter().map(named).collect::<Result<_, Failure>>()?));
         }
         let here = std::env::current_dir().map_err(Failure::input)?;
+        check_one_program("stat", command, &here)?;
         let workload =
             Workload::from_commands(vec![command.to_vec()], &here).map_err(Failure::input)?;
         check_launcher(&workload.programs[0]).map_err(Failure::input)?;
