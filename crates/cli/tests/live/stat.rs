@@ -79,7 +79,9 @@ fn a_wrong_request_prints_one_error_only() {
         (&["stat", "--pid", &own, "--pid", &own], "is there twice"),
         (&["stat", "--", "/nonexistent"], "/nonexistent"),
     ];
-    for (arguments, why) in wrong {
+    let of_kernel = std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
+    let kernel: (&[&str], &str) = (&["stat", "--pid", "2"], "it is a thread of the kernel");
+    for (arguments, why) in wrong.into_iter().chain(of_kernel.then_some(kernel)) {
         let ended = place.cosched(arguments).ended().with(2).saying(&[why]);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     }

@@ -113,8 +113,7 @@ fn one(proc: &Proc, pid: i32) -> Result<Process, Unattachable> {
         Some(process) if process != pid => return Err(Unattachable::Thread { process }),
         _ => {}
     }
-    // Only a process with user-mode code has memory of its own.
-    if status_field(&status, "VmSize").is_none() {
+    if !has_user_mode_code(&status) {
         return Err(Unattachable::Kernel);
     }
     if pid == 1 {
@@ -131,6 +130,18 @@ fn one(proc: &Proc, pid: i32) -> Result<Process, Unattachable> {
         return Err(Unattachable::NotPermitted);
     }
     Ok(Process::from(stat))
+}
+
+/// Whether a process is no thread of the kernel: only user-mode code has memory of its own.
+fn has_user_mode_code(status: &str) -> bool {
+    status_field(status, "VmSize").is_some()
+}
+
+/// Whether a process is a thread of the kernel; not if it has ended.
+pub fn is_of_kernel(proc: &Proc, pid: i32) -> bool {
+    let ended = proc.stat(pid).map_or(true, |stat| stat.state.has_ended());
+    let status = files::read(&proc.folder(pid).join("status"));
+    !ended && status.is_ok_and(|status| !has_user_mode_code(&status))
 }
 
 /// Whether the caller may change a process, by the kernel's rule (`check_same_owner`). The caller's
@@ -201,6 +212,18 @@ mod tests {
             assert_eq!(refused(&[parent]), (parent, Unattachable::Own));
         }
         assert!(matches!(refused(&[1]).1, Unattachable::First | Unattachable::Own));
+    }
+
+    #[test]
+    fn threads_of_the_kernel_are_told_by_their_lack_of_memory() {
+        let proc = Proc::default();
+        let own = std::process::id() as i32;
+        assert!(!is_of_kernel(&proc, own) && !is_of_kernel(&proc, i32::MAX));
+        // In a container it is not there.
+        if proc.name(2).is_ok_and(|name| name == "kthreadd") {
+            assert!(is_of_kernel(&proc, 2));
+            assert_eq!(refused(&[2]), (2, Unattachable::Kernel));
+        }
     }
 
     #[test]

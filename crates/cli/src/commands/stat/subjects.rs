@@ -11,6 +11,7 @@ use cosched_linux::kernel::signals;
 use cosched_linux::observe::monitor::{Monitor, ThreadUse};
 use cosched_linux::process::children::exit_of;
 use cosched_linux::process::tree::Process;
+use cosched_linux::safety::attachable::{Unattachable, is_of_kernel};
 use cosched_workload::Workload;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
@@ -59,6 +60,9 @@ fn name_of(pid: i32, proc: &Proc) -> Result<String, Failure> {
         true => refused(pid, "there is no such process"),
         false => refused(pid, error),
     })?;
+    if is_of_kernel(proc, pid) {
+        return Err(refused(pid, Unattachable::Kernel));
+    }
     let process = proc.process_of(pid).map_err(|error| refused(pid, error))?;
     match process == pid {
         true => Ok(format!("{name} ({pid})")),
