@@ -13,14 +13,17 @@ barrier. vol/s, invol/s: a thread left its CPU to wait, or lost it; of those los
 full slice, sibl% before that to a thread of the same program. migr/s: arrivals at another CPU.
 xfer/s: locks handed to a sleeping thread; across%: to another group of CPUs.";
 
-/// From this share of the time on, something is in the way.
+/// From this share of the threads' time on, something is in the way.
 const MUCH: f64 = 0.1;
+/// A program that uses fewer CPUs than this does next to nothing, and its shares say little.
+const LITTLE: f64 = 0.01;
 
 /// The time of one program's threads over all intervals, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Spent {
     running: f64,
     without_cpu: f64,
+    sleeping: f64,
     at_mutexes: f64,
     at_conditions: f64,
     at_barriers: f64,
@@ -51,6 +54,7 @@ pub(super) fn add(spent: &mut Vec<Spent>, slices: &[Slice]) {
         let time = |activity| slice.thread.in_activity(activity).as_secs_f64();
         sum.running += time(Activity::Running);
         sum.without_cpu += time(Activity::Runnable);
+        sum.sleeping += time(Activity::Sleeping);
         sum.at_mutexes += time(Activity::AtMutex);
         sum.at_conditions += time(Activity::AtCondition);
         sum.at_barriers += time(Activity::AtBarrier);
@@ -58,43 +62,56 @@ pub(super) fn add(spent: &mut Vec<Spent>, slices: &[Slice]) {
 }
 
 impl Spent {
-    /// What stood in the way of a program, and what to try next.
+    /// What stood in the way of a program, and what to try next. Shares are of the same time as in
+    /// the table.
     pub(super) fn conclusion(&self, name: &str, place: &Place) -> String {
         let locks = self.at_mutexes + self.at_conditions + self.at_barriers;
-        let all = self.running + self.without_cpu + locks;
+        let all = self.running + self.without_cpu + self.sleeping + locks;
         let share = |part: f64| if all > 0.0 { part / all } else { 0.0 };
         let percent = |part: f64| format!("{:.0} %", 100.0 * share(part));
-        let used =
-            format!("{name} used {:.2} CPUs", self.running / place.seconds.max(f64::EPSILON));
+        let cpus = self.running / place.seconds.max(f64::EPSILON);
+        let used = format!("{name} used {cpus:.2} CPUs");
         let (delayed, locked) = (share(self.without_cpu), share(locks));
         if all <= 0.0 {
             return format!("{name} slept.");
+        }
+        if cpus < LITTLE && delayed < MUCH {
+            return format!("{used}: it slept nearly all the time.");
         }
         if delayed.max(locked) < MUCH {
             return format!("{used}. Nothing stood in its way.");
         }
         if delayed >= locked {
             return format!(
-                "{used}. Its threads lacked a CPU for {} of the time in which they did not \
-                 sleep: {}.",
+                "{used}. Its threads lacked a CPU for {} of their time: {}.",
                 percent(self.without_cpu),
                 self.why_without_cpu(place)
             );
         }
         format!(
-            "{used}. Its threads waited for one another for {} of the time in which they did not sleep: at \
-             mutexes {}, at conditions {}, at barriers {}. Next: {}.",
+            "{used}. Its threads waited for one another for {} of their time: at mutexes {}, at \
+             conditions {}, at barriers {}. {}.",
             percent(locks),
             percent(self.at_mutexes),
             percent(self.at_conditions),
             percent(self.at_barriers),
             match self.at_barriers > self.at_mutexes + self.at_conditions {
-                true => "balance the work between its threads, or give it fewer",
-                false if place.has_groups =>
-                    "measure it under `cosched exec --policy faithful` and `--policy shuffling`",
-                false => "measure it under `cosched exec --policy faithful`",
+                _ if !self.leaves_cpus(place) => "These waits left no CPU idle",
+                true => "Next: balance the work between its threads, or give it fewer",
+                false if place.has_groups => {
+                    "Next: measure it under `cosched exec --policy faithful` and `--policy \
+                     shuffling`"
+                }
+                false => "Next: measure it under `cosched exec --policy faithful`",
             }
         )
+    }
+
+    /// Whether CPUs were idle that the program may use.
+    fn leaves_cpus(&self, place: &Place) -> bool {
+        let Place { seconds, cpus, busy, .. } = *place;
+        let used = busy.unwrap_or_default().max(self.running) / seconds.max(f64::EPSILON);
+        disturbance::is_busy(cpus as f64 - used, cpus)
     }
 
     /// Why threads lacked a CPU, and what to try next.
@@ -107,8 +124,8 @@ impl Spent {
         let own = format!("on average {ready:.1} of them were ready on {cpus} CPUs");
         match (crowded, disturbance::is_busy(others, cpus)) {
             (false, true) => format!(
-                "{used}. Next: wait until these are idle (`top` shows them), or start them and \
-                 this program together with `cosched run`"
+                "{used}. Next: wait until these are idle (the system's `top` shows them), or start \
+                 them and this program together with `cosched run`"
             ),
             (true, true) => format!(
                 "{own}, and {used}. Next: fewer threads, or `cosched run` for all these programs"
@@ -124,6 +141,10 @@ impl Spent {
 
 #[cfg(test)]
 mod tests {
+    use cosched_core::Nanos;
+    use cosched_linux::observe::monitor::ThreadUse;
+    use cosched_linux::observe::monitor::interval::by_program;
+
     use super::*;
 
     /// Five seconds on two CPUs, with so much CPU time of all processes.
@@ -143,6 +164,37 @@ mod tests {
         let uneven = Spent { running: 5.0, at_barriers: 5.0, ..Spent::default() };
         assert!(said(uneven, 5.0).contains("balance the work"));
         assert_eq!(said(Spent::default(), 0.0), "a slept.");
+        let pool = Spent { running: 9.6, at_conditions: 10.0, ..Spent::default() };
+        assert!(said(pool, 9.6).ends_with("These waits left no CPU idle."), "{}", said(pool, 9.6));
+        let beside_others = said(locked, 9.9);
+        assert!(!beside_others.contains("faithful"), "{beside_others}");
+    }
+
+    #[test]
+    fn shares_are_those_of_the_table() {
+        let seconds = |second: u64| Nanos::from_secs(second);
+        let mut thread = ThreadUse::of_nothing(0, 7);
+        for (activity, time) in
+            [(Activity::Sleeping, 2), (Activity::Running, 2), (Activity::AtCondition, 3)]
+        {
+            thread.time[activity as usize] = seconds(time);
+        }
+        let slices = [Slice { thread, is_idle: false }];
+        let mut spent = Vec::new();
+        add(&mut spent, &slices);
+        let text = said(spent[0], 2.0);
+        let shown = by_program(&slices)[&0].lock_contention().unwrap();
+        assert!(text.contains(&format!("for {:.0} % of their time", 100.0 * shown)), "{text}");
+        assert!(text.contains("at conditions 43 %"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_uses_no_cpu_has_slept() {
+        let asleep =
+            Spent { sleeping: 4.95, without_cpu: 0.02, running: 0.005, ..Spent::default() };
+        assert_eq!(said(asleep, 9.0), "a used 0.00 CPUs: it slept nearly all the time.");
+        let starved = Spent { without_cpu: 4.9, running: 0.01, ..Spent::default() };
+        assert!(said(starved, 9.9).contains("lacked a CPU for 100 %"), "{}", said(starved, 9.9));
     }
 
     #[test]
@@ -150,12 +202,12 @@ mod tests {
         let many = Spent { running: 10.0, without_cpu: 10.0, ..Spent::default() };
         assert_eq!(
             said(many, 10.0),
-            "a used 2.00 CPUs. Its threads lacked a CPU for 50 % of the time in which they did not \
-             sleep: on average 4.0 of them were ready on 2 CPUs. Next: fewer threads."
+            "a used 2.00 CPUs. Its threads lacked a CPU for 50 % of their time: on average 4.0 of \
+             them were ready on 2 CPUs. Next: fewer threads."
         );
         let few = Spent { running: 4.0, without_cpu: 6.0, ..Spent::default() };
         let text = said(few, 10.0);
-        assert!(text.contains("not sleep: other processes used 1.2 of 2 CPUs. Next: "), "{text}");
+        assert!(text.contains("their time: other processes used 1.2 of 2 CPUs. Next: "), "{text}");
         assert!(!text.contains("fewer threads"), "{text}");
         let both = Spent { running: 5.0, without_cpu: 10.0, ..Spent::default() };
         let text = said(both, 10.0);
