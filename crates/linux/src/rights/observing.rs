@@ -10,7 +10,8 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 
-/// Whether BPF looks possible. To be sure, a program would have to be loaded.
+/// Whether BPF looks possible. To be sure, a program would have to be loaded. cosched's programs
+/// attach to tracepoints by their types, so no tracefs needs to be mounted.
 pub(super) fn bpf(proc: &Proc, sys: &Sys) -> Result<Right, FileError> {
     let status_path = proc.root().join("self/status");
     let status = files::read(&status_path)?;
@@ -18,7 +19,6 @@ pub(super) fn bpf(proc: &Proc, sys: &Sys) -> Result<Right, FileError> {
     let capabilities = u64::from_str_radix(capabilities, 16)
         .map_err(|_| FileError::malformed(&status_path, "capabilities", capabilities))?;
     let has = |needed| capabilities & needed == needed;
-    let mounts = files::read(&proc.root().join("self/mountinfo"))?;
     let needs = [
         (
             has(CAP_SYS_ADMIN) || has(CAP_BPF | CAP_PERFMON),
@@ -30,16 +30,11 @@ pub(super) fn bpf(proc: &Proc, sys: &Sys) -> Result<Right, FileError> {
             "the kernel does not describe its types",
             "a kernel built with CONFIG_DEBUG_INFO_BTF",
         ),
-        (
-            mounts.contains(" - tracefs "),
-            "tracefs is not mounted",
-            "sudo mount -t tracefs tracefs /sys/kernel/tracing",
-        ),
     ];
     let unmet = needs.into_iter().find(|(is_met, ..)| !is_met);
     Ok(match unmet {
         Some((_, detail, remedy)) => missing(Ability::Bpf, detail, Some(remedy)),
-        None => available(Ability::Bpf, "looks possible: capabilities, BTF and tracefs are there"),
+        None => available(Ability::Bpf, "looks possible: the capabilities and BTF are there"),
     })
 }
 
@@ -91,18 +86,11 @@ mod tests {
         let (proc, sys) = (Proc::new(root.path()), Sys::new(root.path()));
         let look = || bpf(&proc, &sys).unwrap();
         put(root.path(), "self/status", "CapEff:\t0000000000000000\n");
-        put(root.path(), "self/mountinfo", "22 27 0:21 / /proc rw - proc proc rw\n");
         assert!(look().remedy.unwrap().contains("setcap cap_bpf"));
         put(root.path(), "self/status", "CapEff:\t000000c000000000\n");
         assert!(look().detail.contains("types"));
         put(root.path(), "kernel/btf/vmlinux", "");
-        assert!(look().remedy.unwrap().contains("tracefs"));
-        put(
-            root.path(),
-            "self/mountinfo",
-            "9 2 0:9 / /sys/kernel/tracing rw - tracefs tracefs rw\n",
-        );
-        assert!(look().available);
+        assert!(look().available, "tracepoints are found by BTF, without tracefs");
         put(root.path(), "self/status", "CapEff:\t0000008000000000\n");
         assert!(!look().available);
     }
