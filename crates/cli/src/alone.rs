@@ -18,8 +18,8 @@ use crate::ui::failure::Failure;
 pub(crate) use in_turn::{Known, Measured, measure as measure_in_turn};
 pub(crate) use program::{Alone, Stop, complaint, failed};
 
-/// Measures every program once; programs that are the same count as one. Tells whether the user has
-/// interrupted it; what was measured before is kept.
+/// Measures every program once; programs that are the same count as one. Disturbed times serve this
+/// process alone. Tells whether the user has interrupted it; what was measured before is kept.
 pub(crate) fn measure_all(
     session: &Session,
     workload: &Workload,
@@ -35,9 +35,16 @@ pub(crate) fn measure_all(
         talk.tell(format_args!("{} alone, threads: {}", spec.name, session.threads(spec)));
         match once(session, spec, how)? {
             Ok(alone) => {
-                let made = [alone];
+                let (key, made) = (session.key(spec, how), [alone]);
                 program::tell_scaled(spec, &made);
-                store.put(&session.key(spec, how), &program::entry(&made, None))?;
+                let entry = program::entry(&made, None);
+                match disturbed::not_kept(&spec.name, session.threads(spec), &made) {
+                    None => store.put(&key, &entry)?,
+                    Some(sentence) => {
+                        talk.tell(format_args!("{sentence} This round still uses it."));
+                        store.know_for_now(&key, &entry);
+                    }
+                }
             }
             Err(ended) => return Ok(ended),
         }

@@ -116,6 +116,10 @@ fn report_unreadable(error: &StoreError) {
     say(format_args!("solo times are not known: {error}"));
 }
 
+fn json(entry: &Entry) -> String {
+    serde_json::to_string(entry).expect("an entry has no map, so it can be written as JSON")
+}
+
 /// Everything in a table.
 fn all(transaction: &ReadTransaction, table: Table) -> Result<BTreeMap<String, String>, Trouble> {
     let table = match transaction.open_table(table) {
@@ -208,11 +212,14 @@ impl Store {
 
     /// Keeps what is known, in place of what was known before.
     pub(crate) fn put(&mut self, key: &Key, entry: &Entry) -> Result<(), StoreError> {
-        let text = serde_json::to_string(entry)
-            .expect("an entry has no map, so it can be written as JSON");
-        self.write(PROFILES, key.as_str(), &text)?;
-        self.known.insert(key.as_str().to_owned(), text);
+        self.write(PROFILES, key.as_str(), &json(entry))?;
+        self.know_for_now(key, entry);
         Ok(())
+    }
+
+    /// Knows it until this process ends, and does not keep it.
+    pub(crate) fn know_for_now(&mut self, key: &Key, entry: &Entry) {
+        self.known.insert(key.as_str().to_owned(), json(entry));
     }
 
     fn write(&self, table: Table, key: &str, text: &str) -> Result<(), StoreError> {

@@ -266,3 +266,20 @@ fn a_time_that_others_disturbed_is_shown_but_not_kept() {
     assert!(printed.contains("not kept: other processes used"), "{printed}");
     assert!(printed.contains("The prediction rests on disturbed times."), "{printed}");
 }
+
+#[test]
+fn a_comparison_keeps_no_disturbed_time() {
+    let home = home();
+    let known = || {
+        let ran = json(&run(&home, &["run", "--policy", "fcfs", "--json", "--", "sleep", "0.6"]));
+        !ran["programs"][0]["solo_seconds"].is_null()
+    };
+    let compare = ["compare", "--policies", "fcfs", "--solo", "--runs", "1", "--", "sleep", "0.6"];
+    let busy = burners();
+    let compared = run(&home, &compare);
+    let messages = text(&compared.stderr);
+    assert!(messages.contains("not kept: other processes used"), "{messages}");
+    assert!(text(&compared.stdout).contains("/ sum of solo"), "{}", text(&compared.stdout));
+    assert!(!known());
+    drop(busy);
+}

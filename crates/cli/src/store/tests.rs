@@ -91,6 +91,17 @@ fn entries_last_until_a_later_one_replaces_them() {
 }
 
 #[test]
+fn what_is_known_for_now_is_not_in_the_file() {
+    let (_folder, file) = place();
+    let mut store = Store::open_at(&file).unwrap();
+    store.put(&key(1), &entry(9)).unwrap();
+    store.know_for_now(&key(1), &entry(5));
+    assert_eq!(store.get(&key(1)).unwrap(), Some(entry(5)));
+    let later = Store::open_at(&file).unwrap();
+    assert_eq!(later.get(&key(1)).unwrap(), Some(entry(9)));
+}
+
+#[test]
 fn stores_that_are_used_at_once_lose_nothing() {
     let (_folder, file) = place();
     thread::scope(|scope| {
