@@ -80,29 +80,34 @@ fn runs_go_in_rounds_and_only_missing_ones_are_made() {
     if !has_two_cpus() {
         return;
     }
-    // So short that no process can disturb them, and each run is kept.
-    let home = programs("true");
-    let advised = |runs: &str, more: &[&str]| {
+    let advised = |home: &TempDir, runs: &str, more: &[&str]| {
         let words = ["advise", "jobs.toml", "--threads", "1,2", "--runs", runs];
         cosched(home.path(), &[&words[..], more].concat())
     };
+    // Runs that other processes disturb are not kept, and these are almost too short for that.
+    let attempt = |_| {
+        let home = programs("true");
+        let first = advised(&home, "2", &[]);
+        (!text(&first.stdout).contains("not kept")).then_some((home, first))
+    };
+    let (home, first) = (0..20).find_map(attempt).expect("a moment without other processes");
     // The thread counts of its runs, in order.
     let made = |output: &Output| -> Vec<String> {
         let messages = text(&output.stderr);
         let runs = messages.lines().filter_map(|line| line.split_once("alone, threads: "));
         runs.map(|(_, rest)| rest[..1].to_owned()).collect()
     };
-    let (first, second) = (advised("2", &[]), advised("2", &["--json"]));
+    let second = advised(&home, "2", &["--json"]);
     assert_eq!(made(&first), ["1", "2", "2", "1"], "{}", text(&first.stderr));
     assert_eq!(made(&second), Vec::<String>::new());
     let shown = text(&first.stdout);
     assert!(shown.contains("medians of 2 runs") && shown.contains("--apply runs it"), "{shown}");
-    let third = advised("3", &["--json"]);
+    let third = advised(&home, "3", &["--json"]);
     assert_eq!(made(&third), ["1", "2"]);
     let times = |advice: &Value| advice["programs"][0]["alone"][1]["run_seconds"].clone();
     let (before, after) = (times(&json(&second)), times(&json(&third)));
     assert_eq!(after.as_array().unwrap()[..2], before.as_array().unwrap()[..]);
-    assert_eq!(after.as_array().unwrap().len(), 3);
+    assert!((2..=3).contains(&after.as_array().unwrap().len()), "{after}");
 }
 
 #[test]

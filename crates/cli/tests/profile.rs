@@ -56,10 +56,14 @@ fn is_known(home: &TempDir) -> bool {
 fn a_later_run_uses_the_measured_solo_times() {
     let home = home();
     assert!(!is_known(&home));
-    let profiled = json(&run(&home, &["profile", "--runs", "3", "--json", "--", "true"]));
-    assert_eq!(profiled["schema"], "cosched-profile/1");
-    let point = &profiled["programs"][0]["threads"][0];
-    assert_eq!(point["runs"], 3);
+    // Runs that other processes disturb are not kept, and these are almost too short for that.
+    let attempt = |_| {
+        let profiled = json(&run(&home, &["profile", "--runs", "3", "--json", "--", "true"]));
+        assert_eq!(profiled["schema"], "cosched-profile/1");
+        let point = profiled["programs"][0]["threads"][0].clone();
+        (point["runs"] == 3 && point["disturbed"].is_null()).then_some(point)
+    };
+    let point = (0..20).find_map(attempt).expect("a moment without other processes");
     assert_eq!(known(&home), point["solo_seconds"]);
     // Another placement gives other times, so it was not measured.
     let spread = ["run", "--policy", "gang", "--placement", "spread", "--json", "--", "true"];
