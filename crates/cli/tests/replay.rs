@@ -103,6 +103,23 @@ fn the_printed_command_simulates_the_recorded_machine() {
 }
 
 #[test]
+fn the_recorded_policy_is_simulated_in_one_column() {
+    let shown = |options: &[&str]| {
+        let output = changed("barriers-gang.json", |_| {}, options);
+        assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let same = shown(&["--policy", "gang"]);
+    assert_eq!(same.matches("gang simulated").count(), 1, "{same}");
+    assert!(same.contains("another policy with --policy"), "{same}");
+    for options in [&["--policy", "fcfs"] as &[_], &["--policy", "gang", "--quantum", "20ms"]] {
+        let other = shown(options);
+        assert_eq!(other.matches(" simulated").count(), 2, "{other}");
+        assert!(!other.contains("--policy"), "{other}");
+    }
+}
+
+#[test]
 fn a_disturbed_recording_is_called_so() {
     let disturb = |run: &mut Value| run["others_cpu_seconds"] = 5.0.into();
     for (change, is_reported) in [(true, true), (false, false)] {

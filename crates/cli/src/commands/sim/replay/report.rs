@@ -31,7 +31,7 @@ pub(super) struct Report {
 }
 
 /// One run as a whole; times in seconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Figures {
     policy: String,
     quantum_seconds: Option<f64>,
@@ -143,24 +143,17 @@ impl Report {
     /// A row per figure, a row per program, and what was assumed.
     pub(super) fn show(&self) -> String {
         let recorded = format!("{} recorded", self.recorded.policy);
-        let answer = format!("{} simulated", self.answer.policy);
-        let mut shown = table(&[
-            "",
-            &recorded,
-            &format!("{} simulated", self.recorded.policy),
-            "error %",
-            &answer,
-        ]);
+        let [model, answer] =
+            [&self.recorded, &self.answer].map(|figures| format!("{} simulated", figures.policy));
+        let header = ["", &recorded, &model, "error %", &answer];
+        let columns = if self.answers_same() { header.len() - 1 } else { header.len() };
+        let mut shown = table(&header[..columns]);
         let mut row = |name: &str, values: [Option<f64>; 3], error: Option<f64>, digits: usize| {
             let [recorded, model, answer] = values.map(|value| known(value, digits));
             let error = error.map_or("–".to_owned(), |percent| format!("{percent:+.1}"));
-            shown.add_row([
-                text(name),
-                number(recorded),
-                number(model),
-                number(error),
-                number(answer),
-            ]);
+            let cells =
+                [text(name), number(recorded), number(model), number(error), number(answer)];
+            shown.add_row(cells.into_iter().take(columns));
         };
         let all = [&self.recorded, &self.model, &self.answer];
         let errors = &self.error_percent;
@@ -183,7 +176,18 @@ impl Report {
             escaped(&self.machine)
         );
         let assumed = self.assumptions.iter().map(|what| format!("Assumed: {}.", escaped(what)));
-        [vec![shown.to_string(), on], assumed.collect()].concat().join("\n")
+        let next = self.answers_same().then(|| {
+            "Next: name another policy with --policy, to see what it would have made of the run."
+                .to_owned()
+        });
+        let lines = [vec![shown.to_string(), on], assumed.collect(), next.into_iter().collect()];
+        lines.concat().join("\n")
+    }
+
+    /// Whether the answer only repeats the model of the recorded run: the policy that is asked for
+    /// is the recorded one, and no option changes what comes of it.
+    fn answers_same(&self) -> bool {
+        self.model == self.answer
     }
 }
 
