@@ -161,6 +161,17 @@ impl MeasureArgs {
 
 const BARRIER: &str = "--barrier";
 
+/// What policies do that support an option of those that make gangs. With turns by weight they
+/// pause no program, and bind none on some machines.
+pub(crate) fn of_gangs(option: &str) -> &'static str {
+    match option {
+        "--turns" => "take turns",
+        "--max-frozen" | "--freezer" => "can pause programs",
+        "--placement" | "--pinning" => "can bind programs to CPUs",
+        _ => "have quanta",
+    }
+}
+
 pub(crate) fn useless(command: &str, option: &str) -> Failure {
     Failure::Input(format!("`cosched {command}` does not support {option}: leave it out"))
 }
@@ -290,9 +301,10 @@ impl HowArgs {
             let takes = Kind::takes_turns_by_weight;
             return Err(refuse("--turns weight", takes, "take turns by weight"));
         }
-        match self.given().iter().find(|option| ![FILL, GOAL].contains(option)) {
+        let of_some = [Some(FILL), Some(GOAL), self.policy.fair.given()];
+        match self.given().iter().find(|option| !of_some.contains(&Some(**option))) {
             Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
-                Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
+                Err(refuse(option, Kind::makes_gangs, of_gangs(option)))
             }
             _ if self.policy.slowdowns.is_some()
                 && !kinds.iter().any(|kind| kind.takes_slowdowns()) =>

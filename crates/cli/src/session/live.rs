@@ -30,7 +30,7 @@ impl Session {
         let about = About {
             pid: std::process::id(),
             policy: request.kind.to_string(),
-            placement: options.as_ref().map(|options| options.placement.to_string()),
+            placement: self.placement(request),
             quantum: options.map(|options| options.quantum),
             started_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
             names: programs.iter().map(|spec| spec.name.clone()).collect(),

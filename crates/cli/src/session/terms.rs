@@ -5,9 +5,12 @@ use std::collections::HashMap;
 
 use cosched_core::engine::{Entry, Limits, Setup, Wait};
 use cosched_core::{GroupId, Nanos, Profile};
+use cosched_linux::control::run_cgroups::ByWeight;
+use cosched_policy::binds_by_weight;
 use cosched_results::result::{AfterResult, Backends, Context, NONE, ProgramContext, Terms};
 use cosched_workload::{After, Barrier, ProgramSpec};
 
+use super::making::by_weight;
 use super::{HEARTBEAT, Origins, Request, Session, barriers};
 use crate::environment;
 use crate::ui::watched;
@@ -78,6 +81,15 @@ impl Session {
         self.context(request, &threads, &Session::barriers(request), String::new(), backends, 0.0)
     }
 
+    /// How threads are placed, unless the policy binds no program: it makes no gangs, or programs
+    /// take turns by weight on a machine where that needs no binding.
+    pub(crate) fn placement(&self, request: &Request<'_>) -> Option<String> {
+        let by_weight = by_weight(request.kind, request.how) != ByWeight::No;
+        let binds = !by_weight || binds_by_weight(&self.topology, &self.usable.cpus);
+        let placed = request.kind.makes_gangs() && binds;
+        placed.then(|| request.how.options(request.kind).placement.to_string())
+    }
+
     pub(crate) fn context(
         &self,
         request: &Request<'_>,
@@ -116,7 +128,7 @@ impl Session {
         Context {
             policy: request.kind.to_string(),
             decided_by: None,
-            placement: options.as_ref().map(|options| options.placement.to_string()),
+            placement: self.placement(request),
             max_frozen: options.as_ref().map(|_| request.how.max_frozen()),
             fill: options.as_ref().map(|options| options.fill).filter(|_| request.kind.backfills()),
             quantum: options.map(|options| options.quantum),

@@ -39,6 +39,9 @@ fn refused(workload: &str, options: &str) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
+const ONE_THREAD: &str = "[[program]]\ncommand = 'a'\nthreads = 1\n[program.model]\n\
+    [[program.model.phase]]\ninstructions = 1e8\n";
+
 #[test]
 fn a_simulated_run_has_a_real_ones_document_and_is_repeatable() {
     let options = "--machine dunnington-24 --kernel cfs --policy gang --quantum 20ms";
@@ -383,6 +386,20 @@ fn fair_progress_evens_slowdowns_the_more_it_trains() {
     assert!(optimal < 1.1, "{all}");
 }
 
+/// Taking turns by weight binds programs only on machines with several last-level caches.
+#[test]
+fn a_placement_is_reported_only_where_programs_are_bound() {
+    for (options, placement) in [
+        ("--machine core:2 --policy turns", None),
+        ("--machine core:2 --policy turns --turns freeze", Some("packed")),
+        ("--machine package:2 --policy turns", Some("packed")),
+        ("--machine core:2 --policy gang", Some("packed")),
+    ] {
+        let found = result(ONE_THREAD, options).placement;
+        assert_eq!(found.as_deref(), placement, "{options}");
+    }
+}
+
 /// Other policies refuse them, and real runs refuse those that only a simulator can fulfil.
 #[test]
 fn options_of_fair_progress_are_refused_elsewhere() {
@@ -391,6 +408,17 @@ fn options_of_fair_progress_are_refused_elsewhere() {
         message.contains("--training-limit is for policies that keep slowdowns equal"),
         "{message}"
     );
+    for (option, what) in [
+        ("--training-limit 2", "keep slowdowns equal (fair-progress)"),
+        ("--quantum 50ms", "have quanta (gang,"),
+        ("--max-frozen 2s", "can pause programs (gang,"),
+        ("--placement spread", "can bind programs to CPUs (gang,"),
+        ("--turns freeze", "take turns (gang,"),
+    ] {
+        let message =
+            refused(WORKLOAD, &format!("--machine dunnington-24 --policy linux {option}"));
+        assert!(message.contains(&format!("is for policies that {what}")), "{message}");
+    }
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     command.args(["run", "--policy", "fair-progress", "--optimal", "--prog", "true"]);
     let output = command.output().unwrap();

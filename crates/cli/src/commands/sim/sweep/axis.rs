@@ -6,7 +6,7 @@ use cosched_policy::{Kind, Placement};
 use cosched_sim::Kernel;
 
 use super::super::Scene;
-use crate::args::{HowArgs, kernel, max_frozen, named, quantum};
+use crate::args::{HowArgs, kernel, max_frozen, named, of_gangs, quantum};
 use crate::commands::sim::args::SimRunArgs;
 use crate::ui::failure::Failure;
 
@@ -244,8 +244,9 @@ pub(super) fn check_use(axes: &[Axis], kinds: &[Kind]) -> Result<(), Failure> {
         Some(axis) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
             let uses = Kind::ALL.into_iter().filter(|kind| kind.makes_gangs()).map(Kind::name);
             Err(Failure::Input(format!(
-                "--sweep {}=...: is for policies that pause programs and bind them to CPUs ({})",
+                "--sweep {}=...: is for policies that {} ({})",
                 axis.key.name(),
+                of_gangs(&format!("--{}", axis.key.name())),
                 uses.collect::<Vec<_>>().join(", ")
             )))
         }
