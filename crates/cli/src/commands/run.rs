@@ -132,7 +132,8 @@ fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<St
     }
     if disturbance::is_disturbed(result) {
         return Some(
-            "Next: run it again when the machine is idle; `top` shows what uses CPUs.".into(),
+            "Next: run it again when the machine is idle; the system's `top` shows what uses CPUs."
+                .into(),
         );
     }
     let explain =

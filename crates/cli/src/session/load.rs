@@ -58,7 +58,7 @@ impl Session {
         if let Some(used) = used {
             talk.tell(format_args!(
                 "the machine is busy: other processes use {}. Times will be disturbed; wait until \
-                 it is idle (`top` shows what uses CPUs)",
+                 it is idle (the system's `top` shows what uses CPUs)",
                 disturbance::of_cpus(used, cpus.len())
             ));
         }

@@ -47,7 +47,7 @@ pub(super) fn sentence(history: &History<'_>) -> Option<String> {
         ),
         (false, true, _) => format!(
             "{nothing}. Other processes are the most likely cause of extra time. Run it again \
-             while they are idle (`top` shows what uses CPUs)."
+             while they are idle (the system's `top` shows what uses CPUs)."
         ),
         (false, false, _) => format!(
             "{nothing}, and each of up to {} had a CPU. The most likely cause of extra time is \
