@@ -179,15 +179,19 @@ fn section(i: usize, shown: &Shown<'_>, data: &mut Vec<Value>) -> String {
 
 /// Further facts about a run.
 fn facts(run: &RunResult) -> String {
-    let by = |how: &str| if how == NONE { "no".to_owned() } else { how.to_owned() };
+    let by = |what: &str, how: &str| match how.split_once(", ") {
+        None if how == NONE => format!("not {what}"),
+        Some((NONE, more)) => format!("not {what}, {more}"),
+        _ => format!("{what} by {how}"),
+    };
     let ended = run.programs.iter().filter(|program| program.exit_status == Some(0)).count();
     let mut facts = vec![
         ("policy", run.policy_in_words()),
         ("total", format!("{:.3} s", run.total_seconds)),
         ("programs", format!("{} ({ended} succeeded)", run.programs.len())),
         ("machine", run.machine.to_string()),
-        ("paused by", by(&run.backends.freezing)),
-        ("bound to CPUs by", by(&run.backends.pinning)),
+        ("pausing", by("paused", &run.backends.freezing)),
+        ("CPUs", by("bound to CPUs", &run.backends.pinning)),
         ("deviations from the plan", run.deviations.len().to_string()),
         ("cosched itself", format!("{:.2} % of a CPU", run.own.cpu_percent)),
     ];

@@ -276,6 +276,13 @@ fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, sent: Optio
     let Some(sent) = sent else { return "there was no decision about it yet".to_owned() };
     let decided =
         format!("decided at {} because {}", words::instant(sent.at), words::reason(&sent.why));
+    let to_run = || match sent.why {
+        // It will run for this reason, but that is not why it begins to.
+        Why::Filler => {
+            format!("as decided at {}; then {}", words::instant(sent.at), words::reason(&sent.why))
+        }
+        _ => decided.clone(),
+    };
     match (phase.state, sent.runs()) {
         (State::Stopped, _) => "cosched does not touch it until it continues".to_owned(),
         (State::Running(_), Some(false)) => match failed_freeze(history, slot, sent.at, at) {
@@ -286,8 +293,8 @@ fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, sent: Optio
             ),
             None => format!("it is about to be paused, {decided}"),
         },
-        (State::Frozen, Some(true)) => format!("it is about to continue, {decided}"),
-        (State::Unstarted, Some(true)) => format!("it is about to start, {decided}"),
+        (State::Frozen, Some(true)) => format!("it is about to continue, {}", to_run()),
+        (State::Unstarted, Some(true)) => format!("it is about to start, {}", to_run()),
         _ => words::earlier_reason(&sent.why, sent.at),
     }
 }

@@ -393,15 +393,22 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     let mut lines = vec![sum(story, program)];
     lines.extend(turns::in_words(story.turns, story.running_seconds, &program.turns));
     if let Some(longest) = story.longest_wait {
+        let waited = match story.waits {
+            1 => "once, for".to_owned(),
+            waits => format!("{}, at most", times(waits)),
+        };
         lines.push(format!(
-            "It waited {}, at most {} (from {}):",
-            times(story.waits),
+            "It waited {waited} {} (from {}):",
             seconds(longest.seconds),
             words::instant(nanos(longest.from_seconds)),
         ));
     }
     let reason = |reason: &WaitReason| {
-        format!("  {}, {} in all: {}.", times(reason.times), seconds(reason.seconds), reason.reason)
+        let length = match reason.times {
+            1 => seconds(reason.seconds),
+            more => format!("{}, {} in all", times(more), seconds(reason.seconds)),
+        };
+        format!("  {length}: {}.", reason.reason)
     };
     lines.extend(story.reasons.iter().map(reason));
     if !story.meanwhile.is_empty() {

@@ -56,6 +56,32 @@ fn reasons_of_the_plan_stand_with_the_quantum() {
     assert_eq!((quantum.number, quantum.planned_seconds), (1, Some(0.1)));
 }
 
+/// Leftover CPU time is what a filler gets, and no reason to start it.
+#[test]
+fn a_start_is_not_due_to_leftover_cpu_time() {
+    let mut run = run();
+    for reason in run.decisions.iter_mut().flat_map(|decision| &mut decision.reasons) {
+        reason.why = Why::Filler;
+    }
+    let moment = Moment::of(&run, ms(150), None);
+    let expected = "it is about to start, as decided at 0.150 s; then it gets the CPU time that \
+                    the programs in turn leave idle.";
+    let found = moment.programs.iter().any(|program| program.sentence.contains(expected));
+    assert!(found, "{:?}", moment.lines());
+}
+
+#[test]
+fn a_wait_that_is_the_only_one_is_not_counted() {
+    let mut run = run();
+    run.programs[B].timeline.truncate(1);
+    let story = Story::of(&run, Some(B));
+    let lines = &story.programs[0].sentences;
+    let waited = lines.iter().position(|line| line.starts_with("It waited once, for "));
+    let reasons = &lines[waited.expect("one wait") + 1..];
+    assert!(reasons[0].starts_with("  ") && !reasons[0].contains("once"), "{lines:?}");
+    assert!(!reasons[0].contains("in all"), "{lines:?}");
+}
+
 #[test]
 fn a_filler_is_named_with_the_program_in_turn() {
     let mut run = run();

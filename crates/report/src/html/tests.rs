@@ -2,7 +2,7 @@
 
 use cosched_core::CpuSet;
 use cosched_results::result::{
-    MachineDescription, RunResult, SIMULATED, Simulation, TimelineEntry,
+    MachineDescription, NONE, RunResult, SIMULATED, Simulation, TimelineEntry,
 };
 
 use crate::{Comparison, Report, Variant, testkit};
@@ -42,6 +42,18 @@ fn a_printed_comparison_says_that_it_was_ended_early() {
     printed.variants[1].options = Some("gang --quantum 5ms".to_owned());
     let page = report.html();
     assert!(page.contains(early) && page.contains("<p>fine: gang --quantum 5ms.</p>"), "{page}");
+}
+
+#[test]
+fn a_run_that_pauses_and_binds_nothing_is_said_so() {
+    let mut run = testkit::gang();
+    run.backends.freezing = NONE.into();
+    run.backends.pinning = format!("{NONE}, turns by weight");
+    let page = report(vec![variant("turns", run)]).html();
+    assert!(page.contains("<dd>not paused</dd>"));
+    assert!(page.contains("<dd>not bound to CPUs, turns by weight</dd>"));
+    let page = report(vec![variant("gang", testkit::gang())]).html();
+    assert!(page.contains("<dd>paused by ") && page.contains("<dd>bound to CPUs by "));
 }
 
 #[test]
