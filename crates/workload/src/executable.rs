@@ -36,9 +36,9 @@ pub struct ExecutableError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandProblem {
     /// No folder of `PATH` has it.
-    #[error("'{}' was not found in PATH ({}); {}", shown(command), shown_path(searched),
+    #[error("'{}' was not found in PATH; {} (PATH is {})", shown(command),
         if *here { format!("write ./{} to run the one in its working directory", shown(command)) }
-        else { "install it, or write its path".to_owned() })]
+        else { "install it, or write its path".to_owned() }, shown_path(searched))]
     NotInPath {
         /// The command as written.
         command: String,
@@ -365,8 +365,8 @@ mod tests {
     fn commands_only_in_the_working_directory_are_pointed_out() {
         let folder = folder();
         let message = find(folder.path(), "run", "/nowhere").unwrap_err().to_string();
-        assert!(message.contains("'run' was not found in PATH (/nowhere)"), "{message}");
-        assert!(message.contains("write ./run"), "{message}");
+        assert!(message.contains("'run' was not found in PATH; write ./run"), "{message}");
+        assert!(message.ends_with("(PATH is /nowhere)"), "{message}");
         let message = find(folder.path(), "gone", "/nowhere").unwrap_err().to_string();
         assert!(message.contains("install it"), "{message}");
     }

@@ -103,8 +103,8 @@ pub(super) fn drafts(
             place: origin.at(place),
             key: "program".into(),
             problem: Box::new(Problem::WrongType {
-                expected: "an array of tables: write [[program]], with two brackets, above each \
-                           program",
+                expected: "an array of tables (write [[program]], with two brackets, above each \
+                           program)",
                 found: Found::value(found),
             }),
         });
@@ -360,6 +360,7 @@ mod tests {
     fn a_single_bracket_is_explained() {
         let message = refusal("[program]\ncommand = 'cg'");
         assert!(message.contains("write [[program]], with two brackets"), "{message}");
+        assert!(message.ends_with("above each program), but is a table"), "{message}");
     }
 
     #[test]
