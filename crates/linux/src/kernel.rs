@@ -11,6 +11,7 @@ pub mod hotplug;
 pub mod open_files;
 pub mod poll;
 pub mod procfs;
+pub(crate) mod remedy;
 pub mod sched_attr;
 pub mod signals;
 pub mod stdout;

@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::cgroup::Hierarchies;
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::Proc;
+use crate::kernel::remedy::as_typed;
 use crate::kernel::topology::Sys;
 
 /// Something that this host may allow.
@@ -225,7 +226,7 @@ fn missing(name: Ability, detail: impl Into<String>, remedy: Option<&str>) -> Ri
         available: false,
         detail: detail.into(),
         gives: name.gives(),
-        remedy: remedy.map(str::to_owned),
+        remedy: remedy.map(as_typed),
     }
 }
 
@@ -233,6 +234,13 @@ fn missing(name: Ability, detail: impl Into<String>, remedy: Option<&str>) -> Ri
 mod tests {
     use super::*;
     use crate::kernel::{affinity, sched_attr};
+
+    #[test]
+    fn remedies_name_sudo_only_to_users_who_need_it() {
+        let is_root = rustix::process::geteuid().is_root();
+        let remedy = missing(Ability::Bpf, "", Some("sudo setcap x")).remedy.unwrap();
+        assert_eq!(remedy, if is_root { "setcap x" } else { "sudo setcap x" });
+    }
 
     fn rights(there: &[Ability]) -> Vec<Right> {
         there.iter().map(|ability| available(*ability, "")).collect()

@@ -250,9 +250,11 @@ impl Unseen {
     }
 }
 
-/// Why there are no columns of counters, and how to get them.
+/// Why there are no columns of counters, and what the user can type to get them. What only a host
+/// can change stands in the report of `cosched doctor`.
 fn uncounted(lack: &Lack) -> String {
-    let remedy = lack.remedy().map_or(String::new(), |remedy| format!(" (remedy: {remedy})"));
+    let remedy = lack.remedy().filter(|_| matches!(lack, Lack::Permission));
+    let remedy = remedy.map_or(String::new(), |remedy| format!(" (remedy: {remedy})"));
     format!("no columns for instructions, cycles and cache misses: {lack}{remedy}")
 }
 

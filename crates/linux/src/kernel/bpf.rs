@@ -18,6 +18,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
+use crate::kernel::remedy::as_typed;
 
 /// Why BPF programs cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +31,9 @@ pub enum Unavailable {
     NotBuilt,
     /// A permission is missing.
     #[error(
-        "this user may not use BPF programs (remedy: sudo setcap cap_bpf,cap_perfmon+ep \
-         \"$(command -v cosched)\"; `cosched doctor` shows what else is missing)"
+        "this user may not use BPF programs (remedy: {}; `cosched doctor` shows what else is \
+         missing)",
+        as_typed("sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v cosched)\"")
     )]
     NotPermitted,
     /// A part of the kernel is missing, or it failed.
@@ -346,7 +348,8 @@ mod tests {
             Unavailable::from(EbpfError::MapError(error)).to_string()
         };
         let said = from(libc::EPERM);
-        assert!(said.starts_with("this user may not use BPF programs (remedy: sudo"), "{said}");
+        assert!(said.starts_with("this user may not use BPF programs (remedy: "), "{said}");
+        assert!(said.contains("setcap cap_bpf") && !said.contains("sudo sudo"), "{said}");
         let said = from(libc::E2BIG);
         assert_eq!(said.matches("failed to create map").count(), 1, "{said}");
         assert_eq!(said.matches("Argument list too long").count(), 1, "{said}");

@@ -38,6 +38,7 @@ use event::{Counter, Reading};
 pub use event::{Event, Sampling};
 pub(crate) use event::{can_sample, sample_below};
 
+use crate::kernel::remedy::as_typed;
 use crate::process::tree::Process;
 
 const TYPE_HARDWARE: u32 = 0;
@@ -182,12 +183,12 @@ pub enum Lack {
 
 impl Lack {
     /// How to get what is missing, where that is possible.
-    pub fn remedy(&self) -> Option<&'static str> {
+    pub fn remedy(&self) -> Option<String> {
         match self {
             Lack::Hardware | Lack::StandsStill | Lack::CacheEvents => {
-                Some("on a virtual machine, its host has to pass the counters on")
+                Some("on a virtual machine, its host has to pass the counters on".to_owned())
             }
-            Lack::Permission => Some("sudo sysctl kernel.perf_event_paranoid=2"),
+            Lack::Permission => Some(as_typed("sudo sysctl kernel.perf_event_paranoid=2")),
             Lack::Other(_) => None,
         }
     }

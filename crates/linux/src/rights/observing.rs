@@ -51,7 +51,7 @@ pub(super) fn pmu(proc: &Proc) -> Right {
             Ability::Pmu,
             detail("instructions and cache misses of own programs are counted"),
         ),
-        Err(lack) => missing(Ability::Pmu, detail(&lack.to_string()), lack.remedy()),
+        Err(lack) => missing(Ability::Pmu, detail(&lack.to_string()), lack.remedy().as_deref()),
     }
 }
 

@@ -68,12 +68,12 @@ impl MachineReport {
         }
         text + &match &self.memory_peak {
             Some(peak) => format!(
-                "\n  memory carries {:.1} GB/s at most, {:.0} cache lines per microsecond ({})",
+                "\n  memory bandwidth: {:.1} GB/s at most, {:.0} cache lines per microsecond ({})",
                 peak.gigabytes_per_second,
                 peak.lines_per_microsecond(),
                 peak.measured_at
             ),
-            None => "\n  how much memory carries is not known; `cosched profile --machine` measures it, for fair-progress"
+            None => "\n  the memory bandwidth is not known; `cosched profile --machine` measures it, for fair-progress"
                 .to_owned(),
         }
     }
@@ -121,7 +121,7 @@ mod tests {
             measured_at: "2026-01-01T00:00:00Z".into(),
         };
         let text = MachineReport { memory_peak: Some(peak), ..report }.text();
-        let memory = "\n  memory carries 12.8 GB/s at most, 200 cache lines per microsecond (2026-01-01T00:00:00Z)";
+        let memory = "\n  memory bandwidth: 12.8 GB/s at most, 200 cache lines per microsecond (2026-01-01T00:00:00Z)";
         assert!(text.ends_with(memory), "{text}");
     }
 }

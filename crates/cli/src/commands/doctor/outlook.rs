@@ -99,7 +99,7 @@ fn fair_progress(rights: &Rights) -> (String, Vec<&'static str>) {
     let by_hand = without(
         rights,
         &[Ability::Pmu],
-        "hardware counters: it knows of every program how far that comes, and how much it moves",
+        "hardware counters: it measures the progress and memory traffic of every program",
     );
     let source = match by_hand {
         Some(_) => "what programs report (`progress = true`), or a table of slowdowns",

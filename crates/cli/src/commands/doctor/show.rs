@@ -7,7 +7,7 @@ use super::Report;
 use super::gaps::Latency;
 use crate::ui::table;
 
-/// One screen: whether what is needed is there, and what more could be had.
+/// One screen: whether what is needed is there, and what is missing.
 pub(super) fn text(report: &Report) -> String {
     let mut parts =
         vec![report.turns_by_weight.verdict(), format!("Machine: {}", report.machine.text())];
@@ -20,14 +20,14 @@ pub(super) fn text(report: &Report) -> String {
     parts.join("\n\n")
 }
 
-/// What more could be had, and by what. The latter may be a command, so it is on one line.
+/// What is missing, and how to get it. The latter may be a command, so it is on one line.
 fn more(gains: &[&Right]) -> String {
-    let mut table = table::sentences(&["more could be had", "for"]);
+    let mut table = table::sentences(&["missing ability", "what it would add"]);
     let mut remedies = String::new();
     for right in gains {
         let (name, by) = (name(right.name), right.remedy.as_deref().unwrap_or_default());
         table.add_row([name.as_str(), right.gives]);
-        remedies.push_str(&format!("\n{name}, by: {by}"));
+        remedies.push_str(&format!("\nTo get {name}: {by}"));
     }
     format!("{table}{remedies}")
 }
