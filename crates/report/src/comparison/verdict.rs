@@ -269,7 +269,7 @@ mod tests {
         );
     }
 
-    /// Rounds that differ by more than the variants: the ratio is not that of the medians, which are
+    /// Rounds differ by more than the variants, so the ratio is not that of the medians: these are
     /// equal here for `linux` and `fcfs`.
     #[test]
     fn the_verdict_has_the_ratios_of_the_lines() {
