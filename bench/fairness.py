@@ -4,7 +4,7 @@
 Programs that take equally long alone run together: some stream through memory, some compute, some solve (a barrier
 every hundred microseconds), some are numpy's; on one CPU each, or multi-threaded ones with single-threaded ones. They report
 their progress: by ticks (compute), parallel regions (triad), barriers (cg) and calls of OpenBLAS (numpy), so
-no hardware counters are needed. `cosched compare` runs all policies in turn, with the times alone measured in every
+no hardware counters are needed. `cosched compare` runs all policies in turn, with the solo times measured in every
 round.
 
 A program's slowdown is the median of its slowdowns in all rounds; unfairness is the largest of the programs' over the
@@ -41,7 +41,7 @@ GONE, COST = 0.5, 1.03
 # With less unfairness than this there is nothing to be gained.
 WORTH = 1.05
 # A program that takes longer alone than the others ends without co-runners, and is slowed less, however fair that was.
-# Beyond this ratio of the times alone, slowdowns say nothing of fairness.
+# Beyond this ratio of the solo times, slowdowns say nothing of fairness.
 EQUAL = 1.1
 # What each kind of program is, and an amount of work with which to find out how fast it is.
 KINDS = {
@@ -77,7 +77,7 @@ def main():
     options = arguments()
     began = time.time()
     plain_environment()
-    # The times alone that are kept here are the bench's own.
+    # The solo times that are kept here are the bench's own.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
     cpus = len(os.sched_getaffinity(0))
     report = {
@@ -117,7 +117,7 @@ def arguments():
 
 
 def amount(options, kind, threads, seconds):
-    """How much work takes so long alone, as cosched measures times alone: from the difference of two small amounts, and then from
+    """How much work takes so long alone, as cosched measures solo times: from the difference of two small amounts, and then from
     runs of that length."""
     file = options.folder / "alone.toml"
 

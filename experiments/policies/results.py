@@ -6,7 +6,7 @@ GOALS = ["throughput", "fair", "responsive"]
 VARIANTS = {name: ["--policy", name] for name in ["linux", "linux-groups", "fcfs", "gang", "minwait", "auto", "turns"]} | {
     f"turns-{goal}": ["--policy", "turns", "--goal", goal] for goal in GOALS} | {
     "turns-fair-unknown": ["--policy", "turns", "--goal", "fair"]}
-# The variant from which the times alone come.
+# The variant from which the solo times come.
 SOLO = "linux"
 # Under these variants each program is simulated alone first, and the policy knows how long that took.
 ALONE_FIRST = {SOLO, "turns-fair"}

@@ -2,7 +2,7 @@
 //!
 //! On a machine that others share, a minute later is another machine. So the variants take turns (A
 //! B C A B C), each round gives one sample of every variant, and variants are compared pair by pair
-//! within rounds. The times alone, where they are asked for, are measured in every round too. One
+//! within rounds. The solo times, where they are asked for, are measured in every round too. One
 //! run that does not count comes first: it fills the page cache. All that is the same [on this
 //! machine and on a simulated one](site).
 

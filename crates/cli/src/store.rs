@@ -1,6 +1,6 @@
 //! What is known of programs from earlier runs: a small store that outlives the runs.
 //!
-//! How much a program loses to the others can only be told if its time alone is known. Measuring
+//! How much a program loses to the others can only be told if its solo time is known. Measuring
 //! that takes a run of its own, so it is measured once and kept: one entry per program, thread
 //! count, placement and machine (see [`Key`]), in one file below the user's data folder. Beside it
 //! stands what policies have [tried out](learned), and how much memory [carries](peak).

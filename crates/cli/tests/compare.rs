@@ -63,7 +63,7 @@ fn all_variants_are_simulated_in_each_round() {
     for variant in found["variants"].as_array().unwrap() {
         assert!(
             variant["ratio_to_solo_sum"]["value"].is_number(),
-            "times alone are simulated: {variant}"
+            "solo times are simulated: {variant}"
         );
     }
     assert!(place.path().join("all/round-006/passive/run.json").exists());

@@ -283,7 +283,7 @@ pub enum Why {
     },
     /// It has the highest slowdown of those that fit.
     SlowedMost {
-        /// Its slowdown as far as is known: time over time alone. `None`: it has not worked yet.
+        /// Its slowdown as far as is known: time over solo time. `None`: it has not worked yet.
         slowdown: Option<f64>,
     },
     /// It does not fit together with those that have waited longer.
@@ -291,22 +291,22 @@ pub enum Why {
         /// CPUs still free when its turn came.
         free: u16,
     },
-    /// It has the least progress, in time alone, of those that fit.
+    /// It has the least progress, in solo time, of those that fit.
     LeastProgress {
-        /// Its progress in time alone, by its weight, since the set of programs last changed.
+        /// Its progress in solo time, by its weight, since the set of programs last changed.
         progress: Nanos,
         /// The share of its quanta for which its solo speed is known from a quantum with little
         /// interference.
         coverage: f64,
-        /// Its slowdown since it arrived: time over time alone, as far as that is known.
+        /// Its slowdown since it arrived: time over solo time, as far as that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slowdown: Option<f64>,
     },
     /// It has more progress than the programs that run.
     MoreProgress {
-        /// Its progress in time alone, by its weight, since the set of programs last changed.
+        /// Its progress in solo time, by its weight, since the set of programs last changed.
         progress: Nanos,
-        /// Its slowdown since it arrived: time over time alone, as far as that is known.
+        /// Its slowdown since it arrived: time over solo time, as far as that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slowdown: Option<f64>,
     },

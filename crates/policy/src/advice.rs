@@ -55,16 +55,16 @@ pub struct Candidate {
     pub runs: u32,
     /// How many threads it has without advice.
     pub requested: u16,
-    /// Its time alone, by thread count.
+    /// Its solo time, by thread count.
     pub speedup: Speedup,
     /// CPU time of a run alone with all requested threads, where that is known.
     pub cpu: Option<Nanos>,
-    /// Its time alone by the runs of each round in which it was measured.
+    /// Its solo time by the runs of each round in which it was measured.
     pub rounds: Vec<Speedup>,
 }
 
 impl Candidate {
-    /// The thread counts with a known time alone, up to a number of CPUs. None is above the number
+    /// The thread counts with a known solo time, up to a number of CPUs. None is above the number
     /// that it requests.
     fn counts(&self, cpus: usize) -> Vec<u16> {
         let most = self.most(cpus);
@@ -89,7 +89,7 @@ pub struct Prediction {
     pub total_seconds: f64,
     /// For each program, the time from its arrival to its last end.
     pub turnaround_seconds: Vec<f64>,
-    /// Each turnaround relative to the time alone with all requested threads.
+    /// Each turnaround relative to the solo time with all requested threads.
     pub slowdowns: Vec<f64>,
 }
 

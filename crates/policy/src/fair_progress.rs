@@ -5,7 +5,7 @@
 //! not. A program's progress alone cannot be seen while others run.
 //!
 //! *Idea.* Estimate it from quanta with little interference, for all quanta of the same phase. Sum
-//! up for each program the time alone that its work was worth, and give the next quantum to the
+//! up for each program the solo time that its work was worth, and give the next quantum to the
 //! programs with the least. Where nothing is known of a phase, make a short quantum with little
 //! interference (*training*), as often as is allowed. That limit trades fairness against
 //! throughput.

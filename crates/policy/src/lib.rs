@@ -17,7 +17,7 @@
 //! | `adaptive-minwait` | as `minwait`; chooses thread counts per quantum | the same |
 //! | `turns` | all; those that have waited longest get most CPU time | `gangs/by_weight.rs` |
 //! | `faithful` | all, with all threads of a program as equals | `faithful.rs` |
-//! | `fair-progress` | those with the least progress, in time alone | `fair_progress.rs` |
+//! | `fair-progress` | those with the least progress, in solo time | `fair_progress.rs` |
 //! | `shuffling` | all, with threads that wait for locks alike on one socket | `shuffling.rs` |
 //! | `auto` | all, or as `minwait` where that loses nothing | `auto.rs` |
 //!

@@ -3,10 +3,10 @@
 //! *Problem.* A program that uses as many threads as there are CPUs does so as if it were alone.
 //! With co-runners, its last threads may gain less than they take from the others.
 //!
-//! *Idea.* The times alone of each program, by thread count, show which counts are [best](advise).
+//! *Idea.* The solo times of each program, by thread count, show which counts are [best](advise).
 //! Since `auto` may find a mode that is better than gangs, and programs cannot go back, these
 //! counts have to be better than anything that is possible with the requested counts: than the
-//! earliest end by CPU time alone.
+//! earliest end by CPU solo time.
 //!
 //! *Terms.* A program is *moldable* if it may have fewer threads from its start to its end, and
 //! *malleable* if it may have more or fewer at any time (Feitelson and Rudolph, 1996).

@@ -140,7 +140,7 @@ pub struct Standing {
     /// How its threads were moved between groups of CPUs, where the policy does that.
     #[serde(default)]
     pub shuffled: Option<Shuffled>,
-    /// Its progress in time alone, where the policy equalises that.
+    /// Its progress in solo time, where the policy equalises that.
     #[serde(default)]
     pub forward: Option<Forward>,
     /// Barrier statistics over all its runs, where its threads use cosched's barriers. A [`Board`]
@@ -221,12 +221,12 @@ impl Shuffled {
     }
 }
 
-/// A program's progress in time alone, as of the policy's last reason that gave it.
+/// A program's progress in solo time, as of the policy's last reason that gave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Forward {
     /// Time alone that its work was worth, by its weight, since the set of programs last changed.
     pub progress_seconds: f64,
-    /// Its slowdown since it arrived: time over time alone, where that is known.
+    /// Its slowdown since it arrived: time over solo time, where that is known.
     pub slowdown: Option<f64>,
     /// The share of its quanta, 0 to 1, for which its solo speed is known from a quantum with
     /// little interference.

@@ -2,7 +2,7 @@
 //!
 //! Every metric of the papers that we follow stands here once, with its formula. It serves live
 //! runs, simulations and comparisons alike. Some metrics rest on a time that was not measured: a
-//! program's time alone, or the end of a program that did not end, or failed. Such a metric is
+//! program's solo time, or the end of a program that did not end, or failed. Such a metric is
 //! `None`, never a guess: a comparison with an invented number is worth less than none.
 //!
 //! Sources: \[T\] the thesis on gang scheduling with space sharing, section
@@ -30,7 +30,7 @@ pub struct ProgramTimes {
     /// The time that the same work takes alone, t_alone(i), where it was measured and the work was
     /// done.
     pub solo: Option<Nanos>,
-    /// The time alone with the threads with which it was started, where these were fewer than it
+    /// The solo time with the threads with which it was started, where these were fewer than it
     /// requests.
     pub molded_solo: Option<Nanos>,
     /// CPU time that it used in all its runs, also in one that was cut short by the end of the
@@ -80,8 +80,8 @@ impl ProgramTimes {
     }
 }
 
-/// The metrics of the workload as a whole. Metrics that rest on times alone are `None` unless every
-/// program was done and its time alone is known.
+/// The metrics of the workload as a whole. Metrics that rest on solo times are `None` unless every
+/// program was done and its solo time is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Standard deviation (of the population) of the programs'

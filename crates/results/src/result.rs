@@ -176,7 +176,7 @@ pub struct ProgramResult {
     /// How many it would have requested, had it not been started with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_from: Option<u16>,
-    /// The time alone with the fewer threads with which it was started; `None` where it had all,
+    /// The solo time with the fewer threads with which it was started; `None` where it had all,
     /// and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_solo_seconds: Option<f64>,
@@ -201,15 +201,15 @@ pub struct ProgramResult {
     /// turn left, of the time in which it was allowed to run.
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub filler_seconds: f64,
-    /// The time alone with all threads that it requests, where it was measured.
+    /// The solo time with all threads that it requests, where it was measured.
     pub solo_seconds: Option<f64>,
-    /// The time alone as it was started, where that cannot be true: in this run, or in another one
+    /// The solo time as it was started, where that cannot be true: in this run, or in another one
     /// of a comparison, it ran for less. Nothing here rests on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected_solo_seconds: Option<f64>,
-    /// Turnaround - time alone with the threads with which it was started - waiting.
+    /// Turnaround - solo time with the threads with which it was started - waiting.
     pub interference_seconds: Option<f64>,
-    /// Turnaround / time alone with all threads that it requests.
+    /// Turnaround / solo time with all threads that it requests.
     pub slowdown: Option<f64>,
     /// The longest time that it was frozen at a stretch.
     pub longest_frozen_seconds: f64,
@@ -282,7 +282,7 @@ impl ProgramResult {
         self.molded_from.unwrap_or(self.threads)
     }
 
-    /// The time alone with the threads with which it was started, where it was measured.
+    /// The solo time with the threads with which it was started, where it was measured.
     pub fn alone_as_started_seconds(&self) -> Option<f64> {
         self.molded_solo_seconds.or(self.solo_seconds)
     }

@@ -161,7 +161,7 @@ fn programs() -> impl Strategy<Value = Vec<Model>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// Programs together take at most their sum of times alone, and what switches cost.
+    /// Programs together take at most their sum of solo times, and what switches cost.
     #[test]
     fn together_costs_at_most_what_switches_cost(
         models in programs(),

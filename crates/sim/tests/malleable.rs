@@ -147,7 +147,7 @@ proptest! {
 }
 
 /// The duration through the engine, on CPUs of 1 GHz with the costs of cosched's own steps,
-/// seconds. `alone` has the times alone of programs, where they are known.
+/// seconds. `alone` has the solo times of programs, where they are known.
 fn seconds(kind: Kind, cpus: usize, models: &[Model], alone: &[Option<Speedup>]) -> f64 {
     seconds_asking(kind, cpus, models, alone, None)
 }
@@ -221,7 +221,7 @@ fn programs_that_hardly_scale_come_near_the_best_counts() {
     }
 }
 
-/// With known times alone, programs of unequal scaling come near the best fixed thread counts.
+/// With known solo times, programs of unequal scaling come near the best fixed thread counts.
 #[test]
 fn unequal_scaling_with_known_times_comes_near_the_best() {
     let serial = [0.0, 0.6, 0.3];

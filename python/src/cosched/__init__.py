@@ -88,7 +88,7 @@ class Program:
     cpu_seconds: float
     """CPU time of its complete runs, in user mode and in the kernel."""
     slowdown: Optional[float]
-    """Turnaround divided by its time alone; `None` if cosched has not measured that (`cosched profile`)."""
+    """Turnaround divided by its solo time; `None` if cosched has not measured that (`cosched profile`)."""
     stdout: Optional[str] = field(repr=False)
     """What it printed; `None` if a folder was given with `out`, which has it in the file NAME.stdout."""
     stderr: Optional[str] = field(repr=False)

@@ -22,7 +22,7 @@ pub(crate) struct Here<'a> {
     workload: &'a Workload,
     /// How programs run alone.
     how: &'a HowArgs,
-    /// Whether to measure the times alone in every round.
+    /// Whether to measure the solo times in every round.
     solo: bool,
     /// How much is told on the way.
     talk: Talk,
@@ -31,7 +31,7 @@ pub(crate) struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    /// For these programs. The times alone are those of the store, unless they are measured in
+    /// For these programs. The solo times are those of the store, unless they are measured in
     /// every round.
     pub(crate) fn new(
         workload: &'a Workload,

@@ -84,7 +84,7 @@ impl Differences {
         if times_alone && done {
             let measured = |known| if known { "measured" } else { "unknown" };
             let solo = program.solo_seconds.or(program.rejected_solo_seconds);
-            self.hold(&of("time alone"), measured(solo.is_some()), measured(true));
+            self.hold(&of("solo time"), measured(solo.is_some()), measured(true));
         }
     }
 }

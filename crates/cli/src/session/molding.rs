@@ -3,7 +3,7 @@
 //!
 //! A program that takes as many threads as there are CPUs does so as if it were alone. Beside
 //! others, its last threads may bring it less than they take from them. Which counts are best
-//! follows from [times alone](cosched_policy::molding::mold).
+//! follows from [solo times](cosched_policy::molding::mold).
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
 //! What is kept, and under which key.
 //!
-//! A time alone is worth something only for the same work on the same machine. What makes it the
+//! A solo time is worth something only for the same work on the same machine. What makes it the
 //! same: the command with its arguments, the directory that relative paths start from, the
 //! variables that the workload sets, the file that it reads as standard input, the thread count,
 //! the placement, and the machine by its CPU model and the number of CPUs that programs may use.
-//! The kernel's release is left out: it changes with every update and moves a time alone by little.
+//! The kernel's release is left out: it changes with every update and moves a solo time by little.
 
 use std::collections::BTreeMap;
 

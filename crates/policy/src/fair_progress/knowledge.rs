@@ -239,7 +239,7 @@ impl Knowledge {
         self.of(unit, Tracked::progress, f64::min).unwrap_or(0.0)
     }
 
-    /// Its slowdown since it arrived: time over time alone. Of several programs, the largest
+    /// Its slowdown since it arrived: time over solo time. Of several programs, the largest
     /// slowdown counts. `None` as long as no work was done.
     pub(super) fn slowdown(&self, unit: &Unit, world: &World<'_>) -> Option<f64> {
         let of = |id: ProgramId| {

@@ -206,7 +206,7 @@ impl PhaseTable {
         self.phases.get_mut(position)
     }
 
-    /// Adds a segment of a phase, and returns its time alone. One segment of work in lumps shows
+    /// Adds a segment of a phase, and returns its solo time. One segment of work in lumps shows
     /// nothing: it is as likely to seem faster than alone as to seem slower than it was.
     pub(super) fn take_in(&mut self, position: usize, segment: &Segment, valid: bool) -> f64 {
         let speed = segment.speed().unwrap_or_default();
@@ -215,7 +215,7 @@ impl PhaseTable {
         if segment.in_lumps { phase.alone } else { phase.alone.max(speed) }
     }
 
-    /// Adds a segment with its co-runners, and returns its time alone. `alone` is the result of
+    /// Adds a segment with its co-runners, and returns its solo time. `alone` is the result of
     /// [`PhaseTable::take_in`]. As long as the phase is not known, its speed with the co-runners
     /// that disturb it least counts instead; afterwards, the higher one counts. On average no
     /// program is faster with co-runners than alone.

@@ -144,7 +144,7 @@ fn counted(outcome: &ProgramOutcome) -> impl Iterator<Item = &Completion> {
 fn times(outcome: &ProgramOutcome, context: &ProgramContext) -> ProgramTimes {
     let complete = usage(outcome);
     // A program that was never started has taken no time. A program that failed has not done the
-    // work of its time alone.
+    // work of its solo time.
     let done = outcome.done.filter(|_| outcome.started.is_some());
     let succeeded = outcome.earlier.failed.is_none()
         && counted(outcome).all(|completion| completion.exit == Exit::Code(0));

@@ -1,6 +1,6 @@
 //! Times alone that a run contradicts.
 //!
-//! No co-runner makes a program faster. A program that ran for much less than its time alone shows
+//! No co-runner makes a program faster. A program that ran for much less than its solo time shows
 //! that this time cannot be true: the profile is out of date, or its measurement was disturbed.
 //! Every figure that rests on it would be as wrong, so the result has none of them. It keeps the
 //! time itself as the reason.
@@ -11,7 +11,7 @@ use cosched_core::Exit;
 
 use super::{ProgramResult, RunResult};
 
-/// The part of a time alone by which two measurements of the same work differ on an idle machine.
+/// The part of a solo time by which two measurements of the same work differ on an idle machine.
 const NOISE: f64 = 0.1;
 /// A shorter span may come from rounding, seconds.
 const ROUNDING: f64 = 1e-5;
@@ -31,13 +31,13 @@ impl ProgramResult {
         Some(turnaround - self.waiting_seconds - self.stopped_seconds())
     }
 
-    /// Its time alone, if that cannot be true.
+    /// Its solo time, if that cannot be true.
     fn impossible_solo_seconds(&self) -> Option<f64> {
         let ran = self.ran_seconds()?;
         self.alone_as_started_seconds().filter(|solo| ran < (1.0 - NOISE) * solo)
     }
 
-    /// Removes its time alone and what rests on it; the time is kept as the reason.
+    /// Removes its solo time and what rests on it; the time is kept as the reason.
     fn reject_solo(&mut self) {
         let Some(solo) = self.alone_as_started_seconds() else { return };
         self.rejected_solo_seconds = Some(solo);
@@ -47,7 +47,7 @@ impl ProgramResult {
 }
 
 impl RunResult {
-    /// Removes times alone that cannot be true, and every figure that rests on them.
+    /// Removes solo times that cannot be true, and every figure that rests on them.
     pub(super) fn reject_impossible_solos(&mut self) {
         let programs = self.programs.iter();
         let rejected = programs.filter(|program| program.impossible_solo_seconds().is_some());
@@ -66,7 +66,7 @@ impl RunResult {
     }
 }
 
-/// Removes the times alone of the programs of which one run shows that theirs cannot be true, in
+/// Removes the solo times of the programs of which one run shows that theirs cannot be true, in
 /// all these runs: figures of the others would not be comparable with it.
 pub fn reject_solos_everywhere<'a>(runs: impl IntoIterator<Item = &'a mut RunResult>) {
     let mut runs: Vec<&mut RunResult> = runs.into_iter().collect();
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::metrics::Metrics;
 
-    /// A program that ran for 2 s, with this time alone.
+    /// A program that ran for 2 s, with this solo time.
     fn run(milliseconds: u64) -> RunResult {
         let mut context = context();
         context.programs[0].solo = Some(Nanos::from_millis(milliseconds));

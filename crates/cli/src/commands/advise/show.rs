@@ -100,7 +100,7 @@ pub(super) fn json(advice: &Advice<'_>, applied: Option<&RunResult>) -> String {
 }
 
 impl Advice<'_> {
-    /// How often each time alone was measured, at least.
+    /// How often each solo time was measured, at least.
     fn runs(&self) -> usize {
         let rounds = self.candidates.iter().map(|candidate| candidate.rounds.len());
         rounds.min().unwrap_or(0)
@@ -114,7 +114,7 @@ fn gain(advice: &Advice<'_>) -> f64 {
 /// The advice for people: a row per program, and what is expected of it below.
 pub(super) fn table(advice: &Advice<'_>) -> String {
     let header =
-        ["program", "requests", "advised", "alone s, by threads", "turnaround s", "slowdown"];
+        ["program", "requests", "advised", "solo s, by threads", "turnaround s", "slowdown"];
     let mut table = table::figures(&header);
     for (i, spec) in advice.workload.programs.iter().enumerate() {
         let times = advice.candidates[i].speedup.times().iter();

@@ -9,7 +9,7 @@ use cosched_core::Nanos;
 /// The share of the best speedup that is enough.
 const ENOUGH: f64 = 0.8;
 
-/// A program's time alone with a number of threads.
+/// A program's solo time with a number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Point {
     pub(super) threads: u16,

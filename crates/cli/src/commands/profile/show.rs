@@ -68,8 +68,7 @@ pub(super) fn json(profiles: &[Profiled<'_>]) -> String {
 
 /// The profiles for people: a row per program and thread count.
 pub(super) fn table(profiles: &[Profiled<'_>]) -> String {
-    let header =
-        ["program", "threads", "alone s", "runs", "speedup", "misses/1000 instr.", "ideal"];
+    let header = ["program", "threads", "solo s", "runs", "speedup", "misses/1000 instr.", "ideal"];
     let mut table = table::figures(&header);
     for program in profiles {
         let curve = program.curve();

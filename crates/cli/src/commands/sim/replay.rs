@@ -232,7 +232,7 @@ impl Stage<'_> {
         simulator.session.plan(&request).map(|_| ())
     }
 
-    /// The workload under a policy; slowdowns are told of the model's own times alone.
+    /// The workload under a policy; slowdowns are told of the model's own solo times.
     fn run(&self, simulator: &Simulator, kind: Kind) -> Result<RunResult, Failure> {
         let jobs: Vec<_> = self.programs.iter().map(|program| program.job.clone()).collect();
         let profile = |program: &Replayed| {

@@ -95,7 +95,7 @@ impl Point {
         Ok(Point { simulator, prepared })
     }
 
-    /// What the times alone depend on.
+    /// What the solo times depend on.
     fn solo_key(&self) -> SoloKey {
         let scene = &self.simulator.scene;
         let kernel = format!("{:?}", scene.kernel);

@@ -193,7 +193,7 @@ mod tests {
 
     const SECOND: Nanos = Nanos::from_secs(1);
 
-    /// Programs that ran for a second each, with these times alone, and deviations.
+    /// Programs that ran for a second each, with these solo times, and deviations.
     fn result(solo: &[Option<Nanos>], deviations: &[(u16, Refusal)], backend: &str) -> RunResult {
         let end = Completion { at: SECOND, exit: Exit::Code(0), usage: Usage::default() };
         let program = ProgramOutcome {

@@ -11,10 +11,10 @@
 //! *Algorithm.* In its turns a program makes as much progress as alone in this time. Between its
 //! turns its work counts as the time that it would have taken in turn. Its work is the progress
 //! that it reports, or else its CPU time outside the kernel. It is compared with a second of its
-//! turns (before its first turn: with its CPU time alone, if that is known). The slowdown is the
-//! time since the program's arrival over its progress. Where the time alone of every program is
+//! turns (before its first turn: with its CPU solo time, if that is known). The slowdown is the
+//! time since the program's arrival over its progress. Where the solo time of every program is
 //! known, the slowdown is the predicted one for a program that has the CPUs from now on. This is
-//! the time since its arrival and what is left of its time alone, over its time alone. A short
+//! the time since its arrival and what is left of its solo time, over its solo time. A short
 //! program then does not wait for a long one that can make up for its wait.
 //!
 //! *Costs.* A program that spins for its siblings between its turns has CPU time, and has made less
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(slowdown(&slowed, &scene, 1, true), 2.0, "unknown");
     }
 
-    /// A short program has its turns before a long one, where times alone are known.
+    /// A short program has its turns before a long one, where solo times are known.
     #[test]
     fn a_short_program_comes_first_where_times_are_known() {
         let known = |slot, seconds| {

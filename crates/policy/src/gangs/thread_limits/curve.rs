@@ -6,7 +6,7 @@
 //! *Idea.* Progress per running time is kept for each thread count that was in force: progress
 //! ticks where the program reports them, else instructions, else CPU time outside the kernel. For a
 //! count that was not tried, the nearest one that was (by ratio) is used, with the *shape* of the
-//! curve between them. The shape is that of the program's times alone with several counts, if these
+//! curve between them. The shape is that of the program's solo times with several counts, if these
 //! are known, and else perfect scaling. An unknown program is therefore assumed to lose as much as
 //! possible by fewer threads.
 //!

@@ -1,7 +1,7 @@
 //! The live side of the check: rounds of every program alone and every mixture under every policy.
 //!
 //! These are not the rounds of [`crate::experiment`], which run one workload and count only whole:
-//! here a round has many mixtures, the runs that calibrate the model, and times alone that it
+//! here a round has many mixtures, the runs that calibrate the model, and solo times that it
 //! shares among mixtures, and what a round has when it is interrupted counts. The order of turns is
 //! the same.
 
@@ -46,7 +46,7 @@ pub(super) struct Live<'a> {
     mixtures: &'a [Mixture],
     policies: &'a [Kind],
     pub(super) runs: Runs,
-    /// Each program of the mixtures once, with its times alone in seconds.
+    /// Each program of the mixtures once, with its solo times in seconds.
     pub(super) alone: Vec<(Program, Vec<f64>)>,
     /// For each mixture and each policy, what each round gave.
     pub(super) samples: Vec<Vec<Vec<Figures>>>,

@@ -51,7 +51,7 @@ pub(super) fn text(record: &str, command: &str, programs: &[Replayed]) -> Result
     let tables = toml::to_string(&file).map_err(Failure::broken)?;
     Ok(format!(
         "# Models of the programs of {record:?}: instructions by the CPU time, `serial` and\n\
-         # `sleep` by the time alone. A record tells nothing of barriers, spinning and memory:\n\
+         # `sleep` by the solo time. A record tells nothing of barriers, spinning and memory:\n\
          # edit these keys.\n\
          # To simulate them on the machine of the run: {command}\n\n\
          {tables}"

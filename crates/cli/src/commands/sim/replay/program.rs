@@ -31,7 +31,7 @@ const CLOCK: f64 = 0.05;
 /// A program that used less of the CPU than this share of what it was due did not wait for a CPU.
 const LITTLE: f64 = 0.5;
 
-/// Where a time alone comes from.
+/// Where a solo time comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Basis {
@@ -298,7 +298,7 @@ impl Shape {
         let running = program.running_seconds / runs;
         let (alone, basis) = match program.alone_as_started_seconds() {
             // The simulator starts programs by itself, as they were started alone. No program is
-            // faster with co-runners: a longer time alone was disturbed.
+            // faster with co-runners: a longer solo time was disturbed.
             Some(seconds) => {
                 let start = (hardware.own.start + hardware.own.join).as_secs_f64();
                 let alone = seconds / runs;
