@@ -28,6 +28,7 @@ mod speedup;
 mod time;
 mod topology;
 mod treatment;
+mod turn;
 pub mod waits;
 
 pub use actuator::{Actuator, UnknownActuator};
@@ -39,7 +40,7 @@ pub use engine::Engine;
 pub use learned::Learned;
 pub use machine::{Event, Happening, Interruption, Machine, Signal, Step};
 pub use plan::{
-    AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Turn, Wake, Why,
+    AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Wake, Why,
 };
 pub use policy::{Policy, World};
 pub use program::{
@@ -51,4 +52,5 @@ pub use speedup::Speedup;
 pub use time::{Nanos, parse_duration};
 pub use topology::{Cpu, Level, Topology};
 pub use treatment::{Chosen, Treatment};
+pub use turn::Turn;
 pub use waits::Waits;

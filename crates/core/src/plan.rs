@@ -14,6 +14,7 @@ use crate::cpuset::CpuSet;
 use crate::program::{ProgramId, ThreadId};
 use crate::sample::Measure;
 use crate::time::Nanos;
+use crate::turn::Turn;
 
 /// The desired state; a buffer that the engine clears and reuses.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -103,31 +104,6 @@ pub struct Settings {
     /// Its part in taking turns by weight; needs a CPU cgroup of its own. A program that starts
     /// without a part may not get one later.
     pub turn: Option<Turn>,
-}
-
-/// A program's part in taking turns by weight, where every program runs and weights decide which
-/// programs get the CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Turn {
-    /// Its turn: its CPU group has a very large weight.
-    InTurn,
-    /// It gets what the programs in turn leave. Its CPU group is idle, and is preempted as soon as
-    /// a thread in turn wakes.
-    Filler,
-}
-
-impl Turn {
-    /// How often the threads of programs in turn are moved apart while there are fillers, on a
-    /// machine with this many CPUs; `None`: only when a turn begins.
-    ///
-    /// Two threads in turn may come to share a CPU while another CPU has only fillers, since to the
-    /// kernel all CPUs look busy. The more threads a barrier has, the more often it waits for such
-    /// a pair: on 16 CPUs fine barriers take half the time with it, on two it gains nothing
-    /// (`docs/research/turns.md`).
-    pub fn moved_apart_every(cpus: usize) -> Option<Nanos> {
-        (cpus > 2).then_some(Nanos::from_millis(20))
-    }
 }
 
 impl Settings {

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::learned::Learned;
-use crate::plan::Turn;
 use crate::sample::Quality;
 use crate::speedup::Speedup;
 use crate::time::Nanos;
+use crate::turn::Turn;
 use crate::waits::Waits;
 
 /// Names one run of one program.

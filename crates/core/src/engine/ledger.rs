@@ -8,9 +8,9 @@ use super::outcome::{Completion, NotStarted, ProgramOutcome, Span, Stretch, Tota
 use super::setup::Entry;
 use crate::cpuset::CpuSet;
 use crate::engine::Repeat;
-use crate::plan::Turn;
 use crate::program::{Exit, Program, ProgramId, Usage};
 use crate::time::Nanos;
+use crate::turn::Turn;
 
 /// At least this many spans, turns and complete runs of every program are kept.
 const LEAST_SPANS: usize = 256;

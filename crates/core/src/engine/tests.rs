@@ -2,9 +2,10 @@ use super::outcome::Outcome;
 use super::*;
 use crate::engine::Repeat;
 use crate::fake::Fake;
-use crate::plan::{AtExpiry, Observe, Settings, Turn, Wake};
+use crate::plan::{AtExpiry, Observe, Settings, Wake};
 use crate::program::{Exit, GroupId, Usage};
 use crate::sample::Measure;
+use crate::turn::Turn;
 use crate::{
     Aspect, CpuSet, Event, Happening, Interruption, ProgramId, ProgramState, Refusal, Signal, Step,
     Topology,

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_another_time_namespace_is_elsewhere_while_that_lives() {
+    fn a_log_of_another_time_namespace_is_elsewhere_while_it_lives() {
         let mut child = std::process::Command::new("unshare");
         child.args(["--time", "sh", "-c", "sleep 1000 & echo; wait"]);
         let mut child = child.stdout(std::process::Stdio::piped()).spawn().unwrap();

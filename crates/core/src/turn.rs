@@ -1,0 +1,30 @@
+//! A program's part in taking turns by weight.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Nanos;
+
+/// A program's part in taking turns by weight, where every program runs and weights decide which
+/// programs get the CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turn {
+    /// Its turn: its CPU group has a very large weight.
+    InTurn,
+    /// It gets what the programs in turn leave. Its CPU group is idle, and is preempted as soon as
+    /// a thread in turn wakes.
+    Filler,
+}
+
+impl Turn {
+    /// How often the threads of programs in turn are moved apart while there are fillers, on a
+    /// machine with this many CPUs; `None`: only when a turn begins.
+    ///
+    /// Two threads in turn may come to share a CPU while another CPU has only fillers, since to the
+    /// kernel all CPUs look busy. The more threads a barrier has, the more often it waits for such
+    /// a pair: on 16 CPUs fine barriers take half the time with it, on two it gains nothing
+    /// (`docs/research/turns.md`).
+    pub fn moved_apart_every(cpus: usize) -> Option<Nanos> {
+        (cpus > 2).then_some(Nanos::from_millis(20))
+    }
+}
