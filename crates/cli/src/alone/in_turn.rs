@@ -111,9 +111,8 @@ pub(crate) fn measure(
             pace.begin(round, &format!("{} alone, threads: {threads}", subject.spec.name));
             subject.made.push(program::run_alone(session, &subject.spec, how)?);
             let is_over = subject.runs() >= usize::from(runs);
-            if let Some(entry) = subject.to_keep()
-                && (is_over || entry.times.len() >= subject.least)
-            {
+            let is_enough = |entry: &Entry| is_over || entry.times.len() >= subject.least;
+            if let Some(entry) = subject.to_keep().filter(is_enough) {
                 store.put(&subject.key, &entry)?;
             }
         }

@@ -96,7 +96,7 @@ impl Session {
         Ok(Checked { planned, molded, barriers, jobs, sources, peak, folder, folders })
     }
 
-    /// How much memory carries, as it was measured. `None` unless the policy requests it, no option
+    /// The memory bandwidth, as it was measured. `None` unless the policy requests it, no option
     /// says it, and traffic is known that could be compared with it.
     fn memory_peak(&self, request: &Request<'_>) -> Option<Peak> {
         let fair = &request.how.policy.fair;
@@ -164,7 +164,7 @@ impl Session {
             }
             if let Some(peak) = &peak {
                 talk.detail(format_args!(
-                    "memory carries {:.0} cache lines per microsecond at most, as `cosched \
+                    "the memory bandwidth is {:.0} cache lines per microsecond at most, as `cosched \
                      profile --machine` has measured",
                     peak.lines_per_microsecond()
                 ));

@@ -53,14 +53,14 @@ fn measured_memory_bandwidth_is_used_unless_the_user_sets_it() {
     let measured = place.cosched(&["profile", "--machine", "--json"]).ended().with(0);
     let report: serde_json::Value = serde_json::from_str(&measured.stdout).unwrap();
     let lines = report["peak_lines_per_microsecond"].as_f64().unwrap();
-    let taken = format!("memory carries {lines:.0} cache lines per microsecond at most");
+    let taken = format!("the memory bandwidth is {lines:.0} cache lines per microsecond at most");
     let keys = "progress = true\nmemory_gigabytes_per_second = 1";
     let tables = [program("a", keys, "true"), program("b", keys, "true")];
     let policy = "--policy fair-progress --verbose";
     place.run(&tables, policy).ended().with(0).saying(&[&taken]);
     std::fs::remove_dir_all(place.path("out")).unwrap();
     let said = place.run(&tables, &format!("{policy} --peak-bandwidth 50")).ended().with(0);
-    assert!(!said.stderr.contains("memory carries"), "{}", said.stderr);
+    assert!(!said.stderr.contains("memory bandwidth"), "{}", said.stderr);
 }
 
 #[test]

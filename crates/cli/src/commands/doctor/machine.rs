@@ -29,7 +29,7 @@ pub(super) struct MachineReport {
     numa_nodes: usize,
     /// What takes the other CPUs away.
     limited_by: Vec<String>,
-    /// How much memory carries, if that was measured.
+    /// The memory bandwidth, if it was measured.
     memory_peak: Option<Peak>,
 }
 

@@ -1,4 +1,4 @@
-//! `cosched profile --machine`: how much this machine's memory carries at most, measured once and
+//! `cosched profile --machine`: this machine's largest memory bandwidth, measured once and
 //! kept.
 //!
 //! Policies that need to know whether a program moves little or much (fair-progress) hold its
