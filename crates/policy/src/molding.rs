@@ -6,7 +6,7 @@
 //! *Idea.* The solo times of each program, by thread count, show which counts are [best](advise).
 //! Since `auto` may find a mode that is better than gangs, and programs cannot go back, these
 //! counts have to be better than anything that is possible with the requested counts: than the
-//! earliest end by CPU solo time.
+//! earliest end by CPU time alone.
 //!
 //! *Terms.* A program is *moldable* if it may have fewer threads from its start to its end, and
 //! *malleable* if it may have more or fewer at any time (Feitelson and Rudolph, 1996).

@@ -40,7 +40,7 @@ impl Linux {
         let Some(why) = self.lacks_states() else { return };
         for (slot, job) in self.jobs.iter().enumerate() {
             if job.hook.as_ref().is_some_and(|hook| hook.uses.barriers) {
-                let text = format!("{LACKS}, and waits by solo time: {why}");
+                let text = format!("{LACKS}, and waits by time alone: {why}");
                 self.note(ProgramId::first(slot as u16), text);
             }
         }

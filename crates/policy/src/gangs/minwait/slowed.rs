@@ -11,7 +11,7 @@
 //! *Algorithm.* In its turns a program makes as much progress as alone in this time. Between its
 //! turns its work counts as the time that it would have taken in turn. Its work is the progress
 //! that it reports, or else its CPU time outside the kernel. It is compared with a second of its
-//! turns (before its first turn: with its CPU solo time, if that is known). The slowdown is the
+//! turns (before its first turn: with its CPU time alone, if that is known). The slowdown is the
 //! time since the program's arrival over its progress. Where the solo time of every program is
 //! known, the slowdown is the predicted one for a program that has the CPUs from now on. This is
 //! the time since its arrival and what is left of its solo time, over its solo time. A short
