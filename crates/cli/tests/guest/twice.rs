@@ -13,7 +13,7 @@ use super::support::{Place, program};
 
 /// Four processes that compute: on 8 CPUs, all of three programs' do not fit at once.
 const WORK: &str =
-    "for t in 1 2 3 4; do (i=0; while [ $i -lt 7500 ]; do i=$((i+1)); done) & done; wait";
+    "for t in 1 2 3 4; do (i=0; while [ $i -lt 12000 ]; do i=$((i+1)); done) & done; wait";
 /// In this guest a freeze takes up to some 70 ms now and then. A program that is still not frozen
 /// when the next quantum ends costs another program a turn.
 const QUANTUM: &str = "100ms";
