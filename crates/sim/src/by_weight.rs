@@ -11,8 +11,9 @@
 //! thread has its part of its group's weight. Idle threads are picked by the same rule as all
 //! others, and rarely because of their weight.
 //!
-//! When a turn begins, and [now and then](Part::moved_apart_every) after that, cosched separates threads of the program that share a CPU. The mask that it sets for that moment
-//! is not simulated; the moves are.
+//! When a turn begins, and [now and then](Part::moved_apart_every) after that, cosched separates
+//! threads of the program that share a CPU. The mask that it sets for that moment is not simulated;
+//! the moves are.
 
 use cosched_core::Turn as Part;
 

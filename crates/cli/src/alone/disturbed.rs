@@ -1,4 +1,4 @@
-//! Times alone that other processes disturbed: they are shown with the reason, and never kept.
+//! Solo times that other processes disturbed: they are shown with the reason, and never kept.
 
 use std::fmt;
 

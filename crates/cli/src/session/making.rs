@@ -164,8 +164,8 @@ impl Session {
             }
             if let Some(peak) = &peak {
                 talk.detail(format_args!(
-                    "the memory bandwidth is {:.0} cache lines per microsecond at most, as `cosched \
-                     profile --machine` has measured",
+                    "the memory bandwidth is {:.0} cache lines per microsecond at most, as \
+                     `cosched profile --machine` has measured",
                     peak.lines_per_microsecond()
                 ));
             }

@@ -23,13 +23,13 @@
 //! *A thread that is started in that moment* inherits its mask. Mostly there can be none: a thread
 //! that the kernel has not run meanwhile has started none. If it has run, the threads that were
 //! started in the program since, by their numbers, are checked until none has the mask. To make
-//! that rare, a program is left alone if a thread or process of it has come since its last switch,
+//! that rare, a program is left alone if a thread or process of it has come since its last check,
 //! or one of its processes has waited for a child.
 //!
 //! *During a turn.* Two threads come to share a CPU again: one sleeps, wakes up on the CPU of
 //! another, and stays there, since to the kernel all CPUs look busy with backfill. So the threads
-//! are checked [now and then](cosched_core::Turn::moved_apart_every). If a thread that was moved has
-//! left its CPU by then, the kernel had a reason, such as a process of others on that CPU. No
+//! are checked [now and then](cosched_core::Turn::moved_apart_every). If a thread that was moved
+//! has left its CPU by then, the kernel had a reason, such as a process of others on that CPU. No
 //! thread is moved there again in this turn.
 //!
 //! The temporary masks are in the undo log.

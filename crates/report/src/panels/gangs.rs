@@ -32,9 +32,8 @@ pub(super) fn longest_wait(run: &RunResult) -> Option<Panel> {
     (!waits.is_empty()).then(|| Panel {
         id: "longest-wait",
         title: "Longest time without a turn".to_owned(),
-        says:
-            "How long a program had gone without a turn when it was chosen for a quantum (turn): the longest of each decision."
-                .to_owned(),
+        says: "The longest time that a program had gone without a turn when it was chosen for one."
+            .to_owned(),
         plot: over(run, "s", &waits),
     })
 }

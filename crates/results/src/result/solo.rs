@@ -1,4 +1,4 @@
-//! Times alone that a run contradicts.
+//! Solo times that a run contradicts.
 //!
 //! No co-runner makes a program faster. A program that ran for much less than its solo time shows
 //! that this time cannot be true: the profile is out of date, or its measurement was disturbed.
