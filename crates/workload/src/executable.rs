@@ -11,7 +11,10 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use cosched_core::Nanos;
+
 use super::interpreter::{self, Needs};
+use super::script;
 use super::shown::{shown, shown_path};
 use super::{Place, ProgramSpec};
 use crate::input::is_loop;
@@ -63,6 +66,15 @@ pub enum CommandProblem {
     /// There is no such file.
     #[error("{} does not exist; correct its path, or build it first", shown_path(file))]
     NoSuchFile {
+        /// Where the file should be.
+        file: PathBuf,
+    },
+    /// The file that its interpreter is to run is not there.
+    #[error(
+        "runs {}, which does not exist; correct its path, or its folder (cwd)",
+        shown_path(file)
+    )]
+    NoScript {
         /// Where the file should be.
         file: PathBuf,
     },
@@ -153,6 +165,23 @@ impl ProgramSpec {
         self.find(inherited_path).and_then(|file| self.check_needs(&file).map(|()| file)).map_err(
             |problem| ExecutableError { place: Box::new(self.places.command.clone()), problem },
         )
+    }
+
+    /// Checks that the file is there that the command's interpreter is to run. Another program may
+    /// still make it if this one starts later.
+    ///
+    /// # Errors
+    /// When there is no such file.
+    pub fn check_script(&self) -> Result<(), ExecutableError> {
+        let file = script::file(&self.command).map(|file| self.cwd.join(file));
+        let starts_first = self.after.is_empty() && self.start == Nanos::ZERO;
+        match file.filter(|file| starts_first && kind(file) == Kind::Missing) {
+            None => Ok(()),
+            Some(file) => Err(ExecutableError {
+                place: Box::new(self.places.command.clone()),
+                problem: CommandProblem::NoScript { file },
+            }),
+        }
     }
 
     /// The program that the kernel runs for a file: of a script its interpreter, else the file
@@ -302,6 +331,23 @@ mod tests {
         assert!(matches!(find(here, "./notes", ""), Err(CommandProblem::NotExecutable { .. })));
         assert!(matches!(find(here, "./bin", ""), Err(CommandProblem::NotAFile { .. })));
         assert!(matches!(find(here, "./gone", ""), Err(CommandProblem::NoSuchFile { .. })));
+    }
+
+    #[test]
+    fn a_script_that_no_other_program_can_make_must_be_there() {
+        let folder = folder();
+        let check = |keys: &str| {
+            let text = format!("[[program]]\ncommand = ['python3', 'gone.py']\n{keys}");
+            let more = "\n[[program]]\ncommand = ['true']\nname = 'first'";
+            let workload = Workload::parse(&(text + more), &folder.path().join("jobs.toml"));
+            workload.unwrap().programs[0].check_script().map_err(|error| error.to_string())
+        };
+        let refusal = check("").unwrap_err();
+        assert!(refusal.contains("gone.py, which does not exist; correct its path"), "{refusal}");
+        assert_eq!(check("after = ['first']"), Ok(()));
+        assert_eq!(check("start = '1s'"), Ok(()));
+        fs::write(folder.path().join("gone.py"), "").unwrap();
+        assert_eq!(check(""), Ok(()));
     }
 
     #[test]

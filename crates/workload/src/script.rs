@@ -2,6 +2,10 @@
 //!
 //! Three runs of `python3` are easier to distinguish as `a.py`, `b.py` and `c.py`. Only
 //! interpreters that are known here are looked behind; any other command has its own name.
+//!
+//! A script that does not exist would be noticed by its interpreter only when other programs run.
+
+use std::path::Path;
 
 /// An interpreter's options, as far as they stand before the script.
 struct Interpreter {
@@ -13,6 +17,17 @@ struct Interpreter {
     valued: &'static [&'static str],
     /// An option with a value that is run.
     module: Option<&'static str>,
+    /// Where it looks for a script without a '/' in its path.
+    searches: Searches,
+}
+
+/// Where an interpreter looks for its script.
+#[derive(Clone, Copy, PartialEq)]
+enum Searches {
+    /// In its working directory alone.
+    Here,
+    /// In the folders of `PATH`, too, or only with some options.
+    Path,
 }
 
 const INTERPRETERS: [Interpreter; 8] = [
@@ -21,53 +36,86 @@ const INTERPRETERS: [Interpreter; 8] = [
         code: &["-c"],
         valued: &["-W", "-X", "--check-hash-based-pycs"],
         module: Some("-m"),
+        searches: Searches::Here,
     },
     Interpreter {
         names: &["sh", "bash", "dash", "zsh", "ksh"],
         code: &["-c", "-s"],
         valued: &["-o", "+o", "-O", "+O", "--rcfile", "--init-file"],
         module: None,
+        searches: Searches::Path,
     },
-    Interpreter { names: &["perl"], code: &["-e", "-E"], valued: &["-I", "-x"], module: None },
+    Interpreter {
+        names: &["perl"],
+        code: &["-e", "-E"],
+        valued: &["-I", "-x"],
+        module: None,
+        searches: Searches::Path,
+    },
     Interpreter {
         names: &["ruby"],
         code: &["-e"],
         valued: &["-I", "-r", "-C", "-E"],
         module: None,
+        searches: Searches::Path,
     },
     Interpreter {
         names: &["node", "nodejs"],
         code: &["-e", "--eval", "-p", "--print"],
         valued: &["-r", "--require", "--import", "-C", "--conditions"],
         module: None,
+        searches: Searches::Here,
     },
     Interpreter {
         names: &["julia"],
         code: &["-e", "--eval", "-E", "--print"],
         valued: &["-t", "--threads", "-p", "--procs", "-L", "--load", "-J", "--sysimage"],
         module: None,
+        searches: Searches::Here,
     },
-    Interpreter { names: &["Rscript"], code: &["-e"], valued: &[], module: None },
+    Interpreter {
+        names: &["Rscript"],
+        code: &["-e"],
+        valued: &[],
+        module: None,
+        searches: Searches::Here,
+    },
     Interpreter {
         names: &["java"],
         code: &[],
         valued: &["-cp", "-classpath", "--class-path", "-p", "--module-path"],
         module: Some("-jar"),
+        searches: Searches::Here,
     },
 ];
 
 /// The word of a command that names it. The command is not empty.
 pub(super) fn naming_word(command: &[String]) -> &str {
-    script(command).unwrap_or(&command[0])
+    interpreter(command).and_then(|known| script(command, known)).unwrap_or(&command[0])
 }
 
-/// The script, or the module, that an interpreter is to run; `None`: it is none that is known, or
-/// runs code from the command line or from its standard input.
-fn script(command: &[String]) -> Option<&str> {
-    let (first, rest) = command.split_first()?;
-    let base = first.rsplit('/').next()?;
+/// The file that an interpreter is to run, as the command names it; `None`: the command has no such
+/// file, or the interpreter may find it elsewhere. A file without a suffix may be anything.
+pub(super) fn file(command: &[String]) -> Option<&str> {
+    let known = interpreter(command)?;
+    let script = script(command, known)?;
+    let is_module = known.module == Some("-m") && command.iter().any(|word| word == "-m");
+    let is_here = known.searches == Searches::Here || script.contains('/');
+    let has_suffix = Path::new(script).extension().is_some();
+    (is_here && has_suffix && !is_module).then_some(script)
+}
+
+/// The interpreter that a command runs, if it is known here.
+fn interpreter(command: &[String]) -> Option<&'static Interpreter> {
+    let base = command.first()?.rsplit('/').next()?;
     let base = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let known = INTERPRETERS.iter().find(|known| known.names.contains(&base))?;
+    INTERPRETERS.iter().find(|known| known.names.contains(&base))
+}
+
+/// The script, or the module, that this interpreter is to run; `None`: it runs code from the
+/// command line or from its standard input.
+fn script<'a>(command: &'a [String], known: &Interpreter) -> Option<&'a str> {
+    let (_, rest) = command.split_first()?;
     let mut words = rest.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
@@ -113,6 +161,26 @@ mod tests {
             ("Rscript fit.R", "fit.R"),
         ] {
             assert_eq!(name(line), named, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_known_where_the_interpreter_looks_only_there() {
+        let of = |line: &str| {
+            let command: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            file(&command).map(str::to_owned)
+        };
+        for (line, found) in [
+            ("python3 -u a.py", Some("a.py")),
+            ("python3 -m http.server", None),
+            ("python3 folder", None),
+            ("bash build.sh", None),
+            ("bash ./build.sh", Some("./build.sh")),
+            ("java -jar solver.jar", Some("solver.jar")),
+            ("python3 -c a.py", None),
+            ("./solver a.py", None),
+        ] {
+            assert_eq!(of(line).as_deref(), found, "{line}");
         }
     }
 

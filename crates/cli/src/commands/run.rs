@@ -109,7 +109,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let said = request.said_by_failed(&ran.result);
     let files: Vec<String> = said.iter().map(|file| shown_path(file)).collect();
     if !files.is_empty() {
-        say(format_args!("what those that failed have said stands in {}", words::list(&files)));
+        say(format_args!("the failed programs' error outputs are in {}", words::list(&files)));
     }
     let untroubled = ran.report_troubles();
     Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
@@ -131,10 +131,14 @@ fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<St
         return None;
     }
     if disturbance::is_disturbed(result) {
-        return Some(
-            "Next: run it again when the machine is idle; the system's `top` shows what uses CPUs."
-                .into(),
-        );
+        let donate = match args.how.waiting.barrier {
+            Some(_) => "",
+            None => "; programs with OpenMP barriers may lose less with `--barrier donate`",
+        };
+        return Some(format!(
+            "Next: run it again when the machine is idle (the system's `top` shows what uses \
+             CPUs){donate}."
+        ));
     }
     let explain =
         folder.map(|folder| format!("`cosched explain {folder}` says what was decided and why"));

@@ -103,9 +103,9 @@ impl Runs<'_> {
 }
 
 fn check_executable(spec: &ProgramSpec, path: Option<&OsStr>) -> Result<(), WorkloadError> {
-    spec.executable(path).map(drop).map_err(|error| WorkloadError::Unusable {
-        place: *error.place,
-        what: format!("command {}", error.problem),
+    spec.executable(path).and_then(|_| spec.check_script()).map_err(|error| {
+        let what = format!("command {}", error.problem);
+        WorkloadError::Unusable { place: *error.place, what }
     })
 }
 

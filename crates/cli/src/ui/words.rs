@@ -42,8 +42,9 @@ pub(super) fn say_waiting(text: std::fmt::Arguments<'_>) {
 /// Writes a message while `goes_on`. It takes no lock: another thread may be waiting in a write.
 fn write_out(text: std::fmt::Arguments<'_>, goes_on: impl Fn() -> bool) {
     // Names and paths of users may hold anything; a terminal must not obey it.
-    let lines: Vec<String> = text.to_string().split('\n').map(escaped).collect();
-    let message = format!("cosched: {}\n", lines.join("\n"));
+    let lines = text.to_string();
+    let lines = lines.split('\n').map(|line| format!("cosched: {}\n", escaped(line)));
+    let message: String = lines.collect();
     let mut rest = message.as_bytes();
     while !rest.is_empty() && goes_on() {
         match retry_on_intr(|| write(stderr(), &rest[..rest.len().min(PIPE_BUF)])) {

@@ -69,7 +69,8 @@ fn all_mistakes_of_a_jobs_file_come_at_once() {
         program("b", "", ":"),
     ];
     let places = ["jobs.toml:8:1: ", "jobs.toml:9:10: ", "jobs.toml:13:9: ", "jobs.toml:14:10: "];
-    let rest = ["jobs.toml:16:8: ", "'b' is also the name", "\n5 errors; nothing was started\n"];
+    let rest =
+        ["jobs.toml:16:8: ", "'b' is also the name", "\ncosched: 5 errors; nothing was started\n"];
     refuses(&tables, "", &[&places[..], &rest[..]].concat());
     let tables = ["a", "b"].map(|name| program(name, "model = { foo = 1 }", ":"));
     refuses(&tables, "", &["program 2 (a): model", "program 3 (b): model", "\n2 errors; nothing"]);
@@ -95,7 +96,8 @@ fn unusable_commands_files_and_models_come_with_all_mistakes() {
         "program 3 (wrong): model: ",
         "\njobs.toml:13:9: program 3 (wrong): stdin is /",
     ];
-    let all = [&both[..], &outputs[..], &rest[..], &["\n7 errors; nothing was started\n"]].concat();
+    let all = [&both[..], &outputs[..], &rest[..], &["\ncosched: 7 errors; nothing was started\n"]]
+        .concat();
     refuses(&tables, "", &all);
     let place = Place::new();
     place.write("jobs.toml", tables.concat());

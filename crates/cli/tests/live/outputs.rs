@@ -512,5 +512,5 @@ fn the_place_of_a_failed_programs_messages_is_named() {
     let ended = place.run(&tables, "").ended().with(1);
     let names_place = |line: &&str| line.contains("stands in");
     let lines: Vec<&str> = ended.stderr.lines().filter(names_place).collect();
-    assert_eq!(lines, ["cosched: what those that failed have said stands in out/a.stderr"]);
+    assert_eq!(lines, ["cosched: the failed programs' error outputs are in out/a.stderr"]);
 }

@@ -86,7 +86,9 @@ impl Comparison {
         let usual = self.variants.iter().filter(is_usual);
         let further = own.into_iter().flat_map(|own| usual.clone().map(move |other| (own, other)));
         let pairs = others.chain(further);
-        pairs.filter_map(|(variant, other)| self.pair(variant, other)?.sentence()).collect()
+        let is_busy = !self.busy().is_empty();
+        let pairs = pairs.filter_map(|(variant, other)| self.pair(variant, other));
+        pairs.filter_map(|pair| pair.sentence(is_busy)).collect()
     }
 
     /// Another variant beside cosched's.
@@ -181,8 +183,9 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// The pair in a line; `None` with too few rounds for a verdict.
-    fn sentence(&self) -> Option<String> {
+    /// The pair in a line; `None` with too few rounds for a verdict. On a busy machine it is only
+    /// told what was measured.
+    fn sentence(&self, is_busy: bool) -> Option<String> {
         let Pair { variant, other, ratio, .. } = self;
         let (low, high) = ratio.interval?;
         let range = format!("{:.2} of its total time ({low:.2} to {high:.2})", ratio.value);
@@ -193,6 +196,8 @@ impl Pair<'_> {
                      failed: {range}."
                 ));
             }
+            Verdict::Better if is_busy => "was better in these rounds than",
+            Verdict::Worse if is_busy => "was worse in these rounds than",
             Verdict::Better => "is better than",
             Verdict::Worse => "is worse than",
             Verdict::NoDifference => "shows no clear difference from",
@@ -382,6 +387,8 @@ mod tests {
             "The machine was busy in 4 of 7 rounds, so these figures cannot be carried over to an \
              idle machine. Verdict: cosched 4.1 s; together 10.2 s, 2.5x slower than cosched."
         );
+        let line = &Comparison::of(&busy).unwrap().sentences()[0];
+        assert!(line.starts_with("turns was better in these rounds than linux"), "{line}");
         variants[0].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
         assert!(
             said(&variants)

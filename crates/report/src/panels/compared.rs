@@ -84,7 +84,7 @@ const FIGURES: [Figure; 8] = [
     },
     Figure {
         id: "utilisation",
-        title: "CPU utilisation",
+        title: "CPU use",
         says: "CPU time of the programs / (CPUs x total time): more is better, unless threads spin while they wait.",
         unit: "share",
         reference: Some(1.0),
