@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use cosched_core::engine::outcome::Ended;
 use cosched_workload::{ProgramSpec, Workload};
 
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::session::Session;
 use crate::store::{Key, Store};
 use crate::ui::Talk;
@@ -23,7 +23,7 @@ pub(crate) use program::{Alone, Stop, complaint, failed};
 pub(crate) fn measure_all(
     session: &Session,
     workload: &Workload,
-    how: &HowArgs,
+    how: &How,
     talk: Talk,
     store: &mut Store,
 ) -> Result<Ended, Failure> {
@@ -58,7 +58,7 @@ pub(crate) fn measure_missing(
     session: &Session,
     workload: &Workload,
     counts: &dyn Fn(&ProgramSpec) -> Vec<u16>,
-    how: &HowArgs,
+    how: &How,
     runs: u16,
     store: &mut Store,
 ) -> Result<Result<Vec<Measured>, Ended>, Failure> {
@@ -80,7 +80,7 @@ pub(crate) fn parse_counts(list: &str, cpus: usize) -> Result<Vec<u16>, Failure>
 pub(crate) fn once(
     session: &Session,
     spec: &ProgramSpec,
-    how: &HowArgs,
+    how: &How,
 ) -> Result<Result<Alone, Ended>, Failure> {
     match program::run_alone(session, spec, how) {
         Ok(alone) => Ok(Ok(alone)),

@@ -7,20 +7,18 @@ pub(crate) mod help;
 mod pid;
 mod shuffle;
 mod values;
+pub(crate) mod variant;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use cosched_core::engine::Limits;
-use cosched_core::{Actuator, Class, Nanos};
-use cosched_policy::{
-    FaithfulOptions, Goal, Kind, Options, Placement, Quanta, ShufflingOptions, Slowdowns, Turns,
-};
-use cosched_workload::{Barrier, ProgramSpec};
+use cosched_core::Actuator;
+use cosched_policy::{Goal, Placement, Quanta, Slowdowns, Turns};
+use cosched_workload::Barrier;
 
-use crate::ui::failure::Failure;
+use crate::how::{How, MeasureChoices, PolicyChoices};
 use backends::{FreezerArg, PinningArg};
 use fair::FairArgs;
 pub(crate) use pid::pid;
@@ -49,9 +47,6 @@ pub(crate) struct SourceArgs {
     #[arg(last = true, value_name = "CMD ARGS ::: CMD ARGS")]
     pub(crate) commands: Vec<String>,
 }
-
-const FILL: &str = "--fill";
-const GOAL: &str = "--goal";
 
 /// How policies do their work, on whatever machine.
 #[derive(Clone, Debug, Default, Args)]
@@ -89,6 +84,16 @@ pub(crate) struct PolicyArgs {
     pub(crate) fair: FairArgs,
 }
 
+impl PolicyArgs {
+    /// What was chosen.
+    pub(crate) fn choices(&self) -> PolicyChoices {
+        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair } =
+            self.clone();
+        let fair = fair.choices();
+        PolicyChoices { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair }
+    }
+}
+
 /// How policies that measure do their work.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MeasureArgs {
@@ -115,65 +120,23 @@ pub(crate) struct MeasureArgs {
     pub(crate) quanta: Option<Quanta>,
     #[command(flatten)]
     pub(crate) shuffle: ShuffleArgs,
-    /// The class that the kernel has for it, if none is asked for (simulated kernels only).
-    #[arg(skip)]
-    pub(crate) usual_class: Option<Class>,
 }
-
-/// An option that was given: its name, the policies that support it, and what these policies do.
-type Given = (&'static str, fn(Kind) -> bool, &'static str);
 
 impl MeasureArgs {
-    /// The first option that was given and that none of these policies supports.
-    fn unused(&self, kinds: &[Kind]) -> Option<Given> {
-        let slices = "measure programs and give slices";
-        let shuffle = self.shuffle.given();
-        let all: [(bool, Given); 6] = [
-            (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
-            (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
-            (self.no_guard, ("--no-guard", Kind::measures, "measure programs")),
-            (self.relearn, ("--relearn", Kind::measures, "measure programs")),
-            (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
-            (
-                shuffle.is_some(),
-                (
-                    shuffle.unwrap_or_default(),
-                    Kind::shuffles,
-                    "move threads between groups of CPUs",
-                ),
-            ),
-        ];
-        let used = |(_, used, _): &Given| kinds.iter().any(|kind| used(*kind));
-        let mut given = all.into_iter().filter(|(given, _)| *given).map(|(_, option)| option);
-        given.find(|option| !used(option))
-    }
-
-    /// Refuses what would be tried twice.
-    fn check(&self) -> Result<(), Failure> {
-        match self.actuators.as_deref().and_then(twice) {
-            Some(actuator) => Err(Failure::Input(format!(
-                "--actuators: {actuator} is there twice; name each once"
-            ))),
-            None => Ok(()),
+    /// What was chosen.
+    pub(crate) fn choices(&self) -> MeasureChoices {
+        let MeasureArgs { interval, actuators, no_guard, relearn, quanta, shuffle } = self.clone();
+        let shuffle = shuffle.choices();
+        MeasureChoices {
+            interval,
+            actuators,
+            no_guard,
+            relearn,
+            quanta,
+            shuffle,
+            usual_class: None,
         }
     }
-}
-
-const BARRIER: &str = "--barrier";
-
-/// What policies do that support an option of those that make gangs. With turns by weight they
-/// pause no program, and bind none on some machines.
-pub(crate) fn of_gangs(option: &str) -> &'static str {
-    match option {
-        "--turns" => "take turns",
-        "--max-frozen" | "--freezer" => "can pause programs",
-        "--placement" | "--pinning" => "can bind programs to CPUs",
-        _ => "have quanta",
-    }
-}
-
-pub(crate) fn useless(command: &str, option: &str) -> Failure {
-    Failure::Input(format!("`cosched {command}` does not support {option}: leave it out"))
 }
 
 /// How threads wait for each other.
@@ -184,11 +147,6 @@ pub(crate) struct BarrierArgs {
     /// (donate). The other values are for comparisons [default: own]
     #[arg(long, value_name = "MODE", value_parser = choices::barrier())]
     pub(crate) barrier: Option<Barrier>,
-}
-
-/// The first of a list that is in it before.
-pub(crate) fn twice<T: PartialEq>(list: &[T]) -> Option<&T> {
-    list.iter().enumerate().find(|(i, one)| list[..*i].contains(one)).map(|(_, one)| one)
 }
 
 /// How policies and this machine do their work.
@@ -211,159 +169,16 @@ pub(crate) struct HowArgs {
     pub(crate) grace: Duration,
 }
 
-/// A simulated machine leaves no choice of how programs are frozen and bound, or ended.
-impl From<PolicyArgs> for HowArgs {
-    fn from(policy: PolicyArgs) -> HowArgs {
-        let grace = Duration::from_nanos(Limits::default().grace.0);
-        let (measure, waiting) = (MeasureArgs::default(), BarrierArgs::default());
-        HowArgs { policy, measure, waiting, freezer: None, pinning: None, grace }
-    }
-}
-
-/// Of programs that are not ours, nothing else is chosen.
-impl From<MeasureArgs> for HowArgs {
-    fn from(measure: MeasureArgs) -> HowArgs {
-        HowArgs { measure, ..HowArgs::from(PolicyArgs::default()) }
-    }
-}
-
 impl HowArgs {
-    /// How a policy is to work: options that it does not support are left out.
-    pub(crate) fn options(&self, kind: Kind) -> Options {
-        Options {
-            quantum: self.policy.quantum.map_or(kind.usual_quantum(), Into::into),
-            placement: self.placement(),
-            fill: self.policy.fill && kind.backfills(),
-            slowdowns: self.policy.slowdowns.clone().filter(|_| kind.takes_slowdowns()),
-            faithful: self.faithful(),
-            fair: self.policy.fair.options(),
-            shuffling: self.shuffling(),
-            goal: self.policy.goal.unwrap_or_default(),
-            turns: self.policy.turns.filter(|_| kind.takes_turns_by_weight()),
+    /// What was chosen.
+    pub(crate) fn how(&self) -> How {
+        How {
+            policy: self.policy.choices(),
+            measure: self.measure.choices(),
+            waiting: self.waiting.barrier,
+            freezer: self.freezer.map(Into::into),
+            pinning: self.pinning.map(Into::into),
+            grace: self.grace,
         }
-    }
-
-    fn shuffling(&self) -> ShufflingOptions {
-        let options = self.measure.shuffle.options();
-        let interval = self.measure.interval.map_or(options.interval, Into::into);
-        let (guard, relearn) = (!self.measure.no_guard, self.measure.relearn);
-        ShufflingOptions { interval, guard, relearn, ..options }
-    }
-
-    fn faithful(&self) -> FaithfulOptions {
-        let default = match self.measure.no_guard {
-            true => FaithfulOptions::of_the_paper(),
-            false => FaithfulOptions::default(),
-        };
-        FaithfulOptions {
-            interval: self.measure.interval.map(Into::into).or(default.interval),
-            actuators: self.measure.actuators.clone().unwrap_or(default.actuators),
-            class: self.measure.usual_class,
-            relearn: self.measure.relearn,
-            quanta: self.measure.quanta.clone().unwrap_or(default.quanta),
-            ..default
-        }
-    }
-
-    /// Where the threads of a program go.
-    pub(crate) fn placement(&self) -> Placement {
-        self.policy.placement.unwrap_or(Options::default().placement)
-    }
-
-    /// How a program waits at barriers: by its key, else by the option.
-    pub(crate) fn barrier(&self, spec: &ProgramSpec) -> Barrier {
-        spec.barrier.or(self.waiting.barrier).unwrap_or_default()
-    }
-
-    /// No program is frozen longer than this at a time.
-    pub(crate) fn max_frozen(&self) -> Nanos {
-        self.policy.max_frozen.map_or(Limits::default().max_frozen, Into::into)
-    }
-
-    /// Refuses an option that was given and that none of these policies supports.
-    pub(crate) fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
-        self.measure.check()?;
-        let refuse = |option: &str, used: fn(Kind) -> bool, what: &str| {
-            let asked = Kind::ALL.into_iter().filter(|kind| kinds.contains(kind));
-            let asked: Vec<String> = asked.map(|kind| format!("'{kind}'")).collect();
-            let uses = Kind::ALL.into_iter().filter(|kind| used(*kind)).map(Kind::name);
-            let (asked, uses) = (asked.join(", "), uses.collect::<Vec<_>>().join(", "));
-            Failure::Input(format!(
-                "{option} is for policies that {what} ({uses}), not for {asked}: leave it out"
-            ))
-        };
-        if let Some((option, used, what)) = self.measure.unused(kinds) {
-            return Err(refuse(option, used, what));
-        }
-        if self.policy.turns == Some(Turns::Weight)
-            && !kinds.iter().any(|kind| kind.takes_turns_by_weight())
-        {
-            let takes = Kind::takes_turns_by_weight;
-            return Err(refuse("--turns weight", takes, "take turns by weight"));
-        }
-        let of_some = [Some(FILL), Some(GOAL), self.policy.fair.given()];
-        match self.given().iter().find(|option| !of_some.contains(&Some(**option))) {
-            Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
-                Err(refuse(option, Kind::makes_gangs, of_gangs(option)))
-            }
-            _ if self.policy.slowdowns.is_some()
-                && !kinds.iter().any(|kind| kind.takes_slowdowns()) =>
-            {
-                Err(refuse("--slowdowns", Kind::takes_slowdowns, "predict slowdowns"))
-            }
-            _ if self.policy.fair.given().is_some()
-                && !kinds.iter().any(|kind| kind.equalises()) =>
-            {
-                let option = self.policy.fair.given().unwrap_or_default();
-                Err(refuse(option, Kind::equalises, "keep slowdowns equal"))
-            }
-            _ if self.policy.goal.is_some() && !kinds.iter().any(|kind| kind.chooses()) => {
-                Err(refuse(GOAL, Kind::chooses, "choose by themselves"))
-            }
-            _ if self.policy.fill && !kinds.iter().any(|kind| kind.backfills()) => {
-                Err(refuse(FILL, Kind::backfills, "give idle CPUs away"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses every option that was given, except those that the command supports.
-    pub(crate) fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
-        self.check_own_barriers(command)?;
-        match self.given().into_iter().find(|option| !used.contains(option)) {
-            Some(option) => Err(useless(command, option)),
-            None => Ok(()),
-        }
-    }
-
-    /// The first option given that only policies which measure or predict support.
-    pub(crate) fn given_to_measure(&self) -> Option<&'static str> {
-        let slowdowns = self.policy.slowdowns.is_some().then_some("--slowdowns");
-        self.measure.unused(&[]).map(|(option, ..)| option).or(slowdowns)
-    }
-
-    /// Refuses `--barrier` for a command that does not support it.
-    pub(crate) fn check_own_barriers(&self, command: &str) -> Result<(), Failure> {
-        match self.waiting.barrier {
-            None => Ok(()),
-            Some(_) => Err(useless(command, BARRIER)),
-        }
-    }
-
-    /// The options that were given; without --grace, which every command that runs programs
-    /// supports, and --barrier, which does not depend on the policy.
-    fn given(&self) -> Vec<&'static str> {
-        let all = [
-            ("--quantum", self.policy.quantum.is_some()),
-            ("--max-frozen", self.policy.max_frozen.is_some()),
-            ("--placement", self.policy.placement.is_some()),
-            ("--freezer", self.freezer.is_some()),
-            ("--pinning", self.pinning.is_some()),
-            (FILL, self.policy.fill),
-            (GOAL, self.policy.goal.is_some()),
-            ("--turns", self.policy.turns.is_some()),
-        ];
-        let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
-        given.chain(self.policy.fair.given()).collect()
     }
 }

@@ -9,7 +9,8 @@ use clap::Args;
 use cosched_policy::Kind;
 
 use crate::args::choices;
-use crate::args::{HowArgs, MeasureArgs, named};
+use crate::args::{MeasureArgs, named};
+use crate::how::How;
 use crate::live::MetricsAt;
 use crate::ui::failure::Failure;
 
@@ -32,9 +33,9 @@ pub(crate) struct InPlaceArgs {
 
 impl InPlaceArgs {
     /// The options of the policy; a policy that cannot do this is refused.
-    pub(crate) fn how(&self, what: &str) -> Result<HowArgs, Failure> {
+    pub(crate) fn how(&self, what: &str) -> Result<How, Failure> {
         check(self.policy, what)?;
-        let how = HowArgs::from(self.measure.clone());
+        let how = How::from(self.measure.choices());
         how.check_use(&[self.policy])?;
         Ok(how)
     }

@@ -4,16 +4,17 @@
 //! |---|---|
 //! | [`ui`] | messages, errors, tables and progress |
 //! | [`environment`] | which variables decide how programs run |
-//! | [`args`] | what the command lines of several commands share |
+//! | [`how`] | what was chosen of how policies and this machine work |
 //! | [`store`] | what earlier runs have shown |
 //! | [`out`] | the files that a run writes |
 //! | [`live`] | what a run shows while it lasts |
 //! | [`replace`] | replacing a file that cosched made |
-//! | [`in_place`] | what `exec` and `attach` share |
 //! | [`session`] | a workload, a policy and this machine become a result |
-//! | [`source`] | from the command line to a workload |
 //! | [`alone`] | each program alone, measured and kept |
 //! | [`experiment`] | several runs are compared |
+//! | [`args`] | what the command lines of several commands share |
+//! | [`in_place`] | what `exec` and `attach` share |
+//! | [`source`] | from the command line to a workload |
 //! | [`commands`] | the subcommands: one file each |
 //!
 //! A module uses only those above it.
@@ -27,6 +28,7 @@ mod args;
 mod commands;
 mod environment;
 mod experiment;
+mod how;
 mod in_place;
 mod live;
 mod out;

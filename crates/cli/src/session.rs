@@ -29,7 +29,7 @@ use cosched_policy::{Demand, Kind, Options, Turns, Unfit};
 use cosched_results::result::MachineDescription;
 use cosched_workload::{ProgramSpec, Workload};
 
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::store::{Key, Store};
 use crate::ui::failure::Failure;
 pub(crate) use by_weight::ByWeightReport;
@@ -107,7 +107,7 @@ impl Session {
     }
 
     /// Under which key a program's solo time is kept.
-    pub(crate) fn key(&self, spec: &ProgramSpec, how: &HowArgs) -> Key {
+    pub(crate) fn key(&self, spec: &ProgramSpec, how: &How) -> Key {
         Key::new(spec, self.threads(spec), how.placement(), &self.description)
     }
 
@@ -149,7 +149,7 @@ impl Session {
     pub(crate) fn profiles(
         &self,
         workload: &Workload,
-        how: &HowArgs,
+        how: &How,
         store: Option<&Store>,
     ) -> Vec<Profile> {
         let keys: Vec<Key> = workload.programs.iter().map(|spec| self.key(spec, how)).collect();
@@ -174,12 +174,7 @@ impl Session {
     }
 
     /// How a program scales, from what was measured of it alone with several thread counts.
-    pub(crate) fn speedup(
-        &self,
-        spec: &ProgramSpec,
-        how: &HowArgs,
-        store: &Store,
-    ) -> Option<Speedup> {
+    pub(crate) fn speedup(&self, spec: &ProgramSpec, how: &How, store: &Store) -> Option<Speedup> {
         let solo = |threads: u16| {
             let counted = ProgramSpec { threads: Some(threads), ..spec.clone() };
             Some((threads, store.look_up(&self.key(&counted, how))?.solo))

@@ -14,7 +14,7 @@ use cosched_workload::ProgramSpec;
 
 use super::disturbed::{self, Disturbance};
 use super::program::{self, Alone, Stop};
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::session::Session;
 use crate::store::{Entry, Key, Store};
 use crate::ui::Talk;
@@ -81,7 +81,7 @@ pub(crate) struct Measured {
 pub(crate) fn measure(
     session: &Session,
     specs: Vec<ProgramSpec>,
-    how: &HowArgs,
+    how: &How,
     runs: u16,
     known: Known,
     store: &mut Store,
@@ -127,7 +127,7 @@ mod tests {
     use cosched_workload::Workload;
 
     use super::*;
-    use crate::args::PolicyArgs;
+    use crate::how::PolicyChoices;
 
     /// A subject with runs of these seconds; those that are disturbed are marked.
     fn subject(session: &Session, before: &[u64], made: &[(u64, bool)]) -> Subject {
@@ -143,7 +143,7 @@ mod tests {
         let workload = Workload::from_commands(vec![vec!["cg".into()]], "/tmp".as_ref()).unwrap();
         let spec = workload.programs[0].clone();
         Subject {
-            key: session.key(&spec, &HowArgs::from(PolicyArgs::default())),
+            key: session.key(&spec, &How::from(PolicyChoices::default())),
             spec,
             before: (!known.is_empty()).then(|| program::entry(&known, None)),
             made: made.iter().map(run).collect(),

@@ -20,7 +20,7 @@ use cosched_report::disturbance;
 use cosched_workload::{Barrier, ProgramSpec, Repeat, Workload};
 
 use super::disturbed::Disturbance;
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::out;
 use crate::session::{Extras, Origins, Request, Session};
 use crate::store::{Entry, StoreError};
@@ -110,11 +110,7 @@ fn middle(all: &[Alone]) -> Option<Alone> {
 }
 
 /// One run alone, measured.
-pub(super) fn run_alone(
-    session: &Session,
-    spec: &ProgramSpec,
-    how: &HowArgs,
-) -> Result<Alone, Stop> {
+pub(super) fn run_alone(session: &Session, spec: &ProgramSpec, how: &How) -> Result<Alone, Stop> {
     let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
     let alone = ProgramSpec {
         start: Nanos::ZERO,

@@ -3,6 +3,8 @@
 use clap::Args;
 use cosched_policy::FairOptions;
 
+use crate::how::fair::{FairChoices, TrainingLimit};
+
 /// What the machine's memory can carry, and what training may cost.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FairArgs {
@@ -41,65 +43,22 @@ pub(crate) struct FairArgs {
     /// only).
     #[arg(long)]
     pub(crate) optimal: bool,
-    /// The peak bandwidth of the simulated machine, or the one that was measured here.
-    #[arg(skip)]
-    pub(crate) usual_peak: Option<f64>,
 }
 
-/// The share of CPU time that may be left idle; `None`: no limit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct TrainingLimit(Option<f64>);
-
 impl FairArgs {
-    /// The options as the policy takes them.
-    pub(crate) fn options(&self) -> FairOptions {
-        let default = FairOptions::default();
-        let peak = self.peak_bandwidth.or(self.usual_peak);
-        FairOptions {
-            peak,
-            training_limit: self.limit().map_or(default.training_limit, |limit| limit.0),
-            distribution: !self.no_distribution,
-            sequential: !self.no_sequences,
-            by_corunners: self.by_corunners || peak.is_none(),
-            phases: !self.no_phases,
+    /// What was chosen.
+    pub(super) fn choices(&self) -> FairChoices {
+        FairChoices {
+            peak_bandwidth: self.peak_bandwidth,
+            training_limit: self.training_limit,
+            fairness: self.fairness,
+            no_distribution: self.no_distribution,
+            no_sequences: self.no_sequences,
+            by_corunners: self.by_corunners,
+            no_phases: self.no_phases,
             optimal: self.optimal,
+            usual_peak: None,
         }
-    }
-
-    /// The limit, by either of its two options.
-    fn limit(&self) -> Option<TrainingLimit> {
-        self.training_limit.or(self.fairness)
-    }
-
-    /// Takes what is not given here from `there`.
-    pub(crate) fn over(&self, there: &FairArgs) -> FairArgs {
-        let limited = if self.limit().is_some() { self } else { there };
-        FairArgs {
-            peak_bandwidth: self.peak_bandwidth.or(there.peak_bandwidth),
-            training_limit: limited.training_limit,
-            fairness: limited.fairness,
-            no_distribution: self.no_distribution || there.no_distribution,
-            no_sequences: self.no_sequences || there.no_sequences,
-            by_corunners: self.by_corunners || there.by_corunners,
-            no_phases: self.no_phases || there.no_phases,
-            optimal: self.optimal || there.optimal,
-            usual_peak: self.usual_peak.or(there.usual_peak),
-        }
-    }
-
-    /// The first option that was given.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        let all = [
-            ("--peak-bandwidth", self.peak_bandwidth.is_some()),
-            ("--training-limit", self.training_limit.is_some()),
-            ("--fairness", self.fairness.is_some()),
-            ("--no-distribution", self.no_distribution),
-            ("--no-sequences", self.no_sequences),
-            ("--by-corunners", self.by_corunners),
-            ("--no-phases", self.no_phases),
-            ("--optimal", self.optimal),
-        ];
-        all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The options of the policy `shuffling`: between which CPUs threads are moved, and when.
 
 use clap::Args;
-use cosched_policy::{GroupBy, ShufflingOptions, Sockets, SortBy};
+use cosched_policy::{GroupBy, Sockets, SortBy};
 
 use crate::args::choices;
+use crate::how::shuffle::ShuffleChoices;
 
 /// How threads are shuffled.
 #[derive(Clone, Debug, Default, Args)]
@@ -31,47 +32,10 @@ pub(crate) struct ShuffleArgs {
 }
 
 impl ShuffleArgs {
-    /// The first option that was given.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        let all = [
-            ("--groups", self.groups.is_some()),
-            ("--group-by", self.group_by.is_some()),
-            ("--threshold", self.threshold.is_some()),
-            ("--hysteresis", self.hysteresis.is_some()),
-            ("--sort-by", self.sort_by.is_some()),
-        ];
-        all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
-    }
-
-    /// Takes what is not given here from `all`.
-    pub(crate) fn or(self, all: &ShuffleArgs) -> ShuffleArgs {
-        let says_groups = self.groups.is_some() || self.group_by.is_some();
-        let (groups, group_by) = match says_groups {
-            true => (self.groups, self.group_by),
-            false => (all.groups.clone(), all.group_by),
-        };
-        ShuffleArgs {
-            groups,
-            group_by,
-            threshold: self.threshold.or(all.threshold),
-            hysteresis: self.hysteresis.or(all.hysteresis),
-            sort_by: self.sort_by.or(all.sort_by),
-        }
-    }
-
-    /// The options of the policy, with defaults for what was not given.
-    pub(super) fn options(&self) -> ShufflingOptions {
-        let usual = ShufflingOptions::default();
-        let said = self.groups.clone().or(self.group_by.map(Sockets::By));
-        ShufflingOptions {
-            sockets: said.unwrap_or(usual.sockets),
-            threshold: self.threshold.unwrap_or(usual.threshold),
-            hysteresis: self.hysteresis.unwrap_or(usual.hysteresis),
-            sort: self.sort_by.unwrap_or(usual.sort),
-            interval: usual.interval,
-            guard: usual.guard,
-            relearn: usual.relearn,
-        }
+    /// What was chosen.
+    pub(super) fn choices(&self) -> ShuffleChoices {
+        let ShuffleArgs { groups, group_by, threshold, hysteresis, sort_by } = self.clone();
+        ShuffleChoices { groups, group_by, threshold, hysteresis, sort_by }
     }
 }
 
@@ -91,6 +55,7 @@ fn share(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use cosched_policy::ShufflingOptions;
 
     use super::*;
 
@@ -101,9 +66,11 @@ mod tests {
         shuffle: ShuffleArgs,
     }
 
-    fn read(words: &[&str]) -> Result<ShuffleArgs, String> {
+    fn read(words: &[&str]) -> Result<ShuffleChoices, String> {
         let words = ["only"].iter().chain(words);
-        Only::try_parse_from(words).map(|only| only.shuffle).map_err(|error| error.to_string())
+        Only::try_parse_from(words)
+            .map(|only| only.shuffle.choices())
+            .map_err(|error| error.to_string())
     }
 
     #[test]

@@ -20,6 +20,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload};
 use crate::alone::{self, Measured};
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, whole};
+use crate::how::How;
 use crate::session::{Extras, Origins, Ran, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs};
 use crate::store::{Entry, Key, Store};
@@ -74,7 +75,8 @@ struct Advice<'a> {
 
 /// Measures what is missing, advises, and runs if that is wanted.
 pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
-    args.how.check_use(&[args.policy])?;
+    let how = args.how.how();
+    how.check_use(&[args.policy])?;
     if !advice::predicts(args.policy) {
         let known = Kind::ALL.into_iter().filter(|kind| advice::predicts(*kind)).map(Kind::name);
         return Err(Failure::Input(format!(
@@ -88,7 +90,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let runs = Runs { alone: true, predicted: true, together, redirects, out };
     let workload = source::workload(&args.source, Needs::Runs(runs))?;
     if args.apply {
-        enter_scope([(args.policy, &args.how)], Talk::Usual);
+        enter_scope([(args.policy, &how)], Talk::Usual);
     }
     let session = Session::here()?;
     let cpus = session.usable.cpus.len();
@@ -106,8 +108,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let counts = |spec: &ProgramSpec| counts(spec, &listed, session.threads(spec).min(most), most);
     let mut store = Store::open().map_err(Failure::input)?;
     let runs = args.runs;
-    let measured =
-        alone::measure_missing(&session, &workload, &counts, &args.how, runs, &mut store)?;
+    let measured = alone::measure_missing(&session, &workload, &counts, &how, runs, &mut store)?;
     let measured = match measured {
         Ok(measured) => measured,
         Err(ended) => {
@@ -116,8 +117,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
         }
     };
     let found = Found { store: &store, measured };
-    let candidate =
-        |spec: &ProgramSpec| candidate(&session, spec, &counts(spec), &args.how, &found);
+    let candidate = |spec: &ProgramSpec| candidate(&session, spec, &counts(spec), &how, &found);
     let candidates: Vec<Candidate> =
         workload.programs.iter().map(candidate).collect::<Result<_, _>>()?;
     let best = advice::advise(args.policy, &candidates, cpus);
@@ -125,7 +125,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let predict = |counts: &[u16]| advice::predict(args.policy, &candidates, counts, cpus);
     let (requested, advised) = (predict(&requested), predict(&best));
     let policy = args.policy;
-    let disturbed = |spec| found.disturbed(&session, spec, &counts(spec), &args.how);
+    let disturbed = |spec| found.disturbed(&session, spec, &counts(spec), &how);
     let advice = Advice {
         workload: &workload,
         policy,
@@ -140,7 +140,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     if !args.json {
         print(&show::table(&advice))?;
     }
-    let ran = args.apply.then(|| apply(&session, &advice, args, &store)).transpose()?;
+    let ran = args.apply.then(|| apply(&session, &advice, args, &how, &store)).transpose()?;
     if args.json {
         print(&show::json(&advice, ran.as_ref().map(|ran| &ran.result)))?;
     }
@@ -186,7 +186,7 @@ impl Found<'_> {
         session: &Session,
         spec: &ProgramSpec,
         counts: &[u16],
-        how: &HowArgs,
+        how: &How,
     ) -> Vec<Option<String>> {
         let of = |threads: &u16| {
             let key = session.key(&ProgramSpec { threads: Some(*threads), ..spec.clone() }, how);
@@ -201,7 +201,7 @@ fn candidate(
     session: &Session,
     spec: &ProgramSpec,
     counts: &[u16],
-    how: &HowArgs,
+    how: &How,
     found: &Found<'_>,
 ) -> Result<Candidate, Failure> {
     let measured = |threads: &u16| {
@@ -232,16 +232,17 @@ fn apply(
     session: &Session,
     advice: &Advice<'_>,
     args: &AdviseArgs,
+    how: &How,
     store: &Store,
 ) -> Result<Ran, Failure> {
     let programs = advice.workload.programs.iter().zip(&advice.counts);
     let counted = programs.map(|(spec, n)| ProgramSpec { threads: Some(*n), ..spec.clone() });
     let workload = Workload { programs: counted.collect() };
-    let profiles = session.profiles(&workload, &args.how, Some(store));
+    let profiles = session.profiles(&workload, how, Some(store));
     let request = Request {
         workload: &workload,
         kind: advice.policy,
-        how: &args.how,
+        how,
         out: args.out.as_deref(),
         stdout_is_taken: args.json,
         redirects: true,

@@ -17,7 +17,8 @@ use cosched_report::words;
 use cosched_results::result::{DecisionResult, RunResult};
 use cosched_workload::Workload;
 
-use crate::args::{pid, useless};
+use crate::args::pid;
+use crate::how::check::useless;
 use crate::in_place::InPlaceArgs;
 use crate::session::{Extras, Origins, Request, Session};
 use crate::ui::failure::{Failure, exit_code};

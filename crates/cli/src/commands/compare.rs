@@ -11,11 +11,13 @@ use cosched_sim::Kernel;
 use cosched_workload::Workload;
 
 use crate::args::choices;
-use crate::args::{HowArgs, PolicyArgs, SourceArgs, seed, useless, whole};
+use crate::args::{HowArgs, SourceArgs, seed, variant, whole};
 use crate::commands::sim::{self, SEED, Simulated, machine_parser};
 use crate::experiment::{
-    Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Variant, check_names, show, variant_parser,
+    Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Variant, check_names, show,
 };
+use crate::how::check::useless;
+use crate::how::{How, PolicyChoices};
 use crate::session::enter_scope;
 use crate::source::{self, Needs, Runs};
 use crate::ui::failure::{Failure, exit_code};
@@ -33,7 +35,7 @@ pub(crate) struct CompareArgs {
     /// passive: OpenMP threads sleep as soon as they wait. llvm: LLVM's OpenMP runtime instead of
     /// GCC's. one-thread: each program has one thread. split: each program has CPUs of its own, by
     /// taskset. All variants are compared with the first one. NAME-2 is NAME again: linux,linux-2.
-    #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = variant_parser(),
+    #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = variant::variant(),
           hide_possible_values = true,
           default_value_if("with_options", ArgPredicate::IsPresent, None))]
     policies: Vec<Variant>,
@@ -41,7 +43,7 @@ pub(crate) struct CompareArgs {
     ///
     /// The name is free, as in --variant unguarded="faithful --no-guard". Options that it does not
     /// give are those of the command line.
-    #[arg(long = "variant", value_name = "NAME=POLICY OPTIONS", value_parser = Variant::with_options)]
+    #[arg(long = "variant", value_name = "NAME=POLICY OPTIONS", value_parser = variant::with_options)]
     with_options: Vec<Variant>,
     #[command(flatten)]
     how: HowArgs,
@@ -101,34 +103,37 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let variants = &[&args.policies[..], &args.with_options[..]].concat();
     check_names(variants)?;
     let talk = Talk::of(args.quiet, args.verbose);
+    let how = &args.how.how();
     variants.iter().try_for_each(Variant::check_use)?;
     let kinds: Vec<Kind> = variants.iter().map(|variant| variant.kind()).collect();
     match &args.machine {
         None => {
-            args.how.check_use(&kinds)?;
+            how.check_use(&kinds)?;
             let runs = Runs { alone: args.solo, together: true, ..Runs::default() };
             let workload = source::with_threads(&args.source, args.threads, Needs::Runs(runs))?;
             let hows: Vec<_> =
-                variants.iter().map(|variant| (variant.kind(), variant.how(&args.how))).collect();
+                variants.iter().map(|variant| (variant.kind(), variant.how(how))).collect();
             enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), talk);
-            let mut here = Here::new(&workload, &args.how, args.solo, talk)?;
+            let mut here = Here::new(&workload, how, args.solo, talk)?;
             here.tell_if_busy();
-            run(args, variants, &workload, &mut here, |record| record.with("--solo", args.solo))
+            run(args, how, variants, &workload, &mut here, |record| {
+                record.with("--solo", args.solo)
+            })
         }
         Some(machine) => {
             check_variants(&args.policies)?;
             let used = ["--quantum", "--max-frozen", "--placement", "--fill", "--goal"];
-            args.how.check_use_by("compare --machine", &used)?;
-            check_grace(&args.how)?;
-            args.how.check_use(&kinds)?;
+            how.check_use_by("compare --machine", &used)?;
+            check_grace(how)?;
+            how.check_use(&kinds)?;
             let needs = Needs::Models(&sim::machine(machine)?);
             let workload = source::with_threads(&args.source, args.threads, needs)?;
             let kernel = args.kernel.unwrap_or(Kernel::EEVDF);
             let seed = args.seed.unwrap_or(SEED);
             check_seed(seed, args.runs)?;
-            let mut simulated = Simulated::new(&workload, machine, kernel, seed, &args.how)?;
+            let mut simulated = Simulated::new(&workload, machine, kernel, seed, how)?;
             let description = simulated.description();
-            run(args, variants, &workload, &mut simulated, |record| {
+            run(args, how, variants, &workload, &mut simulated, |record| {
                 let record = record.with("--kernel", kernel.name()).with("--seed", seed);
                 record.with("the machine's description (its hash)", description)
             })
@@ -137,8 +142,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Checks that `--grace` is left out: no program is asked to end on a simulated machine.
-fn check_grace(how: &HowArgs) -> Result<(), Failure> {
-    match how.grace == HowArgs::from(PolicyArgs::default()).grace {
+fn check_grace(how: &How) -> Result<(), Failure> {
+    match how.grace == How::from(PolicyChoices::default()).grace {
         true => Ok(()),
         false => Err(useless("compare --machine", "--grace")),
     }
@@ -178,16 +183,17 @@ fn check_seed(first: u64, rounds: u16) -> Result<(), Failure> {
 
 fn run(
     args: &CompareArgs,
+    how: &How,
     variants: &[Variant],
     workload: &Workload,
     site: &mut dyn Site,
     settings: impl FnOnce(Record) -> Record,
 ) -> Result<ExitCode, Failure> {
-    let record = Record::new(workload, variants, site.session()).with_how(&args.how, variants);
+    let record = Record::new(workload, variants, site.session()).with_how(how, variants);
     let plan = Plan {
         workload,
         variants,
-        how: &args.how,
+        how,
         rounds: args.runs,
         out: args.out.as_deref(),
         resume: args.resume,

@@ -21,7 +21,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
-use crate::args::{BarrierArgs, HowArgs};
+use crate::args::BarrierArgs;
+use crate::how::How;
 use crate::in_place::InPlaceArgs;
 use crate::session::{Extras, Origins, Request, Session};
 use crate::source::{check_launcher, check_one_program};
@@ -44,7 +45,7 @@ pub(crate) struct ExecArgs {
 /// Runs the program, and ends as it does.
 pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let how = args.place.how("run a program in the foreground")?;
-    let how = HowArgs { waiting: args.waiting, ..how };
+    let how = How { waiting: args.waiting.barrier, ..how };
     let here = std::env::current_dir().map_err(|error| {
         Failure::Input(format!("the current directory cannot be found: {error}"))
     })?;

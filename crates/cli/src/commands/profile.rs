@@ -23,7 +23,9 @@ use cosched_policy::Placement;
 use cosched_workload::{ProgramSpec, Workload};
 
 use crate::alone::{Known, Measured, Stop, measure_in_turn, parse_counts, with_counts};
-use crate::args::{HowArgs, SourceArgs, useless, whole};
+use crate::args::{HowArgs, SourceArgs, whole};
+use crate::how::How;
+use crate::how::check::useless;
 use crate::session::Session;
 use crate::source::{self, Needs, Runs};
 use crate::store::{Entry, Store};
@@ -116,8 +118,9 @@ impl Profiled<'_> {
 
 /// Measures the programs of a workload, one by one, and shows what was found.
 pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
-    args.how.check_use_by("profile", &["--placement", "--freezer", "--pinning"])?;
-    if let Some(option) = args.how.given_to_measure() {
+    let how = args.how.how();
+    how.check_use_by("profile", &["--placement", "--freezer", "--pinning"])?;
+    if let Some(option) = how.given_to_measure() {
         return Err(useless("profile", option));
     }
     if args.machine {
@@ -130,7 +133,7 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     let counts = counts.transpose()?;
     let mut store = Store::open().map_err(Failure::input)?;
 
-    match profiles(&session, &workload, counts.as_deref(), args, &mut store) {
+    match profiles(&session, &workload, counts.as_deref(), &how, args.runs, &mut store) {
         Ok((profiles, _)) if args.json => print(&show::json(&profiles))?,
         Ok((profiles, not_kept)) => {
             print(&show::table(&profiles))?;
@@ -153,24 +156,25 @@ fn profiles<'a>(
     session: &Session,
     workload: &'a Workload,
     counts: Option<&[u16]>,
-    args: &ProfileArgs,
+    how: &How,
+    runs: u16,
     store: &mut Store,
 ) -> Result<(Vec<Profiled<'a>>, Vec<String>), Stop> {
     let all: Vec<(&ProgramSpec, Vec<ProgramSpec>)> =
         workload.programs.iter().map(|spec| (spec, with_counts(spec, counts))).collect();
     let specs = all.iter().flat_map(|(_, counted)| counted.clone()).collect();
-    let measured = measure_in_turn(session, specs, &args.how, args.runs, Known::IsReplaced, store)?;
+    let measured = measure_in_turn(session, specs, how, runs, Known::IsReplaced, store)?;
     let mut profiles = Vec::new();
     for (spec, counted) in all {
         let (mut entries, mut disturbed) = (Vec::new(), Vec::new());
         for spec in counted {
-            let key = session.key(&spec, &args.how);
+            let key = session.key(&spec, how);
             let found = measured.iter().find(|measured| measured.key == key);
             let Measured { entry, disturbed: by, .. } = found.expect("all of them were measured");
             entries.push((session.threads(&spec), entry.clone()));
             disturbed.push(by.as_ref().map(ToString::to_string));
         }
-        profiles.push(Profiled { spec, placement: args.how.placement(), entries, disturbed });
+        profiles.push(Profiled { spec, placement: how.placement(), entries, disturbed });
     }
     Ok((profiles, measured.into_iter().filter_map(|measured| measured.not_kept).collect()))
 }

@@ -72,20 +72,21 @@ const LONGEST_COMMAND: usize = 1000;
 
 /// Runs the workload once and shows what came of it.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    args.how.check_use(&[args.policy])?;
+    let how = args.how.how();
+    how.check_use(&[args.policy])?;
     let out = args.out.as_deref();
     let runs = Runs { together: true, redirects: true, out, ..Runs::default() };
     let workload = source::with_threads(&args.source, args.threads, Needs::Runs(runs))?;
     let talk = args.terminal.talk();
     let labels = args.terminal.labels(workload.programs.len(), args.out.is_some(), args.json)?;
-    enter_scope([(args.policy, &args.how)], talk);
+    enter_scope([(args.policy, &how)], talk);
     let session = Session::here()?;
     let store = Store::open_if_there();
-    let profiles = session.profiles(&workload, &args.how, store.as_ref());
+    let profiles = session.profiles(&workload, &how, store.as_ref());
     let request = Request {
         workload: &workload,
         kind: args.policy,
-        how: &args.how,
+        how: &how,
         out,
         stdout_is_taken: args.json,
         redirects: true,

@@ -31,7 +31,7 @@ use cosched_results::result::{
 use cosched_sim::{Costs, Hardware, Job, Kernel, Sim};
 use cosched_workload::{ProgramSpec, Repeat, Workload};
 
-use crate::args::{HowArgs, PolicyArgs};
+use crate::how::{How, PolicyChoices};
 use crate::session::{
     Extras, Molded, Origins, Request, Session, backends_by_weight, by_weight, is_moldable,
 };
@@ -142,12 +142,12 @@ struct Scene {
     machine: String,
     kernel: Kernel,
     seed: u64,
-    how: HowArgs,
+    how: How,
 }
 
 /// How policies are to work.
-fn how(args: &SimRunArgs) -> HowArgs {
-    HowArgs { measure: args.measure.clone(), ..args.how.clone().into() }
+fn how(args: &SimRunArgs) -> How {
+    How { measure: args.measure.choices(), ..args.how.choices().into() }
 }
 
 impl Scene {
@@ -181,7 +181,8 @@ impl From<&SimMachineArgs> for Scene {
             machine: args.machine.clone(),
             kernel: args.kernel,
             seed: args.seed,
-            how: PolicyArgs { placement: Some(args.placement), ..PolicyArgs::default() }.into(),
+            how: PolicyChoices { placement: Some(args.placement), ..PolicyChoices::default() }
+                .into(),
         }
     }
 }

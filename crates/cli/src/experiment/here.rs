@@ -9,7 +9,7 @@ use cosched_workload::Workload;
 
 use super::{Site, Turn};
 use crate::alone;
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::session::ByWeightReport;
 use crate::session::{Extras, NO_WEIGHTS, Origins, Ran, Request, Session, by_weight};
 use crate::store::Store;
@@ -21,7 +21,7 @@ pub(crate) struct Here<'a> {
     session: Session,
     workload: &'a Workload,
     /// How programs run alone.
-    how: &'a HowArgs,
+    how: &'a How,
     /// Whether to measure the solo times in every round.
     solo: bool,
     /// How much is told on the way.
@@ -35,7 +35,7 @@ impl<'a> Here<'a> {
     /// every round.
     pub(crate) fn new(
         workload: &'a Workload,
-        how: &'a HowArgs,
+        how: &'a How,
         solo: bool,
         talk: Talk,
     ) -> Result<Here<'a>, Failure> {
@@ -53,7 +53,7 @@ impl<'a> Here<'a> {
         self.session.tell_if_busy(self.talk);
     }
 
-    fn request<'r>(&'r self, workload: &'r Workload, kind: Kind, how: &'r HowArgs) -> Request<'r> {
+    fn request<'r>(&'r self, workload: &'r Workload, kind: Kind, how: &'r How) -> Request<'r> {
         Request {
             workload,
             kind,
@@ -82,7 +82,7 @@ impl Site for Here<'_> {
         self.solo
     }
 
-    fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
+    fn check(&self, workload: &Workload, kind: Kind, how: &How) -> Result<(), Failure> {
         let request = self.request(workload, kind, how);
         self.session.check(&request)?;
         if let Some(lack) = self.session.cannot_mold(&request) {
@@ -110,7 +110,7 @@ impl Site for Here<'_> {
 
 /// Refuses turns by weight where they are insisted on and cannot be had; says so where another
 /// policy stands in.
-fn check_weights(kind: Kind, how: &HowArgs, talk: Talk) -> Result<(), Failure> {
+fn check_weights(kind: Kind, how: &How, talk: Talk) -> Result<(), Failure> {
     let wish = by_weight(kind, how);
     if wish == ByWeight::No {
         return Ok(());

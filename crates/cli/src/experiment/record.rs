@@ -17,8 +17,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::Variant;
-use crate::args::HowArgs;
 use crate::environment;
+use crate::how::How;
 use crate::session::Session;
 use crate::ui::failure::Failure;
 
@@ -86,7 +86,7 @@ impl Record {
 
     /// With how policies and the machine do their work, in all variants and in those that have
     /// options of their own.
-    pub(crate) fn with_how(mut self, how: &HowArgs, variants: &[Variant]) -> Record {
+    pub(crate) fn with_how(mut self, how: &How, variants: &[Variant]) -> Record {
         self.settings.extend(settings(how).map(|(option, value)| (option.to_owned(), value)));
         for variant in variants.iter().filter(|variant| variant.words().is_some()) {
             let of_variant = |(option, value)| (format!("{option}{OF_VARIANT}{variant}'"), value);
@@ -202,7 +202,7 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 29] {
+fn settings(how: &How) -> [(&'static str, Value); 29] {
     let (fair, shuffle) = (&how.policy.fair, &how.measure.shuffle);
     // Everything in there tells itself completely, tables of slowdowns included.
     fn recorded<T: Debug>(value: &Option<T>) -> Value {
@@ -229,7 +229,7 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 29] {
         ("--no-guard", json!(how.measure.no_guard)),
         ("--relearn", json!(how.measure.relearn)),
         ("--quanta", recorded(&how.measure.quanta)),
-        ("--barrier", recorded(&how.waiting.barrier)),
+        ("--barrier", recorded(&how.waiting)),
         ("--groups", recorded(&shuffle.groups)),
         ("--group-by", recorded(&shuffle.group_by)),
         ("--threshold", recorded(&shuffle.threshold)),

@@ -18,7 +18,7 @@ use cosched_results::result::{RunResult, reject_solos_everywhere};
 use cosched_workload::Workload;
 
 use super::{Record, Site, Turn, Variant, failures, kept, lock};
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::out::{self, Folder};
 use crate::session::Ran;
 use crate::ui::failure::Failure;
@@ -34,7 +34,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) variants: &'a [Variant],
     /// How policies and the machine do their work, where a variant says nothing else.
-    pub(crate) how: &'a HowArgs,
+    pub(crate) how: &'a How,
     pub(crate) rounds: u16,
     /// A folder with a folder for every run.
     pub(crate) out: Option<&'a Path>,
@@ -154,7 +154,7 @@ pub(super) struct Ready<'a> {
     /// Where the runs go: the folder itself, whatever takes its name meanwhile.
     pub(super) held: Folder,
     workloads: Vec<Workload>,
-    hows: Vec<HowArgs>,
+    hows: Vec<How>,
 }
 
 impl<'a> Ready<'a> {

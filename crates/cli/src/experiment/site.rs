@@ -8,7 +8,7 @@ use cosched_policy::Kind;
 use cosched_results::result::Context;
 use cosched_workload::Workload;
 
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::session::{Ran, Session};
 use crate::ui::failure::Failure;
 
@@ -19,7 +19,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) kind: Kind,
     /// How policies and machine do their work in it.
-    pub(crate) how: &'a HowArgs,
+    pub(crate) how: &'a How,
     /// The folder for its result and outputs, where nothing lies that it would write.
     pub(crate) out: &'a Path,
 }
@@ -36,7 +36,7 @@ pub(crate) trait Site {
     fn finds_times_alone(&self) -> bool;
 
     /// Checks everything that can be wrong with such a run. Nothing is started or written.
-    fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure>;
+    fn check(&self, workload: &Workload, kind: Kind, how: &How) -> Result<(), Failure>;
 
     /// What a run of this round would tell of itself, as far as that is known before it is made.
     fn expected(&self, turn: &Turn<'_>, round: u16) -> Context;

@@ -15,8 +15,8 @@ use cosched_results::result::{
 use cosched_results::statistics::Verdict;
 use cosched_workload::Workload;
 
-use super::{Experiment, Plan, Record, Site, Turn, Variant};
-use crate::args::{HowArgs, PolicyArgs};
+use super::{Experiment, Own, Plan, Record, Site, Turn, Variant};
+use crate::how::{How, PolicyChoices};
 use crate::out;
 use crate::session::{Ran, Session};
 use crate::ui::Talk;
@@ -107,7 +107,7 @@ impl Site for MadeUp {
         self.fails.is_some()
     }
 
-    fn check(&self, _: &Workload, _: Kind, _: &HowArgs) -> Result<(), Failure> {
+    fn check(&self, _: &Workload, _: Kind, _: &How) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -198,6 +198,16 @@ fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
     }
 }
 
+/// A variant by its name, or `NAME=POLICY`, perhaps with a quantum in milliseconds: ` --quantum 5ms`.
+fn variant(text: &str) -> Variant {
+    let Some((name, words)) = text.split_once('=') else { return text.parse().unwrap() };
+    let (policy, quantum) = words.split_once(" --quantum ").unwrap_or((words, ""));
+    let quantum = quantum.trim_end_matches("ms").parse().ok().map(Duration::from_millis);
+    let how = PolicyChoices { quantum, ..PolicyChoices::default() }.into();
+    let own = Own { policy: policy.parse().unwrap(), how, words: words.to_owned() };
+    Variant::with_own(name, own).unwrap()
+}
+
 /// An experiment of so many rounds with one program, in a folder or in none.
 fn experiment(
     site: &mut MadeUp,
@@ -207,9 +217,8 @@ fn experiment(
     resume: bool,
 ) -> Result<Experiment, Failure> {
     let workload = Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap();
-    let variant = |text: &str| text.parse().or_else(|_| Variant::with_options(text)).unwrap();
     let variants: Vec<Variant> = variants.split(',').map(variant).collect();
-    let how = HowArgs::from(PolicyArgs::default());
+    let how = How::from(PolicyChoices::default());
     let record = Record::new(&workload, &variants, &site.session).with_how(&how, &variants);
     let (workload, variants, how, talk) = (&workload, &variants[..], &how, Talk::Usual);
     let plan = Plan { workload, variants, how, rounds, out, resume, record, talk };
@@ -219,7 +228,7 @@ fn experiment(
 /// How many of so many comparisons of a variant with itself claim a difference.
 fn claims(rounds: u16, comparisons: u64) -> usize {
     let workload = Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap();
-    let how = HowArgs::from(PolicyArgs::default());
+    let how = How::from(PolicyChoices::default());
     let turn = Turn { workload: &workload, kind: Kind::Linux, how: &how, out: Path::new("") };
     let claims = |seed: &u64| {
         let mut site = made_up(*seed);

@@ -7,20 +7,17 @@
 //!
 //! A variant can be held against itself (A/A), to see how much of a difference is chance: `linux-2`
 //! is `linux` once more. And one policy can be there several times, with
-//! [options](super::own_options) of its own each.
+//! [options](Own) of its own each.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::builder::TypedValueParser;
 use cosched_policy::Kind;
 use cosched_workload::{ProgramSpec, Workload};
 
-use super::own_options::{self, OwnOptions};
 use super::split;
-use crate::args::choices::Offered;
-use crate::args::{HowArgs, named};
+use crate::how::How;
 use crate::session::Session;
 use crate::ui::failure::Failure;
 
@@ -34,13 +31,18 @@ pub(crate) struct Variant {
     name: String,
     method: Method,
     /// The options for it alone.
-    own: Option<OwnOptions>,
+    own: Option<Own>,
 }
 
-/// A variant on a command line; there are more than have a name.
-pub(crate) fn parser() -> impl TypedValueParser<Value = Variant> {
-    let policies = Kind::ALL.into_iter().map(Kind::name);
-    Offered { read: named::<Variant>, values: policies.chain(Variant::rivals()).collect() }
+/// The policy of a variant, and its options beyond those of all variants.
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    /// What decides.
+    pub(crate) policy: Kind,
+    /// The options for this variant alone.
+    pub(crate) how: How,
+    /// All of it as words of a shell.
+    pub(crate) words: String,
 }
 
 /// What is done.
@@ -72,9 +74,11 @@ impl Variant {
         RIVALS.map(|(name, _)| name)
     }
 
-    /// Reads `NAME=POLICY OPTIONS`.
-    pub(crate) fn with_options(text: &str) -> Result<Variant, String> {
-        let (name, own) = own_options::read(text)?;
+    /// A policy with options of its own.
+    ///
+    /// # Errors
+    /// When a variant without such options has the name.
+    pub(crate) fn with_own(name: &str, own: Own) -> Result<Variant, String> {
         if name.parse::<Variant>().is_ok() {
             return Err(format!("'{name}' is already the name of a variant; choose another one"));
         }
@@ -87,14 +91,14 @@ impl Variant {
     }
 
     /// How policies do their work in it, where they do it so elsewhere.
-    pub(crate) fn how(&self, elsewhere: &HowArgs) -> HowArgs {
-        self.own.as_ref().map_or_else(|| elsewhere.clone(), |own| own.over(elsewhere))
+    pub(crate) fn how(&self, elsewhere: &How) -> How {
+        self.own.as_ref().map_or_else(|| elsewhere.clone(), |own| own.how.over(elsewhere))
     }
 
     /// Checks that its policy supports the options for it alone.
     pub(crate) fn check_use(&self) -> Result<(), Failure> {
         let Some(own) = &self.own else { return Ok(()) };
-        own.check_use().map_err(|failure| match failure {
+        own.how.check_use(&[own.policy]).map_err(|failure| match failure {
             Failure::Input(text) => Failure::Input(format!("--variant {}: {text}", self.name)),
             other => other,
         })
@@ -150,7 +154,7 @@ impl Variant {
 }
 
 /// Each variant is there once: a name is a column of the table, and a folder. Names that
-/// [`Variant::with_options`] gives are free beside that; all others [are numbered](misnumbered).
+/// [`Variant::with_own`] gives are free beside that; all others [are numbered](misnumbered).
 pub(crate) fn check_names(variants: &[Variant]) -> Result<(), Failure> {
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     for (i, variant) in variants.iter().enumerate() {
@@ -266,9 +270,17 @@ mod tests {
     use cosched_results::result::{MachineDescription, SIMULATED};
 
     use super::*;
+    use crate::how::PolicyChoices;
 
     fn workload() -> Workload {
         Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap()
+    }
+
+    /// A gang with these options of its own.
+    fn with_own(name: &str, words: &str) -> Variant {
+        let how = PolicyChoices { fill: true, ..PolicyChoices::default() }.into();
+        let own = Own { policy: Kind::Gang, how, words: words.to_owned() };
+        Variant::with_own(name, own).unwrap()
     }
 
     fn prepared(variant: &str, workload: &Workload) -> Workload {
@@ -301,8 +313,10 @@ mod tests {
     #[test]
     fn a_variant_is_there_once_more_only_beside_those_before_it() {
         let check = |names: &str| {
-            let variant =
-                |text: &str| text.parse().or_else(|_| Variant::with_options(text)).unwrap();
+            let variant = |text: &str| match text.split_once('=') {
+                Some((name, options)) => with_own(name, options),
+                None => text.parse().unwrap(),
+            };
             let variants: Vec<Variant> = names.split(',').map(variant).collect();
             check_names(&variants).map_err(|failure| format!("{failure:?}"))
         };

@@ -6,7 +6,7 @@ use cosched_results::result::RunResult;
 use cosched_workload::Workload;
 
 use super::{Request, Session};
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::store::{Division, Key, Store, StoreError};
 
 impl Session {
@@ -52,13 +52,13 @@ impl Session {
     }
 
     /// The programs, as policies have them in hand.
-    pub(super) fn keys_in_hand(&self, workload: &Workload, how: &HowArgs) -> Vec<Key> {
+    pub(super) fn keys_in_hand(&self, workload: &Workload, how: &How) -> Vec<Key> {
         let key = |spec| self.key(spec, how).in_hand(spec, how.barrier(spec));
         workload.programs.iter().map(key).collect()
     }
 
     /// How threads would be divided into groups; `None`: there is nothing to divide them between.
-    pub(super) fn division(&self, how: &HowArgs) -> Option<Division> {
+    pub(super) fn division(&self, how: &How) -> Option<Division> {
         let options = how.options(Kind::Shuffling).shuffling;
         let sockets = options.sockets.usable(&self.topology, &self.usable.cpus);
         (sockets.len() > 1).then(|| Division::new(&sockets, options.sort))

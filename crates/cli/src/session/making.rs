@@ -31,7 +31,7 @@ use super::sources::{self, Source};
 use super::{
     HEARTBEAT, Molded, NO_WEIGHTS, Origins, Planned, Ran, Request, Session, between, streams,
 };
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::live::Live;
 use crate::out::{self, Folder, Mark};
 use crate::store::{Peak, Store};
@@ -379,11 +379,10 @@ fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
 /// any preparation.
 fn wishes(request: &Request<'_>) -> Wishes {
     let (how, makes_gangs) = (request.how, request.kind.makes_gangs());
-    let freezer =
-        if makes_gangs { how.freezer.map(Into::into) } else { Some(FreezerBackend::Signals) };
+    let freezer = if makes_gangs { how.freezer } else { Some(FreezerBackend::Signals) };
     Wishes {
         freezer,
-        pinning: how.pinning.filter(|_| makes_gangs).map(Into::into),
+        pinning: how.pinning.filter(|_| makes_gangs),
         shares: request.kind == Kind::LinuxGroups,
         by_weight: by_weight(request.kind, request.how),
     }
@@ -398,7 +397,7 @@ pub(crate) fn backends_by_weight(session: &Session, pinning: &str) -> Backends {
 }
 
 /// Whether programs are to take turns by weight under a policy.
-pub(crate) fn by_weight(kind: Kind, how: &HowArgs) -> ByWeight {
+pub(crate) fn by_weight(kind: Kind, how: &How) -> ByWeight {
     match (how.options(kind).turns, kind.usual_turns()) {
         _ if !kind.takes_turns_by_weight() => ByWeight::No,
         (Some(Turns::Weight), _) => ByWeight::Always,

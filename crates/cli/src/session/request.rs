@@ -11,7 +11,7 @@ use cosched_policy::Kind;
 use cosched_results::result::RunResult;
 use cosched_workload::{ProgramSpec, Workload, escaped};
 
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::ui::failure::Failure;
 use crate::ui::{Talk, say};
 
@@ -20,7 +20,7 @@ use crate::ui::{Talk, say};
 pub(crate) struct Request<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) kind: Kind,
-    pub(crate) how: &'a HowArgs,
+    pub(crate) how: &'a How,
     /// A folder for the programs' outputs and run.json.
     pub(crate) out: Option<&'a Path>,
     /// Whether standard output is needed for something else.

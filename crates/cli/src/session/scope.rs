@@ -7,7 +7,7 @@ use cosched_linux::kernel::procfs::Proc;
 use cosched_policy::Kind;
 
 use super::making::by_weight;
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::ui::Talk;
 
 /// Moves cosched into a scope if one of these is to take turns by weight and that needs it. A host
@@ -16,7 +16,7 @@ use crate::ui::Talk;
 ///
 /// To be called before this machine is looked at, since the limits of a cgroup count, and before
 /// there are threads.
-pub(crate) fn enter_scope<'a>(runs: impl IntoIterator<Item = (Kind, &'a HowArgs)>, talk: Talk) {
+pub(crate) fn enter_scope<'a>(runs: impl IntoIterator<Item = (Kind, &'a How)>, talk: Talk) {
     if runs.into_iter().all(|(kind, how)| by_weight(kind, how) == ByWeight::No) {
         return;
     }

@@ -27,7 +27,8 @@ use cosched_linux::observe::monitor::Monitor;
 use cosched_policy::{Quanta, derive};
 use cosched_workload::{Workload, shown_path};
 
-use crate::args::{duration, twice, whole};
+use crate::args::{duration, whole};
+use crate::how::check::twice;
 use crate::replace::{self, Kind};
 use crate::session::Session;
 use crate::ui::failure::{Failure, exit_code};

@@ -31,7 +31,7 @@ use cosched_workload::Workload;
 
 use super::args::SimCheckArgs;
 use super::{Scene, Simulator, this};
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::session::Session;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
@@ -53,9 +53,10 @@ const QUICK: f64 = 0.05;
 
 /// Runs everything on both machines, and shows how far they are apart.
 pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
-    args.how.check_own_barriers("sim check")?;
+    let how = args.how.how();
+    how.check_own_barriers("sim check")?;
     let policies = policies()?;
-    args.how.check_use(&policies)?;
+    how.check_use(&policies)?;
     let here = Session::here()?;
     let hardware = this::hardware(&here, args.machine.as_deref())?;
     let cpus = here.usable.cpus.len() as u16;
@@ -64,7 +65,7 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
     let rounds = if args.quick { 1 } else { args.runs };
     let runs = Runs::new(cpus, if args.quick { QUICK } else { 1.0 });
 
-    let mut live = Live::new(&here, &args.how, &folder, runs, &mixtures, &policies);
+    let mut live = Live::new(&here, &how, &folder, runs, &mixtures, &policies);
     let ended = live.run(rounds)?;
     let Some(constants) = live.runs.constants().filter(|_| live.is_complete()) else {
         say(format_args!("nothing to compare: it ended before everything had run once"));
@@ -79,7 +80,7 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
     }
     let seeds = rounds.max(if args.quick { 1 } else { FEWEST_SEEDS });
     let hardware = constants.machine(hardware);
-    let model = Twin { hardware: &hardware, constants: &constants, how: &args.how };
+    let model = Twin { hardware: &hardware, constants: &constants, how: &how };
     let mut samples = Vec::new();
     for (i, (mixture, live)) in mixtures.iter().zip(live.samples).enumerate() {
         say(format_args!("simulating {} ({} of {})", mixture.name, i + 1, mixtures.len()));
@@ -168,7 +169,7 @@ fn workload(programs: &[Program], folder: &Path) -> Result<Workload, Failure> {
 struct Twin<'a> {
     hardware: &'a Hardware,
     constants: &'a Constants,
-    how: &'a HowArgs,
+    how: &'a How,
 }
 
 impl Twin<'_> {

@@ -16,8 +16,8 @@ use cosched_sim::{Hardware, Job, Kernel};
 use cosched_workload::Workload;
 
 use super::{Prepared, Scene, Simulator, hardware};
-use crate::args::HowArgs;
 use crate::experiment::{Site, Turn};
+use crate::how::How;
 use crate::out;
 use crate::session::{Ran, Session};
 use crate::ui::failure::Failure;
@@ -50,7 +50,7 @@ impl<'a> Simulated<'a> {
         machine: &str,
         kernel: Kernel,
         seed: u64,
-        how: &HowArgs,
+        how: &How,
     ) -> Result<Simulated<'a>, Failure> {
         // Each turn brings its own policy; the programs alone are checked under the one that they
         // are alone under.
@@ -65,7 +65,7 @@ impl<'a> Simulated<'a> {
     }
 
     /// The machine of the round, for a variant in which policies do their work like this.
-    fn simulator_for(&self, how: &HowArgs) -> Simulator {
+    fn simulator_for(&self, how: &How) -> Simulator {
         let scene = Scene { how: how.clone(), ..self.simulator.scene.clone() };
         Simulator::of(self.hardware.clone(), &scene)
     }
@@ -100,7 +100,7 @@ impl Site for Simulated<'_> {
         true
     }
 
-    fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
+    fn check(&self, workload: &Workload, kind: Kind, how: &How) -> Result<(), Failure> {
         let simulator = self.simulator_for(how);
         simulator.jobs(workload)?;
         simulator.session.plan(&simulator.request(workload, kind, &self.profiles))?;

@@ -24,8 +24,8 @@ use cosched_workload::{Workload, shown_path};
 
 use super::args::SimRunArgs;
 use super::{Scene, Simulator};
-use crate::args::{HowArgs, PolicyArgs};
 use crate::experiment::{self, Variant};
+use crate::how::{How, PolicyChoices};
 use crate::out;
 use crate::ui::failure::Failure;
 use crate::ui::{print, say};
@@ -57,9 +57,10 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
         return Ok(ExitCode::SUCCESS);
     }
     let stage = Stage { hardware: &hardware, kernel, programs: &programs, args };
-    let recorded = stage.simulator(record.policy, record.how(&args.how).into());
+    let recorded = stage.simulator(record.policy, record.how(&given.policy).into());
     // How programs were measured in the record is not told there.
-    let asked = HowArgs { measure: given.measure, ..record.how_of(policy, &args.how).into() };
+    let asked =
+        How { measure: given.measure.clone(), ..record.how_of(policy, &given.policy).into() };
     let asked = stage.simulator(policy, asked);
     let both = [(&recorded, record.policy), (&asked, policy)];
     for (simulator, kind) in both {
@@ -161,9 +162,9 @@ impl Record {
     }
 
     /// What was asked for in the recorded run.
-    fn how(&self, given: &PolicyArgs) -> PolicyArgs {
+    fn how(&self, given: &PolicyChoices) -> PolicyChoices {
         let time = |seconds: f64| std::time::Duration::from_secs_f64(seconds.max(0.0));
-        PolicyArgs {
+        PolicyChoices {
             placement: self.result.placement.as_ref().and_then(|name| name.parse().ok()),
             quantum: self.result.quantum_seconds.map(time),
             max_frozen: self.result.max_frozen_seconds.map(time),
@@ -173,9 +174,9 @@ impl Record {
     }
 
     /// The same for another policy, as far as it has a use for it; what is given goes first.
-    fn how_of(&self, policy: Kind, given: &PolicyArgs) -> PolicyArgs {
+    fn how_of(&self, policy: Kind, given: &PolicyChoices) -> PolicyChoices {
         let recorded = self.how(given);
-        PolicyArgs {
+        PolicyChoices {
             placement: given.placement.or(recorded.placement),
             quantum: given.quantum.or(recorded.quantum),
             max_frozen: given.max_frozen.or(recorded.max_frozen),
@@ -202,7 +203,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn simulator(&self, policy: Kind, how: HowArgs) -> Simulator {
+    fn simulator(&self, policy: Kind, how: How) -> Simulator {
         let scene = Scene {
             policy,
             machine: self.hardware.name.clone(),

@@ -16,7 +16,7 @@ use cosched_workload::Workload;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::counted::Counted;
-use crate::args::twice;
+use crate::how::check::twice;
 use crate::source::{check_launcher, check_one_program};
 use crate::ui::failure::{Failure, exit_code_of};
 

@@ -14,7 +14,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use super::trainees::Trainee;
 use crate::alone;
-use crate::args::{HowArgs, PolicyArgs};
+use crate::how::{How, PolicyChoices};
 use crate::session::{Extras, Origins, Request, Session};
 use crate::ui::failure::Failure;
 use crate::ui::pace::{Pace, order};
@@ -136,7 +136,7 @@ impl Lab<'_> {
         let request = Request {
             workload: &Workload { programs: vec![alone] },
             kind: Kind::Linux,
-            how: &HowArgs::from(PolicyArgs::default()),
+            how: &How::from(PolicyChoices::default()),
             out: Some(outputs.path()),
             stdout_is_taken: true,
             redirects: false,

@@ -18,7 +18,7 @@ use super::report::Figures;
 use super::suite::Mixture;
 use super::workload;
 use crate::alone::{self, Alone};
-use crate::args::HowArgs;
+use crate::how::How;
 use crate::session::{Extras, Origins, Request, Session};
 use crate::ui::failure::Failure;
 use crate::ui::pace::{Pace, order};
@@ -41,7 +41,7 @@ pub(super) fn environment() -> [(String, String); 2] {
 /// The runs, and what came of them so far.
 pub(super) struct Live<'a> {
     session: &'a Session,
-    how: &'a HowArgs,
+    how: &'a How,
     folder: &'a Path,
     mixtures: &'a [Mixture],
     policies: &'a [Kind],
@@ -55,7 +55,7 @@ pub(super) struct Live<'a> {
 impl<'a> Live<'a> {
     pub(super) fn new(
         session: &'a Session,
-        how: &'a HowArgs,
+        how: &'a How,
         folder: &'a Path,
         runs: Runs,
         mixtures: &'a [Mixture],
@@ -145,7 +145,7 @@ impl<'a> Live<'a> {
 /// One run of a mixture under a policy.
 fn together(
     session: &Session,
-    how: &HowArgs,
+    how: &How,
     workload: &Workload,
     policy: Kind,
     profiles: &[Profile],

@@ -6,8 +6,10 @@ use cosched_policy::{Kind, Placement};
 use cosched_sim::Kernel;
 
 use super::super::Scene;
-use crate::args::{HowArgs, kernel, max_frozen, named, of_gangs, quantum};
+use crate::args::{kernel, max_frozen, named, quantum};
 use crate::commands::sim::args::SimRunArgs;
+use crate::how::How;
+use crate::how::check::of_gangs;
 use crate::ui::failure::Failure;
 
 /// One setting with all its values.
@@ -186,7 +188,7 @@ pub(super) struct Given {
     machine: Option<String>,
     kernel: Option<Kernel>,
     seed: Option<u64>,
-    how: HowArgs,
+    how: How,
 }
 
 impl Given {

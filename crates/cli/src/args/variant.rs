@@ -5,11 +5,13 @@
 //! one here. What is not said for a variant holds as it was said for all variants.
 
 use clap::Parser;
+use clap::builder::TypedValueParser;
 use cosched_policy::Kind;
 
-use crate::args::choices;
-use crate::args::{BarrierArgs, HowArgs, MeasureArgs, PolicyArgs};
-use crate::ui::failure::Failure;
+use crate::args::choices::{self, Offered};
+use crate::args::{BarrierArgs, MeasureArgs, PolicyArgs, named};
+use crate::experiment::{Own, Variant};
+use crate::how::How;
 
 /// The form of a variant with options.
 const FORM: &str = "write NAME=\"POLICY OPTIONS\", such as unguarded=\"faithful --no-guard\"";
@@ -19,23 +21,32 @@ const LONGEST_NAME: usize = 40;
 /// A policy and its options, beyond those of all.
 #[derive(Clone, Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
-pub(super) struct OwnOptions {
+struct OwnOptions {
     /// What decides.
     #[arg(value_parser = choices::policy())]
-    pub(super) policy: Kind,
+    policy: Kind,
     #[command(flatten)]
     options: PolicyArgs,
     #[command(flatten)]
     measure: MeasureArgs,
     #[command(flatten)]
     waiting: BarrierArgs,
-    /// All of it as words of a shell.
-    #[arg(skip)]
-    pub(super) words: String,
+}
+
+/// A variant on a command line; there are more than have a name.
+pub(crate) fn variant() -> impl TypedValueParser<Value = Variant> {
+    let policies = Kind::ALL.into_iter().map(Kind::name);
+    Offered { read: named::<Variant>, values: policies.chain(Variant::rivals()).collect() }
+}
+
+/// Reads `NAME=POLICY OPTIONS`.
+pub(crate) fn with_options(text: &str) -> Result<Variant, String> {
+    let (name, own) = read(text)?;
+    Variant::with_own(name, own)
 }
 
 /// The name of a variant, and its options.
-pub(super) fn read(text: &str) -> Result<(&str, OwnOptions), String> {
+fn read(text: &str) -> Result<(&str, Own), String> {
     let (name, line) = text.split_once('=').ok_or(FORM)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -53,47 +64,9 @@ pub(super) fn read(text: &str) -> Result<(&str, OwnOptions), String> {
         let wrong: Vec<&str> = message.lines().take_while(|line| !line.is_empty()).collect();
         format!("{}; {FORM}", wrong.join(" ").trim_start_matches("error: "))
     })?;
-    Ok((name, OwnOptions { words: shell_words::join(words), ..own }))
-}
-
-impl OwnOptions {
-    /// Refuses an option that the policy does not support.
-    pub(super) fn check_use(&self) -> Result<(), Failure> {
-        let how = HowArgs { measure: self.measure.clone(), ..self.options.clone().into() };
-        how.check_use(&[self.policy])
-    }
-
-    /// What it is told, where all are told this.
-    pub(super) fn over(&self, all: &HowArgs) -> HowArgs {
-        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair } =
-            self.options.clone();
-        let MeasureArgs { interval, actuators, no_guard, relearn, quanta, shuffle, usual_class } =
-            self.measure.clone();
-        HowArgs {
-            policy: PolicyArgs {
-                placement: placement.or(all.policy.placement),
-                quantum: quantum.or(all.policy.quantum),
-                fill: fill || all.policy.fill,
-                slowdowns: slowdowns.or_else(|| all.policy.slowdowns.clone()),
-                max_frozen: max_frozen.or(all.policy.max_frozen),
-                goal: goal.or(all.policy.goal),
-                turns: turns.or(all.policy.turns),
-                fair: fair.over(&all.policy.fair),
-            },
-            measure: MeasureArgs {
-                interval: interval.or(all.measure.interval),
-                actuators: actuators.or_else(|| all.measure.actuators.clone()),
-                no_guard: no_guard || all.measure.no_guard,
-                // What is known from earlier runs is of groups as they are for all.
-                relearn: relearn || all.measure.relearn || shuffle.given().is_some(),
-                quanta: quanta.or_else(|| all.measure.quanta.clone()),
-                shuffle: shuffle.or(&all.measure.shuffle),
-                usual_class: usual_class.or(all.measure.usual_class),
-            },
-            waiting: BarrierArgs { barrier: self.waiting.barrier.or(all.waiting.barrier) },
-            ..all.clone()
-        }
-    }
+    let measure = own.measure.choices();
+    let how = How { measure, waiting: own.waiting.barrier, ..own.options.choices().into() };
+    Ok((name, Own { policy: own.policy, how, words: shell_words::join(words) }))
 }
 
 #[cfg(test)]
@@ -104,37 +77,36 @@ mod tests {
     use cosched_workload::Barrier;
 
     use super::*;
-    use crate::experiment::Variant;
+    use crate::how::{MeasureChoices, PolicyChoices};
+    use crate::ui::failure::Failure;
 
-    fn all() -> HowArgs {
+    fn all() -> How {
         let quantum = Some(Duration::from_millis(20));
         let interval = Some(Duration::from_millis(100));
-        let measure = MeasureArgs { interval, ..MeasureArgs::default() };
-        HowArgs { measure, ..PolicyArgs { quantum, ..PolicyArgs::default() }.into() }
+        let measure = MeasureChoices { interval, ..MeasureChoices::default() };
+        How { measure, ..PolicyChoices { quantum, ..PolicyChoices::default() }.into() }
     }
 
     #[test]
     fn a_variants_options_override_those_of_all_variants() {
-        let variant = Variant::with_options("finer=gang --quantum 5ms --fill").unwrap();
+        let variant = with_options("finer=gang --quantum 5ms --fill").unwrap();
         assert_eq!((variant.to_string().as_str(), variant.kind()), ("finer", Kind::Gang));
         let how = variant.how(&all());
         assert_eq!(how.policy.quantum, Some(Duration::from_millis(5)));
         assert!(how.policy.fill);
         assert_eq!(how.measure.interval, Some(Duration::from_millis(100)), "as for all");
-        let how = Variant::with_options("fixed=faithful --no-guard --actuators batch")
-            .unwrap()
-            .how(&all());
+        let how = with_options("fixed=faithful --no-guard --actuators batch").unwrap().how(&all());
         assert_eq!(how.measure.actuators, Some(vec![Actuator::Batch]));
         assert!(how.measure.no_guard && !all().measure.no_guard);
-        let how = Variant::with_options("donating=linux --barrier donate").unwrap().how(&all());
-        assert_eq!((how.waiting.barrier, all().waiting.barrier), (Some(Barrier::Donate), None));
+        let how = with_options("donating=linux --barrier donate").unwrap().how(&all());
+        assert_eq!((how.waiting, all().waiting), (Some(Barrier::Donate), None));
         let plain = "gang".parse::<Variant>().unwrap();
         assert_eq!(plain.how(&all()).policy.quantum, Some(Duration::from_millis(20)));
     }
 
     #[test]
     fn its_words_are_quoted_as_a_shell_would_have_them() {
-        let variant = Variant::with_options("a=  gang   --placement   'spread'").unwrap();
+        let variant = with_options("a=  gang   --placement   'spread'").unwrap();
         assert_eq!(variant.words(), Some("gang --placement spread"));
         assert_eq!("gang".parse::<Variant>().unwrap().words(), None);
     }
@@ -151,7 +123,7 @@ mod tests {
             ("-a=gang", "'-a' cannot be a name"),
             ("a b=gang", "'a b' cannot be a name"),
         ] {
-            let error = Variant::with_options(text).unwrap_err();
+            let error = with_options(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");
         }
     }
@@ -167,16 +139,16 @@ mod tests {
             ("a=gang --help", "unexpected argument '--help'"),
             ("a=gang 'x", "unclosed quote"),
         ] {
-            let error = Variant::with_options(text).unwrap_err();
+            let error = with_options(text).unwrap_err();
             assert!(error.contains(said) && !error.contains('\n'), "{text}: {error}");
         }
     }
 
     #[test]
     fn an_option_that_its_policy_has_no_use_for_names_the_variant() {
-        let variant = Variant::with_options("slow=linux --quantum 5ms").unwrap();
+        let variant = with_options("slow=linux --quantum 5ms").unwrap();
         let Err(Failure::Input(error)) = variant.check_use() else { panic!("not refused") };
         assert!(error.starts_with("--variant slow: --quantum is for policies"), "{error}");
-        assert!(Variant::with_options("slow=gang --quantum 5ms").unwrap().check_use().is_ok());
+        assert!(with_options("slow=gang --quantum 5ms").unwrap().check_use().is_ok());
     }
 }
