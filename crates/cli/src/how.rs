@@ -20,7 +20,8 @@ use cosched_core::engine::Limits;
 use cosched_core::{Actuator, Class, Nanos};
 use cosched_linux::control::run_cgroups::{FreezerBackend, PinningBackend};
 use cosched_policy::{
-    FaithfulOptions, Goal, Kind, Options, Placement, Quanta, ShufflingOptions, Slowdowns, Turns,
+    FaithfulOptions, Goal, Kind, OptionGroup, Options, Placement, Quanta, ShufflingOptions,
+    Slowdowns, Turns,
 };
 use cosched_workload::{Barrier, ProgramSpec};
 
@@ -104,15 +105,15 @@ impl How {
     /// How a policy is to work: options that it does not support are left out.
     pub(crate) fn options(&self, kind: Kind) -> Options {
         Options {
-            quantum: self.policy.quantum.map_or(kind.usual_quantum(), Into::into),
+            quantum: self.policy.quantum.map_or(kind.descriptor().quantum, Into::into),
             placement: self.placement(),
-            fill: self.policy.fill && kind.backfills(),
-            slowdowns: self.policy.slowdowns.clone().filter(|_| kind.takes_slowdowns()),
+            fill: self.policy.fill && kind.takes(OptionGroup::Fill),
+            slowdowns: self.policy.slowdowns.clone().filter(|_| kind.takes(OptionGroup::Slowdowns)),
             faithful: self.faithful(),
             fair: self.policy.fair.options(),
             shuffling: self.shuffling(),
             goal: self.policy.goal.unwrap_or_default(),
-            turns: self.policy.turns.filter(|_| kind.takes_turns_by_weight()),
+            turns: self.policy.turns.filter(|_| kind.descriptor().by_weight),
         }
     }
 

@@ -43,11 +43,11 @@ impl InPlaceArgs {
 
 /// Refuses policies that cannot do this.
 fn check(policy: Kind, what: &str) -> Result<(), Failure> {
-    if policy.attaches() {
+    if policy.descriptor().attaches {
         return Ok(());
     }
     let can: Vec<&str> =
-        Kind::ALL.into_iter().filter(|kind| kind.attaches()).map(Kind::name).collect();
+        Kind::ALL.into_iter().filter(|kind| kind.descriptor().attaches).map(Kind::name).collect();
     Err(Failure::Input(format!(
         "policy '{policy}' cannot {what}: it pauses programs, or starts them in cgroups or sessions of their own; choose \
          from {}, or start the programs with `cosched run`",

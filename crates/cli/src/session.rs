@@ -135,7 +135,7 @@ impl Session {
         let (topology, usable) = (&self.topology, &self.usable.cpus);
         request.kind.check_machine(&options, topology, usable).map_err(Failure::input)?;
         let policy = request.kind.build(&options).map_err(Failure::input)?;
-        let by_itself = options.turns.is_none() && request.kind.usual_turns() == Turns::Weight;
+        let by_itself = options.turns.is_none() && request.kind.descriptor().turns == Turns::Weight;
         let without_weights = || {
             // The result tells one quantum, whatever decides.
             let auto = Options { quantum: options.quantum, ..request.how.options(Kind::Auto) };

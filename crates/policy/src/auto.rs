@@ -45,7 +45,9 @@ use cosched_core::{
     Token, Wake, Why, World,
 };
 
+use crate::common::goal::Goal;
 use crate::common::unit::{Unit, only_settled};
+use crate::descriptor::{Descriptor, Gangs, OptionGroup};
 use crate::gangs::minwait::{self, Minwait};
 use crate::gangs::rounds::{Gang, Rounds};
 use crate::kind::Options;
@@ -92,6 +94,30 @@ enum State {
     SoloProbes { each: Nanos },
     InTurns,
 }
+
+/// The quantum, which `auto` shortens as far as needed to serve every program each second. With quanta
+/// of 100 ms, switches and cold caches cost programs that compute 3 to 5 %
+/// (docs/research/benchmarks.md).
+const QUANTUM: Nanos = Nanos::from_millis(250);
+
+/// Ours.
+pub(crate) const AUTO: Descriptor = Descriptor {
+    gangs: Gangs::Chosen,
+    by_weight: false,
+    quantum: QUANTUM,
+    options: &[
+        OptionGroup::Quantum,
+        OptionGroup::Turns,
+        OptionGroup::Pauses,
+        OptionGroup::Places,
+        OptionGroup::Goal,
+    ],
+    ..Descriptor::of_gangs(
+        "auto",
+        "like linux, or programs take turns and are paused where that loses nothing",
+        |options| Goal::build(options, |options| Ok(Box::new(Auto::new(options)))),
+    )
+};
 
 /// The policy `auto`.
 pub(crate) struct Auto {

@@ -63,6 +63,7 @@ use cosched_core::{
 use crate::common::unit::{
     Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings,
 };
+use crate::descriptor::{Descriptor, Learns, OptionGroup};
 use crate::gangs::greedy;
 use crate::gangs::placement::Placement;
 use crate::gangs::quantum::{Quantum, SHORTEST, Weights};
@@ -79,6 +80,24 @@ const QUANTUM_ENDS: Token = Token(0);
 const MEASURES: [Measure; 3] = [Measure::CpuTime, Measure::Counters, Measure::Progress];
 /// A training quantum is the whole one divided by this.
 const PART: u64 = 4;
+
+/// The paper on fair-progress scheduling.
+pub(crate) const FAIR_PROGRESS: Descriptor = Descriptor {
+    learns: Learns::SoloSpeeds,
+    options: &[
+        OptionGroup::Quantum,
+        OptionGroup::Turns,
+        OptionGroup::Pauses,
+        OptionGroup::Places,
+        OptionGroup::Slowdowns,
+        OptionGroup::Equality,
+    ],
+    ..Descriptor::of_gangs(
+        "fair-progress",
+        "taking turns; the programs with the least progress run, compared with a solo run",
+        |options| Ok(Box::new(FairProgress::new(options))),
+    )
+};
 
 /// The policy `fair-progress`.
 #[derive(Debug)]

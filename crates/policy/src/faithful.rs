@@ -48,6 +48,7 @@ use cosched_core::{
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
+use crate::descriptor::{Descriptor, Learns, OptionGroup};
 pub use fixed::Fixed;
 use pace::Pace;
 pub use quanta::{Quanta, QuantaError};
@@ -111,6 +112,19 @@ impl FaithfulOptions {
         }
     }
 }
+
+/// The paper on faithful scheduling.
+pub(crate) const FAITHFUL: Descriptor = Descriptor {
+    attaches: true,
+    learns: Learns::Slices,
+    options: &[OptionGroup::Measuring, OptionGroup::Slices],
+    ..Descriptor::without_gangs(
+        "faithful",
+        "everything at once; the threads of a program are treated alike, and slices suit its locks \
+         and misses",
+        |options| Ok(Box::new(Faithful::new(options.faithful.clone()))),
+    )
+};
 
 /// The policy `faithful`.
 #[derive(Debug)]

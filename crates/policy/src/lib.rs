@@ -41,6 +41,7 @@
 pub mod advice;
 mod auto;
 mod common;
+mod descriptor;
 mod fair_progress;
 mod faithful;
 pub mod gangs;
@@ -50,6 +51,7 @@ mod shuffling;
 mod unmanaged;
 
 pub use common::goal::Goal;
+pub use descriptor::{Descriptor, Gangs, Learns, Need, OptionGroup};
 pub use fair_progress::FairOptions;
 pub use faithful::{
     Basis, FaithfulOptions, Fixed, Found, Quanta, QuantaError, RANGE, Row, Trained, derive,

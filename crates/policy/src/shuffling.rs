@@ -56,6 +56,7 @@ use cosched_core::{
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
+use crate::descriptor::{Descriptor, Learns, Need, OptionGroup};
 pub use options::{ShufflingOptions, SortBy};
 use round::{Round, Verdict, socket_of};
 pub use sockets::{GroupBy, Sockets, SocketsError};
@@ -73,6 +74,19 @@ const MOMENTS: Lengths =
 
 /// The socket of each thread that has one, by its position.
 type Homes = BTreeMap<ThreadId, usize>;
+
+/// The slides on thread shuffling.
+pub(crate) const SHUFFLING: Descriptor = Descriptor {
+    attaches: true,
+    learns: Learns::Groups,
+    options: &[OptionGroup::Measuring, OptionGroup::Shuffling],
+    needs: &[Need::Sockets],
+    ..Descriptor::without_gangs(
+        "shuffling",
+        "everything at once; threads that wait equally long for locks share a socket",
+        |options| Ok(Box::new(Shuffling::new(options.shuffling.clone()))),
+    )
+};
 
 /// The policy `shuffling`.
 #[derive(Debug)]

@@ -11,6 +11,25 @@
 
 use cosched_core::{Cause, Plan, Policy, Program, Settings, Why, World};
 
+use crate::descriptor::Descriptor;
+
+/// Everything at once, in one session and one CPU group.
+pub(crate) const LINUX: Descriptor = Descriptor {
+    attaches: true,
+    ..Descriptor::without_gangs(
+        "linux",
+        "start everything at once and let the kernel share the CPUs by thread",
+        |_| Ok(Box::new(Unmanaged::together())),
+    )
+};
+
+/// Everything at once, a CPU group for each program.
+pub(crate) const LINUX_GROUPS: Descriptor = Descriptor::without_gangs(
+    "linux-groups",
+    "start everything at once and let the kernel share the CPUs by program",
+    |_| Ok(Box::new(Unmanaged::in_groups())),
+);
+
 /// Starts every program.
 #[derive(Debug)]
 pub(crate) struct Unmanaged {

@@ -14,13 +14,14 @@ use crate::args::{self, named};
 
 /// A policy, each with what it does.
 pub(crate) fn policy() -> impl TypedValueParser<Value = Kind> {
-    let known = Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.description()));
+    let known =
+        Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.descriptor().description));
     PossibleValuesParser::new(known).try_map(|name| name.parse::<Kind>())
 }
 
 /// A policy for programs that keep their place; of the others it is told why they cannot.
 pub(crate) fn policy_in_place() -> impl TypedValueParser<Value = Kind> {
-    let can = Kind::ALL.into_iter().filter(|kind| kind.attaches()).map(Kind::name);
+    let can = Kind::ALL.into_iter().filter(|kind| kind.descriptor().attaches).map(Kind::name);
     Offered { read: named::<Kind>, values: can.collect() }
 }
 

@@ -5,38 +5,33 @@
 //! nothing about this: one option can stand in several commands.
 
 use clap::{Arg, Command};
+use cosched_policy::OptionGroup;
 
-/// A heading, and the options below it by their clap ids. `-h` leaves these options out.
-type Section = (&'static str, &'static [&'static str]);
+/// A heading, and the options below it. `-h` leaves these options out.
+type Section = (&'static str, &'static [OptionGroup]);
 
-const SECTIONS: [Section; 7] = [
+const SECTIONS: [Section; 6] = [
     (
         "Turns and CPUs",
-        &["quantum", "max_frozen", "turns", "placement", "fill", "freezer", "pinning"],
-    ),
-    ("Barriers", &["barrier"]),
-    ("Policies faithful and shuffling", &["interval", "no_guard", "relearn"]),
-    ("Policy faithful", &["actuators", "quanta"]),
-    ("Policy shuffling", &["groups", "group_by", "threshold", "hysteresis", "sort_by"]),
-    ("Policies bandwidth and fair-progress", &["slowdowns"]),
-    (
-        "Policy fair-progress",
         &[
-            "peak_bandwidth",
-            "training_limit",
-            "fairness",
-            "no_distribution",
-            "no_sequences",
-            "by_corunners",
-            "no_phases",
-            "optimal",
+            OptionGroup::Quantum,
+            OptionGroup::Turns,
+            OptionGroup::Pauses,
+            OptionGroup::Places,
+            OptionGroup::Fill,
         ],
     ),
+    ("Policies faithful and shuffling", &[OptionGroup::Measuring]),
+    ("Policy faithful", &[OptionGroup::Slices]),
+    ("Policy shuffling", &[OptionGroup::Shuffling]),
+    ("Policies bandwidth and fair-progress", &[OptionGroup::Slowdowns]),
+    ("Policy fair-progress", &[OptionGroup::Equality]),
 ];
+/// The heading of options that do not depend on the policy, and these options by their clap ids.
+const BARRIERS: (&str, &[&str]) = ("Barriers", &["barrier"]);
 
 /// `cosched stat` has options of the same names, and no policies.
-const SECTIONS_OF_STAT: [Section; 1] =
-    [("Locks", &["groups", "group_by", "no_transfers", "sampled"])];
+const LOCKS: (&str, &[&str]) = ("Locks", &["groups", "group_by", "no_transfers", "sampled"]);
 
 /// Options without a heading that `-h` leaves out.
 const SELDOM_NEEDED: [&str; 3] = ["grace", "max_events", "watch"];
@@ -47,26 +42,38 @@ const SELDOM_COMPARED: [&str; 3] = ["kernel", "seed", "verbose"];
 
 /// The same command and its subcommands, with headings, and with a `-h` that fits a screen.
 pub(crate) fn arranged(command: Command) -> Command {
-    let (sections, seldom): (&[Section], &[&str]) = match command.get_name() {
-        "stat" => (&SECTIONS_OF_STAT, &[]),
-        "compare" => (&SECTIONS, &SELDOM_COMPARED),
-        "run" => (&SECTIONS, &SELDOM_IN_RUNS),
-        _ => (&SECTIONS, &[]),
+    let is_stat = command.get_name() == "stat";
+    let seldom: &[&str] = match command.get_name() {
+        "compare" => &SELDOM_COMPARED,
+        "run" => &SELDOM_IN_RUNS,
+        _ => &[],
     };
     let placed = |option: Arg| {
         let id = option.get_id().as_str();
         let is_seldom = SELDOM_NEEDED.contains(&id) || seldom.contains(&id);
-        match sections.iter().find(|(_, ids)| ids.contains(&id)) {
-            Some((heading, _)) => option.help_heading(*heading).hide_short_help(true),
+        match heading(id, is_stat) {
+            Some(heading) => option.help_heading(heading).hide_short_help(true),
             None => option.hide_short_help(is_seldom),
         }
     };
     command.mut_args(placed).mut_subcommands(arranged)
 }
 
+/// The heading of an option.
+fn heading(id: &str, is_stat: bool) -> Option<&'static str> {
+    let of_policies = || {
+        let group = OptionGroup::of(&id.replace('_', "-")).filter(|_| !is_stat)?;
+        let section = SECTIONS.iter().find(|(_, groups)| groups.contains(&group));
+        section.map(|(heading, _)| *heading)
+    };
+    let (others, ids) = if is_stat { LOCKS } else { BARRIERS };
+    if ids.contains(&id) { Some(others) } else { of_policies() }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use cosched_policy::Kind;
 
     use super::*;
     use crate::commands::Cli;
@@ -94,10 +101,19 @@ mod tests {
         }
     }
 
+    /// Each heading, and the clap ids below it.
+    fn sections() -> Vec<(&'static str, Vec<String>)> {
+        let options = |groups: &[OptionGroup]| {
+            let names = groups.iter().flat_map(|group| group.options());
+            names.map(|name| name.replace('-', "_")).collect()
+        };
+        SECTIONS.iter().map(|(heading, groups)| (*heading, options(groups))).collect()
+    }
+
     #[test]
     fn options_of_single_policies_stand_below_headings() {
         let (short, long) = (help("run", false), help("run", true));
-        for (heading, ids) in SECTIONS {
+        for (heading, ids) in sections() {
             let (_, below) = long.split_once(&format!("\n{heading}:\n")).unwrap();
             let until = below.lines().take_while(|line| line.is_empty() || line.starts_with(' '));
             let below: String = until.collect::<Vec<_>>().join("\n");
@@ -110,19 +126,27 @@ mod tests {
     }
 
     #[test]
+    fn a_heading_names_the_policies_that_take_its_options() {
+        for (heading, groups) in SECTIONS.into_iter().filter(|(it, _)| it.starts_with("Polic")) {
+            let (_, named) = heading.split_once(' ').unwrap();
+            let take = Kind::ALL.into_iter().filter(|kind| kind.takes(groups[0]));
+            let names: Vec<&str> = take.map(Kind::name).collect();
+            assert_eq!(named, names.join(" and "));
+        }
+    }
+
+    #[test]
     fn every_option_with_a_place_exists() {
         let cli = Cli::command();
-        let all = |ids: &[&str], command: &str| {
+        let exists = |id: &str, command: &str| {
             let command = cli.find_subcommand(command).unwrap();
-            for id in ids {
-                assert!(command.get_arguments().any(|option| option.get_id() == id), "{id}");
-            }
+            assert!(command.get_arguments().any(|option| option.get_id() == id), "{id}");
         };
-        SECTIONS.iter().for_each(|(_, ids)| all(ids, "run"));
-        SECTIONS_OF_STAT.iter().for_each(|(_, ids)| all(ids, "stat"));
-        all(&["grace"], "run");
-        all(&SELDOM_IN_RUNS, "run");
-        all(&["max_events", "watch"], "sim");
-        all(&SELDOM_COMPARED, "compare");
+        sections().iter().flat_map(|(_, ids)| ids).for_each(|id| exists(id, "run"));
+        LOCKS.1.iter().for_each(|id| exists(id, "stat"));
+        BARRIERS.1.iter().chain(&["grace"]).for_each(|id| exists(id, "run"));
+        SELDOM_IN_RUNS.iter().for_each(|id| exists(id, "run"));
+        ["max_events", "watch"].iter().for_each(|id| exists(id, "sim"));
+        SELDOM_COMPARED.iter().for_each(|id| exists(id, "compare"));
     }
 }

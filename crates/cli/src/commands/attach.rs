@@ -43,7 +43,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let how = args.place.how("attach to programs")?;
     // It knows no program from earlier, and keeps nothing for later.
     if how.measure.relearn {
-        return Err(useless("attach", "--relearn"));
+        return Err(useless("attach", "relearn"));
     }
     let proc = Proc::own().map_err(Failure::input)?;
     let folders = undo::log_folders().map_err(Failure::input)?;

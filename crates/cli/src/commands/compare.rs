@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
-use cosched_policy::Kind;
+use cosched_policy::{Kind, OptionGroup};
 use cosched_report::{Comparison, Incomparable};
 use cosched_sim::Kernel;
 use cosched_workload::Workload;
@@ -122,7 +122,10 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         }
         Some(machine) => {
             check_variants(&args.policies)?;
-            let used = ["--quantum", "--max-frozen", "--placement", "--fill", "--goal"];
+            let measuring = [OptionGroup::Measuring, OptionGroup::Slices, OptionGroup::Shuffling];
+            let measuring = measuring.into_iter().flat_map(|group| group.options().iter().copied());
+            let used = ["quantum", "max-frozen", "placement", "fill", "goal", "slowdowns"];
+            let used: Vec<&str> = used.into_iter().chain(measuring).collect();
             how.check_use_by("compare --machine", &used)?;
             check_grace(how)?;
             how.check_use(&kinds)?;
@@ -145,7 +148,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
 fn check_grace(how: &How) -> Result<(), Failure> {
     match how.grace == How::from(PolicyChoices::default()).grace {
         true => Ok(()),
-        false => Err(useless("compare --machine", "--grace")),
+        false => Err(useless("compare --machine", "grace")),
     }
 }
 

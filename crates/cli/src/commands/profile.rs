@@ -19,13 +19,12 @@ use std::process::ExitCode;
 
 use clap::{Arg, Args};
 use cosched_linux::observe::counters::{self, Events, Lack};
-use cosched_policy::Placement;
+use cosched_policy::{OptionGroup, Placement};
 use cosched_workload::{ProgramSpec, Workload};
 
 use crate::alone::{Known, Measured, Stop, measure_in_turn, parse_counts, with_counts};
 use crate::args::{HowArgs, SourceArgs, whole};
 use crate::how::How;
-use crate::how::check::useless;
 use crate::session::Session;
 use crate::source::{self, Needs, Runs};
 use crate::store::{Entry, Store};
@@ -33,34 +32,9 @@ use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
 use curve::Point;
 
-/// Options that [`HowArgs`] has for other commands. They are refused, and not shown in the help.
-const USELESS: [&str; 25] = [
-    "quantum",
-    "turns",
-    "slowdowns",
-    "interval",
-    "actuators",
-    "no_guard",
-    "relearn",
-    "quanta",
-    "groups",
-    "group_by",
-    "threshold",
-    "hysteresis",
-    "sort_by",
-    "max_frozen",
-    "fill",
-    "goal",
-    "barrier",
-    "peak_bandwidth",
-    "training_limit",
-    "fairness",
-    "no_distribution",
-    "no_sequences",
-    "by_corunners",
-    "no_phases",
-    "optimal",
-];
+/// The options of policies that also matter for a program that runs alone. All others are refused,
+/// and not shown in the help.
+const USED: [&str; 3] = ["placement", "freezer", "pinning"];
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -89,7 +63,9 @@ pub(crate) struct ProfileArgs {
 
 /// The same option, hidden if this command refuses it.
 fn shown(option: Arg) -> Arg {
-    let useless = USELESS.contains(&option.get_id().as_str());
+    let name = option.get_id().as_str().replace('_', "-");
+    let of_policies = name == "barrier" || OptionGroup::of(&name).is_some();
+    let useless = of_policies && !USED.contains(&name.as_str());
     if useless { option.hide(true) } else { option }
 }
 
@@ -119,10 +95,7 @@ impl Profiled<'_> {
 /// Measures the programs of a workload, one by one, and shows what was found.
 pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     let how = args.how.how();
-    how.check_use_by("profile", &["--placement", "--freezer", "--pinning"])?;
-    if let Some(option) = how.given_to_measure() {
-        return Err(useless("profile", option));
-    }
+    how.check_use_by("profile", &USED)?;
     if args.machine {
         return machine::machine(args.json);
     }
@@ -225,12 +198,14 @@ mod tests {
     fn hidden_options_are_refused() {
         let command = Cli::command();
         let profile = command.find_subcommand("profile").unwrap();
-        for id in USELESS {
-            let option = profile.get_arguments().find(|option| option.get_id() == id).unwrap();
+        let of_policies = OptionGroup::ALL.into_iter().flat_map(|group| group.options().iter());
+        let refused = of_policies.filter(|name| !USED.contains(name)).chain(&["barrier"]);
+        for id in refused.map(|name| name.replace('-', "_")) {
+            let option = profile.get_arguments().find(|option| *option.get_id() == *id).unwrap();
             assert!(option.is_hide_set(), "{id}");
             let long = format!("--{}", option.get_long().unwrap());
             let takes_value = option.get_action().takes_values();
-            let value = match id {
+            let value = match id.as_str() {
                 // Their values are files.
                 "slowdowns" | "quanta" => continue,
                 "goal" => "fair",

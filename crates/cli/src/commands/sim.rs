@@ -24,7 +24,7 @@ use cosched_core::engine::Engine;
 use cosched_core::engine::outcome::{Completion, Ended, Outcome};
 use cosched_core::{Class, Nanos, Profile, Speedup, Usage};
 use cosched_linux::control::run_cgroups::ByWeight;
-use cosched_policy::Kind;
+use cosched_policy::{Kind, OptionGroup};
 use cosched_results::result::{
     Backends, Context, MachineDescription, NONE, RunResult, SIMULATED, Simulation,
 };
@@ -114,7 +114,9 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
 /// Says that moldable programs keep their threads, where they would be molded if it were known what
 /// all take alone.
 fn tell_unscaled(workload: &Workload, kinds: &[Kind]) {
-    if kinds.iter().any(|kind| kind.chooses()) && workload.programs.iter().any(is_moldable) {
+    if kinds.iter().any(|kind| kind.takes(OptionGroup::Goal))
+        && workload.programs.iter().any(is_moldable)
+    {
         say(format_args!(
             "moldable programs keep their thread counts: --no-solo leaves out the solo times that \
              a choice needs"
@@ -278,7 +280,7 @@ impl Simulator {
         kind: Kind,
         profiles: &mut [Profile],
     ) -> Result<(), Failure> {
-        if !kind.chooses() {
+        if !kind.takes(OptionGroup::Goal) {
             return Ok(());
         }
         for (spec, profile) in workload.programs.iter().zip(profiles) {

@@ -1,40 +1,22 @@
 //! Which choices a policy or a command supports: an option without effect is refused, not ignored.
 
-use cosched_policy::{Kind, Turns};
+use cosched_policy::{Kind, OptionGroup, Turns};
 
 use super::{How, MeasureChoices};
 use crate::ui::failure::Failure;
 
-const FILL: &str = "--fill";
-const GOAL: &str = "--goal";
-const BARRIER: &str = "--barrier";
-
-/// An option that was given: its name, the policies that support it, and what these policies do.
-type Given = (&'static str, fn(Kind) -> bool, &'static str);
-
 impl MeasureChoices {
-    /// The first option that was given and that none of these policies supports.
-    fn unused(&self, kinds: &[Kind]) -> Option<Given> {
-        let slices = "measure programs and give slices";
-        let shuffle = self.shuffle.given();
-        let all: [(bool, Given); 6] = [
-            (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
-            (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
-            (self.no_guard, ("--no-guard", Kind::measures, "measure programs")),
-            (self.relearn, ("--relearn", Kind::measures, "measure programs")),
-            (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
-            (
-                shuffle.is_some(),
-                (
-                    shuffle.unwrap_or_default(),
-                    Kind::shuffles,
-                    "move threads between groups of CPUs",
-                ),
-            ),
+    /// The options that were given, without their dashes.
+    fn given(&self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            ("interval", self.interval.is_some()),
+            ("actuators", self.actuators.is_some()),
+            ("no-guard", self.no_guard),
+            ("relearn", self.relearn),
+            ("quanta", self.quanta.is_some()),
         ];
-        let used = |(_, used, _): &Given| kinds.iter().any(|kind| used(*kind));
-        let mut given = all.into_iter().filter(|(given, _)| *given).map(|(_, option)| option);
-        given.find(|option| !used(option))
+        let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
+        given.chain(self.shuffle.given())
     }
 
     /// Refuses what would be tried twice.
@@ -48,19 +30,8 @@ impl MeasureChoices {
     }
 }
 
-/// What policies do that support an option of those that make gangs. With turns by weight they
-/// pause no program, and bind none on some machines.
-pub(crate) fn of_gangs(option: &str) -> &'static str {
-    match option {
-        "--turns" => "take turns",
-        "--max-frozen" | "--freezer" => "can pause programs",
-        "--placement" | "--pinning" => "can bind programs to CPUs",
-        _ => "have quanta",
-    }
-}
-
 pub(crate) fn useless(command: &str, option: &str) -> Failure {
-    Failure::Input(format!("`cosched {command}` does not support {option}: leave it out"))
+    Failure::Input(format!("`cosched {command}` does not support --{option}: leave it out"))
 }
 
 /// The first of a list that is in it before.
@@ -68,55 +39,36 @@ pub(crate) fn twice<T: PartialEq>(list: &[T]) -> Option<&T> {
     list.iter().enumerate().find(|(i, one)| list[..*i].contains(one)).map(|(_, one)| one)
 }
 
+/// Refuses an option that none of these policies supports.
+fn refuse(option: &str, kinds: &[Kind], supports: impl Fn(Kind) -> bool, what: &str) -> Failure {
+    let asked = Kind::ALL.into_iter().filter(|kind| kinds.contains(kind));
+    let asked: Vec<String> = asked.map(|kind| format!("'{kind}'")).collect();
+    let uses = Kind::ALL.into_iter().filter(|kind| supports(*kind)).map(Kind::name);
+    let (asked, uses) = (asked.join(", "), uses.collect::<Vec<_>>().join(", "));
+    Failure::Input(format!(
+        "--{option} is for policies that {what} ({uses}), not for {asked}: leave it out"
+    ))
+}
+
 impl How {
     /// Refuses an option that was given and that none of these policies supports.
     pub(crate) fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
         self.measure.check()?;
-        let refuse = |option: &str, used: fn(Kind) -> bool, what: &str| {
-            let asked = Kind::ALL.into_iter().filter(|kind| kinds.contains(kind));
-            let asked: Vec<String> = asked.map(|kind| format!("'{kind}'")).collect();
-            let uses = Kind::ALL.into_iter().filter(|kind| used(*kind)).map(Kind::name);
-            let (asked, uses) = (asked.join(", "), uses.collect::<Vec<_>>().join(", "));
-            Failure::Input(format!(
-                "{option} is for policies that {what} ({uses}), not for {asked}: leave it out"
-            ))
-        };
-        if let Some((option, used, what)) = self.measure.unused(kinds) {
-            return Err(refuse(option, used, what));
+        let by_weight = |kind: Kind| kind.descriptor().by_weight;
+        if self.policy.turns == Some(Turns::Weight) && !kinds.iter().any(|kind| by_weight(*kind)) {
+            return Err(refuse("turns weight", kinds, by_weight, "take turns by weight"));
         }
-        if self.policy.turns == Some(Turns::Weight)
-            && !kinds.iter().any(|kind| kind.takes_turns_by_weight())
-        {
-            let takes = Kind::takes_turns_by_weight;
-            return Err(refuse("--turns weight", takes, "take turns by weight"));
+        for option in self.given() {
+            let Some(group) = OptionGroup::of(option) else { continue };
+            if !kinds.iter().any(|kind| kind.takes(group)) {
+                return Err(refuse(option, kinds, |kind| kind.takes(group), group.what()));
+            }
         }
-        let of_some = [Some(FILL), Some(GOAL), self.policy.fair.given()];
-        match self.given().iter().find(|option| !of_some.contains(&Some(**option))) {
-            Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
-                Err(refuse(option, Kind::makes_gangs, of_gangs(option)))
-            }
-            _ if self.policy.slowdowns.is_some()
-                && !kinds.iter().any(|kind| kind.takes_slowdowns()) =>
-            {
-                Err(refuse("--slowdowns", Kind::takes_slowdowns, "predict slowdowns"))
-            }
-            _ if self.policy.fair.given().is_some()
-                && !kinds.iter().any(|kind| kind.equalises()) =>
-            {
-                let option = self.policy.fair.given().unwrap_or_default();
-                Err(refuse(option, Kind::equalises, "keep slowdowns equal"))
-            }
-            _ if self.policy.goal.is_some() && !kinds.iter().any(|kind| kind.chooses()) => {
-                Err(refuse(GOAL, Kind::chooses, "choose by themselves"))
-            }
-            _ if self.policy.fill && !kinds.iter().any(|kind| kind.backfills()) => {
-                Err(refuse(FILL, Kind::backfills, "give idle CPUs away"))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
-    /// Refuses every option that was given, except those that the command supports.
+    /// Refuses every option that was given, except those that the command supports. All are named
+    /// without their dashes.
     pub(crate) fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
         self.check_own_barriers(command)?;
         match self.given().into_iter().find(|option| !used.contains(option)) {
@@ -125,34 +77,29 @@ impl How {
         }
     }
 
-    /// The first option given that only policies which measure or predict support.
-    pub(crate) fn given_to_measure(&self) -> Option<&'static str> {
-        let slowdowns = self.policy.slowdowns.is_some().then_some("--slowdowns");
-        self.measure.unused(&[]).map(|(option, ..)| option).or(slowdowns)
-    }
-
     /// Refuses `--barrier` for a command that does not support it.
     pub(crate) fn check_own_barriers(&self, command: &str) -> Result<(), Failure> {
         match self.waiting {
             None => Ok(()),
-            Some(_) => Err(useless(command, BARRIER)),
+            Some(_) => Err(useless(command, "barrier")),
         }
     }
 
-    /// The options that were given; without --grace, which every command that runs programs
-    /// supports, and --barrier, which does not depend on the policy.
+    /// The options that were given, without their dashes. Left out are --grace, which every command
+    /// that runs programs supports, and --barrier, which does not depend on the policy.
     fn given(&self) -> Vec<&'static str> {
         let all = [
-            ("--quantum", self.policy.quantum.is_some()),
-            ("--max-frozen", self.policy.max_frozen.is_some()),
-            ("--placement", self.policy.placement.is_some()),
-            ("--freezer", self.freezer.is_some()),
-            ("--pinning", self.pinning.is_some()),
-            (FILL, self.policy.fill),
-            (GOAL, self.policy.goal.is_some()),
-            ("--turns", self.policy.turns.is_some()),
+            ("quantum", self.policy.quantum.is_some()),
+            ("max-frozen", self.policy.max_frozen.is_some()),
+            ("placement", self.policy.placement.is_some()),
+            ("freezer", self.freezer.is_some()),
+            ("pinning", self.pinning.is_some()),
+            ("fill", self.policy.fill),
+            ("goal", self.policy.goal.is_some()),
+            ("turns", self.policy.turns.is_some()),
+            ("slowdowns", self.policy.slowdowns.is_some()),
         ];
         let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
-        given.chain(self.policy.fair.given()).collect()
+        self.measure.given().chain(given).chain(self.policy.fair.given()).collect()
     }
 }

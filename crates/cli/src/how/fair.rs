@@ -67,17 +67,17 @@ impl FairChoices {
         }
     }
 
-    /// The first option that was given.
+    /// The first option that was given, without its dashes.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let all = [
-            ("--peak-bandwidth", self.peak_bandwidth.is_some()),
-            ("--training-limit", self.training_limit.is_some()),
-            ("--fairness", self.fairness.is_some()),
-            ("--no-distribution", self.no_distribution),
-            ("--no-sequences", self.no_sequences),
-            ("--by-corunners", self.by_corunners),
-            ("--no-phases", self.no_phases),
-            ("--optimal", self.optimal),
+            ("peak-bandwidth", self.peak_bandwidth.is_some()),
+            ("training-limit", self.training_limit.is_some()),
+            ("fairness", self.fairness.is_some()),
+            ("no-distribution", self.no_distribution),
+            ("no-sequences", self.no_sequences),
+            ("by-corunners", self.by_corunners),
+            ("no-phases", self.no_phases),
+            ("optimal", self.optimal),
         ];
         all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }

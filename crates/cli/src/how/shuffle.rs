@@ -18,14 +18,14 @@ pub(crate) struct ShuffleChoices {
 }
 
 impl ShuffleChoices {
-    /// The first option that was given.
+    /// The first option that was given, without its dashes.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let all = [
-            ("--groups", self.groups.is_some()),
-            ("--group-by", self.group_by.is_some()),
-            ("--threshold", self.threshold.is_some()),
-            ("--hysteresis", self.hysteresis.is_some()),
-            ("--sort-by", self.sort_by.is_some()),
+            ("groups", self.groups.is_some()),
+            ("group-by", self.group_by.is_some()),
+            ("threshold", self.threshold.is_some()),
+            ("hysteresis", self.hysteresis.is_some()),
+            ("sort-by", self.sort_by.is_some()),
         ];
         all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }

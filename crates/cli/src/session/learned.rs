@@ -1,7 +1,7 @@
 //! What a run has shown of its programs is kept for the next one.
 
 use cosched_core::{Learned, Reason, Why};
-use cosched_policy::Kind;
+use cosched_policy::{Kind, Learns};
 use cosched_results::result::RunResult;
 use cosched_workload::Workload;
 
@@ -32,7 +32,7 @@ impl Session {
     fn keep(&self, request: &Request<'_>, outcomes: &[Option<Outcome>]) -> Result<(), StoreError> {
         let mut store = Store::open()?;
         let keys = self.keys_in_hand(request.workload, request.how);
-        let division = self.division(request.how).filter(|_| request.kind.shuffles());
+        let division = self.division(request.how).filter(|_| request.kind.learns(Learns::Groups));
         // Programs that are the same in every respect share a learned setting, which a run changes
         // once. A program that learnt something comes first.
         let mut kept: Vec<&Key> = Vec::new();
@@ -78,7 +78,7 @@ fn outcome(request: &Request<'_>, result: &RunResult, slot: usize) -> Option<Out
         true => Learned::default(),
         false => request.profiles[slot].learned,
     };
-    let earlier = match request.kind.shuffles() {
+    let earlier = match request.kind.learns(Learns::Groups) {
         true => earlier.of_groups(),
         false => earlier.of_actuators(),
     };

@@ -22,7 +22,7 @@ use cosched_linux::observe::counters::Events;
 use cosched_linux::process::helper::OWN_EXECUTABLE;
 use cosched_linux::process::launch::{LineLabels, Order, Output};
 use cosched_linux::safety::undo;
-use cosched_policy::{Kind, Turns, binds_by_weight};
+use cosched_policy::{Kind, Learns, Turns, binds_by_weight};
 use cosched_results::result::{Backends, NONE, RunResult};
 use cosched_workload::{Barrier, OPENMP, ProgramSpec};
 
@@ -63,7 +63,7 @@ const HISTORY: usize = 8192;
 impl Session {
     /// Checks everything that can be wrong before anything is started.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
-        if request.kind.equalises() && request.how.policy.fair.optimal {
+        if request.kind.learns(Learns::SoloSpeeds) && request.how.policy.fair.optimal {
             let text = "--optimal works only on simulated machines, which know solo times \
                         exactly; leave it out";
             return Err(Failure::Input(text.to_owned()));
@@ -80,7 +80,8 @@ impl Session {
         let request = &Molded::instead(molded.as_ref(), request);
         let planned = self.plan(request)?;
         let programs = &request.workload.programs;
-        let sources = request.kind.equalises().then(|| sources::find(request)).transpose()?;
+        let sources =
+            request.kind.learns(Learns::SoloSpeeds).then(|| sources::find(request)).transpose()?;
         let barriers = Session::barriers(request);
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
         let mut jobs = failure::all(programs.iter().enumerate().map(job))?;
@@ -101,7 +102,7 @@ impl Session {
     fn memory_peak(&self, request: &Request<'_>) -> Option<Peak> {
         let fair = &request.how.policy.fair;
         let is_said = fair.peak_bandwidth.or(fair.usual_peak).is_some();
-        if !request.kind.equalises() || is_said || !sources::tell_traffic(request) {
+        if !request.kind.learns(Learns::SoloSpeeds) || is_said || !sources::tell_traffic(request) {
             return None;
         }
         Store::open_if_there()?.peak(&self.description)
@@ -398,8 +399,8 @@ pub(crate) fn backends_by_weight(session: &Session, pinning: &str) -> Backends {
 
 /// Whether programs are to take turns by weight under a policy.
 pub(crate) fn by_weight(kind: Kind, how: &How) -> ByWeight {
-    match (how.options(kind).turns, kind.usual_turns()) {
-        _ if !kind.takes_turns_by_weight() => ByWeight::No,
+    match (how.options(kind).turns, kind.descriptor().turns) {
+        _ if !kind.descriptor().by_weight => ByWeight::No,
         (Some(Turns::Weight), _) => ByWeight::Always,
         (None, Turns::Weight) => ByWeight::IfPossible,
         _ => ByWeight::No,

@@ -8,8 +8,8 @@
 use std::fmt;
 
 use cosched_core::{Molding, Profile, Speedup};
-use cosched_policy::advice::Candidate;
 use cosched_policy::molding::mold;
+use cosched_policy::{OptionGroup, advice::Candidate};
 use cosched_workload::{ProgramSpec, Repeat, THREAD_VARIABLES, Workload};
 
 use super::{Request, Session};
@@ -25,7 +25,7 @@ impl Session {
     /// them.
     pub(crate) fn molded(&self, request: &Request<'_>) -> Option<Molded> {
         let programs = &request.workload.programs;
-        if !request.kind.chooses() || !programs.iter().any(is_moldable) {
+        if !request.kind.takes(OptionGroup::Goal) || !programs.iter().any(is_moldable) {
             return None;
         }
         if programs.iter().any(|spec| !spec.after.is_empty()) {
@@ -71,7 +71,7 @@ impl Session {
     /// Why moldable programs keep their threads whatever would be better, where it is so.
     pub(crate) fn cannot_mold(&self, request: &Request<'_>) -> Option<String> {
         let programs = &request.workload.programs;
-        if !request.kind.chooses() {
+        if !request.kind.takes(OptionGroup::Goal) {
             return None;
         }
         if !programs.iter().any(is_moldable) {

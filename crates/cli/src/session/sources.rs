@@ -8,6 +8,7 @@
 use cosched_core::Profile;
 use cosched_linux::machine::Origin;
 use cosched_linux::observe::counters::{self, Events, Lack};
+use cosched_policy::Learns;
 use cosched_results::result::Instead;
 use cosched_workload::{Barrier, ProgramSpec};
 
@@ -66,7 +67,7 @@ pub(super) fn is_inside(spec: &ProgramSpec, request: &Request<'_>) -> bool {
 pub(super) fn check_peak(request: &Request<'_>) -> Result<(), Failure> {
     let is_known = |profile: &Profile| profile.memory_gigabytes_per_second.is_some();
     let is_of_use = request.how.policy.fair.peak_bandwidth.is_none()
-        || !request.kind.equalises()
+        || !request.kind.learns(Learns::SoloSpeeds)
         || request.profiles.iter().any(is_known)
         || counters::check(Events::HARDWARE).is_ok();
     match is_of_use {

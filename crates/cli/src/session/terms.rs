@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use cosched_core::engine::{Entry, Limits, Setup, Wait};
 use cosched_core::{GroupId, Nanos, Profile};
 use cosched_linux::control::run_cgroups::ByWeight;
-use cosched_policy::binds_by_weight;
+use cosched_policy::{OptionGroup, binds_by_weight};
 use cosched_results::result::{AfterResult, Backends, Context, NONE, ProgramContext, Terms};
 use cosched_workload::{After, Barrier, ProgramSpec};
 
@@ -130,7 +130,10 @@ impl Session {
             decided_by: None,
             placement: self.placement(request),
             max_frozen: options.as_ref().map(|_| request.how.max_frozen()),
-            fill: options.as_ref().map(|options| options.fill).filter(|_| request.kind.backfills()),
+            fill: options
+                .as_ref()
+                .map(|options| options.fill)
+                .filter(|_| request.kind.takes(OptionGroup::Fill)),
             quantum: options.map(|options| options.quantum),
             started_at,
             machine: self.description.clone(),

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use cosched_core::Nanos;
+use cosched_core::{Nanos, Policy};
 
-use crate::kind::UnknownName;
+use crate::descriptor::Build;
+use crate::gangs::fcfs::Fcfs;
+use crate::gangs::minwait::Minwait;
+use crate::kind::{Options, Unfit, UnknownName};
 
 /// With a cgroup freezer, a switch costs about one per cent of this (docs/research/benchmarks.md).
 const SHORT_QUANTUM: Nanos = Nanos::from_millis(25);
@@ -39,9 +42,20 @@ impl Goal {
         }
     }
 
-    /// The length of a turn where the user requests this quantum.
-    pub(crate) fn quantum(self, asked: Nanos) -> Nanos {
-        if self == Goal::Responsive { asked.min(SHORT_QUANTUM) } else { asked }
+    /// The policy for these options: `balanced` builds the one without a special aim.
+    pub(crate) fn build(
+        options: &Options,
+        balanced: Build,
+    ) -> Result<Box<dyn Policy + Send>, Unfit> {
+        match options.goal {
+            Goal::Balanced => balanced(options),
+            Goal::Throughput => Ok(Box::new(Fcfs::default())),
+            Goal::Fair => Ok(Box::new(Minwait::fair(options))),
+            Goal::Responsive => {
+                let quantum = options.quantum.min(SHORT_QUANTUM);
+                balanced(&Options { quantum, ..options.clone() })
+            }
+        }
     }
 }
 

@@ -32,7 +32,9 @@ pub use table::{Slowdowns, SlowdownsError};
 use cosched_core::Why;
 
 use crate::common::unit::Unit;
-use crate::gangs::rounds::{Gang, descending};
+use crate::descriptor::{Descriptor, Need, OptionGroup};
+use crate::gangs::rounds::{Gang, Rounds, descending};
+use crate::kind::{Kind, Unfit};
 
 /// The most gangs that the first step examines for one program.
 const GANGS: usize = 64;
@@ -41,8 +43,30 @@ const UNITS: usize = 48;
 /// A smaller gain is no gain: sums of many numbers depend on their order.
 const LEAST: f64 = 1e-9;
 
+/// Chapter 6.
+pub(crate) const BANDWIDTH: Descriptor = Descriptor {
+    options: &[
+        OptionGroup::Quantum,
+        OptionGroup::Turns,
+        OptionGroup::Pauses,
+        OptionGroup::Places,
+        OptionGroup::Slowdowns,
+    ],
+    needs: &[Need::Traffic, Need::Slowdowns],
+    ..Descriptor::of_gangs(
+        "bandwidth",
+        "taking turns; programs with the smallest predicted interference share a turn",
+        |options| {
+            let table = options.slowdowns.clone();
+            let table = table.ok_or(Unfit::NoSlowdowns { policy: Kind::Bandwidth })?;
+            let cut = move |units: &[_], cpus| cut(units, cpus, &table);
+            Ok(Box::new(Rounds::new(options, cut, None)))
+        },
+    )
+};
+
 /// Cuts units into gangs in which they are predicted to lose least.
-pub(crate) fn cut(units: &[Unit], cpus: usize, table: &Slowdowns) -> Vec<Gang> {
+fn cut(units: &[Unit], cpus: usize, table: &Slowdowns) -> Vec<Gang> {
     let mut board = Board { units, cpus, table, gangs: Vec::new() };
     for unit in descending(units, |unit| unit.threads as f64) {
         board.assign(unit);

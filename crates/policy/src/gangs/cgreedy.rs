@@ -24,7 +24,28 @@
 use cosched_core::Why;
 
 use crate::common::unit::Unit;
-use crate::gangs::rounds::{Gang, descending};
+use crate::descriptor::{Descriptor, Need, OptionGroup};
+use crate::gangs::rounds::{Gang, Rounds, descending};
+
+/// Section 4.2.3.
+pub(crate) const CGREEDY: Descriptor = Descriptor {
+    options: &[
+        OptionGroup::Quantum,
+        OptionGroup::Turns,
+        OptionGroup::Pauses,
+        OptionGroup::Places,
+        OptionGroup::Fill,
+    ],
+    needs: &[Need::Misses],
+    ..Descriptor::of_gangs(
+        "cgreedy",
+        "taking turns in pairs: a program with many cache misses and one with few",
+        |options| {
+            let cut = if options.fill { cut_in_threes } else { cut_in_pairs };
+            Ok(Box::new(Rounds::new(options, cut, None)))
+        },
+    )
+};
 
 /// Gangs of at most two.
 pub(crate) fn cut_in_pairs(units: &[Unit], cpus: usize) -> Vec<Gang> {

@@ -16,6 +16,14 @@ use std::collections::BTreeSet;
 
 use cosched_core::{Cause, Plan, Policy, Program, ProgramId, ProgramState, Settings, Why, World};
 
+use crate::descriptor::Descriptor;
+
+/// One after another.
+pub(crate) const FCFS: Descriptor =
+    Descriptor::without_gangs("fcfs", "one program after another, each on all CPUs", |_| {
+        Ok(Box::new(Fcfs::default()))
+    });
+
 /// The policy `fcfs`.
 #[derive(Debug, Default)]
 pub(crate) struct Fcfs {

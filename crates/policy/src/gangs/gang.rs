@@ -17,9 +17,16 @@
 use cosched_core::Why;
 
 use crate::common::unit::Unit;
-use crate::gangs::rounds::Gang;
+use crate::descriptor::Descriptor;
+use crate::gangs::rounds::{Gang, Rounds};
+
+/// Section 4.2.1.
+pub(crate) const GANG: Descriptor =
+    Descriptor::of_gangs("gang", "programs take turns, one at a time", |options| {
+        Ok(Box::new(Rounds::new(options, cut, None)))
+    });
 
 /// One gang for every unit, in the order of the workload.
-pub(crate) fn cut(units: &[Unit], _cpus: usize) -> Vec<Gang> {
+fn cut(units: &[Unit], _cpus: usize) -> Vec<Gang> {
     (0..units.len()).map(|unit| vec![(unit, Why::InGang)]).collect()
 }

@@ -31,7 +31,38 @@
 use cosched_core::Why;
 
 use crate::common::unit::Unit;
-use crate::gangs::rounds::{Gang, descending, first_fit};
+use crate::descriptor::{Descriptor, OptionGroup};
+use crate::gangs::rounds::{Fill, Gang, Rounds, descending, first_fit};
+use crate::gangs::thread_limits::ThreadLimits;
+
+/// Section 4.2.2.
+pub(crate) const GREEDY: Descriptor = Descriptor {
+    options: &[
+        OptionGroup::Quantum,
+        OptionGroup::Turns,
+        OptionGroup::Pauses,
+        OptionGroup::Places,
+        OptionGroup::Fill,
+    ],
+    ..Descriptor::of_gangs(
+        "greedy",
+        "taking turns; programs that fill the CPUs together share a turn",
+        |options| {
+            let backfill: Option<Fill> = if options.fill { Some(fill) } else { None };
+            Ok(Box::new(Rounds::new(options, cut, backfill)))
+        },
+    )
+};
+
+/// Sections 4.2 and 4.3; the algorithm is ours.
+pub(crate) const ADAPTIVE_GREEDY: Descriptor = Descriptor::of_gangs(
+    "adaptive-greedy",
+    "greedy, and chooses the thread counts of malleable programs in every round",
+    |options| {
+        let thread_limits = ThreadLimits::new(turns, options.quantum);
+        Ok(Box::new(Rounds::new(options, cut, None).with_thread_limits(thread_limits)))
+    },
+);
 
 /// First-fit decreasing.
 pub(crate) fn cut(units: &[Unit], cpus: usize) -> Vec<Gang> {
@@ -70,7 +101,7 @@ fn first_fits(sizes: impl IntoIterator<Item = usize>, cpus: usize) -> Vec<usize>
 }
 
 /// The units of the others, in their order, that fit into the free CPUs.
-pub(crate) fn fill(others: &[(usize, &Unit)], free: usize) -> Gang {
+fn fill(others: &[(usize, &Unit)], free: usize) -> Gang {
     first_fit(others.iter().copied(), free).into_iter().map(|unit| (unit, Why::Backfills)).collect()
 }
 

@@ -49,6 +49,7 @@ use cosched_core::{
 use crate::common::unit::{
     Assignment, Denied, Places, Sorted, Unfreezable, Unit, only_settled, run_together,
 };
+use crate::descriptor::Descriptor;
 use crate::gangs::quantum::{Quantum, Weights};
 use crate::gangs::rounds::first_fit;
 use crate::gangs::thread_limits::{ThreadLimits, only_learns};
@@ -59,6 +60,20 @@ use slowed::Slowed;
 
 /// The only wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
+
+/// Section 4.2.4.
+pub(crate) const MINWAIT: Descriptor = Descriptor::of_gangs(
+    "minwait",
+    "taking turns; the programs that have waited longest run, as many as fit",
+    |options| Ok(Box::new(Minwait::new(options))),
+);
+
+/// Sections 4.2 and 4.3; the algorithm is ours.
+pub(crate) const ADAPTIVE_MINWAIT: Descriptor = Descriptor::of_gangs(
+    "adaptive-minwait",
+    "minwait, and chooses the thread counts of malleable programs in every turn",
+    |options| Ok(Box::new(Minwait::adaptive(options))),
+);
 
 /// The policy `minwait`.
 #[derive(Debug)]

@@ -78,7 +78,7 @@ fn bandwidth_without_traffic_or_table_names_the_remedy() {
 fn fill_is_accepted_by_greedy_and_cgreedy_only() {
     let filling = Options { fill: true, ..options() };
     for kind in Kind::ALL {
-        assert_eq!(kind.build(&filling).is_ok(), kind.backfills(), "{kind}");
+        assert_eq!(kind.build(&filling).is_ok(), kind.takes(OptionGroup::Fill), "{kind}");
         assert!(kind.build(&options()).is_ok(), "{kind}");
     }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::Profile;
-use cosched_policy::Kind;
+use cosched_policy::{Kind, Need, OptionGroup};
 use cosched_report::disturbance;
 use cosched_results::result::RunResult;
 use cosched_sim::{Hardware, Kernel};
@@ -37,7 +37,7 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
     let record = Record::load(run)?;
     let policy = args.policy.unwrap_or_default();
     let given = super::how(args);
-    match record.policy.predicts() {
+    match record.policy.needs(Need::Slowdowns) {
         // The table is for the recorded policy, too.
         true => given.check_use(&[policy, record.policy])?,
         false => given.check_use(&[policy])?,
@@ -180,7 +180,7 @@ impl Record {
             placement: given.placement.or(recorded.placement),
             quantum: given.quantum.or(recorded.quantum),
             max_frozen: given.max_frozen.or(recorded.max_frozen),
-            fill: policy.backfills() && (given.fill || recorded.fill),
+            fill: policy.takes(OptionGroup::Fill) && (given.fill || recorded.fill),
             ..recorded
         }
     }

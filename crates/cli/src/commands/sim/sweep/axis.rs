@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use cosched_policy::{Kind, Placement};
+use cosched_policy::{Kind, OptionGroup, Placement};
 use cosched_sim::Kernel;
 
 use super::super::Scene;
 use crate::args::{kernel, max_frozen, named, quantum};
 use crate::commands::sim::args::SimRunArgs;
 use crate::how::How;
-use crate::how::check::of_gangs;
 use crate::ui::failure::Failure;
 
 /// One setting with all its values.
@@ -66,9 +65,9 @@ impl Key {
         }
     }
 
-    /// Whether only policies that make gangs support it.
-    fn is_for_gangs(self) -> bool {
-        matches!(self, Key::Quantum | Key::Placement | Key::MaxFrozen)
+    /// Whether a policy supports it.
+    fn is_for(self, kind: Kind) -> bool {
+        OptionGroup::of(self.name()).is_none_or(|group| kind.takes(group))
     }
 
     /// The values. In a machine's words the two commas of `signal_nanos=1,2,3` do not divide, nor
@@ -122,7 +121,7 @@ impl Key {
 
     /// The value in a scene, as text; `None` where the policy does not support it.
     pub(super) fn of(self, scene: &Scene) -> Option<String> {
-        if self.is_for_gangs() && !scene.policy.makes_gangs() {
+        if !self.is_for(scene.policy) {
             return None;
         }
         let time = |time: cosched_core::Nanos| {
@@ -241,19 +240,15 @@ pub(super) fn axes(args: &SimRunArgs) -> Result<Vec<Axis>, Failure> {
 
 /// A setting that none of the policies has a use for is a misunderstanding.
 pub(super) fn check_use(axes: &[Axis], kinds: &[Kind]) -> Result<(), Failure> {
-    let useless = axes.iter().find(|axis| axis.key.is_for_gangs());
-    match useless {
-        Some(axis) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
-            let uses = Kind::ALL.into_iter().filter(|kind| kind.makes_gangs()).map(Kind::name);
-            Err(Failure::Input(format!(
-                "--sweep {}=...: is for policies that {} ({})",
-                axis.key.name(),
-                of_gangs(&format!("--{}", axis.key.name())),
-                uses.collect::<Vec<_>>().join(", ")
-            )))
-        }
-        _ => Ok(()),
-    }
+    let is_used = |axis: &&Axis| kinds.iter().any(|kind| axis.key.is_for(*kind));
+    let Some(useless) = axes.iter().find(|axis| !is_used(axis)) else { return Ok(()) };
+    let name = useless.key.name();
+    let uses = Kind::ALL.into_iter().filter(|kind| useless.key.is_for(*kind)).map(Kind::name);
+    Err(Failure::Input(format!(
+        "--sweep {name}=...: is for policies that {} ({})",
+        OptionGroup::of(name).map(OptionGroup::what).unwrap_or_default(),
+        uses.collect::<Vec<_>>().join(", ")
+    )))
 }
 
 /// A scene by its settings.

@@ -1,0 +1,226 @@
+//! What a policy is, as data: its name, what it can do, what it needs, and how it is built.
+//!
+//! Each policy has its descriptor in its own file. The command line, its checks and its help read
+//! descriptors, and know no policy by name.
+
+use cosched_core::{Nanos, Policy};
+
+use crate::gangs::turns::Turns;
+use crate::kind::{Options, Unfit};
+
+/// How long a gang runs at a time, unless the policy or the user says otherwise.
+const QUANTUM: Nanos = Nanos::from_millis(100);
+
+/// A policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptor {
+    /// The name by which users choose it.
+    pub name: &'static str,
+    /// A description in one line.
+    pub description: &'static str,
+    /// Whether it gives all threads of a program CPUs at the same time. Only such a policy freezes
+    /// programs and has quanta.
+    pub gangs: Gangs,
+    /// How programs take turns by default, if it makes gangs.
+    pub turns: Turns,
+    /// Whether programs can take turns by weight under it ([`Options::turns`]).
+    pub by_weight: bool,
+    /// How long a gang runs at a time by default.
+    pub quantum: Nanos,
+    /// Whether it can run attached programs: it freezes no program, and moves none to another
+    /// cgroup or session.
+    pub attaches: bool,
+    /// What it finds out about programs while they run.
+    pub learns: Learns,
+    /// The options that it takes.
+    pub options: &'static [OptionGroup],
+    /// What it has to know of programs and machine.
+    pub needs: &'static [Need],
+    /// Builds it. If it makes gangs, it freezes programs.
+    pub(crate) build: Build,
+}
+
+impl Descriptor {
+    /// A policy under which all programs run, or one after another. It takes no option.
+    pub(crate) const fn without_gangs(
+        name: &'static str,
+        description: &'static str,
+        build: Build,
+    ) -> Descriptor {
+        Descriptor {
+            name,
+            description,
+            gangs: Gangs::Never,
+            turns: Turns::Freeze,
+            by_weight: false,
+            quantum: QUANTUM,
+            attaches: false,
+            learns: Learns::Nothing,
+            options: &[],
+            needs: &[],
+            build,
+        }
+    }
+
+    /// A policy under which gangs take turns.
+    pub(crate) const fn of_gangs(
+        name: &'static str,
+        description: &'static str,
+        build: Build,
+    ) -> Descriptor {
+        Descriptor {
+            gangs: Gangs::Always,
+            by_weight: true,
+            options: &[
+                OptionGroup::Quantum,
+                OptionGroup::Turns,
+                OptionGroup::Pauses,
+                OptionGroup::Places,
+            ],
+            ..Descriptor::without_gangs(name, description, build)
+        }
+    }
+
+    /// Whether it gives all threads of a program CPUs at the same time.
+    pub fn makes_gangs(&self) -> bool {
+        self.gangs != Gangs::Never
+    }
+
+    /// Whether it takes these options.
+    pub fn takes(&self, options: OptionGroup) -> bool {
+        self.options.contains(&options)
+    }
+}
+
+/// Builds a policy from its options.
+pub(crate) type Build = fn(&Options) -> Result<Box<dyn Policy + Send>, Unfit>;
+
+/// Whether programs run in gangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gangs {
+    /// Never.
+    Never,
+    /// From their beginning to their end. None may be larger than the machine.
+    Always,
+    /// As far as the policy chooses. A program may have more threads than there are CPUs.
+    Chosen,
+}
+
+/// What a policy finds out about programs while they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learns {
+    /// Nothing.
+    Nothing,
+    /// Which class and slice suit what their threads wait for.
+    Slices,
+    /// Between which groups of CPUs their threads are best divided.
+    Groups,
+    /// How fast they would be alone.
+    SoloSpeeds,
+}
+
+/// What a policy has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The cache misses of each program.
+    Misses,
+    /// The memory traffic of each program.
+    Traffic,
+    /// A table of slowdowns by memory traffic.
+    Slowdowns,
+    /// Several groups of CPUs.
+    Sockets,
+}
+
+/// Options on the command line that the same policies take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionGroup {
+    /// The length of a turn.
+    Quantum,
+    /// How programs take turns.
+    Turns,
+    /// How programs are paused.
+    Pauses,
+    /// Where programs run.
+    Places,
+    /// Backfill.
+    Fill,
+    /// The user's goal.
+    Goal,
+    /// A table of slowdowns.
+    Slowdowns,
+    /// How programs are measured.
+    Measuring,
+    /// Classes and slices.
+    Slices,
+    /// Groups of CPUs.
+    Shuffling,
+    /// How slowdowns are kept equal.
+    Equality,
+}
+
+impl OptionGroup {
+    /// All groups, in the order of the help.
+    pub const ALL: [OptionGroup; 11] = [
+        OptionGroup::Quantum,
+        OptionGroup::Turns,
+        OptionGroup::Pauses,
+        OptionGroup::Places,
+        OptionGroup::Fill,
+        OptionGroup::Goal,
+        OptionGroup::Slowdowns,
+        OptionGroup::Measuring,
+        OptionGroup::Slices,
+        OptionGroup::Shuffling,
+        OptionGroup::Equality,
+    ];
+
+    /// The group with an option, which is named without its dashes.
+    pub fn of(option: &str) -> Option<OptionGroup> {
+        OptionGroup::ALL.into_iter().find(|group| group.options().contains(&option))
+    }
+
+    /// Its options, without their dashes.
+    pub const fn options(self) -> &'static [&'static str] {
+        match self {
+            OptionGroup::Quantum => &["quantum"],
+            OptionGroup::Turns => &["turns"],
+            OptionGroup::Pauses => &["max-frozen", "freezer"],
+            OptionGroup::Places => &["placement", "pinning"],
+            OptionGroup::Fill => &["fill"],
+            OptionGroup::Goal => &["goal"],
+            OptionGroup::Slowdowns => &["slowdowns"],
+            OptionGroup::Measuring => &["interval", "no-guard", "relearn"],
+            OptionGroup::Slices => &["actuators", "quanta"],
+            OptionGroup::Shuffling => &["groups", "group-by", "threshold", "hysteresis", "sort-by"],
+            OptionGroup::Equality => &[
+                "peak-bandwidth",
+                "training-limit",
+                "fairness",
+                "no-distribution",
+                "no-sequences",
+                "by-corunners",
+                "no-phases",
+                "optimal",
+            ],
+        }
+    }
+
+    /// What the policies do that take these options. With turns by weight, those that make gangs
+    /// pause no program, and bind none on some machines.
+    pub const fn what(self) -> &'static str {
+        match self {
+            OptionGroup::Quantum => "have quanta",
+            OptionGroup::Turns => "take turns",
+            OptionGroup::Pauses => "can pause programs",
+            OptionGroup::Places => "can bind programs to CPUs",
+            OptionGroup::Fill => "give idle CPUs away",
+            OptionGroup::Goal => "choose by themselves",
+            OptionGroup::Slowdowns => "predict slowdowns",
+            OptionGroup::Measuring => "measure programs",
+            OptionGroup::Slices => "measure programs and give slices",
+            OptionGroup::Shuffling => "move threads between groups of CPUs",
+            OptionGroup::Equality => "keep slowdowns equal",
+        }
+    }
+}
