@@ -198,8 +198,8 @@ pub(crate) fn check_free(out: &Path, workload: &Workload) -> Result<(), Failure>
     match left(out, workload).first() {
         None => Ok(()),
         Some(file) if *file == result(out) => {
-            let what = "it already holds a run; choose another folder, or move run.json away \
-                        (`cosched run` replaces a run with --force)";
+            let what = "it already holds a run; choose another folder, or replace the run with \
+                        `cosched run --force`";
             Err(refused(out, what))
         }
         Some(file) if file.ends_with(mark::NAME) => {

@@ -256,6 +256,9 @@ pub enum Why {
     WaitedLongest {
         /// Its waiting time.
         waited: Nanos,
+        /// What the waiting time is multiplied by, if weights count and it is not 1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        weight: Option<f64>,
     },
     /// It has the highest slowdown of those that fit.
     SlowedMost {

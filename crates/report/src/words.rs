@@ -56,6 +56,9 @@ pub fn in_general(why: &Why) -> &'static str {
             "it has the fewest cache misses of the programs that fit with the first of its gang"
         }
         Why::LeastLost { .. } => "this gang loses the least speed by taking it in",
+        Why::WaitedLongest { weight: Some(_), .. } => {
+            "of the programs that fit, its waiting time times its weight is largest"
+        }
         Why::WaitedLongest { .. } => "of the programs that fit, it has waited longest for its turn",
         Why::SlowedMost { .. } => "it has the largest slowdown of the programs that fit",
         Why::DoesNotFit { .. } => "programs that waited longer come first, and it does not fit",
@@ -194,7 +197,10 @@ fn figures(why: &Why) -> Option<String> {
         Why::OtherGang { gang } => Some(format!("its own is gang {}", gang + 1)),
         Why::SharesBackfill { cpus } => Some(count((*cpus).into(), "CPU", "CPUs")),
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
-        Why::WaitedLongest { waited } => Some(span(*waited)),
+        Why::WaitedLongest { waited, weight: Some(weight) } => {
+            Some(format!("{} times {weight}", span(*waited)))
+        }
+        Why::WaitedLongest { waited, weight: None } => Some(span(*waited)),
         Why::SlowedMost { slowdown } => {
             Some(slowdown.map_or("it has done no work yet".to_owned(), |slowdown| {
                 format!("{slowdown:.2} times its solo time")

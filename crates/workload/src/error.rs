@@ -152,6 +152,8 @@ pub enum Problem {
         None => format!("the keys are {}", known.join(", ")),
     })]
     UnknownKey { nearest: Option<&'static str>, known: Vec<&'static str> },
+    #[error("is a key of a program; write [[program]] in a line above it")]
+    NoProgram,
     #[error("is no key of a program, but the option --{option} of the command line")]
     Option { option: &'static str },
     #[error("must be {expected}, but {found}")]

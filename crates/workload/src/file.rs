@@ -222,7 +222,10 @@ impl<'a, 'text> Keys<'a, 'text> {
                 .filter(|meant| self.known.contains(meant))
                 .or_else(|| nearest(key.get_ref(), self.known.iter().copied()));
             let option = OPTIONS.iter().find(|option| **option == key.get_ref().as_ref());
+            let of_program =
+                self.known == ["program"] && OF_PROGRAMS.contains(&key.get_ref().as_ref());
             let problem = match (nearest, option) {
+                _ if of_program => Problem::NoProgram,
                 (None, Some(option)) => Problem::Option { option },
                 _ => Problem::UnknownKey { nearest, known: self.known.clone() },
             };
@@ -238,6 +241,10 @@ impl<'a, 'text> Keys<'a, 'text> {
 
 /// What is chosen for a whole run, and not in a jobs file.
 const OPTIONS: [&str; 6] = ["policy", "goal", "quantum", "turns", "out", "force"];
+
+/// The keys of a program that may stand above all tables, where its table is forgotten.
+const OF_PROGRAMS: [&str; 8] =
+    ["name", "command", "threads", "env", "cwd", "start", "after", "weight"];
 
 /// The key that another tool's word stands for.
 fn synonym(word: &str) -> Option<&'static str> {
@@ -281,6 +288,12 @@ mod tests {
             refusal("[[programs]]\ncommand = 'cg'"),
             "jobs.toml:1:3: programs is not a known key; did you mean 'program'?"
         );
+    }
+
+    #[test]
+    fn a_forgotten_table_of_a_program_is_named() {
+        let message = refusal("command = 'cg'");
+        assert!(message.contains("command is a key of a program; write [[program]]"), "{message}");
     }
 
     #[test]

@@ -5,8 +5,6 @@
 //!
 //! A script that does not exist would be noticed by its interpreter only when other programs run.
 
-use std::path::Path;
-
 /// An interpreter's options, as far as they stand before the script.
 struct Interpreter {
     /// Its names, without the version at their end.
@@ -17,17 +15,6 @@ struct Interpreter {
     valued: &'static [&'static str],
     /// An option with a value that is run.
     module: Option<&'static str>,
-    /// Where it looks for a script without a '/' in its path.
-    searches: Searches,
-}
-
-/// Where an interpreter looks for its script.
-#[derive(Clone, Copy, PartialEq)]
-enum Searches {
-    /// In its working directory alone.
-    Here,
-    /// In the folders of `PATH`, too, or only with some options.
-    Path,
 }
 
 const INTERPRETERS: [Interpreter; 8] = [
@@ -36,56 +23,38 @@ const INTERPRETERS: [Interpreter; 8] = [
         code: &["-c"],
         valued: &["-W", "-X", "--check-hash-based-pycs"],
         module: Some("-m"),
-        searches: Searches::Here,
     },
     Interpreter {
         names: &["sh", "bash", "dash", "zsh", "ksh"],
         code: &["-c", "-s"],
         valued: &["-o", "+o", "-O", "+O", "--rcfile", "--init-file"],
         module: None,
-        searches: Searches::Path,
     },
-    Interpreter {
-        names: &["perl"],
-        code: &["-e", "-E"],
-        valued: &["-I", "-x"],
-        module: None,
-        searches: Searches::Path,
-    },
+    Interpreter { names: &["perl"], code: &["-e", "-E"], valued: &["-I", "-x"], module: None },
     Interpreter {
         names: &["ruby"],
         code: &["-e"],
         valued: &["-I", "-r", "-C", "-E"],
         module: None,
-        searches: Searches::Path,
     },
     Interpreter {
         names: &["node", "nodejs"],
         code: &["-e", "--eval", "-p", "--print"],
         valued: &["-r", "--require", "--import", "-C", "--conditions"],
         module: None,
-        searches: Searches::Here,
     },
     Interpreter {
         names: &["julia"],
         code: &["-e", "--eval", "-E", "--print"],
         valued: &["-t", "--threads", "-p", "--procs", "-L", "--load", "-J", "--sysimage"],
         module: None,
-        searches: Searches::Here,
     },
-    Interpreter {
-        names: &["Rscript"],
-        code: &["-e"],
-        valued: &[],
-        module: None,
-        searches: Searches::Here,
-    },
+    Interpreter { names: &["Rscript"], code: &["-e"], valued: &[], module: None },
     Interpreter {
         names: &["java"],
         code: &[],
         valued: &["-cp", "-classpath", "--class-path", "-p", "--module-path"],
         module: Some("-jar"),
-        searches: Searches::Here,
     },
 ];
 
@@ -94,15 +63,22 @@ pub(super) fn naming_word(command: &[String]) -> &str {
     interpreter(command).and_then(|known| script(command, known)).unwrap_or(&command[0])
 }
 
-/// The file that an interpreter is to run, as the command names it; `None`: the command has no such
-/// file, or the interpreter may find it elsewhere. A file without a suffix may be anything.
+/// The file that Python or a shell is surely to run, as the command names it; `None`: it may be
+/// none, or may be looked for elsewhere. Only options are known here that come before a script and
+/// take no value.
 pub(super) fn file(command: &[String]) -> Option<&str> {
-    let known = interpreter(command)?;
-    let script = script(command, known)?;
-    let is_module = known.module == Some("-m") && command.iter().any(|word| word == "-m");
-    let is_here = known.searches == Searches::Here || script.contains('/');
-    let has_suffix = Path::new(script).extension().is_some();
-    (is_here && has_suffix && !is_module).then_some(script)
+    let (first, flags): (_, &[&str]) = match *interpreter(command)?.names.first()? {
+        "python" => ("python", &["-u", "-B", "-O", "-s", "-E", "-I"]),
+        "sh" => ("sh", &["-e", "-u", "-x"]),
+        _ => return None,
+    };
+    let script = command[1..].iter().find(|word| !flags.contains(&word.as_str()))?;
+    // A shell looks for other scripts in PATH, too.
+    let is_one = match first {
+        "python" => script.ends_with(".py"),
+        _ => script.ends_with(".sh") && script.contains('/'),
+    };
+    (is_one && !script.starts_with(['-', '+'])).then_some(script)
 }
 
 /// The interpreter that a command runs, if it is known here.
@@ -165,22 +141,41 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_where_the_interpreter_looks_only_there() {
+    fn a_file_is_known_only_where_it_is_surely_one() {
         let of = |line: &str| {
             let command: Vec<String> = line.split(' ').map(str::to_owned).collect();
             file(&command).map(str::to_owned)
         };
         for (line, found) in [
-            ("python3 -u a.py", Some("a.py")),
-            ("python3 -m http.server", None),
-            ("python3 folder", None),
-            ("bash build.sh", None),
-            ("bash ./build.sh", Some("./build.sh")),
-            ("java -jar solver.jar", Some("solver.jar")),
-            ("python3 -c a.py", None),
-            ("./solver a.py", None),
+            ("python3 -u a.py", "a.py"),
+            ("/usr/bin/python3.11 dir/a.py b.py", "dir/a.py"),
+            ("bash ./build.sh", "./build.sh"),
+            ("sh -x dir/build.sh", "dir/build.sh"),
         ] {
-            assert_eq!(of(line).as_deref(), found, "{line}");
+            assert_eq!(of(line).as_deref(), Some(found), "{line}");
+        }
+        for line in [
+            "python3 -m http.server",
+            "python3 -um a.py",
+            "python3 -ma.py",
+            "python3 -c a.py",
+            "python3 -cprint(1) a.py",
+            "python3 -W error a.py",
+            "python3 -uW ignore::a.py a.py",
+            "python3 --version a.py",
+            "python3 folder",
+            "bash build.sh",
+            "bash -c ./a.sh",
+            "bash -ce ./a.sh",
+            "bash -s ./a.sh",
+            "bash -O extglob ./a.sh",
+            "perl ./a.pl",
+            "ruby -C sub ./r.rb",
+            "node server.prod",
+            "java -cp jj com.Main",
+            "./solver a.py",
+        ] {
+            assert_eq!(of(line), None, "{line}");
         }
     }
 

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use cosched_core::Actuator;
+use cosched_policy::advice::predicts;
 use cosched_policy::{Goal, GroupBy, Kind, Placement, SortBy, Turns};
 use cosched_sim::Kernel;
 use cosched_workload::Barrier;
@@ -17,6 +18,20 @@ pub(crate) fn policy() -> impl TypedValueParser<Value = Kind> {
     let known =
         Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.descriptor().description));
     PossibleValuesParser::new(known).try_map(|name| name.parse::<Kind>())
+}
+
+/// A policy whose runs can be predicted.
+pub(crate) fn policy_of_advice() -> impl TypedValueParser<Value = Kind> {
+    let can: Vec<&str> =
+        Kind::ALL.into_iter().filter(|kind| predicts(*kind)).map(Kind::name).collect();
+    let read = |name: &str| {
+        let kind = named::<Kind>(name)?;
+        let known = Kind::ALL.into_iter().filter(|kind| predicts(*kind)).map(Kind::name);
+        let known = known.collect::<Vec<_>>().join(", ");
+        let refusal = || format!("cosched cannot predict policy '{kind}'; choose from {known}");
+        if predicts(kind) { Ok(kind) } else { Err(refusal()) }
+    };
+    Offered { read, values: can }
 }
 
 /// A policy for programs that keep their place; of the others it is told why they cannot.

@@ -35,7 +35,8 @@ pub(crate) struct AdviseArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// The policy under which the programs will run: gang, greedy or minwait.
-    #[arg(long, short, default_value = Kind::Greedy.name(), value_parser = choices::policy())]
+    #[arg(long, short, default_value = Kind::Greedy.name(), value_parser = choices::policy_of_advice(),
+          hide_possible_values = true)]
     pub(crate) policy: Kind,
     /// Thread counts to choose from, such as 1..4 or 1,2,4 [default: 1 to 8, then 16, 32 and so on]
     #[arg(long, value_name = "N[..N]")]
@@ -77,17 +78,9 @@ struct Advice<'a> {
 pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let how = args.how.how();
     how.check_use(&[args.policy])?;
-    if !advice::predicts(args.policy) {
-        let known = Kind::ALL.into_iter().filter(|kind| advice::predicts(*kind)).map(Kind::name);
-        return Err(Failure::Input(format!(
-            "--policy: cosched cannot predict policy '{}'; choose from {}",
-            args.policy,
-            known.collect::<Vec<_>>().join(", ")
-        )));
-    }
     let (together, redirects) = (args.apply, args.apply);
     let out = args.out.as_deref();
-    let runs = Runs { alone: true, predicted: true, together, redirects, out };
+    let runs = Runs { alone: true, predicted: true, together, redirects, out, ..Runs::default() };
     let workload = source::workload(&args.source, Needs::Runs(runs))?;
     if args.apply {
         enter_scope([(args.policy, &how)], Talk::Usual);

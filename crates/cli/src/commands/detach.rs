@@ -109,7 +109,8 @@ fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
         }
     }
     Err(Failure::Input(format!(
-        "no cosched of yours schedules process {pid}; `cosched top` lists those that run"
+        "no cosched of yours schedules process {pid}; name the first process of a program, or one below it, as \
+         `ps` shows them"
     )))
 }
 

@@ -75,7 +75,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let how = args.how.how();
     how.check_use(&[args.policy])?;
     let out = args.out.as_deref();
-    let runs = Runs { together: true, redirects: true, out, ..Runs::default() };
+    let in_order = args.policy == Kind::Fcfs;
+    let runs = Runs { together: true, in_order, redirects: true, out, ..Runs::default() };
     let workload = source::with_threads(&args.source, args.threads, Needs::Runs(runs))?;
     let talk = args.terminal.talk();
     let labels = args.terminal.labels(workload.programs.len(), args.out.is_some(), args.json)?;
@@ -131,16 +132,6 @@ fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<St
     if !succeeded || result.interrupted_by.is_some() {
         return None;
     }
-    if disturbance::is_disturbed(result) {
-        let donate = match args.how.waiting.barrier {
-            Some(_) => "",
-            None => "; programs with OpenMP barriers may lose less with `--barrier donate`",
-        };
-        return Some(format!(
-            "Next: run it again when the machine is idle (the system's `top` shows what uses \
-             CPUs){donate}."
-        ));
-    }
     let explain =
         folder.map(|folder| format!("`cosched explain {folder}` says what was decided and why"));
     let compare = (result.programs.len() > 1).then(|| {
@@ -148,6 +139,9 @@ fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<St
         let command = if command.len() <= LONGEST_COMMAND { &command } else { "cosched compare" };
         format!("`{command}` measures whether it helped")
     });
-    let all: Vec<String> = explain.into_iter().chain(compare).collect();
+    let again = disturbance::is_disturbed(result).then(|| {
+        "run it again when the machine is idle (the system's `top` shows what uses CPUs)".to_owned()
+    });
+    let all: Vec<String> = again.into_iter().chain(explain).chain(compare).collect();
     (!all.is_empty()).then(|| format!("Next: {}.", all.join("; ")))
 }

@@ -99,7 +99,9 @@ fn chosen(asked: Option<u32>, own: Vec<Run>, mut others: Vec<Run>) -> Result<Run
     let mine = list(&own, |run| run.pid.to_string());
     let further = match list(&others, |run| format!("{} (user {})", run.pid, run.uid)) {
         others if others.is_empty() => others,
-        others => format!("in other places: {others}"),
+        others => {
+            format!("of other users, or with another XDG_RUNTIME_DIR: {others} (`cosched top PID`)")
+        }
     };
     let all = [&mine[..], &further].into_iter().filter(|some| !some.is_empty());
     let all = all.collect::<Vec<_>>().join("; ");
@@ -195,11 +197,12 @@ mod tests {
         assert_eq!(chosen(None, runs(&[12]), runs(&[12, 13])).unwrap().pid, 12);
         assert_eq!(chosen(Some(13), runs(&[12]), runs(&[12, 13])).unwrap().pid, 13);
         assert_eq!(chosen(Some(13), vec![], runs(&[13])).unwrap().pid, 13);
-        assert!(said(None, &[], &[13]).contains("in other places: 13 (user 1000)"));
+        assert!(said(None, &[], &[13]).contains("XDG_RUNTIME_DIR: 13 (user 1000)"));
+        assert!(said(Some(8), &[], &[13]).contains("one of these: of other users"));
         assert!(
-            said(Some(8), &[], &[13]).ends_with("one of these: in other places: 13 (user 1000)")
+            said(None, &[7, 12], &[13])
+                .contains(": 7, 12; of other users, or with another XDG_RUNTIME_DIR: 13")
         );
-        assert!(said(None, &[7, 12], &[13]).ends_with(": 7, 12; in other places: 13 (user 1000)"));
     }
 
     fn runs(pids: &[u32]) -> Vec<Run> {

@@ -37,7 +37,9 @@ impl Load {
 pub(super) fn tell(load: CpuLoad, own_cpu_seconds: f64, result: &mut RunResult) {
     let of_all = result.machine.cpus as f64 * result.total_seconds;
     let own = result.metrics.cpu_utilisation * of_all + own_cpu_seconds;
-    result.others_cpu_seconds = Some(to_microseconds((load.busy_seconds - own).max(0.0)));
+    // CPUs are counted in ticks, so a short run may seem to have more than there were.
+    let others = (load.busy_seconds - own).clamp(0.0, (of_all - own).max(0.0));
+    result.others_cpu_seconds = Some(to_microseconds(others));
     result.stolen_cpu_seconds = Some(to_microseconds(load.stolen_seconds));
 }
 

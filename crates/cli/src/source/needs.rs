@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use cosched_sim::Model;
-use cosched_workload::{ProgramSpec, Reading, Workload, WorkloadError};
+use cosched_workload::{ExecutableError, ProgramSpec, Reading, Workload, WorkloadError};
 use rustix::process::{Resource, getrlimit};
 
 use super::check_launcher;
@@ -36,6 +36,8 @@ pub(crate) struct Runs<'a> {
     pub(crate) predicted: bool,
     /// With the others.
     pub(crate) together: bool,
+    /// One after another: a program may make what the next ones need.
+    pub(crate) in_order: bool,
     /// Their outputs go to the files that the jobs file names.
     pub(crate) redirects: bool,
     /// The folder for other outputs, where `redirects` holds.
@@ -68,8 +70,11 @@ impl Runs<'_> {
         };
         let workload = reading.workload();
         let path = std::env::var_os("PATH");
-        for (_, spec) in reading.right(&["command", "cwd", "env"]) {
+        for (slot, spec) in reading.right(&["command", "cwd", "env"]) {
             refuse(check_launcher(spec).and_then(|()| check_executable(spec, path.as_deref())));
+            if !(self.in_order && slot > 0) {
+                refuse(check_script(spec));
+            }
             refuse(check_size(spec));
         }
         for (_, spec) in reading.right(&["after"]).filter(|_| self.predicted) {
@@ -103,10 +108,16 @@ impl Runs<'_> {
 }
 
 fn check_executable(spec: &ProgramSpec, path: Option<&OsStr>) -> Result<(), WorkloadError> {
-    spec.executable(path).and_then(|_| spec.check_script()).map_err(|error| {
-        let what = format!("command {}", error.problem);
-        WorkloadError::Unusable { place: *error.place, what }
-    })
+    spec.executable(path).map(drop).map_err(unusable)
+}
+
+fn check_script(spec: &ProgramSpec) -> Result<(), WorkloadError> {
+    spec.check_script().map_err(unusable)
+}
+
+fn unusable(error: ExecutableError) -> WorkloadError {
+    let what = format!("command {}", error.problem);
+    WorkloadError::Unusable { place: *error.place, what }
 }
 
 /// Checks that the kernel passes command and environment on: it takes the words, each with a zero

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rustix::process::geteuid;
+
 use super::{Ability, Right, available, missing};
 use crate::cgroup::{Dir, FreezeSwitch, Hierarchies, Hierarchy, bind_to, enable_controllers};
 use crate::kernel::affinity;
@@ -14,10 +16,19 @@ const DELEGATE: &str =
 const DELEGATE_MORE: &str = "have systemd pass the controller on: `sudo systemctl edit user@.service` \
     with `[Service]` and `Delegate=cpu cpuset io memory pids`, log in anew, and run \
     `systemd-run --user --scope -p Delegate=yes cosched ...`";
-const OWN_V1: &str = "run as root, or have root make a cgroup there, give it to you (`chown -R`) and \
-    start your shell in it";
 const MOUNT_V2: &str = "mount cgroup v2: `mount -t cgroup2 none /sys/fs/cgroup/unified`, or boot with \
     systemd.unified_cgroup_hierarchy=1";
+
+/// How to get a cgroup of one's own in a version 1 tree.
+fn own_v1(own: &Path) -> String {
+    let uid = geteuid().as_raw();
+    let dir = own.join(format!("user-{uid}"));
+    let dir = dir.display();
+    format!(
+        "run as root, or have a cgroup of your own: `sudo mkdir -p {dir} && sudo chown -R {uid} {dir} \
+         && echo $$ | sudo tee {dir}/cgroup.procs`"
+    )
+}
 
 pub(super) fn freeze_v2(cgroups: &Hierarchies) -> Right {
     match cgroups.v2() {
@@ -64,7 +75,10 @@ fn controller_v1(
     attempt: impl FnOnce(&Dir) -> Result<(), FileError>,
 ) -> Right {
     match tree {
-        Some(tree) => tried(name, &tree.own, tree.own.try_in_child(attempt), OWN_V1),
+        Some(tree) => {
+            let remedy = own_v1(tree.own.path());
+            tried(name, &tree.own, tree.own.try_in_child(attempt), &remedy)
+        }
         // No remedy is needed: hosts without v1 have the same in v2.
         None => missing(name, "no such cgroup v1 tree is visible", None),
     }

@@ -22,6 +22,9 @@
 //! - when a program ends or arrives within a quantum, free CPUs go at once to the programs that
 //!   wait, longest first. Programs that run are not disturbed, and the quantum ends as planned. If
 //!   no program runs, a new quantum begins;
+//! - for the policy [`turns`](crate::gangs::turns), a weight does not multiply the waiting time, but
+//!   the length of a turn. Programs then share time by weight. Otherwise two programs would take
+//!   turns of equal length whatever their weights, since the one that waits is always next;
 //! - while every program runs there are no quanta, and no wake-ups;
 //! - optionally (used by [`auto`](crate::auto)), a gang's free CPUs are [backfilled](backfill);
 //! - optionally (used by the goal `fair`), the programs with the largest [slowdown](slowed) come
@@ -89,6 +92,7 @@ pub(crate) struct Minwait {
     backfill: Option<Backfill>,
     /// The slowdowns of programs, if they decide on the order.
     slowed: Option<Slowed>,
+    weighed: Weighed,
     /// The CPU assignment of this quantum.
     assignments: Vec<Assignment>,
     /// The programs that were told to wait.
@@ -97,6 +101,15 @@ pub(crate) struct Minwait {
     cpus: CpuSet,
     ends: Nanos,
     quanta: u64,
+}
+
+/// What a program's weight multiplies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Weighed {
+    /// The time that it has waited.
+    Waits,
+    /// The length of its turns.
+    Turns,
 }
 
 impl Minwait {
@@ -110,6 +123,7 @@ impl Minwait {
             thread_limits: None,
             backfill: None,
             slowed: None,
+            weighed: Weighed::Waits,
             assignments: Vec::new(),
             waiting: BTreeSet::new(),
             cpus: CpuSet::EMPTY,
@@ -130,6 +144,11 @@ impl Minwait {
         Minwait { places, backfill: Some(Backfill::default()), ..Minwait::new(options) }
     }
 
+    /// A policy in which programs share time by weight.
+    pub(crate) fn sharing(options: &Options) -> Minwait {
+        Minwait { weighed: Weighed::Turns, ..Minwait::new(options) }
+    }
+
     /// A policy in which the programs with the largest slowdown come first.
     pub(crate) fn fair(options: &Options) -> Minwait {
         Minwait { slowed: Some(Slowed::default()), ..Minwait::new(options) }
@@ -142,6 +161,15 @@ impl Minwait {
 
     fn assigned(&self) -> BTreeSet<ProgramId> {
         self.assignments.iter().flat_map(|assignment| &assignment.members).copied().collect()
+    }
+
+    /// The heaviest of the units that have CPUs.
+    fn heaviest(&self, units: &[Unit]) -> Option<usize> {
+        let assigned = self.assigned();
+        let has_cpus = |(_, unit): &(usize, &Unit)| unit.ids().any(|id| assigned.contains(&id));
+        let running = units.iter().enumerate().filter(has_cpus);
+        let heaviest = running.max_by(|(_, a), (_, b)| a.weight.total_cmp(&b.weight));
+        heaviest.map(|(unit, _)| unit)
     }
 
     /// Frees the CPUs of programs that are gone.
@@ -194,18 +222,22 @@ impl Minwait {
         let mut queue: Vec<Waits<'_>> = waits.collect();
         queue.sort_by_key(|waits| Reverse(waits.since));
         let limit = self.quantum.longest_wait(units.len().saturating_sub(1), world.max_frozen);
-        if !is_pressing(&queue, length, limit) {
+        if self.weighed == Weighed::Waits && !is_pressing(&queue, length, limit) {
             if let Some(slowed) = &self.slowed {
                 slowed.judge(&mut queue, world);
             }
             queue.sort_by(|a, b| b.urgency().total_cmp(&a.urgency()));
         }
         let chosen = first_fit(queue.iter().map(|waits| waits.unit).enumerate(), free.len());
+        let is_weighed = self.weighed == Weighed::Waits;
         let because = |waits: &Waits<'_>| match waits.slowdown {
             Some(slowdown) => {
                 Why::SlowedMost { slowdown: Some(slowdown).filter(|slowdown| slowdown.is_finite()) }
             }
-            None => Why::WaitedLongest { waited: waits.since },
+            None => Why::WaitedLongest {
+                waited: waits.since,
+                weight: Some(waits.unit.weight).filter(|weight| is_weighed && *weight != 1.0),
+            },
         };
         let gang = chosen.into_iter().map(|i| (queue[i].unit, because(&queue[i]))).collect();
         self.assignments.extend(run_together(gang, free, &mut self.places, world, plan));
@@ -309,7 +341,10 @@ impl Policy for Minwait {
             }
         }
         let units = &sorted.units;
-        let mut weights = Weights::new(vec![1.0; units.len()]);
+        let mut weights = Weights::new(match self.weighed {
+            Weighed::Waits => vec![1.0; units.len()],
+            Weighed::Turns => units.iter().map(|unit| unit.weight).collect(),
+        });
         let length = self.quantum.length(&mut weights, 0, world.max_frozen, plan);
         let length = match &self.thread_limits {
             Some(thread_limits) if length == Nanos::NEVER => thread_limits.quantum(),
@@ -318,6 +353,12 @@ impl Policy for Minwait {
         self.assign(units, length, world, plan);
         self.backfill(units, world, plan);
         self.hold(anew, units, world, plan);
+        let length = match self.heaviest(units) {
+            Some(turn) if self.weighed == Weighed::Turns => {
+                self.quantum.length(&mut weights, turn, world.max_frozen, plan)
+            }
+            _ => length,
+        };
         self.time(anew, length, world, plan);
         self.sorted = sorted;
     }

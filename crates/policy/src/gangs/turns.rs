@@ -24,7 +24,7 @@ pub(crate) const TURNS: Descriptor = Descriptor {
         "every program runs, the one in turn with the largest weight; the others use the CPUs that \
          it leaves idle",
         |options| {
-            let balanced = |options: &_| Ok(Box::new(Minwait::new(options)) as _);
+            let balanced = |options: &_| Ok(Box::new(Minwait::sharing(options)) as _);
             Goal::build(options, balanced)
         },
     )

@@ -26,7 +26,7 @@ pub(super) fn round(run: &RunResult) -> Option<Panel> {
 /// How long the program that had waited longest had waited when it was chosen (`minwait`).
 pub(super) fn longest_wait(run: &RunResult) -> Option<Panel> {
     let waits = figures(run, |why| match why {
-        Why::WaitedLongest { waited } => Some(waited.as_secs_f64()),
+        Why::WaitedLongest { waited, .. } => Some(waited.as_secs_f64()),
         _ => None,
     });
     (!waits.is_empty()).then(|| Panel {
@@ -64,8 +64,10 @@ mod tests {
         let mut run = testkit::gang();
         assert!(round(&run).is_some() && longest_wait(&run).is_none());
         for decision in &mut run.decisions {
-            let waited =
-                [1, 3].map(|seconds| Why::WaitedLongest { waited: Nanos::from_secs(seconds) });
+            let waited = [1, 3].map(|seconds| Why::WaitedLongest {
+                waited: Nanos::from_secs(seconds),
+                weight: None,
+            });
             decision.reasons = waited.map(|why| Reason { program: None, why }).to_vec();
         }
         assert!(round(&run).is_none());
