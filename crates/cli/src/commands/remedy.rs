@@ -11,6 +11,10 @@ use super::Cli;
 /// The parser's error with a remedy: where commands belong, or the option, value or subcommand that
 /// is near what was typed. The parser's own suggestions are often far-fetched, and are replaced.
 pub(crate) fn with_remedy(mut error: clap::Error, arguments: &[String]) -> clap::Error {
+    if matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict) {
+        // The parser's usage line shows options that have nothing to do with the mistake.
+        error.remove(ContextKind::Usage);
+    }
     match error.kind() {
         ErrorKind::UnknownArgument => correct_argument(&mut error, arguments),
         ErrorKind::InvalidValue if is_value(&error, "") => ask_for_value(&mut error, arguments),
@@ -195,6 +199,14 @@ mod tests {
         assert!(pid.contains("cosched stat --pid 4711"), "{pid}");
         let none = printed("cosched explain out one another");
         assert!(!none.contains(remedy), "it starts nothing: {none}");
+    }
+
+    #[test]
+    fn no_unrelated_option_stands_below_a_mistake() {
+        for line in ["cosched run --bogus -- true", "cosched run jobs.toml -- true"] {
+            let message = printed(line);
+            assert!(!message.contains("--groups") && !message.contains("Usage"), "{message}");
+        }
     }
 
     #[test]

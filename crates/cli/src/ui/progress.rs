@@ -179,6 +179,10 @@ impl Watch for Progress {
             Happening::Exited(id, ..) if self.done.insert(id.slot) => {
                 let done = self.done.len();
                 self.teller.done(done as u64);
+                if done == self.names.len() {
+                    // The world is not looked at once more.
+                    self.teller.doing("all have ended".to_owned());
+                }
                 if self.tells_ends {
                     let name = &self.names[usize::from(id.slot)];
                     self.teller.line(format!("{name} has ended ({done} of {})", self.names.len()));
