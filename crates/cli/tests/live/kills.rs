@@ -198,6 +198,28 @@ fn killed_cosched_leaves_no_program_stopped_by_signals() {
     killed_at_random_moments(Backend("signals"));
 }
 
+/// No program is frozen under these policies, so cosched has stopped none.
+#[test]
+fn a_program_stopped_by_others_stays_so_after_a_kill() {
+    for policy in ["linux", "turns"] {
+        let place = Place::new();
+        if policy == "turns" && !super::turns::has_groups(&place) {
+            continue;
+        }
+        let cosched = place.run(&busy()[..2], &format!("--policy {policy}"));
+        eventually("the programs", || firsts(&place).len() == 2);
+        let (marked, stopped) = (place.marked(), firsts(&place)[0]);
+        marked.signal(stopped, Signal::STOP);
+        eventually("its stop", || marked.is_stopped(stopped));
+        cosched.kill();
+        eventually("the sentinel's end", || marked.named("csentinel").is_empty());
+        assert!(marked.is_stopped(stopped), "{policy}: it was continued");
+        recovers_nothing(&place);
+        assert!(marked.is_stopped(stopped), "{policy}: `recover` has continued it");
+        marked.end();
+    }
+}
+
 /// How a program comes to be scheduled by a cosched that is killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Subcommand {

@@ -219,13 +219,14 @@ impl Live {
         self.plot.share.as_ref()
     }
 
-    /// What the undo log has to know before the program starts.
-    pub(super) fn record(&self) -> Record {
+    /// What the undo log has to know before the program starts; and again, with the other answer,
+    /// before its first freeze by signals.
+    pub(super) fn record(&self, stopped_by_signal: bool) -> Record {
         Record::Program {
             program: self.id,
-            // A program is made from its shim, which is known from the start.
+            // Only a program that cosched has started has a shim, which is known from the start.
             shim: self.tree.shim.unwrap_or(Process { pid: 0, start_time: 0 }),
-            stopped_by_signal: matches!(self.freezer, Freezer::Signals(_)),
+            stopped_by_signal,
         }
     }
 

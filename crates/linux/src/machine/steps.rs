@@ -70,7 +70,7 @@ impl Linux {
         live.hook_server.iter_mut().filter(|_| grouped).for_each(HookServer::group);
         self.limit_threads(&mut live, &settings);
         self.punctual.spare(prepared.shim());
-        self.log.note(live.record())?;
+        self.log.note(live.record(false))?;
         if let Some(set) = spec.order.cpus {
             self.log.note(Record::Pinned { program: id, found: self.own_mask, set })?;
         }
@@ -142,8 +142,13 @@ impl Linux {
             self.tell(Happening::Refused(live.id, Aspect::Frozen, why));
             return Ok(());
         }
-        if let (Freezer::Signals(_), Parent::Shim(_)) = (&live.freezer, &live.parent) {
-            note_strays(live, &self.proc, &mut self.log)?;
+        if let Freezer::Signals(_) = &live.freezer {
+            // Not earlier: a stopped program that cosched has never frozen was stopped by another
+            // process, and undo must not continue it.
+            self.log.note(live.record(true))?;
+            if let Parent::Shim(_) = &live.parent {
+                note_strays(live, &self.proc, &mut self.log)?;
+            }
         }
         match live.freezer.freeze(&live.tree, &self.proc) {
             Ok(()) => {

@@ -49,14 +49,14 @@ pub enum Record {
         /// Those that it did not enable before.
         added: Vec<String>,
     },
-    /// A program begins, or is frozen by other means than before.
+    /// A program begins, or is frozen by signals for the first time.
     Program {
         /// The program's id.
         program: ProgramId,
         /// The process with the subtree in which it lives.
         shim: Process,
-        /// Whether it is frozen by SIGSTOP. Undo: SIGCONT to all its processes. Programs frozen by
-        /// cgroup get none, so what another process stopped there stays stopped.
+        /// Whether it is frozen by SIGSTOP. Undo: SIGCONT to all its processes. Programs that are
+        /// never frozen, or by cgroup, get none: what another process stopped there stays stopped.
         stopped_by_signal: bool,
     },
     /// The program's first process is known.
