@@ -325,6 +325,8 @@ fn runs_that_cannot_be_replayed_are_refused_with_a_remedy() {
 
     let text = change(|run| run["programs"][0]["running_seconds"] = 1e250.into());
     assert!(text.contains("run.json") && text.contains("programs[0].running_seconds"), "{text}");
+    let text = change(|run| run["programs"][0]["command"][0] = "a\0".into());
+    assert!(text.contains("run.json: programs[0].command[0] has a NUL"), "{text}");
     let options = ["--policy", "gang", "--machine", "opteron-64"];
     let text = refused(&changed("single-gang.json", |_| {}, &options));
     assert!(text.contains("2 CPUs") && text.contains("package:1 core:2"), "{text}");
@@ -343,6 +345,15 @@ fn runs_that_cannot_be_replayed_are_refused_with_a_remedy() {
     assert!(text.contains("--from .") && text.contains("single-1, single-2"), "{text}");
     let again = "record the run again: cosched run JOBS.toml --policy gang --out DIR";
     assert!(text.contains(again) && !text.contains("command line"), "{text}");
+}
+
+/// Such a file was in the folder of the run, which the replay does not look for.
+#[test]
+fn a_command_that_looks_like_a_variable_is_replayed() {
+    let options = ["--policy", "gang", "--machine", TWO_CPUS];
+    let change = |run: &mut Value| run["programs"][0]["command"][0] = "$HOME/a".into();
+    let output = changed("single-gang.json", change, &options);
+    assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
 }
 
 /// A policy may need figures that the record lacks. The error says how to record the run again, and

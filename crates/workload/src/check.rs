@@ -34,7 +34,7 @@ const LATEST_START: Duration = Duration::from_secs(365 * 24 * 3600);
 const OPERATORS: [&str; 7] = ["|", "&", ";", ">", "<", "1>", "2>"];
 
 /// What Linux passes on in one argument or variable: 32 pages with the zero byte at its end.
-pub(super) const LONGEST_WORD: usize = 32 * 4096 - 1;
+pub const LONGEST_WORD: usize = 32 * 4096 - 1;
 
 /// Turns drafts into a workload, with its mistakes. Programs without a `cwd` start in `directory`,
 /// which is absolute. `mistakes` are those of the drafts.

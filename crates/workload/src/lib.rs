@@ -64,6 +64,7 @@ use std::path::{Path, PathBuf};
 
 pub use after::After;
 pub use barrier::Barrier;
+pub use check::LONGEST_WORD;
 pub use environment::{OPENMP, THREAD_VARIABLES};
 pub use error::{Place, Position, Problem, WorkloadError};
 pub use executable::{CommandProblem, ExecutableError};

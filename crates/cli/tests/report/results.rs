@@ -168,7 +168,11 @@ fn all_readers_refuse_what_is_no_result_and_never_wait() {
     let unknown = folder.path().join("unknown.json");
     fs::copy(folder.path().join("r/run.json"), &unknown).unwrap();
     change(&unknown, |run| run["policy"] = "tidal".into());
+    let word = folder.path().join("word.json");
+    fs::copy(folder.path().join("r/run.json"), &word).unwrap();
+    change(&word, |run| run["programs"][0]["command"][0] = "".into());
     for (file, what) in [
+        ("word.json", "programs[0].command[0] is empty; no run can be like this"),
         ("pipe", "cannot be read: it is a pipe, a socket or a device"),
         ("/dev/zero", "cannot be read: it is a pipe, a socket or a device"),
         ("jobs.toml", "is not a result of a run (it is no JSON object); name a folder"),

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 
 use cosched_core::MAX_CPUS;
 use cosched_core::{Reason, Why};
+use cosched_workload::LONGEST_WORD;
 
 use super::{DecisionResult, ProgramResult, RunResult};
 
@@ -60,6 +61,9 @@ pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
     let mut names = HashSet::new();
     for (slot, of) in run.programs.iter().enumerate() {
         let at = format!("programs[{slot}]");
+        if of.name.is_empty() {
+            return fault(&format!("{at}.name"), "is empty".to_owned());
+        }
         if !names.insert(&of.name) {
             return fault(&format!("{at}.name"), format!("'{}' is there twice", of.name));
         }
@@ -85,6 +89,7 @@ pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
 
 fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
     let field = |name: &str| format!("{at}.{name}");
+    command(&field("command"), &program.command)?;
     let given = [
         ("arrived_seconds", Some(program.arrived_seconds)),
         ("started_seconds", program.started_seconds),
@@ -118,6 +123,24 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
     in_order(&field("turns"), program.turns.iter().copied())?;
     let ends = program.completions.iter().map(|completion| completion.at_seconds);
     ascending(&field("completions"), "at_seconds", ends)
+}
+
+/// Words that the kernel has executed, or nothing.
+fn command(field: &str, words: &[String]) -> Result<(), Fault> {
+    for (i, word) in words.iter().enumerate() {
+        let at = format!("{field}[{i}]");
+        if i == 0 && word.is_empty() {
+            return fault(&at, "is empty".to_owned());
+        }
+        if word.contains('\0') {
+            return fault(&at, "has a NUL character".to_owned());
+        }
+        if word.len() > LONGEST_WORD {
+            let most = format!("but can have at most {LONGEST_WORD}");
+            return fault(&at, format!("has {} bytes, {most}", word.len()));
+        }
+    }
+    Ok(())
 }
 
 /// Spans of time, from and to, one after another.

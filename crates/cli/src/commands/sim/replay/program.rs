@@ -184,17 +184,18 @@ fn replayed(
 }
 
 fn spec(record: &RunResult, program: &ProgramResult) -> ProgramSpec {
-    let words = if program.command.is_empty() {
-        vec![program.name.clone()]
-    } else {
-        program.command.clone()
+    let command = match program.command.is_empty() {
+        true => vec![program.name.clone()],
+        false => program.command.clone(),
     };
-    let workload = Workload::from_commands(vec![words], "/".as_ref());
+    // Of any word: the command was checked where it ran, and its files may be gone since.
+    let workload = Workload::from_commands(vec![vec!["program".to_owned()]], "/".as_ref());
     let drafted = workload.expect("a command with words is a workload").programs.remove(0);
     let terms = program.terms.as_ref();
     let (after, came_at_once) = after(record, program);
     ProgramSpec {
         name: program.name.clone(),
+        command,
         threads: Some(program.threads.max(1)),
         env: BTreeMap::new(),
         start: if came_at_once { Nanos::ZERO } else { nanos(program.arrived_seconds) },
