@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::process::tree::Process;
 use cosched_linux::safety::refuge;
@@ -55,6 +56,8 @@ struct Undone {
     processes_moved: usize,
     cgroups_removed: usize,
     failed: usize,
+    #[serde(skip)]
+    is_damaged: bool,
 }
 
 /// Undoes every log of a cosched that is gone.
@@ -89,7 +92,7 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     for folder in &folders {
         for log in Log::leftovers(folder, &proc).map_err(Failure::broken)? {
             let forget = || Log::delete_at(&log);
-            is_complete &= report.undo(&log, Log::load(&log, &proc), &proc, forget);
+            is_complete &= report.undo(&log, undo::load_left(&log, &proc), &proc, forget);
         }
         for log in Log::left_elsewhere(folder, &proc).map_err(Failure::broken)? {
             say(format_args!(
@@ -129,6 +132,7 @@ impl Undone {
             processes_moved: restored.moved,
             cgroups_removed: restored.cgroups,
             failed: restored.failed.len(),
+            is_damaged: false,
         }
     }
 }
@@ -153,8 +157,17 @@ impl Report {
         };
         let restored = undo::restore(&journal, proc);
         restored.failed.iter().for_each(|failed| said(failed));
-        self.undone.push(Undone::new(log.to_owned(), &restored));
-        restored.failed.is_empty() && forget().map_err(|error| said(&error)).is_ok()
+        let is_damaged = journal.damaged_lines() > 0;
+        self.undone.push(Undone { is_damaged, ..Undone::new(log.to_owned(), &restored) });
+        let is_restored = restored.failed.is_empty();
+        // A log without a name can be kept by no copy.
+        let kept = (is_damaged && is_restored).then(|| Log::set_aside(log).ok()).flatten();
+        if is_damaged {
+            said(&damage(kept.as_deref()));
+        }
+        let is_over = is_restored && kept.is_none();
+        let is_forgotten = is_over && forget().map_err(|error| said(&error)).is_ok();
+        is_forgotten && !is_damaged
     }
 
     /// The report in a sentence.
@@ -174,6 +187,9 @@ impl Report {
             let nothing = if is_all { "Nothing" } else { "Nothing else" };
             return format!("{sentinels}{nothing} was left behind.{sockets}");
         }
+        let is_damaged = self.undone.iter().any(|undone| undone.is_damaged);
+        let nothing =
+            if is_damaged { "nothing that is known was left" } else { "nothing was left" };
         let sum = |count: fn(&Undone) -> usize| self.undone.iter().map(count).sum::<usize>();
         let done = [
             ("continued", sum(|u| u.processes_continued), "process", "processes"),
@@ -193,10 +209,22 @@ impl Report {
         let logs = self.undone.len();
         let of = format!("After {logs} cosched that {} gone", if logs == 1 { "is" } else { "are" });
         match parts.is_empty() {
-            true => format!("{sentinels}{of}: nothing was left to restore.{sockets}"),
+            true => format!("{sentinels}{of}: {nothing} to restore.{sockets}"),
             false => format!("{sentinels}{of}: {}.{sockets}", parts.join(", ")),
         }
     }
+}
+
+/// What a log means of which a part cannot be read.
+fn damage(kept: Option<&Path>) -> String {
+    let kept = kept.map(|kept| format!(", and the log is now {}", kept.display()));
+    format!(
+        "this undo log is damaged: a part of it cannot be read. The rest was undone{}. Programs \
+         may still be stopped or bound: `ps -eo pid,stat,args` shows stopped ones (T), `kill -CONT \
+         PID` continues one, and `taskset -acp {} PID` lets one use all CPUs",
+        kept.unwrap_or_default(),
+        affinity::get(0).map_or("CPUS".to_owned(), |cpus| cpus.to_string())
+    )
 }
 
 /// The cgroups that nothing leads to. A sentinel at work has to find the programs there first.
@@ -212,7 +240,8 @@ fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
 pub(crate) fn offer() {
     // What is wrong with the folder is told by the commands that need it.
     let (Ok(proc), folders) = (Proc::own(), undo::possible_log_folders()) else { return };
-    let owes = |log: &PathBuf| Log::load(log, &proc).is_ok_and(|journal| !journal.owes_nothing());
+    let owes =
+        |log: &PathBuf| undo::load_left(log, &proc).is_ok_and(|journal| !journal.owes_nothing());
     let left =
         |folder: &&PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| logs.iter().any(owes));
     let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));

@@ -62,10 +62,10 @@ fn groups_are_recovered_without_log_and_shims() {
     }
 }
 
-fn recovered(backend: Backend, log_is_removed: bool) {
-    let place = Place::new();
-    let cosched = start(&place, backend);
-    all_started(&place);
+/// Starts programs, and kills cosched with its sentinel. Returns cosched's number.
+fn left_behind(place: &Place, backend: Backend) -> i32 {
+    let cosched = start(place, backend);
+    all_started(place);
     // Stopped first, so that it starts no other sentinel.
     cosched.signal(Signal::STOP);
     let marked = place.marked();
@@ -75,6 +75,42 @@ fn recovered(backend: Backend, log_is_removed: bool) {
     cosched.kill();
     eventually("the helpers' end", || marked.named("cosched").is_empty());
     eventually("a log that is left", || place.forgotten_logs().len() == 1);
+    pid
+}
+
+/// What can be read is undone, and the rest is said to be unknown.
+#[test]
+fn a_damaged_log_is_undone_and_kept_with_a_message() {
+    for damage in ["the first line", "all lines"] {
+        let place = Place::new();
+        let pid = left_behind(&place, Backend("signals"));
+        let log = &place.forgotten_logs()[0];
+        let mut bytes = fs::read(log).unwrap();
+        match damage {
+            "the first line" => bytes[0] = 0xff,
+            _ => bytes.clear(),
+        }
+        fs::write(log, &bytes).unwrap();
+        let other = place.cosched(&["top", "--once"]).ended().with(2);
+        other.saying(&["`cosched recover` restores them"]);
+        let ended = place.cosched(&["recover"]).ended().with(1);
+        let aside = log.with_extension("undo-damaged");
+        let said = [log.to_str().unwrap(), "is damaged", aside.to_str().unwrap(), "kill -CONT PID"];
+        ended.saying(&said);
+        assert_eq!(fs::read(&aside).unwrap(), bytes);
+        if !bytes.is_empty() {
+            assert_eq!(wrongs(&place, pid), Vec::<String>::new());
+        }
+        firsts(&place);
+        let again = place.cosched(&["recover"]).ended().with(0);
+        assert_eq!(again.stdout, "Nothing was left behind.\n");
+        fs::remove_file(aside).unwrap();
+    }
+}
+
+fn recovered(backend: Backend, log_is_removed: bool) {
+    let place = Place::new();
+    let pid = left_behind(&place, backend);
     if log_is_removed {
         fs::remove_dir_all(place.path("run/cosched")).unwrap();
     }

@@ -370,14 +370,17 @@ fn is_for_now(error: &io::Error) -> bool {
 
 fn undo_all(log: &Kept) -> io::Result<()> {
     let proc = Proc::default();
-    let restored = undo::restore(&log.journal(&proc)?, &proc);
-    // Changes that could not be undone stay in the log, for another attempt later.
-    if !restored.failed.is_empty() {
+    let journal = log.journal(&proc)?;
+    let restored = undo::restore(&journal, &proc);
+    // Changes that could not be undone stay in the log, for another attempt later; so does a
+    // damaged log, for `recover` to report.
+    if !restored.failed.is_empty() || journal.damaged_lines() > 0 {
         return log.keep_memory();
     }
+    again(|| Log::delete_at(&log.path)).map_err(io::Error::other)?;
     // Shims may hold it open, and its name may be removed.
     let _ = log.file.set_len(0);
-    again(|| Log::delete_at(&log.path)).map_err(io::Error::other)
+    Ok(())
 }
 
 /// The undo log, by its name, as an open file, and its part in memory. The file of that name is

@@ -33,7 +33,7 @@ mod restore;
 pub use guards::{HeldUp, are_at_work, continue_sentinels, held_up_sentinels, stopped_sentinels};
 pub use held::{AttachLock, Held};
 pub use journal::Journal;
-pub use kept::{KeptLog, kept_by_shims};
+pub use kept::{KeptLog, kept_by_shims, load_left};
 pub(crate) use log::open;
 pub use log::{Log, LogError};
 pub use lost::{LostGroups, lost_groups};

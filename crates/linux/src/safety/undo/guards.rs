@@ -126,15 +126,16 @@ impl HeldUp {
     /// # Errors
     /// When it cannot be removed.
     pub fn forget(self) -> Result<(), LogError> {
-        // A shim may hold it open.
-        let _ = self.file.set_len(0);
         let until = Instant::now() + ENDS;
         while self.place.as_ref().is_some_and(|place| place.remove().is_err())
             && Instant::now() < until
         {
             sleep(PAUSE);
         }
-        Log::delete_at(&self.path)
+        Log::delete_at(&self.path)?;
+        // A shim may hold it open.
+        let _ = self.file.set_len(0);
+        Ok(())
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Journal {
     records: Vec<Record>,
     /// Their keys, to find them fast.
     keys: HashSet<String>,
+    /// How many lines of the log cannot be read.
+    damaged: usize,
 }
 
 impl Journal {
@@ -24,16 +26,27 @@ impl Journal {
         &self.records
     }
 
-    /// Whether there is nothing to undo.
+    /// How many lines of the log cannot be read: what they announced may still be in force.
+    pub fn damaged_lines(&self) -> usize {
+        self.damaged
+    }
+
+    /// Counts a line that cannot be read.
+    pub(super) fn count_damaged(&mut self) {
+        self.damaged += 1;
+    }
+
+    /// Whether it is known that there is nothing to undo.
     pub fn owes_nothing(&self) -> bool {
-        self.records.iter().all(|record| match record {
+        let owes_nothing = |record: &Record| match record {
             Record::Program { stopped_by_signal, .. } => !stopped_by_signal,
             Record::Boot { .. }
             | Record::PidNamespace { .. }
             | Record::Main { .. }
             | Record::Orphan { .. } => true,
             _ => false,
-        })
+        };
+        self.damaged == 0 && self.records.iter().all(owes_nothing)
     }
 
     /// Whether the record would change the journal.

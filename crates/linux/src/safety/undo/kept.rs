@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::log::{is_in_use, owner};
-use super::{Journal, Log};
+use super::{Journal, Log, LogError};
 use crate::kernel::procfs::Proc;
 use crate::process::helper::Helper;
 
@@ -41,6 +41,31 @@ impl KeptLog {
     pub fn forget(self) -> io::Result<()> {
         self.file.set_len(0)
     }
+}
+
+/// What is still to be undone according to the log of a cosched that is gone. One that is empty
+/// counts as damaged if a shim holds it open: a log has lines before the first program is started.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn load_left(log: &Path, proc: &Proc) -> Result<Journal, LogError> {
+    let mut journal = Log::load(log, proc)?;
+    let is_empty = || log.metadata().is_ok_and(|found| found.len() == 0);
+    if journal.records().is_empty() && is_empty() && is_held_by_a_shim(log, proc) {
+        journal.count_damaged();
+    }
+    Ok(journal)
+}
+
+fn is_held_by_a_shim(log: &Path, proc: &Proc) -> bool {
+    let inode = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let Some(expected) = inode(log) else { return false };
+    let pids = proc.processes().unwrap_or_default().into_iter();
+    let mut shims = pids.filter(|pid| Helper::Shim.may_be(*pid, proc));
+    shims.any(|pid| {
+        let descriptors = fs::read_dir(proc.folder(pid).join("fd")).into_iter().flatten().flatten();
+        descriptors.into_iter().any(|descriptor| inode(&descriptor.path()) == Some(expected))
+    })
 }
 
 /// The logs of this user that were in one of these folders, have lost their names, and belong to a

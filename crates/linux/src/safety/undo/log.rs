@@ -1,21 +1,26 @@
 //! The write-ahead log: a file with one record per line.
 //!
 //! A line is stored by the kernel as soon as `write` returns, which is safe enough: it survives
-//! cosched in any case, and a crash of the machine leaves nothing to undo. A last line without an
-//! end announces a change that was not made. A log that has grown is rewritten with the valid
+//! cosched in any case, and a crash of the machine leaves nothing to undo. A log that has grown is rewritten with the valid
 //! records only, and without those of ended threads, into a new file that replaces it at once.
 //!
 //! A disk may be full, or fail. Further lines then go into memory that cosched shares with its
 //! sentinel, until the log can be rewritten. The sentinel therefore knows all of them. They are
 //! lost only if it is killed together with cosched.
+//!
+//! A last line that ends where a part of the file ends was cut off by a kill or a full disk, and
+//! announces a change that was not made. Any other line that cannot be read is damage. It is counted,
+//! and all others are undone.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Journal, Record, namespace};
 use crate::kernel::procfs::Proc;
@@ -30,6 +35,9 @@ const WORTH_A_TRY: u64 = 4096;
 /// The maximum size of a log, in bytes: some hundred thousand threads would have to be changed at
 /// once.
 const LARGEST: u64 = 1 << 28;
+/// A line that is being written can be cut off at multiples of this, in bytes: the kernel writes
+/// page by page, and file systems give out blocks.
+const PART: usize = 512;
 
 /// Why the log cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -212,20 +220,33 @@ impl Log {
     /// # Errors
     /// When the file cannot be removed. A file that is gone already is no error.
     pub fn delete_at(path: &Path) -> Result<(), LogError> {
-        // Shims that hold it open must not have a log that looks lost.
-        if let Ok(file) = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(path) {
-            let _ = file.set_len(0);
-        }
+        let file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(path);
         match fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(LogError { action: "remove", path: path.to_owned(), source })
+                return Err(LogError { action: "remove", path: path.to_owned(), source });
             }
-            _ => Ok(()),
+            _ => {}
+        }
+        // Shims that hold it open must not have a log that looks lost. Not earlier: an empty log
+        // with a name looks damaged.
+        let _ = file.and_then(|file| file.set_len(0));
+        Ok(())
+    }
+
+    /// Renames a damaged log, so that it is not read again. Returns its new path.
+    ///
+    /// # Errors
+    /// When the file cannot be renamed.
+    pub fn set_aside(path: &Path) -> Result<PathBuf, LogError> {
+        let aside = path.with_extension("undo-damaged");
+        match fs::rename(path, &aside) {
+            Ok(()) => Ok(aside),
+            Err(source) => Err(LogError { action: "rename", path: path.to_owned(), source }),
         }
     }
 
-    /// What is still to be undone according to a log. Lines that cannot be read are skipped: the
-    /// last one may be torn. A log of an earlier boot has nothing to undo.
+    /// What is still to be undone according to a log. Lines that cannot be read are
+    /// [counted](Journal::damaged_lines). A log of an earlier boot has nothing to undo.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -242,9 +263,7 @@ impl Log {
         // In this order: lines that are moved into the file meanwhile are then read twice, which
         // does no harm.
         let later = bytes(memory, FIRST_LINE, u64::MAX)?;
-        let lines = [bytes(file, 0, LARGEST)?, later];
-        // The full disk may have taken half of a line, which ends here.
-        journal(&lines.join(&b'\n'), proc)
+        journal(file, &[bytes(file, 0, LARGEST)?, later], proc)
     }
 
     /// The lines that are only in memory.
@@ -262,7 +281,7 @@ impl Log {
 
     /// What is still to be undone according to a file that should not exceed so many bytes.
     pub(super) fn read_at_most(file: &File, most: u64, proc: &Proc) -> io::Result<Journal> {
-        journal(&bytes(file, 0, most)?, proc)
+        journal(file, &[bytes(file, 0, most)?], proc)
     }
 
     /// The logs in a folder that neither a cosched nor a sentinel uses any more, also in a
@@ -362,12 +381,37 @@ fn bytes(file: &File, from: u64, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// What is still to be undone according to these lines.
-fn journal(lines: &[u8], proc: &Proc) -> io::Result<Journal> {
-    let lines = lines.split(|byte| *byte == b'\n');
-    let journal: Journal = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-    let now = Record::Boot { id: boot_id(proc)? };
-    Ok(if journal.is_news(&now) { Journal::default() } else { journal })
+/// What is still to be undone according to the lines of a file, and those that belong to it.
+fn journal(file: &File, parts: &[Vec<u8>], proc: &Proc) -> io::Result<Journal> {
+    let mut journal = Journal::default();
+    for line in parts.iter().flat_map(|part| whole_lines(part).split(|byte| *byte == b'\n')) {
+        match serde_json::from_slice(line) {
+            Ok(record) => journal.add(record),
+            Err(_) if line.is_empty() => {}
+            Err(_) => journal.count_damaged(),
+        }
+    }
+    let is_known = !journal.is_news(&Record::Boot { id: boot_id(proc)? });
+    // The line that names the boot may be one of the damaged ones.
+    let is_any = || journal.records().iter().any(|record| matches!(record, Record::Boot { .. }));
+    let may_be_now = || journal.damaged_lines() > 0 && !is_any() && !is_of_earlier_boot(file);
+    Ok(if is_known || may_be_now() { journal } else { Journal::default() })
+}
+
+/// The lines without a last one that was cut off while it was written.
+fn whole_lines(lines: &[u8]) -> &[u8] {
+    let is_cut = lines.len() % PART == 0;
+    let end = lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    if is_cut { &lines[..end] } else { lines }
+}
+
+/// Whether a file was last written before the machine was booted.
+fn is_of_earlier_boot(file: &File) -> bool {
+    let uptime = clock_gettime(ClockId::Boottime);
+    let uptime = Duration::new(uptime.tv_sec as u64, uptime.tv_nsec as u32);
+    let written = file.metadata().and_then(|found| found.modified());
+    let booted = SystemTime::now().checked_sub(uptime);
+    written.ok().zip(booted).is_some_and(|(written, booted)| written < booted)
 }
 
 /// Opens a log to read it. In another user's folder anything may have taken its place: no link is

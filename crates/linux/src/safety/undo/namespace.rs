@@ -65,9 +65,10 @@ fn numbers(record: Record) -> Option<(u64, Option<u64>)> {
 
 /// The namespaces that the beginning of a log names. Logs of earlier versions name none.
 fn named(file: &File) -> Option<(u64, Option<u64>)> {
-    let mut beginning = String::new();
-    file.take(BEGINNING).read_to_string(&mut beginning).ok()?;
-    beginning.lines().find_map(|line| numbers(serde_json::from_str(line).ok()?))
+    let mut beginning = Vec::new();
+    file.take(BEGINNING).read_to_end(&mut beginning).ok()?;
+    let mut lines = beginning.split(|byte| *byte == b'\n');
+    lines.find_map(|line| numbers(serde_json::from_slice(line).ok()?))
 }
 
 #[cfg(test)]

@@ -70,6 +70,38 @@ fn a_torn_last_line_is_skipped() {
 }
 
 #[test]
+fn damaged_lines_are_counted_and_all_others_read() {
+    let (_folder, mut log) = log();
+    let read = |log: &Log| Log::load(log.path(), &Proc::default()).unwrap();
+    (1..20).for_each(|cpu| log.note(pinned(cpu)).unwrap());
+    let (whole, records) = (fs::read(log.path()).unwrap(), log.journal().records().to_vec());
+    assert_eq!((read(&log).records(), read(&log).damaged_lines()), (&records[..], 0));
+    let begins = [0].into_iter().chain(whole.iter().enumerate().filter_map(|(at, byte)| {
+        (*byte == b'\n').then_some(at + 1).filter(|at| *at < whole.len())
+    }));
+    // One of them is the first line, which names the boot.
+    for (line, begin) in begins.enumerate() {
+        let mut bytes = whole.clone();
+        bytes[begin] = 0xff;
+        fs::write(log.path(), &bytes).unwrap();
+        let journal = read(&log);
+        let others = [&records[..line], &records[line + 1..]].concat();
+        assert_eq!((journal.records(), journal.damaged_lines()), (&others[..], 1));
+        assert!(!journal.owes_nothing());
+    }
+    // A kill in the middle of a write leaves whole parts of the file.
+    for (length, damaged) in [(1024, 0), (1023, 1), (1025, 1)] {
+        fs::write(log.path(), &whole[..length]).unwrap();
+        assert_eq!(read(&log).damaged_lines(), damaged, "{length} bytes");
+    }
+    // No process of an earlier boot is left, whether the log still names the boot or not.
+    fs::write(log.path(), &whole[1..]).unwrap();
+    assert_eq!(read(&log).damaged_lines(), 1);
+    log.file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!((read(&log).records(), read(&log).damaged_lines()), (&[][..], 0));
+}
+
+#[test]
 fn a_large_log_is_rewritten_with_valid_records() {
     let (folder, mut log) = log();
     log.large = 2000;
