@@ -146,7 +146,7 @@ fn the_story_names_every_program_and_the_policy() {
         assert!(story.contains(part), "{part}: {story}");
     }
     let one = printed(folder.path(), "explain out --program half");
-    assert!(one.starts_with("half took") && one.contains("another gang has the quantum"), "{one}");
+    assert!(one.starts_with("half took") && one.contains("it is another program's turn"), "{one}");
     assert_eq!(one, printed(folder.path(), "explain out half"));
     let json: Value = serde_json::from_str(&printed(folder.path(), "explain out --json")).unwrap();
     assert_eq!(json["schema"], "cosched-explain/4");

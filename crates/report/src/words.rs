@@ -41,9 +41,9 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::Turn => "it has its turn, which lasts until it ends",
         Why::Queued { .. } => "it is queued for its turn",
         Why::Quantum { .. } => "a quantum begins",
-        Why::InGang => "its gang has the quantum",
+        Why::InGang => "it has its turn",
         Why::Filler => "it gets the CPU time that the programs in turn leave idle",
-        Why::OtherGang { .. } => "another gang has the quantum",
+        Why::OtherGang { .. } => "it is another program's turn",
         Why::Backfills => "backfill: it fits into CPUs that this quantum leaves idle",
         Why::SharesBackfill { .. } => {
             "backfill: its threads share the CPUs that this quantum leaves idle, which are too \
@@ -194,7 +194,7 @@ fn figures(why: &Why) -> Option<String> {
         Why::Quantum { round, gang, gangs, length } => {
             Some(format!("{}, {}", place(*round, *gang, *gangs), planned(*length)))
         }
-        Why::OtherGang { gang } => Some(format!("its own is gang {}", gang + 1)),
+        Why::OtherGang { gang } => Some(format!("it is in gang {}", gang + 1)),
         Why::SharesBackfill { cpus } => Some(count((*cpus).into(), "CPU", "CPUs")),
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
         Why::WaitedLongest { waited, weight: Some(weight) } => {
@@ -266,7 +266,7 @@ fn figures(why: &Why) -> Option<String> {
             let busy =
                 corun.map(|cpus| format!("{cpus:.2} CPUs busy when running together{turns}"));
             let cost = Some(explored).filter(|cost| **cost > Nanos::ZERO);
-            let cost = cost.map(|cost| format!("measuring cost {}", span(*cost)));
+            let cost = cost.map(|cost| format!("measuring has cost {} so far", span(*cost)));
             let figures: Vec<String> = busy.into_iter().chain(cost).collect();
             (!figures.is_empty()).then(|| figures.join("; "))
         }
@@ -376,7 +376,7 @@ pub fn effect(aspect: Aspect) -> &'static str {
 /// Why a deviation happened; the words follow those of [`effect`].
 pub fn cause(why: Refusal) -> &'static str {
     match why {
-        Refusal::TimedOut => "because the kernel did not confirm it in time",
+        Refusal::TimedOut => "because the kernel did not confirm the pause in time",
         Refusal::FrozenTooLong => "because it had been paused for as long as --max-frozen allows",
         Refusal::CoschedStopped => "because cosched itself was stopped or got no CPU",
         Refusal::Unguarded => "because no sentinel could be started that would resume it",
@@ -466,10 +466,10 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "its gang has the quantum",
+                "it has its turn",
                 "it is queued for its turn (1 program ahead of it in the queue)",
                 "programs that waited longer come first, and it does not fit (2 CPUs left)",
-                "another gang has the quantum (its own is gang 1)",
+                "it is another program's turn (it is in gang 1)",
                 "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
                 "a quantum begins (round 7, without a planned end)",
                 "it is further ahead than the programs that run (2.00 s of solo time done, \
@@ -485,7 +485,7 @@ mod tests {
             earlier_reason(&Why::Queued { ahead: 3 }, at),
             "it is queued for its turn (when decided at 0.800 s: 3 programs ahead of it in the queue)"
         );
-        assert_eq!(earlier_reason(&Why::InGang, at), "its gang has the quantum");
+        assert_eq!(earlier_reason(&Why::InGang, at), "it has its turn");
     }
 
     #[test]

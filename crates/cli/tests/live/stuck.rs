@@ -130,7 +130,7 @@ fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
         let moment = place.cosched(&["explain", "out", "--at", &at]).ended().with(0).stdout;
         assert!(!moment.contains("about to be frozen"), "{}: {moment}", backend.0);
         // It may have been stopped in the middle of a switch: then the running program is in turn.
-        let reasons = ["cosched itself was stopped", "its gang has the quantum"];
+        let reasons = ["cosched itself was stopped", "it has its turn"];
         let is_explained = reasons.iter().any(|reason| moment.contains(reason));
         assert!(is_explained, "{}: {moment}", backend.0);
         place.nothing_is_left_of(&ended);

@@ -221,7 +221,10 @@ fn shares(result: &RunResult) -> Option<String> {
     let waiting = format!("{} waiting", share(sum(|program| Some(program.waiting_seconds))?));
     // Of the running time, so it is no part of its own.
     let fillers = match filling > 0.0 {
-        true => format!(" Programs were fillers for {} of that time.", share(filling)),
+        true => format!(
+            " For {} of that time, programs were fillers: they used what the program in turn left.",
+            share(filling)
+        ),
         false => String::new(),
     };
     let all = words::span(nanos(turnaround));
@@ -278,6 +281,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
     let done = history.done(slot);
     let phases: Vec<Phase> = history.phases_until_done(slot).collect();
     let stopped_seconds = program.stopped_seconds();
+    let turns = turns::lengths(history.result, slot, &phases);
     let waits: Vec<&Phase> = phases.iter().filter(|phase| phase.state.waits()).collect();
     let runs: Vec<&Phase> =
         phases.iter().filter(|phase| matches!(phase.state, State::Running(_))).collect();
@@ -291,7 +295,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         waiting_seconds: program.waiting_seconds,
         stopped_seconds,
         interference_seconds: program.interference_seconds.map(|cost| cost - stopped_seconds),
-        turns: turns::count(history.result, slot, &phases),
+        turns: turns.len(),
         waits: waits.len(),
         longest_wait: history.longest_wait(slot).map(|phase| LongestWait {
             from_seconds: phase.from.as_secs_f64(),
@@ -310,7 +314,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         deviations: deviations(history, slot, done),
         sentences: vec![],
     };
-    story.sentences = in_words(&story, program);
+    story.sentences = in_words(&story, program, &turns);
     story
 }
 
@@ -389,9 +393,9 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
     kinds
 }
 
-fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
+fn in_words(story: &ProgramStory, program: &ProgramResult, turns: &[f64]) -> Vec<String> {
     let mut lines = vec![sum(story, program)];
-    lines.extend(turns::in_words(story.turns, story.running_seconds, &program.turns));
+    lines.extend(turns::in_words(turns, story.running_seconds, &program.turns));
     if let Some(longest) = story.longest_wait {
         let waited = match story.waits {
             1 => "once, for".to_owned(),

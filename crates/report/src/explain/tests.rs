@@ -22,9 +22,9 @@ fn a_moment_has_the_quantum_then_running_then_waiting_programs() {
             "At 0.150 s, under greedy, in quantum 2 of the run (from 0.100 s to 0.200 s, planned \
              for 100 ms), round 1, \
              gang 2 of 2:",
-            "b runs on any CPU (from 0.102 s to 0.260 s): its gang has the quantum.",
-            "a is paused (from 0.101 s to 0.203 s): another gang has the quantum (when decided at \
-             0.100 s: its own is gang 1).",
+            "b runs on any CPU (from 0.102 s to 0.260 s): it has its turn.",
+            "a is paused (from 0.101 s to 0.203 s): it is another program's turn (when decided at \
+             0.100 s: it is in gang 1).",
             "c waits for its start (from 0.150 s to 0.152 s): it is about to start, decided at \
              0.150 s because it must never be paused.",
         ]
@@ -109,10 +109,9 @@ fn a_filler_is_named_with_the_program_in_turn() {
     let sums = story.programs[A].sentences[0].clone();
     assert!(sums.contains("as a filler"), "{sums}");
     assert!(
-        story
-            .sentences
-            .iter()
-            .any(|line| line.contains("Programs were fillers for 12 % of that time.")),
+        story.sentences.iter().any(|line| line.contains(
+            "For 12 % of that time, programs were fillers: they used what the program in turn left."
+        )),
         "{:?}",
         story.sentences
     );
@@ -123,13 +122,12 @@ fn a_decision_without_effect_yet_is_named() {
     assert_eq!(
         sentence(205, B),
         "b runs on any CPU (from 0.102 s to 0.260 s): it is about to be paused, decided at 0.200 \
-         s because another gang \
-         has the quantum (its own is gang 2)."
+         s because it is another program's turn (it is in gang 2)."
     );
     assert_eq!(
         sentence(202, A),
         "a is paused (from 0.101 s to 0.203 s): it is about to continue, decided at 0.200 s \
-         because its gang has the quantum."
+         because it has its turn."
     );
 }
 
@@ -138,8 +136,8 @@ fn a_program_outside_its_turn_has_the_cause() {
     assert_eq!(
         sentence(220, B),
         "b runs on any CPU (from 0.102 s to 0.260 s): it should wait, decided at 0.200 s because \
-         another gang has the \
-         quantum (its own is gang 2); but it ran outside its turn because the kernel did not confirm it in time."
+         it is another program's turn (it is in gang 2); but it ran outside its turn because the \
+         kernel did not confirm the pause in time."
     );
     assert!(sentence(275, B).starts_with("b is stopped by another process (from 0.270 s"));
     let in_json = Moment::of(&run(), ms(275), Some(B)).programs[0].state;
@@ -196,15 +194,15 @@ fn a_programs_story_has_turns_waits_reasons_and_co_runners() {
         [
             "b took 300 ms: 150 ms solo time, 107 ms waiting, 10 ms stopped by another process, \
              33 ms interference.",
-            "It had 3 turns of 61 ms on average.",
+            "It had 3 turns of 20 ms (median).",
             "It waited 2 times, at most 102 ms (from 0.000 s):",
-            "  2 times, 102 ms in all: another gang has the quantum.",
+            "  2 times, 102 ms in all: it is another program's turn.",
             "  2 times, 5 ms in all: cosched was starting or resuming it.",
             "While it waited, c (106 ms) and a (100 ms) ran.",
             "While it ran, c (181 ms) and a (47 ms) also ran: interference is slowdown by such \
              programs.",
             "Once it did not run in its turn because another process stopped it.",
-            "Once it ran outside its turn because the kernel did not confirm it in time.",
+            "Once it ran outside its turn because the kernel did not confirm the pause in time.",
         ]
     );
     assert_eq!(story.programs[0].longest_wait.map(|wait| wait.seconds), Some(0.102));
@@ -226,7 +224,7 @@ fn each_reason_of_a_wait_counts_while_it_is_in_force() {
     let listed: Vec<_> = reasons.map(|reason| (reason.reason.as_str(), reason.times)).collect();
     assert_eq!(
         listed,
-        [("another gang has the quantum", 3), ("cosched was starting or resuming it", 2)],
+        [("it is another program's turn", 3), ("cosched was starting or resuming it", 2)],
         "{story:?}"
     );
     let sums = story.programs[0].reasons.iter().map(|reason| (reason.seconds * 1e3).round());

@@ -1,6 +1,7 @@
 //! The turns of a program: how many it had, how long they were, and what it got outside them.
 
 use cosched_results::result::RunResult;
+use cosched_results::statistics::median;
 
 use super::story::seconds;
 use crate::history::{Phase, State, nanos};
@@ -9,28 +10,30 @@ use crate::words;
 /// How many turns are shown with their time; `report` shows all.
 const SHOWN: usize = 5;
 
-/// How many turns there were: by weight, or times in which the program ran. A program that moves to
+/// The turns in seconds: by weight, or times in which the program ran. A program that moves to
 /// other CPUs still has the same turn.
-pub(super) fn count(result: &RunResult, slot: usize, phases: &[Phase]) -> usize {
+pub(super) fn lengths(result: &RunResult, slot: usize, phases: &[Phase]) -> Vec<f64> {
     if result.programs.iter().any(|program| !program.turns.is_empty()) {
-        return result.programs[slot].turns.len();
+        return result.programs[slot].turns.iter().map(|(from, to)| to - from).collect();
     }
     let runs = |phase: &Phase| matches!(phase.state, State::Running(_));
-    let begins =
-        |at: usize| runs(&phases[at]) && !at.checked_sub(1).is_some_and(|at| runs(&phases[at]));
-    (0..phases.len()).filter(|at| begins(*at)).count()
+    let turns = phases.chunk_by(|one, next| runs(one) == runs(next)).filter(|turn| runs(&turn[0]));
+    let length = |turn: &[Phase]| turn.iter().map(|phase| phase.length().as_secs_f64()).sum();
+    turns.map(length).collect()
 }
 
-/// How many turns it had, and what it got outside them.
-pub(super) fn in_words(count: usize, running: f64, by_weight: &[(f64, f64)]) -> Option<String> {
-    if count == 0 {
+/// How many turns it had, and what it got outside them. The median is shown, because a program that
+/// runs last and alone may have one very long turn.
+pub(super) fn in_words(turns: &[f64], running: f64, by_weight: &[(f64, f64)]) -> Option<String> {
+    let Some(median) = median(turns).map(seconds) else {
         let filled = "It had no turn, and got the CPU time that programs in turn left.";
         return (running > 0.0).then(|| filled.to_owned());
-    }
+    };
     let in_turn: f64 = by_weight.iter().map(|(from, to)| to - from).sum();
-    let all = if by_weight.is_empty() { running } else { in_turn };
-    let mean = seconds(all / count as f64);
-    let line = format!("It had {} of {mean} on average", words::count(count, "turn", "turns"));
+    let line = match turns.len() {
+        1 => format!("It had 1 turn of {median}"),
+        count => format!("It had {count} turns of {median} (median)"),
+    };
     let outside = running - in_turn;
     let when = begins(by_weight);
     Some(match by_weight.is_empty() || outside < 0.01 * running {
@@ -63,21 +66,23 @@ mod tests {
     fn turns_by_weight_are_counted_and_the_rest_is_said() {
         let turns = [(0.0, 0.1), (0.2, 0.3), (0.4, 0.5)];
         assert_eq!(
-            in_words(3, 0.9, &turns).as_deref(),
+            in_words(&[0.1; 3], 0.9, &turns).as_deref(),
             Some(
-                "It had 3 turns of 100 ms on average, 300 ms in all; for the other 600 ms it got \
+                "It had 3 turns of 100 ms (median), 300 ms in all; for the other 600 ms it got \
                  the CPU time that programs in turn left. They began at 0.000 s, 0.200 s and 0.400 s."
             )
         );
-        let whole = in_words(3, 0.3, &turns).unwrap();
-        assert!(whole.starts_with("It had 3 turns of 100 ms on average. They began"), "{whole}");
-        let many = in_words(7, 0.7, &[(0.1, 0.2); 7]).unwrap();
+        let whole = in_words(&[0.1; 3], 0.3, &turns).unwrap();
+        assert!(whole.starts_with("It had 3 turns of 100 ms (median). They began"), "{whole}");
+        let many = in_words(&[0.1; 7], 0.7, &[(0.1, 0.2); 7]).unwrap();
         assert!(many.ends_with("0.100 s, and 2 more times."), "{many}");
-        assert_eq!(in_words(2, 0.4, &[]).as_deref(), Some("It had 2 turns of 200 ms on average."));
+        assert_eq!(in_words(&[0.2], 0.2, &[]).as_deref(), Some("It had 1 turn of 200 ms."));
+        let last_alone = in_words(&[0.1, 0.1, 7.0], 7.2, &[]);
+        assert_eq!(last_alone.as_deref(), Some("It had 3 turns of 100 ms (median)."));
         assert_eq!(
-            in_words(0, 0.4, &[]).as_deref(),
+            in_words(&[], 0.4, &[]).as_deref(),
             Some("It had no turn, and got the CPU time that programs in turn left.")
         );
-        assert_eq!(in_words(0, 0.0, &[]), None);
+        assert_eq!(in_words(&[], 0.0, &[]), None);
     }
 }

@@ -154,8 +154,8 @@ fn a_program_has_a_track_with_what_it_did_and_why() {
     );
     let at = |at: u64| &a.iter().find(|event| event.at == at && event.kind == 1).unwrap().notes;
     assert_eq!(at(1)["cpus"], "0-1");
-    assert_eq!(at(1)["why"], "its gang has the quantum");
-    assert_eq!(at(101)["why"], "another gang has the quantum (its own is gang 1)");
+    assert_eq!(at(1)["why"], "it has its turn");
+    assert_eq!(at(101)["why"], "it is another program's turn (it is in gang 1)");
     assert_eq!(at(101)["decided"], "0.100 s");
     assert!(a.iter().any(|event| event.kind == 3 && event.at == 250 && event.name == "ended: ok"));
 }
@@ -166,7 +166,7 @@ fn deviations_stand_on_the_programs_track() {
     let b = &tracks["cosched: programs/b"];
     let late = b.iter().find(|event| event.at == 210).unwrap();
     assert_eq!((late.kind, late.name.as_str()), (3, "ran outside its turn"));
-    assert_eq!(late.notes["why"], "because the kernel did not confirm it in time");
+    assert_eq!(late.notes["why"], "because the kernel did not confirm the pause in time");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn the_scheduler_has_tracks_of_quanta_and_decisions() {
     let decisions = &tracks["cosched: scheduler/decisions"];
     assert_eq!(decisions.len(), 5);
     assert_eq!((decisions[0].at, decisions[0].name.as_str()), (0, "run c and a"));
-    assert_eq!(decisions[0].notes["b"], "another gang has the quantum (its own is gang 2)");
+    assert_eq!(decisions[0].notes["b"], "it is another program's turn (it is in gang 2)");
     let whole = &tracks["cosched: scheduler/run"][0];
     assert_eq!((whole.name.as_str(), whole.notes["CPUs"].as_str()), ("greedy", "4"));
 }

@@ -342,8 +342,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "3 times a program ran outside its turn because the kernel did not confirm it in \
-                 time (cg 2, solver 1).",
+                "3 times a program ran outside its turn because the kernel did not confirm the \
+                 pause in time (cg 2, solver 1).",
                 "Once a program ran outside its turn because it listens on a socket (solver 1).",
             ]
         );
