@@ -88,8 +88,8 @@ impl Ability {
                 "turns by weight (policy turns, the default): no program is stopped, and idle \
                  CPUs are used"
             }
-            Ability::NegativeNice => "quanta that begin on time under load",
-            Ability::RealTime => "no preemption among siblings, as in a fixed-priority class",
+            Ability::NegativeNice => "turns that begin on time under load",
+            Ability::RealTime => "threads of a program that do not take CPUs from each other",
             Ability::Bpf => "exact lock wait times, and barriers that know which threads run",
             Ability::Pmu => {
                 "cache misses, instructions and memory bandwidth: cgreedy and fair progress \

@@ -231,7 +231,7 @@ impl FromStr for Variant {
             None => {
                 first.parse().map(Method::Policy).map_err(|error: <Kind as FromStr>::Err| {
                     let rivals = Variant::rivals().join(", ");
-                    format!("{error}; the rivals are {rivals}")
+                    format!("{error}; other variants: {rivals}")
                 })?
             }
         };

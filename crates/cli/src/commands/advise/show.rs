@@ -140,6 +140,9 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
     let disturbed = disturbed.then(|| "The prediction rests on disturbed times.".to_owned());
     let lines = [
         table.to_string(),
+        "Slowdown: turnaround / solo time with the requested threads. Below 1, fewer threads are \
+         faster."
+            .to_owned(),
         summary("As requested", &advice.requested),
         summary("As advised", &advice.advised),
         format!(

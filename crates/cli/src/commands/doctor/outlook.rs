@@ -135,7 +135,7 @@ fn gangs(rights: &Rights) -> (String, Vec<&'static str>) {
             "cgroup freezer: programs and shells do not notice that they are stopped",
         ),
         without(rights, &cpusets, "cpuset controller: no thread escapes (--pinning cpuset)"),
-        without(rights, &[Ability::Slices], "slices per thread: quanta begin on time under load"),
+        without(rights, &[Ability::Slices], "slices per thread: turns begin on time under load"),
     ];
     (format!("freezing by {freezer}, binding by affinity"), gains.into_iter().flatten().collect())
 }
