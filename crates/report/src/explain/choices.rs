@@ -27,7 +27,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    fn why(&self) -> Why {
+    pub(super) fn why(&self) -> Why {
         Why::Chosen {
             mode: self.mode,
             reason_code: self.reason_code,

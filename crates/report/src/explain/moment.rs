@@ -5,11 +5,12 @@
 //! either the freeze is not confirmed yet, or it failed, and a deviation says why. A start or a
 //! thaw may be unconfirmed in the same way.
 
-use cosched_core::{Aspect, CpuSet, Nanos, Why};
+use cosched_core::{Aspect, CpuSet, Mode, Nanos, Why};
 use cosched_results::result::{DeviationResult, RunResult};
 use serde::Serialize;
 
 use super::SCHEMA;
+use super::choices::{Choice, choices};
 use crate::history::{History, Phase, Sent, State, nanos};
 use crate::{after, molding, words};
 
@@ -27,8 +28,11 @@ pub struct Moment {
     /// The current quantum; `None` before the first, while all programs fit at once, and where the
     /// policy has none.
     pub quantum: Option<QuantumMoment>,
-    /// Since when all programs fit at once after there had been quanta; `None` in a quantum.
+    /// Since when all programs fit at once after there had been quanta; `None` in a quantum, and
+    /// where the policy chose to run programs together.
     pub room_since_seconds: Option<f64>,
+    /// The choice in force, if the policy chose to run programs together.
+    pub together: Option<Choice>,
     /// One per program, or the one requested; in the workload's order.
     pub programs: Vec<ProgramMoment>,
 }
@@ -76,13 +80,17 @@ impl Moment {
     pub fn of(result: &RunResult, at: Nanos, slot: Option<usize>) -> Moment {
         let history = History::of(result);
         let slots = slot.map_or(0..result.programs.len(), |slot| slot..slot + 1);
+        let quantum = quantum(&history, at);
+        let together = together(result, at, quantum.as_ref());
+        let room = history.room_since(at).filter(|_| together.is_none());
         Moment {
             schema: SCHEMA,
             at_seconds: at.as_secs_f64(),
             policy: result.policy.clone(),
             variant: None,
-            quantum: quantum(&history, at),
-            room_since_seconds: history.room_since(at).map(Nanos::as_secs_f64),
+            quantum: quantum.filter(|_| together.is_none()),
+            room_since_seconds: room.map(Nanos::as_secs_f64),
+            together,
             programs: slots.map(|slot| program(&history, slot, at)).collect(),
         }
     }
@@ -103,13 +111,25 @@ impl Moment {
             let since = words::instant(nanos(*since));
             format!("; no quanta since {since}, because all programs fit at once")
         });
-        let place: String = quantum.chain(room).collect();
+        let together = self.together.iter().map(|choice| {
+            let chosen = words::instant(nanos(choice.from_seconds));
+            format!(", {} (chosen at {chosen})", words::in_general(&choice.why()))
+        });
+        let place: String = quantum.chain(room).chain(together).collect();
         let when = format!("At {at}, under {}{variant}{place}:", self.policy);
         let mut programs: Vec<&ProgramMoment> = self.programs.iter().collect();
         programs.sort_by_key(|program| program.state != State::Running(None).name());
         let sentences = programs.into_iter().map(|program| program.sentence.clone());
         std::iter::once(when).chain(sentences).collect()
     }
+}
+
+/// The choice to run programs together that is in force, unless a quantum began after it.
+fn together(result: &RunResult, at: Nanos, quantum: Option<&QuantumMoment>) -> Option<Choice> {
+    let choices = choices(result).into_iter();
+    let last = choices.filter(|choice| nanos(choice.from_seconds) <= at).last()?;
+    let ended = quantum.is_none_or(|quantum| quantum.from_seconds < last.from_seconds);
+    (last.mode == Mode::Corun && ended).then_some(last)
 }
 
 fn quantum(history: &History<'_>, at: Nanos) -> Option<QuantumMoment> {

@@ -1,7 +1,7 @@
 //! The words, on a run made by hand.
 
 use cosched_core::engine::outcome::Decision;
-use cosched_core::{Actuator, Exit, ProgramId, Reason, Why};
+use cosched_core::{Actuator, Exit, Mode, ProgramId, Reason, ReasonCode, Why};
 use cosched_results::result::{BarrierResult, DecisionResult, RunResult, TimelineEntry};
 use cosched_workload::Barrier;
 
@@ -46,6 +46,29 @@ fn a_moment_is_in_no_quantum_while_all_programs_fit() {
         moment.lines()[0],
         "At 0.250 s, under greedy; no quanta since 0.203 s, because all programs fit at once:"
     );
+}
+
+/// That programs fit at once is not why `auto` stops taking turns.
+#[test]
+fn a_moment_has_the_recorded_reason_to_run_together() {
+    let mut run = run();
+    let chosen = |mode, reason_code| Reason {
+        program: None,
+        why: Why::Chosen { mode, reason_code, corun: None, gangs: None, explored: ms(1) },
+    };
+    run.decisions[1].reasons.push(chosen(Mode::Gangs, ReasonCode::GangsFill));
+    let reasons = vec![chosen(Mode::Corun, ReasonCode::GangsIdle)];
+    run.decisions.truncate(2);
+    run.decisions.push(DecisionResult { at_seconds: 0.2, reasons });
+    let first = |at| Moment::of(&run, ms(at), None).lines().swap_remove(0);
+    assert_eq!(
+        first(250),
+        "At 0.250 s, under greedy, running together, because taking turns keeps too few CPUs busy \
+         (chosen at 0.200 s):"
+    );
+    assert!(first(150).starts_with("At 0.150 s, under greedy, in quantum 2"), "{}", first(150));
+    let moment = Moment::of(&run, ms(250), None);
+    assert_eq!((moment.quantum, moment.room_since_seconds), (None, None));
 }
 
 #[test]
