@@ -40,8 +40,12 @@ impl Request<'_> {
         }
     }
 
-    /// Where programs that failed have said something about it.
+    /// Where programs that failed have said something about it. None after an interruption, which
+    /// makes programs end with an error.
     pub(crate) fn said_by_failed(&self, result: &RunResult) -> Vec<PathBuf> {
+        if result.interrupted_by.is_some() {
+            return Vec::new();
+        }
         let programs = self.workload.programs.iter().zip(&result.programs);
         let failed = programs.filter(|(_, program)| program.exit != Some(Exit::Code(0)));
         let said = failed.filter_map(|(spec, _)| self.output(spec, "stderr"));

@@ -11,7 +11,7 @@ const SPIN: &str = "while :; do :; done";
 /// Three programs without end; the third has not started when the others run.
 fn endless() -> [String; 3] {
     [
-        program("a", "threads = 1", &format!("echo $$ > a; sleep 1000 & {SPIN}")),
+        program("a", "threads = 1", &format!("echo $$ > a; echo up >&2; sleep 1000 & {SPIN}")),
         program("b", "threads = 1", &format!("echo $$ > b; {SPIN}")),
         program("later", "threads = 1\nstart = '1h'", "touch later"),
     ]
@@ -28,6 +28,7 @@ fn ended_by(signal: Signal, code: i32, name: &str) {
         let ended = cosched.ended().with(code);
         let result = ended.result();
         assert_eq!(result.interrupted_by.as_deref(), Some(name));
+        assert!(!ended.stderr.contains("error outputs"), "no program failed: {}", ended.stderr);
         let [a, b, later] = &result.programs[..] else { panic!() };
         for program in [a, b] {
             assert!(program.exit_status.unwrap() > 128, "{backend:?} {:?}", program.exit);

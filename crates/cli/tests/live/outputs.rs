@@ -510,7 +510,7 @@ fn the_place_of_a_failed_programs_messages_is_named() {
         program("fine", "", "echo so far >&2"),
     ];
     let ended = place.run(&tables, "").ended().with(1);
-    let names_place = |line: &&str| line.contains("stands in");
+    let names_place = |line: &&str| line.contains("error outputs are in");
     let lines: Vec<&str> = ended.stderr.lines().filter(names_place).collect();
     assert_eq!(lines, ["cosched: the failed programs' error outputs are in out/a.stderr"]);
 }

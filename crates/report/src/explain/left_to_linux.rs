@@ -42,8 +42,12 @@ pub(super) fn sentence(history: &History<'_>) -> Option<String> {
         }
         (true, _, false) => format!(
             "{nothing}: Linux shared {of_cpus} among up to {most} threads. They left CPUs idle, \
-             so the most likely cause of extra time is waiting for each other or for files. \
-             `cosched stat` shows where threads wait."
+             so the most likely cause of extra time is waiting for each other or for files.{}",
+            // No tool watches simulated threads.
+            match result.machine.is_simulated() {
+                true => "",
+                false => " `cosched stat` shows where threads wait.",
+            }
         ),
         (false, true, _) => format!(
             "{nothing}. Other processes are the most likely cause of extra time. Run it again \
@@ -111,6 +115,10 @@ mod tests {
         run.metrics.cpu_utilisation = 0.4;
         run.programs[0].usage.user_seconds = 0.5;
         assert!(text(&run).contains("They left CPUs idle"), "{}", text(&run));
+        assert!(text(&run).ends_with("`cosched stat` shows where threads wait."), "{}", text(&run));
+        let mut simulated = run.clone();
+        simulated.machine.kernel = "simulated".to_owned();
+        assert!(text(&simulated).ends_with("for each other or for files."), "{}", text(&simulated));
         run.programs.iter_mut().for_each(|program| program.threads = 1);
         assert!(text(&run).contains("each of up to 2 threads had a CPU"), "{}", text(&run));
         run.others_cpu_seconds = Some(0.6);
