@@ -115,7 +115,6 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
                 variants.iter().map(|variant| (variant.kind(), variant.how(how))).collect();
             enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), talk);
             let mut here = Here::new(&workload, how, args.solo, talk)?;
-            here.tell_if_busy();
             run(args, how, variants, &workload, &mut here, |record| {
                 record.with("--solo", args.solo)
             })

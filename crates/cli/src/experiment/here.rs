@@ -48,11 +48,6 @@ impl<'a> Here<'a> {
         Ok(Here { session, workload, how, solo, talk, store, profiles })
     }
 
-    /// Says so if other processes use the CPUs.
-    pub(crate) fn tell_if_busy(&self) {
-        self.session.tell_if_busy(self.talk);
-    }
-
     fn request<'r>(&'r self, workload: &'r Workload, kind: Kind, how: &'r How) -> Request<'r> {
         Request {
             workload,
@@ -72,6 +67,10 @@ impl<'a> Here<'a> {
 impl Site for Here<'_> {
     fn session(&self) -> &Session {
         &self.session
+    }
+
+    fn tell_if_busy(&self) {
+        self.session.tell_if_busy(self.talk);
     }
 
     fn warms_up(&self) -> bool {

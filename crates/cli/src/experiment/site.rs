@@ -29,6 +29,9 @@ pub(crate) trait Site {
     /// The machine, as programs may use it.
     fn session(&self) -> &Session;
 
+    /// Says so if other processes would disturb the runs.
+    fn tell_if_busy(&self) {}
+
     /// Whether a first run differs from later ones.
     fn warms_up(&self) -> bool;
 

@@ -2,6 +2,7 @@
 
 mod kept;
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ struct MadeUp {
     /// What goes wrong, and in which round.
     fails: Option<(Fails, u16)>,
     round: u16,
+    /// How often it was looked for other processes.
+    looks: Cell<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +71,7 @@ fn made_up(seed: u64) -> MadeUp {
         quanta: Vec::new(),
         fails: None,
         round: 0,
+        looks: Cell::new(0),
     }
 }
 
@@ -97,6 +101,10 @@ impl MadeUp {
 impl Site for MadeUp {
     fn session(&self) -> &Session {
         &self.session
+    }
+
+    fn tell_if_busy(&self) {
+        self.looks.set(self.looks.get() + 1);
     }
 
     fn warms_up(&self) -> bool {

@@ -36,6 +36,7 @@ fn an_interrupted_comparison_resumes_after_complete_rounds() {
     let mut third = made_up(3);
     let again = experiment(&mut third, "linux,gang", 4, out, true).unwrap();
     assert_eq!((third.made.len(), Comparison::of(&again.variants).unwrap()), (0, resumed));
+    assert_eq!((second.looks.get(), third.looks.get()), (1, 0), "no time can be disturbed");
 }
 
 #[test]
