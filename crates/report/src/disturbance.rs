@@ -67,7 +67,15 @@ pub fn disturbed_rounds(variants: &[Variant]) -> Vec<usize> {
     (0..rounds).filter(is_one).map(|round| round + 1).collect()
 }
 
-/// Which rounds of a comparison were disturbed, and by how much; `None`: none.
+/// Whether disturbed rounds decide what a comparison shows.
+pub(crate) fn decides(disturbed: usize, rounds: usize) -> bool {
+    disturbed > 0 && 2 * disturbed >= rounds
+}
+
+/// What follows if they do.
+pub(crate) const NOT_FOR_IDLE: &str = "so these figures cannot be carried over to an idle machine";
+
+/// Which rounds of a comparison were disturbed, by how much, and what follows; `None`: none.
 pub fn disturbed_rounds_in_words(variants: &[Variant]) -> Option<String> {
     let rounds = disturbed_rounds(variants);
     let runs = || variants.iter().flat_map(|variant| &variant.runs);
@@ -84,7 +92,12 @@ pub fn disturbed_rounds_in_words(variants: &[Variant]) -> Option<String> {
             format!("Rounds {} were", words::list(&names))
         }
     };
-    Some(format!("{which} disturbed: other processes used up to {}.", of_cpus(most, cpus)))
+    let follows = match decides(rounds.len(), all) {
+        true => format!(", {NOT_FOR_IDLE}"),
+        false => String::new(),
+    };
+    let used = of_cpus(most, cpus);
+    Some(format!("{which} disturbed: other processes used up to {used}{follows}."))
 }
 
 /// "1.9 of 2 CPUs".
@@ -176,8 +189,11 @@ mod tests {
         let two = [variant(&[true, false, false]), variant(&[false, false, true])];
         assert_eq!(
             said(&two).unwrap(),
-            "Rounds 1 and 3 were disturbed: other processes used up to 1.5 of 2 CPUs."
+            "Rounds 1 and 3 were disturbed: other processes used up to 1.5 of 2 CPUs, so these \
+             figures cannot be carried over to an idle machine."
         );
+        let one = said(&[variant(&[true, false, false])]).unwrap();
+        assert!(one.ends_with("used up to 1.5 of 2 CPUs."), "{one}");
         assert!(said(&[variant(&[true])]).unwrap().starts_with("The round was disturbed"));
         assert!(said(&[variant(&[true, true])]).unwrap().starts_with("All rounds were disturbed"));
     }

@@ -2,7 +2,7 @@
 
 use comfy_table::Cell;
 use cosched_core::engine::outcome::Ended;
-use cosched_report::comparison::Compared;
+use cosched_report::comparison::{Compared, Samples};
 use cosched_report::{Comparison, disturbance, molding, silence};
 use cosched_results::statistics::{Estimate, FEWEST_TO_COMPARE};
 
@@ -29,7 +29,7 @@ pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
     let lines = lines.chain(comparison.sentences()).chain(experiment.failures.iter().cloned());
     let lines = lines.chain(of_variants(&experiment.variants)).chain(impossible);
     let lines = lines.chain(disturbance::disturbed_rounds_in_words(&experiment.variants));
-    lines.chain(comparison.verdict()).collect::<Vec<_>>().join("\n")
+    lines.chain(comparison.verdict_below_lines()).collect::<Vec<_>>().join("\n")
 }
 
 type Column = (&'static str, Box<dyn Fn(&Compared) -> Cell>);
@@ -44,20 +44,33 @@ fn columns(comparison: &Comparison) -> (Vec<Column>, bool) {
     let pauses = any(|variant| variant.responsiveness_longest_gap_seconds.value > 0.0);
     let mut columns: Vec<Column> = vec![
         ("variant", Box::new(|variant| table::text(&variant.name))),
-        column("total s", |variant| spread(variant.total_seconds, 2)),
+        column("total s", |variant| {
+            spread(variant.total_seconds, &variant.samples.total_seconds, 2)
+        }),
     ];
     if any(|variant| variant.ratio_to_solo_sum.is_some()) {
-        columns.push(column("/ sum of solo", |variant| maybe(variant.ratio_to_solo_sum, 3)));
+        columns.push(column("/ sum of solo", |variant| {
+            let Samples { total_seconds, solo_sum_seconds, .. } = &variant.samples;
+            let rounds = total_seconds.iter().zip(solo_sum_seconds);
+            let ratios = rounds.map(|(total, solo)| solo.map(|solo| total / solo));
+            maybe(variant.ratio_to_solo_sum, &ratios.collect::<Vec<_>>(), 3)
+        }));
     }
     if any(|variant| variant.mean_turnaround_seconds.is_some()) {
-        columns
-            .push(column("mean turnaround s", |variant| maybe(variant.mean_turnaround_seconds, 2)));
+        columns.push(column("mean turnaround s", |variant| {
+            maybe(variant.mean_turnaround_seconds, &variant.samples.mean_turnaround_seconds, 2)
+        }));
     }
     if any(|variant| variant.unfairness.is_some()) {
-        columns.push(column("unfairness", |variant| maybe(variant.unfairness, 2)));
+        columns.push(column("unfairness", |variant| {
+            maybe(variant.unfairness, &variant.samples.unfairness, 2)
+        }));
     }
     if pauses {
-        let longest = |variant: &Compared| spread(variant.responsiveness_longest_gap_seconds, 2);
+        let longest = |variant: &Compared| {
+            let samples = &variant.samples.responsiveness_longest_gap_seconds;
+            spread(variant.responsiveness_longest_gap_seconds, samples, 2)
+        };
         columns.push(column("longest pause s", longest));
     }
     columns.push(column("CPU use %", |variant| {
@@ -88,12 +101,15 @@ fn rounds(comparison: &Comparison, experiment: &Experiment) -> String {
             }
         }
         1 => "One run each: any difference may be chance.".to_owned(),
+        n if comparison.variants.iter().any(|variant| variant.total_seconds.interval.is_none()) => {
+            format!("Medians of {n} interleaved runs each, with the least and the most.")
+        }
         n if n < FEWEST_TO_COMPARE => {
-            format!("Medians of {n} interleaved runs each.")
+            format!("Medians of {n} interleaved runs each, with 95 % intervals.")
         }
         n => format!(
-            "Medians of {n} interleaved runs each, with 95 % intervals; comparisons have \
-             intervals of 98 %."
+            "Medians of {n} interleaved runs each, with 95 % intervals. Ratios have 98 % \
+             intervals, so that chance is rarely taken for a difference."
         ),
     }
 }
@@ -117,15 +133,33 @@ fn of_variants(variants: &[cosched_report::Variant]) -> Vec<String> {
     listed.iter().map(|(sentence, names)| format!("{}: {sentence}", names.join(", "))).collect()
 }
 
-/// A figure with its interval.
-fn spread(estimate: Estimate, digits: usize) -> String {
+/// A figure with its interval; with the least and the most of few rounds.
+fn spread(estimate: Estimate, samples: &[f64], digits: usize) -> String {
     let Estimate { value, interval } = estimate;
-    match interval {
+    let least = samples.iter().copied().min_by(f64::total_cmp);
+    let most = samples.iter().copied().max_by(f64::total_cmp);
+    match interval.or(least.zip(most).filter(|_| samples.len() > 1)) {
         Some((low, high)) => format!("{value:.digits$} ({low:.digits$}–{high:.digits$})"),
         None => format!("{value:.digits$}"),
     }
 }
 
-fn maybe(estimate: Option<Estimate>, digits: usize) -> String {
-    estimate.map_or("–".to_owned(), |estimate| spread(estimate, digits))
+fn maybe(estimate: Option<Estimate>, samples: &[Option<f64>], digits: usize) -> String {
+    let known: Vec<f64> = samples.iter().flatten().copied().collect();
+    estimate.map_or("–".to_owned(), |estimate| spread(estimate, &known, digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_rounds_are_shown_with_the_least_and_the_most() {
+        let estimate = |interval| Estimate { value: 4.0, interval };
+        assert_eq!(spread(estimate(None), &[4.5, 3.0, 4.0], 1), "4.0 (3.0–4.5)");
+        assert_eq!(spread(estimate(Some((3.5, 4.2))), &[4.5, 3.0], 1), "4.0 (3.5–4.2)");
+        assert_eq!(spread(estimate(None), &[4.0], 1), "4.0");
+        assert_eq!(maybe(None, &[None], 1), "–");
+        assert_eq!(maybe(Some(estimate(None)), &[Some(3.0), Some(5.0)], 1), "4.0 (3.0–5.0)");
+    }
 }

@@ -3,7 +3,7 @@
 use cosched_results::statistics::{Estimate, FEWEST_TO_COMPARE, Verdict, comparison};
 
 use super::{Compared, Comparison, judged};
-use crate::words;
+use crate::{disturbance, words};
 
 /// What users do without cosched, as a sentence calls it.
 const PLAIN: [(&str, &str); 6] = [
@@ -23,6 +23,15 @@ impl Comparison {
     ///
     /// The others are held against the variant that is cosched's, whatever the first variant is.
     pub fn verdict(&self) -> Option<String> {
+        self.in_one_sentence(true)
+    }
+
+    /// The verdict below lines that tell which rounds were disturbed.
+    pub fn verdict_below_lines(&self) -> Option<String> {
+        self.in_one_sentence(false)
+    }
+
+    fn in_one_sentence(&self, with_disturbance: bool) -> Option<String> {
         let own = self.own()?;
         let others: Vec<&Compared> =
             self.variants.iter().filter(|variant| variant.name != own.name).collect();
@@ -31,13 +40,14 @@ impl Comparison {
             true => "cosched",
             false => plain(&own.name).unwrap_or(&own.name),
         };
-        let mut parts = vec![format!("{name} {}", seconds(own.total_seconds.value))];
+        let own_total = seconds(own.total_seconds.value);
+        let mut parts = vec![format!("{} {own_total}", with_variant(name, &own.name))];
         parts.extend(others.iter().map(|other| self.beside(own, name, other)));
         if others.is_empty() {
             return None;
         }
-        let figures = parts.join("; ") + &self.caveats(own);
-        let busy = self.busy();
+        let figures = parts.join("; ") + &self.caveats(own, with_disturbance);
+        let busy = if with_disturbance { self.busy() } else { String::new() };
         Some(match self.has_verdicts() {
             true => format!("{busy}Verdict: {figures}."),
             false => format!(
@@ -52,10 +62,10 @@ impl Comparison {
     /// Says that other processes took CPUs in at least half of the rounds, as these decide then.
     fn busy(&self) -> String {
         match self.disturbed_rounds.len() {
-            n if n > 0 && 2 * n >= self.rounds => format!(
-                "The machine was busy in {n} of {}, so these figures cannot be carried over to an \
-                 idle machine. ",
-                words::count(self.rounds, "round", "rounds")
+            n if disturbance::decides(n, self.rounds) => format!(
+                "The machine was busy in {n} of {}, {}. ",
+                words::count(self.rounds, "round", "rounds"),
+                disturbance::NOT_FOR_IDLE
             ),
             _ => String::new(),
         }
@@ -94,6 +104,7 @@ impl Comparison {
     /// Another variant beside cosched's.
     fn beside(&self, own: &Compared, own_name: &str, other: &Compared) -> String {
         let name = plain(&other.name).unwrap_or(&other.name);
+        let name = with_variant(name, &other.name);
         let seconds = seconds(other.total_seconds.value);
         if own.failed != other.failed {
             return format!("{name} {seconds}, but other programs failed than with {own_name}");
@@ -126,8 +137,7 @@ impl Comparison {
             _ if factor > 1.0 => format!("{} slower than {own_name}", times(factor)),
             _ => format!("{} faster than {own_name}", times(1.0 / factor)),
         };
-        let interval =
-            format!("{:.2} of its total time round by round ({low:.2} to {high:.2})", ratio.value);
+        let interval = by_rounds(ratio.value, (low, high));
         match is_that_of_seconds {
             true => what,
             false if own_is_first => format!("{what}: {interval}"),
@@ -153,9 +163,10 @@ impl Comparison {
     }
 
     /// What makes the sentence less sure.
-    fn caveats(&self, own: &Compared) -> String {
+    fn caveats(&self, own: &Compared, with_disturbance: bool) -> String {
         let mut caveats = Vec::new();
-        if !self.disturbed_rounds.is_empty() && self.busy().is_empty() {
+        let disturbed = with_disturbance && self.busy().is_empty();
+        if disturbed && !self.disturbed_rounds.is_empty() {
             caveats.push(format!(
                 "{} of {} rounds disturbed",
                 self.disturbed_rounds.len(),
@@ -188,7 +199,7 @@ impl Pair<'_> {
     fn sentence(&self, is_busy: bool) -> Option<String> {
         let Pair { variant, other, ratio, .. } = self;
         let (low, high) = ratio.interval?;
-        let range = format!("{:.2} of its total time ({low:.2} to {high:.2})", ratio.value);
+        let range = by_rounds(ratio.value, (low, high));
         let what = match self.verdict {
             _ if !self.failed_alike => {
                 return Some(format!(
@@ -205,6 +216,16 @@ impl Pair<'_> {
         };
         Some(format!("{variant} {what} {other}: {range}."))
     }
+}
+
+/// A ratio that is no ratio of the medians in the table.
+fn by_rounds(ratio: f64, (low, high): (f64, f64)) -> String {
+    format!("{ratio:.2} of its total time round by round ({low:.2} to {high:.2})")
+}
+
+/// A name, with the name that the table has.
+fn with_variant(name: &str, variant: &str) -> String {
+    if name == variant { name.to_owned() } else { format!("{name} ({variant})") }
 }
 
 /// Whether two factors look alike beside each other: within a digit, or two percent.
@@ -264,13 +285,13 @@ mod tests {
         let variants = [variant("linux", 2.5, &SEVEN), one_by_one, variant("turns", 1.0, &SEVEN)];
         assert_eq!(
             said(&variants),
-            "Verdict: cosched 4.1 s; together 10.2 s, 2.5x slower than cosched; \
-             one by one 4.1 s, no clear difference from cosched."
+            "Verdict: cosched (turns) 4.1 s; together (linux) 10.2 s, 2.5x slower than cosched; \
+             one by one (fcfs) 4.1 s, no clear difference from cosched."
         );
         let variants = [variant("linux", 0.9, &SEVEN), variant("turns", 1.0, &SEVEN)];
         assert_eq!(
             said(&variants),
-            "Verdict: cosched 4.1 s; together 3.7 s, 1.11x faster than cosched."
+            "Verdict: cosched (turns) 4.1 s; together (linux) 3.7 s, 1.11x faster than cosched."
         );
     }
 
@@ -293,14 +314,16 @@ mod tests {
         let compared = variants("linux");
         assert_eq!(
             compared.verdict().unwrap(),
-            "Verdict: cosched 4.0 s; together 5.0 s, slower than cosched, which took 0.57 of its \
-             total time round by round (0.50 to 0.89); one by one 5.0 s, no clear difference from \
+            "Verdict: cosched (turns) 4.0 s; together (linux) 5.0 s, slower than cosched, which took 0.57 of its \
+             total time round by round (0.50 to 0.89); one by one (fcfs) 5.0 s, no clear difference from \
              cosched, which took 0.59 of its total time round by round (0.11 to 2.33)."
         );
-        let line = "turns is better than linux: 0.57 of its total time (0.50 to 0.89).";
+        let line =
+            "turns is better than linux: 0.57 of its total time round by round (0.50 to 0.89).";
         assert!(compared.sentences().contains(&line.to_owned()), "{:?}", compared.sentences());
         let compared = variants("turns");
-        let line = "linux is worse than turns: 1.74 of its total time (1.12 to 2.00).";
+        let line =
+            "linux is worse than turns: 1.74 of its total time round by round (1.12 to 2.00).";
         assert!(compared.sentences().contains(&line.to_owned()), "{:?}", compared.sentences());
         let same = "slower than cosched: 1.74 of its total time round by round (1.12 to 2.00)";
         let verdict = compared.verdict().unwrap();
@@ -317,9 +340,9 @@ mod tests {
         assert_eq!(
             Comparison::of(&variants).unwrap().sentences(),
             [
-                "fcfs is better than linux: 0.60 of its total time (0.60 to 0.60).",
-                "turns is better than linux: 0.40 of its total time (0.40 to 0.40).",
-                "turns is better than fcfs: 0.67 of its total time (0.67 to 0.67).",
+                "fcfs is better than linux: 0.60 of its total time round by round (0.60 to 0.60).",
+                "turns is better than linux: 0.40 of its total time round by round (0.40 to 0.40).",
+                "turns is better than fcfs: 0.67 of its total time round by round (0.67 to 0.67).",
             ]
         );
     }
@@ -329,13 +352,13 @@ mod tests {
         let variants = [variant("linux", 1.0, &SEVEN), variant("linux-2", 1.0, &SEVEN)];
         assert_eq!(
             said(&variants),
-            "Verdict: linux-2 4.1 s; together 4.1 s, no clear difference from linux-2."
+            "Verdict: linux-2 4.1 s; together (linux) 4.1 s, no clear difference from linux-2."
         );
         let variants = [variant("gang", 1.0, &SEVEN), variant("calm", 1.0, &SEVEN)];
         let mut compared = Comparison::of(&variants).unwrap();
         compared.variants[1].options = Some("linux --nice 5".into());
         let verdict = compared.verdict().unwrap();
-        assert!(verdict.starts_with("Verdict: cosched 4.1 s; calm 4.1 s, "), "{verdict}");
+        assert!(verdict.starts_with("Verdict: cosched (gang) 4.1 s; calm 4.1 s, "), "{verdict}");
     }
 
     #[test]
@@ -347,12 +370,20 @@ mod tests {
         };
         assert_eq!(
             said(&variants(1)),
-            "Measured in 1 round: cosched 4.0 s; together 10.0 s; one by one 4.6 s. A verdict \
+            "Measured in 1 round: cosched (turns) 4.0 s; together (linux) 10.0 s; one by one (fcfs) 4.6 s. A verdict \
              takes 7 rounds or more (`--runs 7`)."
         );
-        assert!(said(&variants(6)).starts_with("Measured in 6 rounds: cosched 4.1 s; together "));
+        assert!(
+            said(&variants(6))
+                .starts_with("Measured in 6 rounds: cosched (turns) 4.1 s; together (linux) ")
+        );
         let simulated = Comparison { simulated: true, ..Comparison::of(&variants(1)).unwrap() };
-        assert!(simulated.verdict().unwrap().starts_with("Simulated in 1 round: cosched 4.0 s; "));
+        assert!(
+            simulated
+                .verdict()
+                .unwrap()
+                .starts_with("Simulated in 1 round: cosched (turns) 4.0 s; ")
+        );
     }
 
     #[test]
@@ -364,7 +395,7 @@ mod tests {
         ];
         assert_eq!(
             said(&variants),
-            "Verdict: auto 4.1 s; together 4.1 s, no clear difference from auto; \
+            "Verdict: auto 4.1 s; together (linux) 4.1 s, no clear difference from auto; \
              gang 12.3 s, 3.0x slower than auto."
         );
         assert_eq!(Comparison::of(&variants[..1]).unwrap().verdict(), None);
@@ -385,14 +416,16 @@ mod tests {
         assert_eq!(
             said(&busy),
             "The machine was busy in 4 of 7 rounds, so these figures cannot be carried over to an \
-             idle machine. Verdict: cosched 4.1 s; together 10.2 s, 2.5x slower than cosched."
+             idle machine. Verdict: cosched (turns) 4.1 s; together (linux) 10.2 s, 2.5x slower than cosched."
         );
         let line = &Comparison::of(&busy).unwrap().sentences()[0];
+        let below = Comparison::of(&busy).unwrap().verdict_below_lines().unwrap();
+        assert!(below.starts_with("Verdict: ") && !below.contains("disturbed"), "{below}");
         assert!(line.starts_with("turns was better in these rounds than linux"), "{line}");
         variants[0].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
         assert!(
             said(&variants)
-                .contains("together 10.2 s, but other programs failed than with cosched")
+                .contains("together (linux) 10.2 s, but other programs failed than with cosched")
         );
         variants[1].runs[1].programs[0].exit = Some(cosched_core::Exit::Code(1));
         assert!(said(&variants).ends_with("; programs failed)."), "{}", said(&variants));

@@ -1,16 +1,17 @@
 //! The write-ahead log: a file with one record per line.
 //!
 //! A line is stored by the kernel as soon as `write` returns, which is safe enough: it survives
-//! cosched in any case, and a crash of the machine leaves nothing to undo. A log that has grown is rewritten with the valid
-//! records only, and without those of ended threads, into a new file that replaces it at once.
+//! cosched in any case, and a crash of the machine leaves nothing to undo. A log that has grown is
+//! rewritten with the valid records only, and without those of ended threads, into a new file that
+//! replaces it at once.
 //!
 //! A disk may be full, or fail. Further lines then go into memory that cosched shares with its
 //! sentinel, until the log can be rewritten. The sentinel therefore knows all of them. They are
 //! lost only if it is killed together with cosched.
 //!
 //! A last line that ends where a part of the file ends was cut off by a kill or a full disk, and
-//! announces a change that was not made. Any other line that cannot be read is damage. It is counted,
-//! and all others are undone.
+//! announces a change that was not made. Any other line that cannot be read is damage. It is
+//! counted, and all others are undone.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
