@@ -2,13 +2,15 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`ui`] | messages, errors, tables and progress |
 //! | [`environment`] | which variables decide how programs run |
 //! | [`how`] | what was chosen of how policies and this machine work |
 //! | [`store`] | what earlier runs have shown |
 //! | [`out`] | the files that a run writes |
 //! | [`live`] | what a run shows while it lasts |
 //! | [`replace`] | replacing a file that cosched made |
+//! | [`progress`] | what the terminal shows while programs run |
+//! | [`deviations`] | deviations in sentences |
+//! | [`table`] | the table of a run |
 //! | [`session`] | a workload, a policy and this machine become a result |
 //! | [`alone`] | each program alone, measured and kept |
 //! | [`experiment`] | several runs are compared |
@@ -19,29 +21,32 @@
 //!
 //! A module uses only those above it.
 //!
-//! Exit codes are a contract; see [`ui::failure`].
+//! Exit codes are a contract; see [`cosched_ui::failure`].
 
 #![forbid(unsafe_code)]
 
 mod alone;
 mod args;
 mod commands;
+mod deviations;
 mod environment;
 mod experiment;
 mod how;
 mod in_place;
 mod live;
 mod out;
+mod progress;
 mod replace;
 mod session;
 mod source;
 mod store;
-mod ui;
+mod table;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
+use cosched_ui as ui;
 
 fn main() -> ExitCode {
     // Helper processes are this same executable.

@@ -24,9 +24,8 @@ use crate::how::How;
 use crate::session::{Extras, Origins, Ran, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs};
 use crate::store::{Entry, Key, Store};
+use crate::table::{self, After};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::table;
-use crate::ui::table::After;
 use crate::ui::{Talk, print, say};
 
 /// What to advise on.

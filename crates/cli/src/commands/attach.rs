@@ -21,8 +21,8 @@ use crate::args::pid;
 use crate::how::check::useless;
 use crate::in_place::InPlaceArgs;
 use crate::session::{Extras, Origins, Request, Session};
+use crate::table::{self, After};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::table::{self, After};
 use crate::ui::{print, say};
 
 /// What to attach to.

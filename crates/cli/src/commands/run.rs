@@ -18,9 +18,8 @@ use crate::live::MetricsAt;
 use crate::session::{Extras, Origins, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs};
 use crate::store::Store;
+use crate::table::{self, After};
 use crate::ui::failure::{Failure, exit_code};
-use crate::ui::table;
-use crate::ui::table::After;
 use crate::ui::{Talk, print, say};
 use terminal::TerminalArgs;
 

@@ -35,9 +35,8 @@ use crate::how::{How, PolicyChoices};
 use crate::session::{
     Extras, Molded, Origins, Request, Session, backends_by_weight, by_weight, is_moldable,
 };
+use crate::table::{self, After};
 use crate::ui::failure::{self, Failure, exit_code};
-use crate::ui::table;
-use crate::ui::table::After;
 use crate::ui::{print, say};
 use crate::{out, source};
 pub(crate) use args::SimArgs;

@@ -7,7 +7,8 @@ use cosched_report::{Comparison, disturbance, molding, silence};
 use cosched_results::statistics::{Estimate, FEWEST_TO_COMPARE};
 
 use super::Experiment;
-use crate::ui::{deviations, table};
+use crate::deviations;
+use crate::ui::table;
 
 /// The table and the sentences of an experiment; the last one is the verdict.
 pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {

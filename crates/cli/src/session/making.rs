@@ -34,9 +34,9 @@ use super::{
 use crate::how::How;
 use crate::live::Live;
 use crate::out::{self, Folder, Mark};
+use crate::progress::{Progress, Telling};
 use crate::store::{Peak, Store};
 use crate::ui::failure::{self, Failure};
-use crate::ui::progress::{Progress, Telling};
 
 /// What a check has found out on the way.
 pub(crate) struct Checked {

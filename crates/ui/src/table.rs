@@ -1,23 +1,20 @@
 //! Tables for people, and how all of them look. Scripts read `--json`.
 
-mod run;
-
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
-pub(crate) use run::{After, run};
 
 /// Columns of a table of sentences where no terminal says how many there are.
 const WIDTH: u16 = 100;
 
 /// A table with these columns.
-pub(crate) fn table(header: &[&str]) -> Table {
+pub fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header.iter().map(Cell::new));
     table
 }
 
 /// A table: the first column is text, and the others are figures.
-pub(crate) fn figures(header: &[&str]) -> Table {
+pub fn figures(header: &[&str]) -> Table {
     let mut table = table(header);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -26,7 +23,7 @@ pub(crate) fn figures(header: &[&str]) -> Table {
 }
 
 /// A table with sentences in it, which are broken where the terminal ends.
-pub(crate) fn sentences(header: &[&str]) -> Table {
+pub fn sentences(header: &[&str]) -> Table {
     let mut table = table(header);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     // A terminal tells how wide it is; a file or a pager does not.
@@ -36,10 +33,12 @@ pub(crate) fn sentences(header: &[&str]) -> Table {
     table
 }
 
-pub(crate) fn text(value: &str) -> Cell {
+/// A cell with words.
+pub fn text(value: &str) -> Cell {
     Cell::new(value)
 }
 
-pub(crate) fn number(value: impl ToString) -> Cell {
+/// A cell with a figure, at the right.
+pub fn number(value: impl ToString) -> Cell {
     Cell::new(value).set_alignment(CellAlignment::Right)
 }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::say;
+use crate::messages::say;
 
 /// How much is told on the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Talk {
+pub enum Talk {
     /// Errors only.
     Quiet,
     /// What the user has to know.
@@ -18,7 +18,7 @@ pub(crate) enum Talk {
 
 impl Talk {
     /// By the options `--quiet` and `--verbose`.
-    pub(crate) fn of(quiet: bool, verbose: bool) -> Talk {
+    pub fn of(quiet: bool, verbose: bool) -> Talk {
         match (quiet, verbose) {
             (true, _) => Talk::Quiet,
             (_, true) => Talk::Verbose,
@@ -27,12 +27,12 @@ impl Talk {
     }
 
     /// Tells what the user has to know.
-    pub(crate) fn tell(self, text: fmt::Arguments<'_>) {
+    pub fn tell(self, text: fmt::Arguments<'_>) {
         self.at_least(Talk::Usual, text);
     }
 
     /// Tells what is decided.
-    pub(crate) fn detail(self, text: fmt::Arguments<'_>) {
+    pub fn detail(self, text: fmt::Arguments<'_>) {
         self.at_least(Talk::Verbose, text);
     }
 

@@ -11,7 +11,7 @@ use cosched_workload::shown_path;
 use rustix::process::{Resource, getrlimit};
 
 /// The contract with scripts, for every subcommand. `--help` and the man pages print it.
-pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
+pub const EXIT_CODES: [(u8, &str); 5] = [
     (0, "done, and every program succeeded"),
     (1, "a program failed, or cosched could not go on"),
     (2, "bad input: nothing was started"),
@@ -20,7 +20,7 @@ pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
 ];
 
 /// What `--help` says of them.
-pub(crate) fn exit_codes() -> String {
+pub fn exit_codes() -> String {
     let lines = EXIT_CODES.map(|(code, meaning)| format!("  {code:<3}  {meaning}"));
     format!("Exit codes:\n{}", lines.join("\n"))
 }
@@ -43,7 +43,7 @@ const NO_MEMORY: &str =
 
 /// Why a command ends without doing what was asked.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The user has to change something; nothing was started.
     Input(String),
     /// Something broke on the way.
@@ -52,18 +52,18 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Bad input, in the words of an error, with the remedy if a limit was reached.
-    pub(crate) fn input(error: impl std::fmt::Display) -> Failure {
+    pub fn input(error: impl std::fmt::Display) -> Failure {
         Failure::Input(with_remedy(error.to_string()))
     }
 
     /// Something that broke, in the words of an error, with the remedy if a limit was reached.
-    pub(crate) fn broken(error: impl std::fmt::Display) -> Failure {
+    pub fn broken(error: impl std::fmt::Display) -> Failure {
         Failure::Broken(with_remedy(error.to_string()))
     }
 
     /// A place that cannot be written. Another one has to be named; but a full disk shows only on
     /// the way.
-    pub(crate) fn unwritable(place: &Path, error: &io::Error, remedy: &str) -> Failure {
+    pub fn unwritable(place: &Path, error: &io::Error, remedy: &str) -> Failure {
         let remedy = match error.kind() {
             ErrorKind::FileTooLarge => "raise the limit of file sizes: `ulimit -f unlimited`",
             ErrorKind::NotFound => &format!("make the folder, or {remedy}"),
@@ -79,8 +79,8 @@ impl Failure {
     }
 
     /// Says on standard error why the command ends.
-    pub(crate) fn report(&self) -> ExitCode {
-        crate::ui::say_last(format_args!("{}", self.text()));
+    pub fn report(&self) -> ExitCode {
+        crate::messages::say_last(format_args!("{}", self.text()));
         ExitCode::from(match self {
             Failure::Input(_) => 2,
             Failure::Broken(_) => 1,
@@ -88,7 +88,7 @@ impl Failure {
     }
 
     /// What is said.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         match self {
             Failure::Input(text) | Failure::Broken(text) => text,
         }
@@ -96,9 +96,11 @@ impl Failure {
 }
 
 /// All mistakes in an input at once. The first failure that is none ends the search.
-pub(crate) fn all<T>(
-    checked: impl IntoIterator<Item = Result<T, Failure>>,
-) -> Result<Vec<T>, Failure> {
+///
+/// # Errors
+/// When there is a mistake: [`Failure::Input`] with a line for each, and how many there are. A
+/// failure that is no mistake is returned as it is.
+pub fn all<T>(checked: impl IntoIterator<Item = Result<T, Failure>>) -> Result<Vec<T>, Failure> {
     let (mut right, mut mistakes) = (Vec::new(), Vec::new());
     for checked in checked {
         match checked {
@@ -128,7 +130,7 @@ fn with_remedy_under(text: String, limits_memory: bool) -> String {
 }
 
 /// The exit code of a run, by whether all programs succeeded.
-pub(crate) fn exit_code(ended: Ended, all_succeeded: bool) -> ExitCode {
+pub fn exit_code(ended: Ended, all_succeeded: bool) -> ExitCode {
     match (ended, all_succeeded) {
         (Ended::Interrupted(Interruption::Interrupt), _) => ExitCode::from(130),
         (Ended::Interrupted(_), _) => ExitCode::from(143),
@@ -138,7 +140,7 @@ pub(crate) fn exit_code(ended: Ended, all_succeeded: bool) -> ExitCode {
 }
 
 /// The exit code of a cosched that ends as its only program did; of a signal 128 more.
-pub(crate) fn exit_code_of(exit: Exit) -> ExitCode {
+pub fn exit_code_of(exit: Exit) -> ExitCode {
     match exit {
         Exit::Code(code) => ExitCode::from(code),
         Exit::Signal(signal) => ExitCode::from(128 | signal),

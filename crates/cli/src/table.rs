@@ -7,8 +7,8 @@ use cosched_report::spent::Spent;
 use cosched_report::{after, disturbance, molding, silence, words};
 use cosched_results::result::{Backends, NONE, ProgramResult, RunResult};
 
-use super::{number, table, text};
-use crate::ui::deviations;
+use crate::deviations;
+use crate::ui::table::{number, table, text};
 
 /// A shorter wait for the start is none that a user would see, seconds.
 const QUEUED: f64 = 0.05;

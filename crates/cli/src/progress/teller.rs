@@ -16,8 +16,7 @@ use cosched_linux::kernel::background;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::ui::failure::Failure;
-use crate::ui::say;
-use crate::ui::words::say_waiting;
+use crate::ui::{say, say_waiting};
 
 /// So many words wait at most.
 const QUEUE: usize = 256;

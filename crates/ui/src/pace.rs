@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::ui::Talk;
+use crate::talk::Talk;
 
 /// Tells what is going on, and how long it will take.
-pub(crate) struct Pace {
+pub struct Pace {
     began: Instant,
     parts: u32,
     rounds: u16,
@@ -17,18 +17,18 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// For so many parts in each of so many rounds, of which so many are still to be made.
-    pub(crate) fn new(parts: usize, rounds: u16, open: usize) -> Pace {
+    pub fn new(parts: usize, rounds: u16, open: usize) -> Pace {
         let all = (parts * open) as u32;
         Pace { began: Instant::now(), parts: parts as u32, rounds, all, done: 0, talk: Talk::Usual }
     }
 
-    /// The same, told only if so much is told.
-    pub(crate) fn with_talk(self, talk: Talk) -> Pace {
+    /// This pace, told only if so much is told.
+    pub fn with_talk(self, talk: Talk) -> Pace {
         Pace { talk, ..self }
     }
 
     /// A part of a round, counted from 0, begins.
-    pub(crate) fn begin(&mut self, round: u16, what: &str) {
+    pub fn begin(&mut self, round: u16, what: &str) {
         let part = self.done % self.parts + 1;
         let left = self.left(self.began.elapsed());
         self.done += 1;
@@ -58,7 +58,7 @@ fn rounded(time: Duration) -> Duration {
 }
 
 /// The positions of the variants in the order of a round.
-pub(crate) fn order(variants: usize, round: u16) -> impl Iterator<Item = usize> {
+pub fn order(variants: usize, round: u16) -> impl Iterator<Item = usize> {
     (0..variants).map(move |i| (i + usize::from(round)) % variants)
 }
 

@@ -1,0 +1,68 @@
+//! What is printed on standard output: results.
+
+use std::io::{Write, stdout};
+
+use cosched_linux::kernel::signals;
+use cosched_linux::kernel::stdout::was_closed;
+
+use crate::failure::Failure;
+use crate::messages::{LAST_PATIENCE, PIPE_BUF, takes};
+
+const CLOSED: &str = "standard output: is closed, so the result cannot be printed; redirect it to \
+                      a file, or to /dev/null";
+
+/// Prints a result and a line break. A missing reader is no error.
+///
+/// # Errors
+/// When standard output was closed at the start, or cannot be written to.
+pub fn print(text: &str) -> Result<(), Failure> {
+    put(format!("{text}\n").as_bytes())
+}
+
+/// Prints bytes as they are. Signals end the wait for a reader, as in
+/// [`say_last`](crate::say_last). A missing reader is no error.
+///
+/// # Errors
+/// When standard output was closed at the start, or cannot be written to.
+pub fn put(bytes: &[u8]) -> Result<(), Failure> {
+    for piece in bytes.chunks(PIPE_BUF) {
+        if !takes(stdout(), LAST_PATIENCE) {
+            signals::unblock().map_err(Failure::broken)?;
+        }
+        if !put_if_read(piece)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Prints a line of many, and tells whether a reader is still there.
+///
+/// # Errors
+/// When standard output was closed at the start, or cannot be written to.
+pub fn print_if_read(text: &str) -> Result<bool, Failure> {
+    put_if_read(format!("{text}\n").as_bytes())
+}
+
+/// Refuses a standard output on which no result can be printed, before anything is started.
+///
+/// # Errors
+/// When standard output was closed at the start.
+pub fn check_stdout() -> Result<(), Failure> {
+    match was_closed() {
+        false => Ok(()),
+        true => Err(Failure::Input(CLOSED.to_owned())),
+    }
+}
+
+fn put_if_read(bytes: &[u8]) -> Result<bool, Failure> {
+    if was_closed() {
+        return Err(Failure::Broken(CLOSED.to_owned()));
+    }
+    let mut output = stdout();
+    match output.write_all(bytes).and_then(|()| output.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Broken(format!("standard output: cannot be written: {error}"))),
+    }
+}
