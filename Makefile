@@ -174,11 +174,11 @@ bench-policies-sim: build
 # Each time with other input; what fails is kept and tried first the next time.
 fuzz: setup
 	@cargo test --release --locked -p cosched-fuzz --no-run
-	cargo test --release --locked -p cosched --bin cosched --no-run
+	cargo test --release --locked -p cosched-run --lib --no-run
 	end=$$(( $$(date +%s) + $$(awk 'BEGIN { print int(3600 * $(or $(HOURS),1)) }') ))
 	for (( round = 1; $$(date +%s) < end; round++ )); do
 	    PROPTEST_CASES=$(or $(CASES),20000) cargo test --release --locked -q -p cosched-fuzz
-	    PROPTEST_CASES=$(or $(CASES),20000) cargo test --release --locked -q -p cosched --bin cosched damaged_
+	    PROPTEST_CASES=$(or $(CASES),20000) cargo test --release --locked -q -p cosched-run --lib damaged_
 	    echo "fuzz: round $$round, $$(( (end - $$(date +%s)) / 60 )) min left"
 	done
 

@@ -4,6 +4,7 @@ mod backends;
 pub(crate) mod choices;
 pub(crate) mod fair;
 pub(crate) mod help;
+pub(crate) mod in_place;
 mod pid;
 mod shuffle;
 mod values;
@@ -19,6 +20,7 @@ use cosched_policy::{Goal, Placement, Quanta, Slowdowns, Turns};
 use cosched_workload::Barrier;
 
 use crate::how::{How, MeasureChoices, PolicyChoices};
+use crate::source::Source;
 use backends::{FreezerArg, PinningArg};
 use fair::FairArgs;
 pub(crate) use pid::pid;
@@ -46,6 +48,15 @@ pub(crate) struct SourceArgs {
     /// Commands with their arguments, after '--' and separated by ':::'.
     #[arg(last = true, value_name = "CMD ARGS ::: CMD ARGS")]
     pub(crate) commands: Vec<String>,
+}
+
+impl SourceArgs {
+    /// What to run.
+    pub(crate) fn source(&self) -> Source {
+        let SourceArgs { workload, programs, commands } = self;
+        let (workload, programs) = (workload.clone(), programs.clone());
+        Source { workload, programs, commands: commands.clone() }
+    }
 }
 
 /// How policies do their work, on whatever machine.

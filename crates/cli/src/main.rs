@@ -2,21 +2,9 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`environment`] | which variables decide how programs run |
-//! | [`how`] | what was chosen of how policies and this machine work |
-//! | [`store`] | what earlier runs have shown |
-//! | [`out`] | the files that a run writes |
-//! | [`live`] | what a run shows while it lasts |
-//! | [`replace`] | replacing a file that cosched made |
-//! | [`progress`] | what the terminal shows while programs run |
-//! | [`deviations`] | deviations in sentences |
-//! | [`table`] | the table of a run |
-//! | [`session`] | a workload, a policy and this machine become a result |
 //! | [`alone`] | each program alone, measured and kept |
 //! | [`experiment`] | several runs are compared |
 //! | [`args`] | what the command lines of several commands share |
-//! | [`in_place`] | what `exec` and `attach` share |
-//! | [`source`] | from the command line to a workload |
 //! | [`commands`] | the subcommands: one file each |
 //!
 //! A module uses only those above it.
@@ -28,24 +16,15 @@
 mod alone;
 mod args;
 mod commands;
-mod deviations;
-mod environment;
 mod experiment;
-mod how;
-mod in_place;
-mod live;
-mod out;
-mod progress;
-mod replace;
-mod session;
-mod source;
-mod store;
-mod table;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
+use cosched_run::{
+    deviations, environment, how, live, out, replace, session, source, store, table,
+};
 use cosched_ui as ui;
 
 fn main() -> ExitCode {

@@ -99,10 +99,10 @@ fn used_modules(files: &[PathBuf]) -> BTreeSet<String> {
 #[test]
 fn no_module_uses_one_that_is_below_it() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let roots = ["linux/src/lib.rs", "ui/src/lib.rs", "cli/src/main.rs"];
+    let roots = ["linux/src/lib.rs", "ui/src/lib.rs", "run/src/lib.rs", "cli/src/main.rs"];
     for root in roots.map(|root| crates.join(root)) {
         let modules = modules(&root);
-        assert!(modules.len() > 5, "{modules:?}");
+        assert!(modules.len() > 1, "{modules:?}");
         for (place, module) in modules.iter().enumerate() {
             let mut files = Vec::new();
             files_below(&root.with_file_name(module), &mut files);

@@ -80,7 +80,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let (together, redirects) = (args.apply, args.apply);
     let out = args.out.as_deref();
     let runs = Runs { alone: true, predicted: true, together, redirects, out, ..Runs::default() };
-    let workload = source::workload(&args.source, Needs::Runs(runs))?;
+    let workload = source::workload(&args.source.source(), Needs::Runs(runs))?;
     if args.apply {
         enter_scope([(args.policy, &how)], Talk::Usual);
     }

@@ -17,9 +17,9 @@ use cosched_report::words;
 use cosched_results::result::{DecisionResult, RunResult};
 use cosched_workload::Workload;
 
+use crate::args::in_place::InPlaceArgs;
 use crate::args::pid;
 use crate::how::check::useless;
-use crate::in_place::InPlaceArgs;
 use crate::session::{Extras, Origins, Request, Session};
 use crate::table::{self, After};
 use crate::ui::failure::{Failure, exit_code};

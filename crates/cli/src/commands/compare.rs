@@ -110,7 +110,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         None => {
             how.check_use(&kinds)?;
             let runs = Runs { alone: args.solo, together: true, ..Runs::default() };
-            let workload = source::with_threads(&args.source, args.threads, Needs::Runs(runs))?;
+            let workload =
+                source::with_threads(&args.source.source(), args.threads, Needs::Runs(runs))?;
             let hows: Vec<_> =
                 variants.iter().map(|variant| (variant.kind(), variant.how(how))).collect();
             enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), talk);
@@ -129,7 +130,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             check_grace(how)?;
             how.check_use(&kinds)?;
             let needs = Needs::Models(&sim::machine(machine)?);
-            let workload = source::with_threads(&args.source, args.threads, needs)?;
+            let workload = source::with_threads(&args.source.source(), args.threads, needs)?;
             let kernel = args.kernel.unwrap_or(Kernel::EEVDF);
             let seed = args.seed.unwrap_or(SEED);
             check_seed(seed, args.runs)?;

@@ -22,8 +22,8 @@ use rustix::process::{
 };
 
 use crate::args::BarrierArgs;
+use crate::args::in_place::InPlaceArgs;
 use crate::how::How;
-use crate::in_place::InPlaceArgs;
 use crate::session::{Extras, Origins, Request, Session};
 use crate::source::{check_launcher, check_one_program};
 use crate::store::Store;

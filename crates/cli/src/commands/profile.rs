@@ -99,8 +99,10 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     if args.machine {
         return machine::machine(args.json);
     }
-    let workload =
-        source::workload(&args.source, Needs::Runs(Runs { alone: true, ..Runs::default() }))?;
+    let workload = source::workload(
+        &args.source.source(),
+        Needs::Runs(Runs { alone: true, ..Runs::default() }),
+    )?;
     let session = Session::here()?;
     let counts = args.threads.as_deref().map(|list| parse_counts(list, session.usable.cpus.len()));
     let counts = counts.transpose()?;

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let out = args.out.as_deref();
     let in_order = args.policy == Kind::Fcfs;
     let runs = Runs { together: true, in_order, redirects: true, out, ..Runs::default() };
-    let workload = source::with_threads(&args.source, args.threads, Needs::Runs(runs))?;
+    let workload = source::with_threads(&args.source.source(), args.threads, Needs::Runs(runs))?;
     let talk = args.terminal.talk();
     let labels = args.terminal.labels(workload.programs.len(), args.out.is_some(), args.json)?;
     enter_scope([(args.policy, &how)], talk);
@@ -134,7 +134,7 @@ fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<St
     let explain =
         folder.map(|folder| format!("`cosched explain {folder}` says what was decided and why"));
     let compare = (result.programs.len() > 1).then(|| {
-        let command = source::compare_command(&args.source, args.policy, args.threads);
+        let command = source::compare_command(&args.source.source(), args.policy, args.threads);
         let command = if command.len() <= LONGEST_COMMAND { &command } else { "cosched compare" };
         format!("`{command}` measures whether it helped")
     });
@@ -143,4 +143,42 @@ fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<St
     });
     let all: Vec<String> = again.into_iter().chain(explain).chain(compare).collect();
     (!all.is_empty()).then(|| format!("Next: {}.", all.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::commands::{Cli, Command};
+    use crate::source::compare_command;
+
+    fn hint(arguments: &[&str]) -> String {
+        let arguments = ["cosched", "run"].iter().chain(arguments);
+        match Cli::parse_from(arguments).command {
+            Command::Run(args) => compare_command(&args.source.source(), args.policy, args.threads),
+            other => panic!("not a run: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_to_compare_the_same_programs_is_understood() {
+        for (arguments, expected) in [
+            (&["my jobs.toml", "--out", "x"] as &[_], "cosched compare 'my jobs.toml'"),
+            (&["--threads", "2", "--", "a"], "cosched compare --threads 2 -- a"),
+            (&["/dev/fd/63"], "cosched compare -"),
+            (
+                &["--policy", "gang", "--", "a", "b  c", ":::", "d"],
+                "cosched compare --policies linux,fcfs,gang -- a 'b  c' ::: d",
+            ),
+            (
+                &["--prog", "a 'b c'", "--prog", "d"],
+                "cosched compare --prog 'a '\\''b c'\\''' --prog d",
+            ),
+        ] {
+            let hint = hint(arguments);
+            assert_eq!(hint, expected);
+            let words = shell_words::split(&hint).unwrap();
+            assert!(Cli::try_parse_from(words).is_ok(), "{hint}");
+        }
+    }
 }

@@ -1,0 +1,115 @@
+//! Which choices a policy or a command supports: an option without effect is refused, not ignored.
+
+use cosched_policy::{Kind, OptionGroup, Turns};
+
+use super::{How, MeasureChoices};
+use crate::ui::failure::Failure;
+
+impl MeasureChoices {
+    /// The options that were given, without their dashes.
+    fn given(&self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            ("interval", self.interval.is_some()),
+            ("actuators", self.actuators.is_some()),
+            ("no-guard", self.no_guard),
+            ("relearn", self.relearn),
+            ("quanta", self.quanta.is_some()),
+        ];
+        let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
+        given.chain(self.shuffle.given())
+    }
+
+    /// Refuses what would be tried twice.
+    fn check(&self) -> Result<(), Failure> {
+        match self.actuators.as_deref().and_then(twice) {
+            Some(actuator) => Err(Failure::Input(format!(
+                "--actuators: {actuator} is there twice; name each once"
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The refusal of an option, without its dashes, that a command does not support.
+pub fn useless(command: &str, option: &str) -> Failure {
+    Failure::Input(format!("`cosched {command}` does not support --{option}: leave it out"))
+}
+
+/// The first of a list that is in it before.
+pub fn twice<T: PartialEq>(list: &[T]) -> Option<&T> {
+    list.iter().enumerate().find(|(i, one)| list[..*i].contains(one)).map(|(_, one)| one)
+}
+
+/// Refuses an option that none of these policies supports.
+fn refuse(option: &str, kinds: &[Kind], supports: impl Fn(Kind) -> bool, what: &str) -> Failure {
+    let asked = Kind::ALL.into_iter().filter(|kind| kinds.contains(kind));
+    let asked: Vec<String> = asked.map(|kind| format!("'{kind}'")).collect();
+    let uses = Kind::ALL.into_iter().filter(|kind| supports(*kind)).map(Kind::name);
+    let (asked, uses) = (asked.join(", "), uses.collect::<Vec<_>>().join(", "));
+    Failure::Input(format!(
+        "--{option} is for policies that {what} ({uses}), not for {asked}: leave it out"
+    ))
+}
+
+impl How {
+    /// Refuses an option that was given and that none of these policies supports.
+    ///
+    /// # Errors
+    /// When there is such an option.
+    pub fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
+        self.measure.check()?;
+        let by_weight = |kind: Kind| kind.descriptor().by_weight;
+        if self.policy.turns == Some(Turns::Weight) && !kinds.iter().any(|kind| by_weight(*kind)) {
+            return Err(refuse("turns weight", kinds, by_weight, "take turns by weight"));
+        }
+        for option in self.given() {
+            let Some(group) = OptionGroup::of(option) else { continue };
+            if !kinds.iter().any(|kind| kind.takes(group)) {
+                return Err(refuse(option, kinds, |kind| kind.takes(group), group.what()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses every option that was given, except those that the command supports. All are named
+    /// without their dashes.
+    ///
+    /// # Errors
+    /// When there is such an option.
+    pub fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
+        self.check_own_barriers(command)?;
+        match self.given().into_iter().find(|option| !used.contains(option)) {
+            Some(option) => Err(useless(command, option)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses `--barrier` for a command that does not support it.
+    ///
+    /// # Errors
+    /// When it was given.
+    pub fn check_own_barriers(&self, command: &str) -> Result<(), Failure> {
+        match self.waiting {
+            None => Ok(()),
+            Some(_) => Err(useless(command, "barrier")),
+        }
+    }
+
+    /// The options that were given, without their dashes. Left out are --grace, which every command
+    /// that runs programs supports, and --barrier, which does not depend on the policy.
+    fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("quantum", self.policy.quantum.is_some()),
+            ("max-frozen", self.policy.max_frozen.is_some()),
+            ("placement", self.policy.placement.is_some()),
+            ("freezer", self.freezer.is_some()),
+            ("pinning", self.pinning.is_some()),
+            ("fill", self.policy.fill),
+            ("goal", self.policy.goal.is_some()),
+            ("turns", self.policy.turns.is_some()),
+            ("slowdowns", self.policy.slowdowns.is_some()),
+        ];
+        let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
+        self.measure.given().chain(given).chain(self.policy.fair.given()).collect()
+    }
+}

@@ -1,0 +1,140 @@
+//! `--force`: the output folder of an earlier run makes room for a new one.
+//!
+//! Only what cosched writes is removed, and only from a folder that holds nothing else: `run.json`,
+//! the two outputs of each program that it names, and what `report` and `trace` make beside it. A
+//! killed run has no `run.json`, but a [file](super::mark) with its programs' names. The
+//! folder is held open from the first look to the last file, and no link is followed: neither the
+//! folder nor a file in it may be one.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use cosched_results::result::{MAX_BYTES, RunResult};
+use cosched_results::whole_file;
+use cosched_workload::input;
+use cosched_workload::shown;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::{RESULT, mark, output, refused};
+use crate::ui::failure::Failure;
+
+/// What `report` and `trace` make beside the result.
+const MADE_BESIDE: [&str; 2] = [super::REPORT, super::TRACE];
+/// Their first bytes have cosched's name.
+const FIRST_BYTES: u64 = 4096;
+
+/// Removes the files of an earlier run; does nothing where there is no folder, or an empty one.
+///
+/// # Errors
+/// When the folder is a link, or holds anything that no run has written. Nothing is removed then.
+pub fn replace(out: &Path) -> Result<(), Failure> {
+    // With a slash at its end, a link would be followed.
+    let name: PathBuf = out.components().collect();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = match open(&name, flags, Mode::empty()) {
+        Ok(folder) => File::from(folder),
+        Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::LOOP | Errno::NOTDIR) => {
+            return Err(refused(
+                out,
+                "it is a link, or no folder: --force removes nothing there; name the folder itself",
+            ));
+        }
+        Err(error) => return Err(refused(out, &io::Error::from(error).to_string())),
+    };
+    let files = files(out, &folder)?;
+    // The file that says which run made the folder goes last: without it, the folder would be
+    // refused the next time.
+    let tells_the_run = |file: &&OsString| *file == RESULT || *file == mark::NAME;
+    let (result, outputs): (Vec<_>, Vec<_>) = files.iter().partition(tells_the_run);
+    for file in outputs.into_iter().chain(result) {
+        unlinkat(&folder, file, AtFlags::empty()).map_err(|error| {
+            let (file, error) = (shown(&file.to_string_lossy()), io::Error::from(error));
+            refused(out, &format!("{file} cannot be removed: {error}; choose another folder"))
+        })?;
+    }
+    Ok(())
+}
+
+/// The files in the folder, all of which a run wrote.
+fn files(out: &Path, folder: &File) -> Result<BTreeSet<OsString>, Failure> {
+    let unreadable = |error: io::Error| refused(out, &error.to_string());
+    let entries = fs::read_dir(own_path(folder)).map_err(unreadable)?;
+    let found = entries.map(|entry| entry.map(|entry| entry.file_name()));
+    let found: BTreeSet<OsString> = found.collect::<io::Result<_>>().map_err(unreadable)?;
+    if found.is_empty() {
+        return Ok(found);
+    }
+    let written = written(folder).map_err(|why| {
+        let what =
+            format!("--force replaces only what a run wrote, and {why}; choose another folder");
+        refused(out, &what)
+    })?;
+    let is_file = |name: &OsString| {
+        let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+        found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_file())
+    };
+    let is_ours = |name: &OsString| {
+        let made_beside = MADE_BESIDE.iter().any(|made| name == made);
+        written.contains(name) && is_file(name) && (!made_beside || names_cosched(folder, name))
+    };
+    match found.iter().find(|name| !is_ours(name)) {
+        None => Ok(found),
+        Some(other) => Err(refused(
+            out,
+            &format!(
+                "--force replaces only what a run wrote, and {} is something else: move it away, \
+                 or choose another folder",
+                shown(&other.to_string_lossy())
+            ),
+        )),
+    }
+}
+
+/// Whether a file says at its beginning that cosched made it.
+fn names_cosched(folder: &File, name: &OsString) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = openat(folder, name, flags, Mode::empty()).map(File::from);
+    let mut first = Vec::new();
+    let is_read = opened.is_ok_and(|file| file.take(FIRST_BYTES).read_to_end(&mut first).is_ok());
+    is_read && first.windows(7).any(|word| word == b"cosched")
+}
+
+/// The names of the files that cosched wrote there; or why they are not known.
+fn written(folder: &File) -> Result<BTreeSet<OsString>, String> {
+    let outputs = programs(folder)?.into_iter().flat_map(|program| {
+        ["stdout", "stderr"].map(|stream| output(Path::new(""), &program, stream))
+    });
+    let part = whole_file::part(Path::new(RESULT)).into_os_string();
+    let beside = [RESULT, mark::NAME].iter().chain(&MADE_BESIDE).map(OsString::from);
+    Ok(outputs.map(PathBuf::into_os_string).chain(beside).chain([part]).collect())
+}
+
+/// The programs of the run, by its result, or by the mark of one that was killed.
+fn programs(folder: &File) -> Result<Vec<String>, String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match openat(folder, RESULT, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => {
+            return mark::programs(folder)?.ok_or_else(|| format!("there is no {RESULT}"));
+        }
+        Err(error) => return Err(format!("{RESULT} cannot be read: {}", io::Error::from(error))),
+    };
+    let unreadable = |error: io::Error| format!("{RESULT} cannot be read: {error}");
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(format!("{RESULT} is no file"));
+    }
+    let text = input::read(&own_path(&file), MAX_BYTES).map_err(unreadable)?;
+    let result = RunResult::read(&text, Path::new(RESULT));
+    let result = result.map_err(|_| format!("{RESULT} is no result of a run"))?;
+    Ok(result.programs.into_iter().map(|program| program.name).collect())
+}
+
+fn own_path(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}

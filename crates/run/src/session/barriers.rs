@@ -1,0 +1,28 @@
+//! How each program of a run waits at barriers.
+
+use std::ffi::OsString;
+
+use cosched_results::result::BarrierResult;
+use cosched_workload::Barrier;
+
+use super::{Request, Session, between};
+
+impl Session {
+    /// How each program waits at barriers.
+    pub fn barriers(request: &Request<'_>) -> Vec<Barrier> {
+        request.workload.programs.iter().map(|spec| request.how.barrier(spec)).collect()
+    }
+}
+
+/// What the result says of it before the start; `None`: the program waits at its own barriers.
+pub(super) fn result(mode: Barrier, environment: &[(OsString, OsString)]) -> Option<BarrierResult> {
+    let bound = between::bound(environment).filter(|_| mode == Barrier::Donate);
+    let bound = bound.map(|(name, value)| (name.into(), value.into()));
+    let between_regions = bound.into_iter().collect();
+    (mode != Barrier::Own).then_some(BarrierResult {
+        mode,
+        lacks: None,
+        statistics: None,
+        between_regions,
+    })
+}

@@ -1,0 +1,143 @@
+//! Whether programs can take turns by weight here, and what to type where they cannot.
+
+use cosched_linux::cgroup::scope::{Facts, Lack};
+use cosched_linux::kernel::files::FileError;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::topology::Sys;
+use cosched_linux::rights::{Ability, Right, Rights};
+use serde::Serialize;
+
+/// Turns by weight on this host.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct ByWeightReport {
+    /// Whether programs can take turns by weight here.
+    pub available: bool,
+    /// What gives them.
+    by: Option<By>,
+    /// What was found.
+    detail: String,
+    /// What to type where they are missing.
+    remedy: Option<String>,
+}
+
+/// What gives CPU groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum By {
+    /// The caller's own cgroup.
+    Cgroup,
+    /// A scope that cosched requests from systemd's user manager.
+    Scope,
+}
+
+impl ByWeightReport {
+    /// What this user gets on this host.
+    ///
+    /// # Errors
+    /// When the files of the kernel that tell it cannot be read.
+    pub fn new(proc: &Proc, rights: &Rights) -> Result<ByWeightReport, FileError> {
+        let idle = rights.rights.iter().find(|right| right.name == Ability::IdleGroups);
+        Ok(report(idle, Facts::find(proc)?.check()))
+    }
+
+    /// What is missing on this host, in one line; `None`: nothing.
+    ///
+    /// # Errors
+    /// When files of the kernel cannot be read.
+    pub fn lack() -> Result<Option<String>, FileError> {
+        let proc = Proc::default();
+        let report = ByWeightReport::new(&proc, &Rights::probe(&proc, &Sys::default())?)?;
+        Ok((!report.available).then(|| report.text()))
+    }
+
+    /// The first lines for people: whether what is needed is there.
+    pub fn verdict(&self) -> String {
+        if self.available {
+            return "Everything that is needed is here: programs can take turns by weight."
+                .to_owned();
+        }
+        let missing = format!(
+            "One thing is missing: turns by weight ({}). Until then, `cosched run` may pause programs.",
+            self.detail
+        );
+        match &self.remedy {
+            None => missing,
+            Some(remedy) => format!("{missing}\nRemedy: {remedy}"),
+        }
+    }
+
+    /// One line.
+    pub fn text(&self) -> String {
+        match (self.available, &self.remedy) {
+            (true, _) => format!("Turns by weight: available, {}", self.detail),
+            (false, None) => format!("Turns by weight: missing: {}", self.detail),
+            (false, Some(remedy)) => {
+                format!("Turns by weight: missing: {}. Remedy: {remedy}", self.detail)
+            }
+        }
+    }
+}
+
+fn report(idle: Option<&Right>, scope: Result<(), Lack>) -> ByWeightReport {
+    let missing = |detail, remedy| ByWeightReport { available: false, by: None, detail, remedy };
+    match (idle, scope) {
+        (Some(idle), _) if idle.available => ByWeightReport {
+            available: true,
+            by: Some(By::Cgroup),
+            detail: idle.detail.clone(),
+            remedy: None,
+        },
+        (_, Ok(())) => ByWeightReport {
+            available: true,
+            by: Some(By::Scope),
+            detail: "`cosched run` requests a scope from systemd's user manager".to_owned(),
+            remedy: None,
+        },
+        // What was tried says more than that there is no manager.
+        (Some(idle), Err(Lack::NotNeeded | Lack::NoTree)) => {
+            missing(idle.detail.clone(), idle.remedy.clone())
+        }
+        (_, Err(lack)) => missing(lack.to_string(), lack.remedy().map(str::to_owned)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn idle(available: bool) -> Right {
+        Right {
+            name: Ability::IdleGroups,
+            available,
+            detail: if available { "in /cg" } else { "permission denied" }.to_owned(),
+            gives: "",
+            remedy: (!available).then(|| "be root".to_owned()),
+        }
+    }
+
+    #[test]
+    fn one_line_says_what_there_is_and_what_to_type() {
+        let said = |available, scope| report(Some(&idle(available)), scope).text();
+        let cases = [
+            (said(true, Err(Lack::NoTree)), "Turns by weight: available, in /cg"),
+            (
+                said(false, Ok(())),
+                "available, `cosched run` requests a scope from systemd's user manager",
+            ),
+            (said(false, Err(Lack::NoTree)), "missing: permission denied. Remedy: be root"),
+            (said(false, Err(Lack::NoManager)), "Remedy: log in through systemd"),
+            (said(false, Err(Lack::Root)), "Remedy: type `systemd-run --scope"),
+        ];
+        for (said, expected) in cases {
+            assert!(said.contains(expected) && !said.contains('\n'), "{said}");
+        }
+    }
+
+    #[test]
+    fn scripts_read_what_gives_turns_by_weight() {
+        let json = serde_json::to_value(report(Some(&idle(false)), Ok(()))).unwrap();
+        assert_eq!((&json["available"], &json["by"]), (&true.into(), &"scope".into()));
+        let json = serde_json::to_value(report(Some(&idle(false)), Err(Lack::NoCpu))).unwrap();
+        assert!(json["by"].is_null() && json["remedy"].is_string(), "{json}");
+    }
+}

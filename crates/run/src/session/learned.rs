@@ -1,0 +1,95 @@
+//! What a run has shown of its programs is kept for the next one.
+
+use cosched_core::{Learned, Reason, Why};
+use cosched_policy::{Kind, Learns};
+use cosched_results::result::RunResult;
+use cosched_workload::Workload;
+
+use super::{Request, Session};
+use crate::how::How;
+use crate::store::{Division, Key, Store, StoreError};
+
+impl Session {
+    /// Keeps what the policy has tried out. That it cannot be kept is told, and no failure: the
+    /// programs have run.
+    pub fn learn(&self, request: &Request<'_>, result: &RunResult) {
+        if !request.kind.measures() || request.how.measure.no_guard {
+            return;
+        }
+        let outcomes: Vec<Option<Outcome>> =
+            (0..request.profiles.len()).map(|slot| outcome(request, result, slot)).collect();
+        if outcomes.iter().all(Option::is_none) {
+            return;
+        }
+        if let Err(error) = self.keep(request, &outcomes) {
+            request
+                .extras
+                .talk
+                .tell(format_args!("what was tried out is not kept for the next run: {error}"));
+        }
+    }
+
+    fn keep(&self, request: &Request<'_>, outcomes: &[Option<Outcome>]) -> Result<(), StoreError> {
+        let mut store = Store::open()?;
+        let keys = self.keys_in_hand(request.workload, request.how);
+        let division = self.division(request.how).filter(|_| request.kind.learns(Learns::Groups));
+        // Programs that are the same in every respect share a learned setting, which a run changes
+        // once. A program that learnt something comes first.
+        let mut kept: Vec<&Key> = Vec::new();
+        for is_new in [true, false] {
+            for (slot, outcome) in outcomes.iter().enumerate() {
+                let Some(outcome) = outcome.as_ref().filter(|outcome| outcome.is_new == is_new)
+                else {
+                    continue;
+                };
+                if !kept.contains(&&keys[slot]) {
+                    kept.push(&keys[slot]);
+                    store.learn(&keys, slot, division.as_ref(), outcome.known, is_new)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The programs, as policies have them in hand.
+    pub(super) fn keys_in_hand(&self, workload: &Workload, how: &How) -> Vec<Key> {
+        let key = |spec| self.key(spec, how).in_hand(spec, how.barrier(spec));
+        workload.programs.iter().map(key).collect()
+    }
+
+    /// How threads would be divided into groups; `None`: there is nothing to divide them between.
+    pub(super) fn division(&self, how: &How) -> Option<Division> {
+        let options = how.options(Kind::Shuffling).shuffling;
+        let sockets = options.sockets.usable(&self.topology, &self.usable.cpus);
+        (sockets.len() > 1).then(|| Division::new(&sockets, options.sort))
+    }
+}
+
+/// What a run has shown of a program.
+struct Outcome {
+    known: Learned,
+    /// By trials of its own; else it went by what was known.
+    is_new: bool,
+}
+
+/// Of what its policy tries. `None`: what was known, if anything, is as it was.
+fn outcome(request: &Request<'_>, result: &RunResult, slot: usize) -> Option<Outcome> {
+    let earlier = match request.how.measure.relearn {
+        true => Learned::default(),
+        false => request.profiles[slot].learned,
+    };
+    let earlier = match request.kind.learns(Learns::Groups) {
+        true => earlier.of_groups(),
+        false => earlier.of_actuators(),
+    };
+    let own = |reason: &&Reason| reason.program.is_some_and(|id| usize::from(id.slot) == slot);
+    let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
+    let whys: Vec<Why> = reasons.filter(own).map(|reason| reason.why).collect();
+    let went_by = |why: &Why| matches!(why, Why::Recalled { .. } | Why::GroupsRecalled { .. });
+    if !earlier.is_empty() && !whys.iter().any(went_by) {
+        return None;
+    }
+    let is_new = !Learned::default().after(whys.iter().copied()).is_empty();
+    let known = earlier.after(whys);
+    (!known.is_empty()).then_some(Outcome { known, is_new })
+}

@@ -1,0 +1,72 @@
+//! How much CPU time other processes take, while a run lasts and before one begins.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use cosched_core::CpuSet;
+use cosched_linux::kernel::clock::own_cpu_seconds;
+use cosched_linux::kernel::procfs::{CpuLoad, Proc};
+use cosched_report::disturbance;
+use cosched_results::result::RunResult;
+
+use super::Session;
+use crate::ui::Talk;
+
+/// How long it is watched whether a machine is busy: thirty clock ticks for each CPU.
+const WATCHED: Duration = Duration::from_millis(300);
+
+/// The load of some CPUs since a moment.
+pub struct Load {
+    cpus: CpuSet,
+    found: CpuLoad,
+}
+
+impl Load {
+    /// From now on; `None`: the kernel does not tell.
+    pub fn begin(cpus: CpuSet) -> Option<Load> {
+        Some(Load { cpus, found: Proc::default().cpu_load(&cpus).ok()? })
+    }
+
+    /// What has come since then.
+    pub fn so_far(&self) -> Option<CpuLoad> {
+        Some(Proc::default().cpu_load(&self.cpus).ok()?.since(self.found))
+    }
+}
+
+/// Adds to a result what other processes have used: what neither its programs nor cosched have.
+pub(super) fn tell(load: CpuLoad, own_cpu_seconds: f64, result: &mut RunResult) {
+    let of_all = result.machine.cpus as f64 * result.total_seconds;
+    let own = result.metrics.cpu_utilisation * of_all + own_cpu_seconds;
+    // CPUs are counted in ticks, so a short run may seem to have more than there were.
+    let others = (load.busy_seconds - own).clamp(0.0, (of_all - own).max(0.0));
+    result.others_cpu_seconds = Some(to_microseconds(others));
+    result.stolen_cpu_seconds = Some(to_microseconds(load.stolen_seconds));
+}
+
+/// How many CPUs other processes use now, found by watching for a moment; `None`: the kernel does
+/// not tell.
+fn used_by_others(cpus: CpuSet) -> Option<f64> {
+    let (load, began, own) = (Load::begin(cpus)?, Instant::now(), own_cpu_seconds());
+    sleep(WATCHED);
+    let used = load.so_far()?.busy_seconds - (own_cpu_seconds() - own);
+    Some((used / began.elapsed().as_secs_f64()).max(0.0))
+}
+
+impl Session {
+    /// Says so if other processes use the CPUs now.
+    pub fn tell_if_busy(&self, talk: Talk) {
+        let cpus = self.usable.cpus;
+        let used = used_by_others(cpus).filter(|used| disturbance::is_busy(*used, cpus.len()));
+        if let Some(used) = used {
+            talk.tell(format_args!(
+                "the machine is busy: other processes use {}. Times will be disturbed; wait until \
+                 it is idle (the system's `top` shows what uses CPUs)",
+                disturbance::of_cpus(used, cpus.len())
+            ));
+        }
+    }
+}
+
+fn to_microseconds(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}

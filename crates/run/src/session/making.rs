@@ -1,0 +1,435 @@
+//! How a run is made: everything is checked, then the engine has this machine obey the policy until
+//! the end.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::SystemTime;
+
+use cosched_core::Policy;
+use cosched_core::engine::outcome::Ended;
+use cosched_core::engine::{Engine, Watch};
+use cosched_linux::clients::cpu_time::Roots;
+use cosched_linux::control::run_cgroups::{
+    ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,
+};
+use cosched_linux::hook::{self, BARRIER_MODE, Hook, Uses};
+use cosched_linux::kernel::clock::own_cpu_seconds;
+use cosched_linux::kernel::signals;
+use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
+use cosched_linux::observe::barrier_stats::StatsOfRun;
+use cosched_linux::observe::counters::Events;
+use cosched_linux::process::helper::OWN_EXECUTABLE;
+use cosched_linux::process::launch::{LineLabels, Order, Output};
+use cosched_linux::safety::undo;
+use cosched_policy::{Kind, Learns, Turns, binds_by_weight};
+use cosched_results::result::{Backends, NONE, RunResult};
+use cosched_workload::{Barrier, OPENMP, ProgramSpec};
+
+use super::load::{self, Load};
+use super::sources::{self, Source};
+use super::{
+    HEARTBEAT, Molded, NO_WEIGHTS, Origins, Planned, Ran, Request, Session, between, streams,
+};
+use crate::how::How;
+use crate::live::Live;
+use crate::out::{self, Folder, Mark};
+use crate::progress::{Progress, Telling};
+use crate::store::{Peak, Store};
+use crate::ui::failure::{self, Failure};
+
+/// What a check has found out on the way.
+pub struct Checked {
+    planned: Planned,
+    /// The programs that are started with fewer threads.
+    molded: Option<Molded>,
+    /// How each program waits at barriers.
+    barriers: Vec<Barrier>,
+    jobs: Vec<Job>,
+    /// What tells how far each program comes, where a policy has to know.
+    sources: Option<Vec<Source>>,
+    /// The measured peak of memory, where it is of use.
+    peak: Option<Peak>,
+    /// Where the result and outputs go.
+    folder: Option<Folder>,
+    /// Where outputs go for which the workload names files.
+    folders: Vec<Folder>,
+}
+
+/// The number of decisions that a run keeps: those of the last quarter of an hour, where turns last
+/// 100 ms. More of them would let the memory of a run grow for longer than ten minutes.
+const HISTORY: usize = 8192;
+
+impl Session {
+    /// Checks everything that can be wrong before anything is started.
+    ///
+    /// # Errors
+    /// When something is wrong.
+    pub fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
+        if request.kind.learns(Learns::SoloSpeeds) && request.how.policy.fair.optimal {
+            let text = "--optimal works only on simulated machines, which know solo times \
+                        exactly; leave it out";
+            return Err(Failure::Input(text.to_owned()));
+        }
+        sources::check_peak(request)?;
+        let peak = self.memory_peak(request);
+        let how = peak.as_ref().map(|peak| {
+            let mut how = request.how.clone();
+            how.policy.fair.usual_peak = Some(peak.lines_per_microsecond());
+            how
+        });
+        let request = &Request { how: how.as_ref().unwrap_or(request.how), ..*request };
+        let molded = self.molded(request);
+        let request = &Molded::instead(molded.as_ref(), request);
+        let planned = self.plan(request)?;
+        let programs = &request.workload.programs;
+        let sources =
+            request.kind.learns(Learns::SoloSpeeds).then(|| sources::find(request)).transpose()?;
+        let barriers = Session::barriers(request);
+        let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
+        let mut jobs = failure::all(programs.iter().enumerate().map(job))?;
+        let open = |out| {
+            if request.extras.force {
+                out::replace(out)?;
+            }
+            out::prepare(out, request.workload).and_then(|()| Folder::open(out))
+        };
+        let folder = request.out.map(open).transpose()?;
+        let outputs = jobs.iter_mut().flat_map(|job| [&mut job.stdout, &mut job.stderr]);
+        let folders = streams::hold_folders(outputs, request.out.zip(folder.as_ref()))?;
+        Ok(Checked { planned, molded, barriers, jobs, sources, peak, folder, folders })
+    }
+
+    /// The memory bandwidth, as it was measured. `None` unless the policy requests it, no option
+    /// says it, and traffic is known that could be compared with it.
+    fn memory_peak(&self, request: &Request<'_>) -> Option<Peak> {
+        let fair = &request.how.policy.fair;
+        let is_said = fair.peak_bandwidth.or(fair.usual_peak).is_some();
+        if !request.kind.learns(Learns::SoloSpeeds) || is_said || !sources::tell_traffic(request) {
+            return None;
+        }
+        Store::open_if_there()?.peak(&self.description)
+    }
+
+    /// Checks, and runs.
+    ///
+    /// # Errors
+    /// When something is wrong beforehand, or breaks on the way.
+    pub fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
+        self.run(request, self.check(request)?, None)
+    }
+
+    /// The same under a policy that has no name.
+    ///
+    /// # Errors
+    /// When something is wrong beforehand, or breaks on the way.
+    pub fn execute_under(
+        &self,
+        request: &Request<'_>,
+        policy: Box<dyn Policy + Send>,
+    ) -> Result<Ran, Failure> {
+        let checked = self.check(request)?;
+        let planned = Planned { policy, ..checked.planned };
+        self.run(request, Checked { planned, ..checked }, None)
+    }
+
+    /// Checks, and runs while clients may watch.
+    ///
+    /// # Errors
+    /// When something is wrong beforehand, or breaks on the way.
+    pub fn show(&self, request: &Request<'_>, mut live: Live) -> Result<Ran, Failure> {
+        let ran = self.run(request, self.check(request)?, Some(&mut live));
+        // From here on nothing is left to be undone, and a signal ends cosched at once, unless a
+        // detached program still has its place.
+        let stay_blocked = match &ran {
+            // A user or `timeout` often sends two: the second one must not cut off the result.
+            Ok(Ran { ended: Ended::Interrupted(by), .. }) => signals::number(*by),
+            _ => None,
+        };
+        if !matches!(request.origins, Origins::Child) {
+            signals::unblock_all_but(stay_blocked).map_err(Failure::broken)?;
+        }
+        ran
+    }
+
+    fn run(
+        &self,
+        request: &Request<'_>,
+        checked: Checked,
+        live: Option<&mut Live>,
+    ) -> Result<Ran, Failure> {
+        let Checked { planned, molded, barriers, jobs, sources, peak, folder, folders } = checked;
+        let Planned { threads, mut policy, without_weights } = planned;
+        let request = &Molded::instead(molded.as_ref(), request);
+        let programs = &request.workload.programs;
+        let mut setup = self.setup(request, &threads);
+        setup.limits.history = HISTORY;
+        let (is_shown, talk) = (live.is_some(), request.extras.talk);
+        if is_shown {
+            setup.limits.heartbeat = HEARTBEAT;
+            if let Some(molded) = &molded {
+                talk.detail(format_args!("{molded}"));
+            } else if let Some(lack) = self.cannot_mold(request) {
+                talk.tell(format_args!("{lack}"));
+            }
+            if let Some(sources) = &sources {
+                talk.detail(format_args!("{}", sources::shown(programs, sources)));
+            }
+            if let Some(peak) = &peak {
+                talk.detail(format_args!(
+                    "the memory bandwidth is {:.0} cache lines per microsecond at most, as \
+                     `cosched profile --machine` has measured",
+                    peak.lines_per_microsecond()
+                ));
+            }
+        }
+        let (sender, notes) = channel();
+        let telling = Telling {
+            // The terminal is the program's where it has cosched's own place.
+            course: !matches!(request.origins, Origins::Child),
+            talk,
+            outputs_go_elsewhere: request.outputs_go_elsewhere(),
+            grace: request.how.grace,
+        };
+        let mut progress = Progress::new(programs, telling, notes)?;
+        let stats =
+            live.as_ref().map_or_else(|| StatsOfRun::new(programs.len()), |live| live.stats());
+        let config = Config {
+            executable: OWN_EXECUTABLE.into(),
+            log_folder: undo::log_folder().map_err(Failure::input)?,
+            topology: self.topology.clone(),
+            cpus: self.usable.cpus,
+            wishes: wishes(request),
+            turns: request.kind.makes_gangs(),
+            // In a co-run, CPUs are to be shared as they would be without cosched.
+            sessions: request.kind.insists_on_gangs(),
+            count: request.count.then_some(Events::HARDWARE),
+            jobs,
+            user_requests: live.as_ref().map(|live| live.user_requests()),
+            notes: sender,
+            roots: live.as_ref().map_or_else(Roots::default, |live| live.roots()),
+            stats: stats.clone(),
+        };
+        let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let mark = folder.as_ref().map(|folder| Mark::set(folder, programs)).transpose()?.flatten();
+        let unmark = || mark.iter().for_each(Mark::remove);
+        let machine =
+            Linux::new(config).inspect_err(|_| unmark()).map_err(|error| match error {
+                MachineError::Files(_)
+                | MachineError::Held { .. }
+                | MachineError::Claimed { .. }
+                | MachineError::RunCgroups(
+                    RunCgroupsError::NotHere { .. } | RunCgroupsError::Enable(_),
+                ) => Failure::input(error),
+                error => Failure::broken(error),
+            })?;
+        let mut decided_by = None;
+        if let (Some(why), Some(auto)) = (machine.run_cgroups().no_weights(), without_weights) {
+            policy = auto;
+            decided_by = Some(Kind::Auto.to_string());
+            if is_shown {
+                talk.tell(format_args!("{NO_WEIGHTS}"));
+                talk.detail(format_args!("what is missing for turns by weight: {why}"));
+            }
+        }
+        let backends = backends(request.kind, &machine, self);
+        let cpu_before = own_cpu_seconds();
+        // What ran before would count as other processes.
+        let is_ours = !matches!(request.origins, Origins::Running(_));
+        let load = Load::begin(self.usable.cpus).filter(|_| is_ours);
+        let mut none = ();
+        let onlooker: &mut dyn Watch = match live {
+            Some(live) => live,
+            None => &mut none,
+        };
+        let (machine, outcome) =
+            Engine::new(machine, policy, setup).run(&mut (&mut progress, onlooker));
+        let own_cpu_seconds = own_cpu_seconds() - cpu_before;
+        let load = load.and_then(|load| load.so_far());
+        let left = machine.left_running();
+        let threads_seen = machine.threads_seen();
+        let lacks = machine.lacks_states().map(ToString::to_string);
+        let restored = machine.close().map_err(Failure::broken)?;
+        drop(folders);
+        progress.finish();
+        let mut outcome = outcome.map_err(Failure::broken)?;
+        for (id, _) in left {
+            outcome.programs[usize::from(id.slot)].left_running = true;
+        }
+        let mut context =
+            self.context(request, &threads, &barriers, started_at, backends, own_cpu_seconds);
+        context.decided_by = decided_by;
+        for (slot, program) in context.programs.iter_mut().enumerate() {
+            let silent = sources.as_ref().filter(|_| !stats.has_reported_progress(slot));
+            program.instead_of_progress =
+                silent.and_then(|sources| sources[slot].instead(&request.profiles[slot], request));
+            let Some(barrier) = &mut program.barrier else { continue };
+            barrier.statistics = stats.of(slot);
+            if barrier.mode == Barrier::Donate {
+                barrier.lacks.clone_from(&lacks);
+            }
+        }
+        let mut result = RunResult::new(&outcome, &context);
+        for (program, seen) in result.programs.iter_mut().zip(threads_seen) {
+            program.threads_seen = seen;
+        }
+        if let Some(load) = load {
+            load::tell(load, own_cpu_seconds, &mut result);
+        }
+        let save = |folder: &Folder| {
+            let file = folder.place(Path::new(out::RESULT));
+            result.save(&file).inspect(|()| unmark()).err().map(|error| folder.failure(&error))
+        };
+        let mut troubles: Vec<Failure> = folder.as_ref().and_then(save).into_iter().collect();
+        if let Some(first) = restored.failed.first() {
+            troubles.push(Failure::Broken(format!(
+                "{} original setting(s) could not be restored: {first}; `cosched recover` tries \
+                 again",
+                restored.failed.len()
+            )));
+        }
+        Ok(Ran { result, ended: outcome.ended, troubles })
+    }
+
+    fn job(
+        &self,
+        origin: Origin,
+        spec: &ProgramSpec,
+        barrier: Barrier,
+        request: &Request<'_>,
+    ) -> Result<Job, Failure> {
+        if let Origin::Running(_) = origin {
+            return Ok(Job {
+                origin,
+                order: Order::default(),
+                stdout: Output::Inherit,
+                stderr: Output::Inherit,
+                freezable_for_sure: false,
+                grouped_by_user: true,
+                hook: None,
+            });
+        }
+        let uses = Uses {
+            threads: spec.malleable && origin == Origin::Started,
+            barriers: barrier == Barrier::Donate,
+            progress: request.hears_progress(),
+        };
+        let hook = sources::is_inside(spec, request).then(|| hook_for(spec, uses)).transpose()?;
+        let mut env = spec.environment(self.environment.iter().cloned());
+        // What an outer run has told its programs is not meant for those of this one.
+        env.retain(|(name, _)| !spec.inherits(BARRIER_MODE) || name != BARRIER_MODE);
+        if ![Barrier::Own, Barrier::Donate].contains(&barrier) {
+            env.push((BARRIER_MODE.into(), barrier.name().into()));
+        }
+        if uses.barriers {
+            env.extend(between::bound(&env).map(|(name, value)| (name.into(), value.into())));
+        }
+        if uses.threads {
+            say_threads(&mut env, self.threads(spec));
+        }
+        let labels = request.labels(spec);
+        if labels != LineLabels::default() {
+            write_at_once(&mut env);
+        }
+        let order = Order {
+            executable: self.executable(spec)?,
+            argv: spec.command.clone(),
+            cwd: spec.cwd.clone(),
+            stdin: request.input(spec),
+            env,
+            labels,
+            ..Order::default()
+        };
+        let file = |end: &str| request.output(spec, end);
+        let output = |path: Option<_>, otherwise| match path {
+            Some(path) => Output::File { path, append: false },
+            None => otherwise,
+        };
+        let taken = if request.stdout_is_taken { Output::Stderr } else { Output::Inherit };
+        Ok(Job {
+            origin,
+            order,
+            stdout: output(file("stdout"), taken),
+            stderr: output(file("stderr"), Output::Inherit),
+            freezable_for_sure: spec.freezable == Some(true),
+            grouped_by_user: spec.group.is_some(),
+            hook,
+        })
+    }
+}
+
+/// Tells a malleable program how many threads it may request, unless its environment does.
+/// Otherwise a process that it starts later, and that finds fewer CPUs in its mask by then, would
+/// never request more.
+fn say_threads(env: &mut Vec<(OsString, OsString)>, threads: u16) {
+    if !env.iter().any(|(name, _)| name == OPENMP) {
+        env.push((OPENMP.into(), threads.to_string().into()));
+    }
+}
+
+/// Has a Python program write each line at once, as it does at a terminal: into the pipe behind a
+/// label it would write only when many have come together.
+fn write_at_once(env: &mut Vec<(OsString, OsString)>) {
+    const UNBUFFERED: &str = "PYTHONUNBUFFERED";
+    if !env.iter().any(|(name, _)| name == UNBUFFERED) {
+        env.push((UNBUFFERED.into(), "1".into()));
+    }
+}
+
+/// The library inside a program for these uses.
+fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
+    let what = match uses {
+        Uses { threads: true, .. } => "malleable",
+        Uses { barriers: false, progress: true, .. } => "progress",
+        _ => "barrier",
+    };
+    let refused = |error| Failure::Input(format!("{}: {what}: {error}", spec.places.command));
+    let library = hook::library().map_err(refused)?;
+    Ok(Hook { library, uses })
+}
+
+/// A policy that freezes and binds no program needs no cgroup: signals and masks are there without
+/// any preparation.
+fn wishes(request: &Request<'_>) -> Wishes {
+    let (how, makes_gangs) = (request.how, request.kind.makes_gangs());
+    let freezer = if makes_gangs { how.freezer } else { Some(FreezerBackend::Signals) };
+    Wishes {
+        freezer,
+        pinning: how.pinning.filter(|_| makes_gangs),
+        shares: request.kind == Kind::LinuxGroups,
+        by_weight: by_weight(request.kind, request.how),
+    }
+}
+
+/// What is said of freezing and binding in a run with turns by weight, where programs are bound in
+/// this way if at all.
+pub fn backends_by_weight(session: &Session, pinning: &str) -> Backends {
+    let binds = binds_by_weight(&session.topology, &session.usable.cpus);
+    let pinning = if binds { pinning } else { NONE };
+    Backends { freezing: NONE.to_owned(), pinning: format!("{pinning}, turns by weight") }
+}
+
+/// Whether programs are to take turns by weight under a policy.
+pub fn by_weight(kind: Kind, how: &How) -> ByWeight {
+    match (how.options(kind).turns, kind.descriptor().turns) {
+        _ if !kind.descriptor().by_weight => ByWeight::No,
+        (Some(Turns::Weight), _) => ByWeight::Always,
+        (None, Turns::Weight) => ByWeight::IfPossible,
+        _ => ByWeight::No,
+    }
+}
+
+fn backends(kind: Kind, machine: &Linux, session: &Session) -> Backends {
+    if machine.run_cgroups().is_by_weight() {
+        return backends_by_weight(session, machine.run_cgroups().pinning().name());
+    }
+    let share = match machine.run_cgroups().share() {
+        None => "",
+        Some(ShareBackend::Cgroup) => ", shares by cgroup",
+        Some(ShareBackend::Autogroup) => ", shares by autogroup",
+    };
+    let machine = machine.run_cgroups();
+    let freezing = if kind.makes_gangs() { machine.freezer().name() } else { NONE };
+    let pinning = if kind.binds() { machine.pinning().name() } else { NONE };
+    Backends { freezing: freezing.to_owned(), pinning: format!("{pinning}{share}") }
+}
