@@ -126,8 +126,8 @@ impl Moment {
 
 /// The choice to run programs together that is in force, unless a quantum began after it.
 fn together(result: &RunResult, at: Nanos, quantum: Option<&QuantumMoment>) -> Option<Choice> {
-    let choices = choices(result).into_iter();
-    let last = choices.filter(|choice| nanos(choice.from_seconds) <= at).last()?;
+    let mut choices = choices(result).into_iter();
+    let last = choices.rfind(|choice| nanos(choice.from_seconds) <= at)?;
     let ended = quantum.is_none_or(|quantum| quantum.from_seconds < last.from_seconds);
     (last.mode == Mode::Corun && ended).then_some(last)
 }
