@@ -7,7 +7,7 @@ pub(crate) mod help;
 pub(crate) mod in_place;
 mod pid;
 mod shuffle;
-mod values;
+pub(crate) mod sim;
 pub(crate) mod variant;
 
 use std::path::PathBuf;
@@ -22,11 +22,13 @@ use cosched_workload::Barrier;
 use crate::how::{How, MeasureChoices, PolicyChoices};
 use crate::source::Source;
 use backends::{FreezerArg, PinningArg};
+pub(crate) use cosched_lab::values::{
+    duration, instant, kernel, max_frozen, named, quantum, seed, whole,
+};
+use cosched_lab::values::{interval, quanta, slowdowns};
 use fair::FairArgs;
 pub(crate) use pid::pid;
 pub(crate) use shuffle::{ShuffleArgs, groups};
-pub(crate) use values::{duration, instant, kernel, max_frozen, named, quantum, seed, whole};
-use values::{interval, quanta, slowdowns};
 
 /// What to run: a jobs file, or commands.
 #[derive(Debug, Args)]

@@ -25,6 +25,7 @@ pub(crate) mod trace;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use cosched_lab::gaps::{SPIN, spin};
 
 use crate::args::help;
 use crate::ui::failure::{self, Failure};
@@ -56,9 +57,6 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
-
-/// The subcommand that only cosched itself calls.
-pub(crate) const SPIN: &str = "__spin";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -137,6 +135,6 @@ pub(crate) fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         Command::Stat(args) => stat::stat(&args),
         Command::Top(args) => top::top(&args),
         Command::Manual(args) => manual::manual(&args),
-        Command::Spin(args) => Ok(doctor::spin(args.threads, args.reader)),
+        Command::Spin(args) => Ok(spin(args.threads, args.reader)),
     }
 }

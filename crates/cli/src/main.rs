@@ -2,8 +2,6 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`alone`] | each program alone, measured and kept |
-//! | [`experiment`] | several runs are compared |
 //! | [`args`] | what the command lines of several commands share |
 //! | [`commands`] | the subcommands: one file each |
 //!
@@ -13,18 +11,15 @@
 
 #![forbid(unsafe_code)]
 
-mod alone;
 mod args;
 mod commands;
-mod experiment;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
-use cosched_run::{
-    deviations, environment, how, live, out, replace, session, source, store, table,
-};
+use cosched_lab::experiment;
+use cosched_run::{how, live, out, replace, session, source, store, table};
 use cosched_ui as ui;
 
 fn main() -> ExitCode {

@@ -6,9 +6,10 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use cosched_core::Actuator;
+use cosched_lab::sim::THIS;
 use cosched_policy::advice::predicts;
 use cosched_policy::{Goal, GroupBy, Kind, Placement, SortBy, Turns};
-use cosched_sim::Kernel;
+use cosched_sim::{Hardware, Kernel};
 use cosched_workload::Barrier;
 
 use crate::args::{self, named};
@@ -106,6 +107,11 @@ pub(crate) fn barrier() -> impl TypedValueParser<Value = Barrier> {
 /// The kernel of a simulated machine.
 pub(crate) fn kernel() -> impl TypedValueParser<Value = Kernel> {
     PossibleValuesParser::new(Kernel::NAMES).try_map(|name| args::kernel(&name))
+}
+
+/// A simulated machine, which need not be one of those that come along.
+pub(crate) fn machine() -> impl TypedValueParser<Value = String> {
+    Offered { read: named::<String>, values: Hardware::names().chain([THIS]).collect() }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
+use cosched_lab::sim::{self, SEED, Simulated};
 use cosched_policy::{Kind, OptionGroup};
 use cosched_report::{Comparison, Incomparable};
 use cosched_sim::Kernel;
@@ -12,7 +13,6 @@ use cosched_workload::Workload;
 
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, seed, variant, whole};
-use crate::commands::sim::{self, SEED, Simulated, machine_parser};
 use crate::experiment::{
     Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Variant, check_names, show,
 };
@@ -66,7 +66,7 @@ pub(crate) struct CompareArgs {
     /// Simulate all of it on a modelled machine.
     ///
     /// `cosched sim --help` says how to name one.
-    #[arg(long, short, value_name = "MACHINE", value_parser = machine_parser(),
+    #[arg(long, short, value_name = "MACHINE", value_parser = choices::machine(),
           hide_possible_values = true)]
     machine: Option<String>,
     /// The simulated kernel [default: eevdf]

@@ -7,15 +7,14 @@
 //! own with every backend that is possible, and shows how long that takes.
 
 mod barriers;
-pub(crate) mod gaps;
 mod machine;
 mod outlook;
 mod show;
-mod spin;
 
 use std::process::ExitCode;
 
 use clap::Args;
+use cosched_lab::gaps::{self, Latency, Stop};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::Rights;
@@ -25,11 +24,8 @@ use crate::session::{ByWeightReport, Session};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::print;
 use barriers::BarrierReport;
-use gaps::{Latency, Stop};
 use machine::MachineReport;
 use outlook::Outlook;
-
-pub(crate) use spin::spin;
 
 /// What to look at.
 #[derive(Debug, Args)]

@@ -280,7 +280,7 @@ mod tests {
         for (shell, file) in COMPLETIONS {
             let script = fs::read_to_string(folder.path().join(file)).unwrap();
             assert!(script.contains("minwait") && script.contains("calibrate"), "{shell}");
-            assert!(!script.contains(crate::commands::SPIN), "{shell}: {script}");
+            assert!(!script.contains(cosched_lab::gaps::SPIN), "{shell}: {script}");
         }
     }
 

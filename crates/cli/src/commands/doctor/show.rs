@@ -1,10 +1,10 @@
 //! The report for people. Scripts read `--json`.
 
+use cosched_lab::gaps::Latency;
 use cosched_linux::rights::{Ability, Right, Rights};
 use serde::Serialize;
 
 use super::Report;
-use super::gaps::Latency;
 use crate::ui::table;
 
 /// One screen: whether what is needed is there, and what is missing.

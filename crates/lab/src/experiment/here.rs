@@ -1,0 +1,126 @@
+//! This machine as the site of an experiment.
+
+use cosched_core::Profile;
+use cosched_core::engine::outcome::Ended;
+use cosched_linux::control::run_cgroups::ByWeight;
+use cosched_policy::Kind;
+use cosched_results::result::Context;
+use cosched_workload::Workload;
+
+use super::{Site, Turn};
+use crate::alone;
+use crate::how::How;
+use crate::session::ByWeightReport;
+use crate::session::{Extras, NO_WEIGHTS, Origins, Ran, Request, Session, by_weight};
+use crate::store::Store;
+use crate::ui::Talk;
+use crate::ui::failure::Failure;
+
+/// This machine.
+pub struct Here<'a> {
+    session: Session,
+    workload: &'a Workload,
+    /// How programs run alone.
+    how: &'a How,
+    /// Whether to measure the solo times in every round.
+    solo: bool,
+    /// How much is told on the way.
+    talk: Talk,
+    store: Option<Store>,
+    profiles: Vec<Profile>,
+}
+
+impl<'a> Here<'a> {
+    /// For these programs. The solo times are those of the store, unless they are measured in
+    /// every round.
+    ///
+    /// # Errors
+    /// When this machine or the store cannot be read.
+    pub fn new(
+        workload: &'a Workload,
+        how: &'a How,
+        solo: bool,
+        talk: Talk,
+    ) -> Result<Here<'a>, Failure> {
+        let session = Session::here()?;
+        let store = match solo {
+            true => Some(Store::open().map_err(Failure::input)?),
+            false => Store::open_if_there(),
+        };
+        let profiles = session.profiles(workload, how, store.as_ref());
+        Ok(Here { session, workload, how, solo, talk, store, profiles })
+    }
+
+    fn request<'r>(&'r self, workload: &'r Workload, kind: Kind, how: &'r How) -> Request<'r> {
+        Request {
+            workload,
+            kind,
+            how,
+            out: None,
+            stdout_is_taken: true,
+            redirects: false,
+            profiles: &self.profiles,
+            count: false,
+            origins: Origins::Started,
+            extras: Extras { talk: self.talk, ..Extras::default() },
+        }
+    }
+}
+
+impl Site for Here<'_> {
+    fn session(&self) -> &Session {
+        &self.session
+    }
+
+    fn tell_if_busy(&self) {
+        self.session.tell_if_busy(self.talk);
+    }
+
+    fn warms_up(&self) -> bool {
+        true
+    }
+
+    fn finds_times_alone(&self) -> bool {
+        self.solo
+    }
+
+    fn check(&self, workload: &Workload, kind: Kind, how: &How) -> Result<(), Failure> {
+        let request = self.request(workload, kind, how);
+        self.session.check(&request)?;
+        if let Some(lack) = self.session.cannot_mold(&request) {
+            self.talk.tell(format_args!("{lack}"));
+        }
+        check_weights(kind, how, self.talk)
+    }
+
+    fn expected(&self, turn: &Turn<'_>, _round: u16) -> Context {
+        self.session.expected(&self.request(turn.workload, turn.kind, turn.how))
+    }
+
+    fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {
+        let Some(store) = &mut self.store else { return Ok(Ended::Complete) };
+        let ended = alone::measure_all(&self.session, self.workload, self.how, self.talk, store)?;
+        self.profiles = self.session.profiles(self.workload, self.how, Some(store));
+        Ok(ended)
+    }
+
+    fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
+        let request = self.request(turn.workload, turn.kind, turn.how);
+        self.session.execute(&Request { out: Some(turn.out), ..request })
+    }
+}
+
+/// Refuses turns by weight where they are insisted on and cannot be had; says so where another
+/// policy stands in.
+fn check_weights(kind: Kind, how: &How, talk: Talk) -> Result<(), Failure> {
+    let wish = by_weight(kind, how);
+    if wish == ByWeight::No {
+        return Ok(());
+    }
+    let Some(lack) = ByWeightReport::lack().map_err(Failure::broken)? else { return Ok(()) };
+    if wish == ByWeight::Always {
+        return Err(Failure::Input(format!("{kind}: --turns weight: {lack}")));
+    }
+    talk.tell(format_args!("{kind}: {NO_WEIGHTS}"));
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! What compares and measures: experiments, profiles, advice, and simulated machines.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`values`] | values that users write: times, numbers, files |
+//! | `alone` | each program alone, measured and kept |
+//! | [`experiment`] | several runs are compared |
+//! | [`gaps`] | how long a switch between gangs takes |
+//! | [`sim`] | simulated machines, and how they are measured and checked |
+//! | [`profile`] | how programs run alone, shown |
+//! | [`advise`] | how many threads each program should have |
+//! | [`quanta`] | which slice suits which scaling factor |
+//!
+//! A module uses only those above it.
+
+#![forbid(unsafe_code)]
+
+pub mod advise;
+mod alone;
+pub mod experiment;
+pub mod gaps;
+pub mod profile;
+pub mod quanta;
+pub mod sim;
+pub mod values;
+
+use cosched_run::{deviations, environment, how, out, replace, session, source, store, table};
+use cosched_ui as ui;

@@ -1,0 +1,176 @@
+//! `cosched sim measure`: the figures of this machine, as the simulator's machine files hold them.
+//!
+//! Each figure is measured by a small probe that does what the simulator says the figure means, on
+//! the CPUs that programs may use, and is the median of several repetitions: others can take time
+//! away, and now and then do. The result is a file like those of `machines/`, with a comment that
+//! says how each figure came about.
+
+mod cpu;
+mod description;
+mod document;
+mod memory;
+mod threads;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use cosched_core::{CpuSet, Nanos};
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::topology::Sys;
+use cosched_linux::rights::Rights;
+use cosched_results::statistics;
+use cosched_results::whole_file;
+use cosched_sim::Costs;
+
+use super::options::MeasureOptions;
+use super::this;
+use crate::gaps::{self, Stop};
+use crate::session::Session;
+use crate::ui::failure::{Failure, exit_code};
+use crate::ui::{print, say};
+
+pub(super) use cpu::spin_turn;
+use description::Figures;
+pub use memory::peak as memory_peak;
+
+/// How thoroughly to measure.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// How often each probe is repeated; the median counts.
+    repetitions: usize,
+    /// By how much less each repetition does.
+    less: usize,
+}
+
+impl Effort {
+    const FULL: Effort = Effort { repetitions: 15, less: 1 };
+    /// For tests: the form of everything, and figures that mean little.
+    const QUICK: Effort = Effort { repetitions: 3, less: 20 };
+}
+
+/// Measures, keeps, and shows what was found.
+///
+/// # Errors
+/// When the file cannot be written, or something breaks on the way.
+pub fn measure(args: &MeasureOptions) -> Result<ExitCode, Failure> {
+    let session = Session::here()?;
+    let path = match &args.out {
+        Some(path) if path.exists() => {
+            return Err(Failure::Input(format!(
+                "--out {}: exists and would be overwritten; choose another file, or remove this \
+                 one",
+                path.display()
+            )));
+        }
+        Some(path) => path.clone(),
+        None => this::file()?,
+    };
+    check_writable(&path)?;
+    let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+    let figures = match figures(&session, effort) {
+        Ok(figures) => figures,
+        Err(Stop::Failed(failure)) => return Err(failure),
+        Err(Stop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
+    };
+    let text = description::text(&figures, &session);
+    let kept = whole_file::write(&path, text.as_bytes());
+    if kept.is_ok() {
+        say(format_args!("kept in {}", path.display()));
+    }
+    // A disk that is full by now must not cost the figures.
+    match args.json {
+        true => print(&document::json(&figures, &session.description, &path)?)?,
+        false => print(text.trim_end())?,
+    }
+    kept.map_err(|error| Failure::unwritable(&path, &error, ANOTHER))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What to do where the file cannot be written.
+const ANOTHER: &str = "choose another place with --out";
+
+/// Checks that the file can be written later, before the minute of work that is to go into it;
+/// makes its folder.
+fn check_writable(file: &Path) -> Result<(), Failure> {
+    let folder = file.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| tempfile::tempfile_in(folder))
+        .map(drop)
+        .map_err(|error| Failure::unwritable(file, &error, ANOTHER))
+}
+
+/// All probes, one after another: they need the machine to themselves.
+fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
+    let topology = this::usable(session);
+    let cpus: Vec<usize> = session.usable.cpus.iter().collect();
+    let proc = Proc::own().map_err(Failure::input)?;
+    say(format_args!("measuring the speed of the CPUs"));
+    let gigahertz = cpu::gigahertz(&cpus, effort)?;
+    let smt_share = cpu::smt_share(&topology, effort)?;
+    say(format_args!("measuring the memory"));
+    let memory = memory::measure(&topology, effort)?;
+    say(format_args!("measuring switches, wake-ups and signals"));
+    let switch = threads::switch(cpus[0], effort)?;
+    let wake = threads::wake(&topology, effort)?;
+    let signals = threads::signals(&topology, effort)?;
+    let interruptions = threads::interruptions(&cpus, effort)?;
+    let tick = threads::tick(&cpus, effort)?;
+    let strays = threads::strays(cpus.len(), effort)?;
+    say(format_args!("measuring how long starting, pausing and continuing take"));
+    let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
+    let [start, joined] = gaps::starts(session, &rights, effort.repetitions)?.map(|starts| {
+        let nanos: Vec<f64> = starts.iter().map(|start| start.0 as f64).collect();
+        Nanos(median(&nanos) as u64)
+    });
+    let turns = gaps::measure_best(session, &rights, cpus.len() as u16)?;
+    let milliseconds = |time: f64| Nanos((time * 1e6) as u64);
+    let own = Costs {
+        start,
+        join: joined.since(start),
+        freeze: milliseconds(turns.freeze_ms_p50),
+        thaw: milliseconds(turns.thaw_ms_p50),
+    };
+    Ok(Figures {
+        gigahertz,
+        smt_share,
+        memory,
+        switch,
+        wake,
+        signals,
+        interruptions,
+        tick,
+        strays,
+        own,
+        backend: turns.backend,
+    })
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(failure)
+    }
+}
+
+/// Runs the same on a thread on each of these CPUs at once; gives what each returned, in their
+/// order.
+fn on_each<T: Send>(cpus: &[usize], work: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, Failure> {
+    let bound = |cpu: usize| {
+        let only: CpuSet = [cpu].into_iter().collect();
+        affinity::set(0, &only).map(|()| work(cpu)).map_err(Failure::broken)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = cpus.iter().map(|cpu| scope.spawn(|| bound(*cpu))).collect();
+        let joined = threads.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.collect()
+    })
+}
+
+/// The median of what a probe found.
+fn median(figures: &[f64]) -> f64 {
+    statistics::median(figures).unwrap_or_else(|| unreachable!("a probe is repeated at least once"))
+}

@@ -1,0 +1,151 @@
+//! `cosched sim slowdowns`: what programs do to each other in pairs and triples on a modelled
+//! machine.
+//!
+//! The programs of the workload (variants of STREAM, usually) run together, two and three at a
+//! time, each on CPUs of its own, and each also with a copy of itself. The output is the table from
+//! which the policy `bandwidth` predicts (`cosched_policy::Slowdowns` describes its format). A
+//! program's co-runners are repeated until it has ended.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use cosched_core::Profile;
+use cosched_policy::Kind;
+use cosched_sim::Job;
+use cosched_workload::{ProgramSpec, Repeat, Workload, shown_path};
+use serde::Serialize;
+
+use super::options::SlowdownsOptions;
+use super::{Scene, Simulator, on_its_own};
+use crate::source;
+use crate::ui::failure::Failure;
+use crate::ui::print;
+
+/// The version of the JSON that is written.
+const SCHEMA: &str = "cosched-sim-slowdowns/1";
+
+/// Simulates every pair and triple, and prints the table.
+///
+/// # Errors
+/// When the programs do not fit, or something breaks on the way.
+pub fn slowdowns(args: &SlowdownsOptions) -> Result<ExitCode, Failure> {
+    let simulator = Simulator::new(&Scene::from(&args.on))?;
+    let mut workload = source::simulated(Some(&args.workload), &simulator.session)?;
+    let file = shown_path(&args.workload);
+    let traffic = |spec: &ProgramSpec| spec.memory_gigabytes_per_second.unwrap_or(0.0);
+    workload.programs.sort_by(|a, b| traffic(a).total_cmp(&traffic(b)));
+    let cpus = simulator.hardware.topology.cpus().len();
+    let threads =
+        workload.programs.iter().map(|spec| usize::from(simulator.session.threads(spec))).max();
+    if 3 * threads.unwrap_or(0) > cpus {
+        return Err(Failure::Input(format!(
+            "{file}: three programs at a time do not fit into {} CPUs: give them fewer threads",
+            cpus
+        )));
+    }
+    let rises = workload.programs.windows(2).all(|two| traffic(&two[0]) < traffic(&two[1]));
+    if !rises || workload.programs.iter().any(|spec| traffic(spec) <= 0.0) {
+        return Err(Failure::Input(format!(
+            "{file}: every program needs `memory_gigabytes_per_second`, above 0 and different \
+             from the others'"
+        )));
+    }
+    let jobs = simulator.jobs(&workload)?;
+    let table = Table::of(&simulator, &workload, &jobs)?;
+    let name = &simulator.hardware.name;
+    let how =
+        format!("{name}, simulated, {} threads each, {}", threads.unwrap_or(0), args.on.placement);
+    let levels: Vec<f64> = workload.programs.iter().map(traffic).collect();
+    let table = table.spread_out(how, levels);
+    match args.json {
+        true => print(&serde_json::to_string_pretty(&table).map_err(Failure::broken)?)?,
+        false => print(&table.toml())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The slowdown of a variant with one or two others, in the order of their numbers.
+struct Table(BTreeMap<(usize, Vec<usize>), f64>);
+
+impl Table {
+    fn of(simulator: &Simulator, workload: &Workload, jobs: &[Job]) -> Result<Table, Failure> {
+        let variants = 0..jobs.len();
+        let alone = |(spec, job)| Ok(simulator.alone(spec, job)?.time);
+        let alone = workload.programs.iter().zip(jobs).map(alone);
+        let alone = alone.collect::<Result<Vec<_>, Failure>>()?;
+        let mut table = BTreeMap::new();
+        let pairs = variants.clone().flat_map(|a| (a..jobs.len()).map(move |b| vec![a, b]));
+        let triples = variants.flat_map(|a| {
+            (a..jobs.len()).flat_map(move |b| (b..jobs.len()).map(move |c| vec![a, b, c]))
+        });
+        for together in pairs.chain(triples) {
+            let spec = |(position, variant): (usize, &usize)| ProgramSpec {
+                name: position.to_string(),
+                repeat: Repeat::UntilAllFinish,
+                ..on_its_own(&workload.programs[*variant])
+            };
+            let beside = Workload { programs: together.iter().enumerate().map(spec).collect() };
+            let jobs: Vec<Job> = together.iter().map(|variant| jobs[*variant].clone()).collect();
+            let profiles = vec![Profile::default(); together.len()];
+            let (outcome, _) = simulator.run(&beside, Kind::Greedy, &jobs, &profiles)?;
+            for (position, variant) in together.iter().enumerate() {
+                let done = outcome.programs[position].done.ok_or_else(|| {
+                    Failure::Broken(format!("{} did not end", workload.programs[*variant].name))
+                })?;
+                let others = [&together[..position], &together[position + 1..]].concat();
+                table
+                    .insert((*variant, others), done.as_secs_f64() / alone[*variant].as_secs_f64());
+            }
+        }
+        Ok(Table(table))
+    }
+
+    fn slowdown(&self, variant: usize, mut others: Vec<usize>) -> f64 {
+        others.sort_unstable();
+        self.0[&(variant, others)]
+    }
+
+    /// The table with every order of the variants.
+    fn spread_out(&self, machine: String, levels: Vec<f64>) -> Document {
+        let n = levels.len();
+        let row = |slowdown: &dyn Fn(usize) -> f64| (0..n).map(slowdown).collect::<Vec<f64>>();
+        let pairs = (0..n).map(|a| row(&|b| self.slowdown(a, vec![b]))).collect();
+        let triple = |a, b| row(&|c| self.slowdown(a, vec![b, c]));
+        let triples = (0..n).map(|a| (0..n).map(|b| triple(a, b)).collect()).collect();
+        Document { schema: SCHEMA, machine, gigabytes_per_second: levels, pairs, triples }
+    }
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    machine: String,
+    /// Of each variant alone, rising.
+    gigabytes_per_second: Vec<f64>,
+    /// By variant and its co-runner.
+    pairs: Vec<Vec<f64>>,
+    /// By variant and its two co-runners.
+    triples: Vec<Vec<Vec<f64>>>,
+}
+
+impl Document {
+    /// As `--slowdowns` reads it.
+    fn toml(&self) -> String {
+        let list = |items: Vec<String>| format!("[{}]", items.join(", "));
+        let row = |row: &Vec<f64>| list(row.iter().map(|ratio| format!("{ratio:.4}")).collect());
+        let pairs = self.pairs.iter().map(|pair| format!("    {},\n", row(pair)));
+        let triples = self.triples.iter().map(|rows| {
+            let rows = rows.iter().map(|triple| format!("        {},\n", row(triple)));
+            format!("    [\n{}    ],\n", rows.collect::<String>())
+        });
+        let levels = self.gigabytes_per_second.iter().map(|level| format!("{level:?}"));
+        format!(
+            "machine = {:?}\ngigabytes_per_second = {}\npairs = [\n{}]\ntriples = [\n{}]",
+            self.machine,
+            list(levels.collect()),
+            pairs.collect::<String>(),
+            triples.collect::<String>(),
+        )
+    }
+}

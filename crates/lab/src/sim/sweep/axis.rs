@@ -1,0 +1,278 @@
+//! The settings that a sweep varies: `key=a,b,c`.
+
+use std::time::Duration;
+
+use cosched_policy::{Kind, OptionGroup, Placement};
+use cosched_sim::Kernel;
+
+use super::super::Scene;
+use crate::how::How;
+use crate::sim::options::RunOptions;
+use crate::ui::failure::Failure;
+use crate::values::{kernel, max_frozen, named, quantum};
+
+/// One setting with all its values.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Axis {
+    pub(super) key: Key,
+    values: Vec<Value>,
+}
+
+/// What can be varied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Quantum,
+    Policy,
+    Placement,
+    Kernel,
+    Machine,
+    Seed,
+    MaxFrozen,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Quantum(Duration),
+    Policy(Kind),
+    Placement(Placement),
+    Kernel(Kernel),
+    Machine(String),
+    Seed(u64),
+    MaxFrozen(Duration),
+}
+
+impl Key {
+    pub(super) const ALL: [Key; 7] = [
+        Key::Quantum,
+        Key::Policy,
+        Key::Placement,
+        Key::Kernel,
+        Key::Machine,
+        Key::Seed,
+        Key::MaxFrozen,
+    ];
+
+    /// As it is written.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Key::Quantum => "quantum",
+            Key::Policy => "policy",
+            Key::Placement => "placement",
+            Key::Kernel => "kernel",
+            Key::Machine => "machine",
+            Key::Seed => "seed",
+            Key::MaxFrozen => "max-frozen",
+        }
+    }
+
+    /// Whether a policy supports it.
+    fn is_for(self, kind: Kind) -> bool {
+        OptionGroup::of(self.name()).is_none_or(|group| kind.takes(group))
+    }
+
+    /// The values. In a machine's words the two commas of `signal_nanos=1,2,3` do not divide, nor
+    /// do those in parentheses.
+    fn split(self, values: &str) -> Vec<&str> {
+        let (mut all, mut from, mut depth) = (Vec::new(), 0, 0);
+        for (at, sign) in values.char_indices() {
+            let word = values[from..at].rsplit(char::is_whitespace).next().unwrap_or_default();
+            let divides = self != Key::Machine
+                || depth == 0
+                    && !(word.starts_with("signal_nanos=") && word.matches(',').count() < 2);
+            match sign {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                ',' if divides => {
+                    all.push(&values[from..at]);
+                    from = at + 1;
+                }
+                _ => {}
+            }
+        }
+        all.push(&values[from..]);
+        all
+    }
+
+    fn read(self, text: &str) -> Result<Value, String> {
+        match self {
+            Key::Quantum => quantum(text).map(Value::Quantum),
+            Key::Policy => named(text).map(Value::Policy),
+            Key::Placement => named(text).map(Value::Placement),
+            Key::Kernel => kernel(text).map(Value::Kernel),
+            Key::Machine => Ok(Value::Machine(text.to_owned())),
+            Key::Seed => {
+                text.parse().map(Value::Seed).map_err(|_| "write a whole number".to_owned())
+            }
+            Key::MaxFrozen => max_frozen(text).map(Value::MaxFrozen),
+        }
+    }
+
+    fn is_given(self, args: &RunOptions) -> bool {
+        match self {
+            Key::Quantum => args.how.policy.quantum.is_some(),
+            Key::Policy => args.policy.is_some(),
+            Key::Placement => args.how.policy.placement.is_some(),
+            Key::Kernel => args.kernel.is_some(),
+            Key::Machine => args.machine.is_some(),
+            Key::Seed => args.seed.is_some(),
+            Key::MaxFrozen => args.how.policy.max_frozen.is_some(),
+        }
+    }
+
+    /// The value in a scene, as text; `None` where the policy does not support it.
+    pub(super) fn of(self, scene: &Scene) -> Option<String> {
+        if !self.is_for(scene.policy) {
+            return None;
+        }
+        let time = |time: cosched_core::Nanos| {
+            humantime::format_duration(Duration::from_nanos(time.0)).to_string()
+        };
+        Some(match self {
+            Key::Quantum => time(scene.how.options(scene.policy).quantum),
+            Key::Policy => scene.policy.to_string(),
+            Key::Placement => scene.how.placement().to_string(),
+            Key::Kernel => scene.kernel.name().to_owned(),
+            Key::Machine => scene.machine.clone(),
+            Key::Seed => scene.seed.to_string(),
+            Key::MaxFrozen => time(scene.how.max_frozen()),
+        })
+    }
+}
+
+impl Axis {
+    fn read(text: &str) -> Result<Axis, Failure> {
+        let wrong = |what: String| Failure::Input(format!("--sweep {text}: {what}"));
+        let keys = || Key::ALL.map(Key::name).join(", ");
+        let Some((name, values)) = text.split_once('=') else {
+            return Err(wrong(format!("write it as key=a,b,c; the keys are {}", keys())));
+        };
+        let key = Key::ALL.into_iter().find(|key| key.name() == name);
+        let key =
+            key.ok_or_else(|| wrong(format!("there is no key '{name}'; the keys are {}", keys())))?;
+        let mut read: Vec<Value> = Vec::new();
+        for value in key.split(values) {
+            let value = value.trim();
+            let new = key.read(value).map_err(|error| wrong(format!("'{value}': {error}")))?;
+            if value.is_empty() || read.contains(&new) {
+                return Err(wrong(format!(
+                    "'{value}': write every value once, separated by commas"
+                )));
+            }
+            read.push(new);
+        }
+        Ok(Axis { key, values: read })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Gives the setting one of its values.
+    pub(super) fn apply(&self, position: usize, given: &mut Given) {
+        match self.values[position].clone() {
+            Value::Quantum(quantum) => given.how.policy.quantum = Some(quantum),
+            Value::Policy(policy) => given.policy = Some(policy),
+            Value::Placement(placement) => given.how.policy.placement = Some(placement),
+            Value::Kernel(kernel) => given.kernel = Some(kernel),
+            Value::Machine(machine) => given.machine = Some(machine),
+            Value::Seed(seed) => given.seed = Some(seed),
+            Value::MaxFrozen(longest) => given.how.policy.max_frozen = Some(longest),
+        }
+    }
+}
+
+/// The settings of the command line, to be completed by those that vary.
+pub(super) struct Given {
+    policy: Option<Kind>,
+    machine: Option<String>,
+    kernel: Option<Kernel>,
+    seed: Option<u64>,
+    how: How,
+}
+
+impl Given {
+    pub(super) fn new(args: &RunOptions) -> Given {
+        Given {
+            policy: args.policy,
+            machine: args.machine.clone(),
+            kernel: args.kernel,
+            seed: args.seed,
+            how: args.how.clone(),
+        }
+    }
+
+    pub(super) fn scene(self) -> Result<Scene, Failure> {
+        let missing = || {
+            let one = super::super::no_machine();
+            Failure::Input(format!("{one}; or several, with --sweep machine=A,B"))
+        };
+        Ok(Scene {
+            policy: self.policy.unwrap_or_default(),
+            machine: self.machine.ok_or_else(missing)?,
+            kernel: self.kernel.unwrap_or(Kernel::EEVDF),
+            seed: self.seed.unwrap_or(1),
+            how: self.how,
+        })
+    }
+}
+
+/// What is to be varied.
+pub(super) fn axes(args: &RunOptions) -> Result<Vec<Axis>, Failure> {
+    let mut axes: Vec<Axis> = Vec::new();
+    for text in &args.sweep {
+        let axis = Axis::read(text)?;
+        let name = axis.key.name();
+        if axes.iter().any(|other| other.key == axis.key) {
+            return Err(Failure::Input(format!(
+                "--sweep {text}: {name} has a --sweep already; put all its values into \
+                                               one"
+            )));
+        }
+        if axis.key.is_given(args) {
+            let message =
+                format!("--sweep {text}: --{name} is given as well; leave one of them out");
+            return Err(Failure::Input(message));
+        }
+        axes.push(axis);
+    }
+    Ok(axes)
+}
+
+/// A setting that none of the policies has a use for is a misunderstanding.
+pub(super) fn check_use(axes: &[Axis], kinds: &[Kind]) -> Result<(), Failure> {
+    let is_used = |axis: &&Axis| kinds.iter().any(|kind| axis.key.is_for(*kind));
+    let Some(useless) = axes.iter().find(|axis| !is_used(axis)) else { return Ok(()) };
+    let name = useless.key.name();
+    let uses = Kind::ALL.into_iter().filter(|kind| useless.key.is_for(*kind)).map(Kind::name);
+    Err(Failure::Input(format!(
+        "--sweep {name}=...: is for policies that {} ({})",
+        OptionGroup::of(name).map(OptionGroup::what).unwrap_or_default(),
+        uses.collect::<Vec<_>>().join(", ")
+    )))
+}
+
+/// A scene by its settings.
+pub(super) fn name(scene: &Scene) -> String {
+    let part = |key: Key| key.of(scene).map(|value| format!("{}={value}", key.name()));
+    Key::ALL.into_iter().filter_map(part).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commas_within_a_machine_in_words_do_not_divide() {
+        let machines = |text: &str| Axis::read(&format!("machine={text}")).unwrap().values;
+        let of = |machines: &[&str]| {
+            machines.iter().map(|name| Value::Machine((*name).to_owned())).collect::<Vec<_>>()
+        };
+        assert_eq!(machines("opteron-64,e5410-8"), of(&["opteron-64", "e5410-8"]));
+        let words =
+            ["core:4 signal_nanos=1,2,3", "core:8 signal_nanos=4,5,6 gigahertz=2", "core:2"];
+        assert_eq!(machines(&words.join(",")), of(&words));
+        let indexes = ["core:2(indexes=0,1) pu:2", "core:4"];
+        assert_eq!(machines(&indexes.join(",")), of(&indexes));
+        assert_eq!(Axis::read("seed=1,2,3").unwrap().len(), 3);
+    }
+}
