@@ -16,16 +16,16 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use cosched_core::Actuator;
+pub(crate) use cosched_lab::values::{
+    duration, instant, kernel, max_frozen, named, quantum, seed, whole,
+};
+use cosched_lab::values::{interval, quanta, slowdowns};
 use cosched_policy::{Goal, Placement, Quanta, Slowdowns, Turns};
 use cosched_workload::Barrier;
 
 use crate::how::{How, MeasureChoices, PolicyChoices};
 use crate::source::Source;
 use backends::{FreezerArg, PinningArg};
-pub(crate) use cosched_lab::values::{
-    duration, instant, kernel, max_frozen, named, quantum, seed, whole,
-};
-use cosched_lab::values::{interval, quanta, slowdowns};
 use fair::FairArgs;
 pub(crate) use pid::pid;
 pub(crate) use shuffle::{ShuffleArgs, groups};

@@ -63,15 +63,15 @@ pub struct Latency {
     pub repetitions: usize,
     /// From the request to freeze until it is confirmed, in milliseconds: the median.
     pub freeze_ms_p50: f64,
-    /// The 99th percentile of that.
+    /// From the request to freeze until it is confirmed, in milliseconds: the 99th percentile.
     pub freeze_ms_p99: f64,
     /// From the request to thaw until a thread runs, in milliseconds: the median.
     pub thaw_ms_p50: f64,
-    /// The 99th percentile of that.
+    /// From the request to thaw until a thread runs, in milliseconds: the 99th percentile.
     pub thaw_ms_p99: f64,
-    /// From the last thread of the old program to the first of the new, in milliseconds: the median.
+    /// Between the programs, when no thread of either runs, in milliseconds: the median.
     pub gap_ms_p50: f64,
-    /// The 99th percentile of that.
+    /// Between the programs, when no thread of either runs, in milliseconds: the 99th percentile.
     pub gap_ms_p99: f64,
 }
 

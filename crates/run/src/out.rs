@@ -42,7 +42,7 @@ pub fn result(out: &Path) -> PathBuf {
 /// The result of an earlier run, by its folder or by its file.
 ///
 /// # Errors
-/// When there is no such result, or it is damaged.
+/// When the result is not there, or is damaged.
 pub fn load(run: &Path) -> Result<RunResult, Failure> {
     let file = if run.is_dir() { result(run) } else { run.to_owned() };
     match inside(run, 1).filter(|_| !file.exists()) {
@@ -58,7 +58,7 @@ pub fn load(run: &Path) -> Result<RunResult, Failure> {
 /// The result in the content of a file.
 ///
 /// # Errors
-/// When it is damaged, or of an unknown policy.
+/// When the content is damaged, or of an unknown policy.
 pub fn read(content: &[u8], file: &Path) -> Result<RunResult, Failure> {
     RunResult::read(content, file).map_err(Failure::input).and_then(|run| known(run, file))
 }
@@ -74,7 +74,7 @@ pub enum Left {
 /// Reads what lies where a run of a comparison belongs.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the file cannot be read.
 pub fn look(file: &Path) -> Result<Left, ResultError> {
     let why = match RunResult::load(file) {
         Ok(run) => return Ok(Left::Whole(Box::new(run))),
@@ -101,7 +101,7 @@ fn is_text(file: &Path) -> bool {
 /// A result of a policy that is there.
 ///
 /// # Errors
-/// When its policy is not known.
+/// When the policy is not known.
 pub fn known(run: RunResult, file: &Path) -> Result<RunResult, Failure> {
     match run.policy.parse::<Kind>() {
         Ok(_) => Ok(run),
@@ -134,7 +134,7 @@ pub fn output(out: &Path, program: &str, stream: &str) -> PathBuf {
 /// Makes the folder, if it is not there, and checks that it can be written to.
 ///
 /// # Errors
-/// When it cannot be made or written to, or holds what the run would write.
+/// When the folder cannot be made or written to, or holds a file that the run would write.
 pub fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
     check_free(out, workload)?;
     make(out)?;
@@ -160,7 +160,7 @@ impl Folder {
     /// Opens any folder.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// When the folder cannot be opened.
     pub fn hold(folder: &Path) -> io::Result<Folder> {
         Ok(Folder { shown: folder.to_owned(), open: fs::File::open(folder)? })
     }
@@ -196,7 +196,7 @@ pub fn hidden() -> Result<TempDir, Failure> {
 /// Makes a folder, if it is not there.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When the folder cannot be made.
 pub fn make(out: &Path) -> Result<(), Failure> {
     fs::create_dir_all(out).map_err(|error| {
         let file = out.ancestors().find(|path| path.metadata().is_ok_and(|found| !found.is_dir()));
@@ -222,7 +222,7 @@ pub fn make(out: &Path) -> Result<(), Failure> {
 /// Checks that nothing is there that the run would write.
 ///
 /// # Errors
-/// When there is something.
+/// When such a file is there.
 pub fn check_free(out: &Path, workload: &Workload) -> Result<(), Failure> {
     match left(out, workload).first() {
         None => Ok(()),
@@ -260,7 +260,7 @@ pub fn left(out: &Path, workload: &Workload) -> Vec<PathBuf> {
 /// Checks that files can be made and removed in a folder, or the folder be made.
 ///
 /// # Errors
-/// When they cannot.
+/// When files or the folder cannot be made.
 pub fn check_writable(out: &Path) -> Result<(), Failure> {
     let paths = out.ancestors().filter(|path| *path != Path::new(""));
     let mut there = paths.map(|path| (path, path.metadata()));
@@ -286,7 +286,7 @@ pub fn check_writable(out: &Path) -> Result<(), Failure> {
 /// Checks that [`remove`] can remove a file, as far as the file itself is concerned.
 ///
 /// # Errors
-/// When it cannot.
+/// When the file cannot be removed.
 pub fn check_removable(file: &Path) -> Result<(), Failure> {
     match file.symlink_metadata() {
         Ok(found) if found.is_dir() => Err(irremovable(file, &"it is a folder")),

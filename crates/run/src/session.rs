@@ -121,7 +121,7 @@ impl Session {
     /// Whether the programs are such that the policy can have them.
     ///
     /// # Errors
-    /// When they are not: the first that does not fit, and why.
+    /// When a program does not fit: the first one, and why.
     pub fn fits(&self, request: &Request<'_>) -> Result<(), Unfit> {
         let programs = request.workload.programs.iter().zip(request.profiles);
         let demands: Vec<Demand<'_>> = programs
@@ -139,7 +139,7 @@ impl Session {
     /// Checks whether the policy can do what is asked of it.
     ///
     /// # Errors
-    /// When it cannot.
+    /// When the policy cannot do it.
     pub fn plan(&self, request: &Request<'_>) -> Result<Planned, Failure> {
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
@@ -199,7 +199,7 @@ impl Session {
     /// The file that a program's command runs.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such file.
     pub fn executable(&self, spec: &ProgramSpec) -> Result<PathBuf, Failure> {
         let env = spec.environment(self.environment.iter().cloned());
         let path = env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_os_str());

@@ -31,7 +31,7 @@ pub struct Source {
 /// text.
 ///
 /// # Errors
-/// When one is not UTF-8.
+/// When an argument is not UTF-8.
 pub fn utf8_arguments(arguments: impl Iterator<Item = OsString>) -> Result<Vec<String>, Failure> {
     let text = |(i, argument): (usize, OsString)| {
         argument.into_string().map_err(|argument| {
@@ -48,7 +48,7 @@ pub fn utf8_arguments(arguments: impl Iterator<Item = OsString>) -> Result<Vec<S
 /// Reads the workload that the command line names, and checks that it can be used like this.
 ///
 /// # Errors
-/// When it cannot be read, or has mistakes: all of them.
+/// When the programs cannot be read, or have mistakes: all of these.
 pub fn workload(source: &Source, needs: Needs<'_>) -> Result<Workload, Failure> {
     let here = here()?;
     let reading = match (&source.workload, source.programs.is_empty(), source.commands.is_empty()) {
@@ -100,7 +100,7 @@ pub fn with_threads(
 /// Reads the jobs file that is to be simulated on this machine.
 ///
 /// # Errors
-/// When it cannot be read, or has mistakes: all of them.
+/// When the programs cannot be read, or have mistakes: all of these.
 pub fn simulated(file: Option<&Path>, machine: &Session) -> Result<Workload, Failure> {
     let file = file.ok_or_else(|| {
         Failure::Input(

@@ -126,7 +126,7 @@ impl From<StoreError> for Failure {
 /// The folder of this user's files that outlive the runs.
 ///
 /// # Errors
-/// When no variable names a place for it.
+/// When no variable names a place for the folder.
 pub fn folder() -> Result<PathBuf, StoreError> {
     let file = place::file().ok_or(StoreError::NoHome)?;
     Ok(file.parent().map(Path::to_owned).unwrap_or(file))
@@ -240,7 +240,7 @@ impl Store {
     /// Keeps what is known, in place of what was known before.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub fn put(&mut self, key: &Key, entry: &Entry) -> Result<(), StoreError> {
         self.write(PROFILES, key.as_str(), &json(entry))?;
         self.know_for_now(key, entry);

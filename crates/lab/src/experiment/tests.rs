@@ -206,7 +206,7 @@ fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
     }
 }
 
-/// A variant by its name, or `NAME=POLICY`, perhaps with a quantum in milliseconds: ` --quantum 5ms`.
+/// A variant by its name, or with a policy, and perhaps a quantum in milliseconds, of its own.
 fn variant(text: &str) -> Variant {
     let Some((name, words)) = text.split_once('=') else { return text.parse().unwrap() };
     let (policy, quantum) = words.split_once(" --quantum ").unwrap_or((words, ""));

@@ -98,7 +98,7 @@ impl Variant {
     /// Checks that its policy supports the options for it alone.
     ///
     /// # Errors
-    /// When it does not.
+    /// When the policy does not support one of these options.
     pub fn check_use(&self) -> Result<(), Failure> {
         let Some(own) = &self.own else { return Ok(()) };
         own.how.check_use(&[own.policy]).map_err(|failure| match failure {
@@ -160,7 +160,7 @@ impl Variant {
 /// [`Variant::with_own`] gives are free beside that; all others are numbered.
 ///
 /// # Errors
-/// When one is there twice, or a number is missing.
+/// When a name is there twice, or a number is missing.
 pub fn check_names(variants: &[Variant]) -> Result<(), Failure> {
     let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     for (i, variant) in variants.iter().enumerate() {

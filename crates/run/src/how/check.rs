@@ -55,7 +55,7 @@ impl How {
     /// Refuses an option that was given and that none of these policies supports.
     ///
     /// # Errors
-    /// When there is such an option.
+    /// When one of them was given.
     pub fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
         self.measure.check()?;
         let by_weight = |kind: Kind| kind.descriptor().by_weight;
@@ -75,7 +75,7 @@ impl How {
     /// without their dashes.
     ///
     /// # Errors
-    /// When there is such an option.
+    /// When another option was given.
     pub fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
         self.check_own_barriers(command)?;
         match self.given().into_iter().find(|option| !used.contains(option)) {
@@ -87,7 +87,7 @@ impl How {
     /// Refuses `--barrier` for a command that does not support it.
     ///
     /// # Errors
-    /// When it was given.
+    /// When `--barrier` was given.
     pub fn check_own_barriers(&self, command: &str) -> Result<(), Failure> {
         match self.waiting {
             None => Ok(()),

@@ -80,7 +80,7 @@ fn near_separator<'a>(words: &'a [String], here: &Path) -> Option<&'a [String]> 
 /// slip: the first program would get the other commands as arguments.
 ///
 /// # Errors
-/// When there are several.
+/// When there are several commands.
 pub fn check_one_program(subcommand: &str, words: &[String], here: &Path) -> Result<(), Failure> {
     let separator = words.iter().find(|word| *word == SEPARATOR || is_glued(word));
     let near = || near_separator(words, here).map(|pair| &pair[0]);
@@ -180,7 +180,7 @@ const LAUNCHERS: [Launcher; 10] = [
 /// them, and its figures would be those of a client that waits.
 ///
 /// # Errors
-/// When it is such a command.
+/// When the command is such a launcher.
 pub fn check_launcher(spec: &ProgramSpec) -> Result<(), WorkloadError> {
     let name = PathBuf::from(&spec.command[0]);
     let name = name.file_name().unwrap_or_default();

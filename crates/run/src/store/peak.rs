@@ -52,7 +52,7 @@ impl Store {
     /// Keeps it, in place of what was known before.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub fn put_peak(
         &mut self,
         machine: &MachineDescription,
