@@ -134,6 +134,25 @@ fn a_result_that_cannot_be_printed_is_an_error() {
     ends_with(&["--help"], 0);
 }
 
+/// A limit to the size of files stands for a full disk; with this word, run.json is larger.
+#[test]
+fn only_a_saved_result_is_said_to_be_there() {
+    let folder = tempfile::tempdir().unwrap();
+    for (limit, code) in [("100", 1), ("unlimited", 0)] {
+        let line = format!("ulimit -f {limit}; exec \"$0\" run --out {limit} -- true $1");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line, env!("CARGO_BIN_EXE_cosched"), &"x".repeat(100_000)]);
+        shell.current_dir(folder.path());
+        let output = shell.stdin(Stdio::null()).output().unwrap();
+        let [said, shown] = [output.stderr, output.stdout].map(String::from_utf8);
+        let (said, shown) = (said.unwrap(), shown.unwrap());
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert_eq!(said.contains("run.json: cannot be written"), code == 1, "{said}");
+        assert_eq!(shown.contains("run.json are in"), code == 0, "{shown}");
+        assert!(code == 0 || !shown.contains("cosched explain"), "{shown}");
+    }
+}
+
 /// Rust opens `/dev/null` in the place of a closed standard output.
 #[test]
 fn nothing_is_started_if_standard_output_is_closed() {

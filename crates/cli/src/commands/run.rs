@@ -15,6 +15,7 @@ use cosched_workload::shown_path;
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, named, whole};
 use crate::live::MetricsAt;
+use crate::out;
 use crate::session::{Extras, Origins, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs};
 use crate::store::Store;
@@ -118,8 +119,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 
 /// Where the outputs are, and what to type next.
 fn closing(args: &RunArgs, result: &RunResult) -> Option<String> {
-    let folder =
-        args.out.as_ref().map(|out| shell_words::quote(&out.to_string_lossy()).into_owned());
+    // On a full disk there is no run.json, and nothing that explains the run.
+    let saved = args.out.as_ref().filter(|out| out::result(out).exists());
+    let folder = saved.map(|out| shell_words::quote(&out.to_string_lossy()).into_owned());
     let outputs = folder.as_ref().map(|folder| format!("Outputs and run.json are in {folder}."));
     let all: Vec<String> = outputs.into_iter().chain(next(args, result, folder)).collect();
     (!all.is_empty()).then(|| all.join(" "))
