@@ -153,6 +153,20 @@ fn only_a_saved_result_is_said_to_be_there() {
     }
 }
 
+/// Whether or not cosched comes as far as to count what the run needs.
+#[test]
+fn too_few_open_files_are_bad_input() {
+    for files in 4..9 {
+        let mut shell = Command::new("sh");
+        let line = format!("ulimit -n {files}; exec \"$0\" run -- true");
+        shell.args(["-c", &line, env!("CARGO_BIN_EXE_cosched")]).stdin(Stdio::null());
+        let output = shell.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{files}: {said}");
+        assert!(said.contains("ulimit -Hn") && !said.contains("systemd-run"), "{files}: {said}");
+    }
+}
+
 /// Rust opens `/dev/null` in the place of a closed standard output.
 #[test]
 fn nothing_is_started_if_standard_output_is_closed() {

@@ -27,7 +27,7 @@ pub fn exit_codes() -> String {
 
 /// Limits of a process or a user, of which the kernel tells only a number.
 const LIMITS: [(&str, &str); 3] = [
-    ("(os error 24)", "raise the limit of open files: `ulimit -n 1024`"),
+    (NO_FILE, "raise the limit of open files: `ulimit -n 1024`"),
     (NO_PROCESS, NO_MEMORY),
     (
         NO_PROCESS,
@@ -35,6 +35,11 @@ const LIMITS: [(&str, &str); 3] = [
          cgroup",
     ),
 ];
+
+const NO_FILE: &str = "(os error 24)";
+/// No run of a single program needs fewer open files. Where the hard limit is lower, nothing was
+/// started.
+const FEWEST_FILES: u64 = 64;
 
 /// EAGAIN: also said of a thread whose stack the limit of memory does not allow.
 const NO_PROCESS: &str = "(os error 11)";
@@ -58,7 +63,11 @@ impl Failure {
 
     /// Something that broke, in the words of an error, with the remedy if a limit was reached.
     pub fn broken(error: impl std::fmt::Display) -> Failure {
-        Failure::Broken(with_remedy(error.to_string()))
+        let text = error.to_string();
+        match has_too_few_files(&text) {
+            true => Failure::input(text),
+            false => Failure::Broken(with_remedy(text)),
+        }
     }
 
     /// A place that cannot be written. Another one has to be named; but a full disk shows only on
@@ -117,7 +126,19 @@ pub fn all<T>(checked: impl IntoIterator<Item = Result<T, Failure>>) -> Result<V
     Err(Failure::Input(mistakes.join("\n")))
 }
 
+/// Whether no run can have begun.
+fn has_too_few_files(text: &str) -> bool {
+    let hard = getrlimit(Resource::Nofile).maximum;
+    text.ends_with(NO_FILE) && hard.is_some_and(|hard| hard < FEWEST_FILES)
+}
+
 fn with_remedy(text: String) -> String {
+    if has_too_few_files(&text) {
+        return format!(
+            "{text}; too few for any run: raise the hard limit (`ulimit -Hn 1024` as root, \
+             LimitNOFILE= in a systemd unit)"
+        );
+    }
     with_remedy_under(text, getrlimit(Resource::As).current.is_some())
 }
 

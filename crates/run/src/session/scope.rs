@@ -26,6 +26,8 @@ pub fn enter_scope<'a>(runs: impl IntoIterator<Item = (Kind, &'a How)>, talk: Ta
         Err(ScopeError::Lack(lack)) if !lack.is_worth_a_word() => {}
         // `cosched doctor` tells it, too, and that is what is said next.
         Err(error @ ScopeError::Lack(_)) => talk.detail(format_args!("{}", message(&error))),
+        // What cannot be read here, the run cannot read either, and then it says why.
+        Err(ScopeError::File(_)) => {}
         Err(error) => talk.tell(format_args!("{}", message(&error))),
     }
 }
