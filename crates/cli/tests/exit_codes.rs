@@ -167,6 +167,25 @@ fn too_few_open_files_are_bad_input() {
     }
 }
 
+#[test]
+fn an_unusable_output_folder_is_refused_with_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    let link = link.to_str().unwrap();
+    for (out, what) in [
+        ("/proc", "/proc: nothing can be written there".to_owned()),
+        (link, format!("{link} is a link that leads nowhere; correct the link, or")),
+        (&format!("{link}/deeper"), format!("{link} is a link that leads nowhere; correct")),
+    ] {
+        let mut run = cosched(&["run", "--out", out, "--", "true"]);
+        let output = run.stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(&what) && said.ends_with("choose another folder\n"), "{said}");
+    }
+}
+
 /// Rust opens `/dev/null` in the place of a closed standard output.
 #[test]
 fn nothing_is_started_if_standard_output_is_closed() {

@@ -138,8 +138,10 @@ pub fn output(out: &Path, program: &str, stream: &str) -> PathBuf {
 pub fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
     check_free(out, workload)?;
     make(out)?;
-    tempfile::tempfile_in(out)
-        .map_err(|error| refused(out, &format!("nothing can be written there: {error}")))?;
+    tempfile::tempfile_in(out).map_err(|error| {
+        let what = format!("nothing can be written there: {error}; choose another folder");
+        refused(out, &what)
+    })?;
     Ok(())
 }
 
@@ -199,6 +201,15 @@ pub fn hidden() -> Result<TempDir, Failure> {
 /// When the folder cannot be made.
 pub fn make(out: &Path) -> Result<(), Failure> {
     fs::create_dir_all(out).map_err(|error| {
+        let leads_nowhere = |path: &&Path| path.is_symlink() && path.metadata().is_err();
+        if let Some(link) = out.ancestors().find(leads_nowhere) {
+            let what = format!(
+                "the folder cannot be made: {} is a link that leads nowhere; correct the link, or \
+                 choose another folder",
+                shown_path(link)
+            );
+            return refused(out, &what);
+        }
         let file = out.ancestors().find(|path| path.metadata().is_ok_and(|found| !found.is_dir()));
         refused(
             out,
