@@ -138,6 +138,9 @@ impl<'a> Checker<'a> {
             threads: place(&threads_place.unwrap_or(command_place.clone())),
         };
         let in_directory = |cwd: String| {
+            if cwd.is_empty() {
+                return Err(Problem::EmptyDirectory);
+            }
             shell_paths::check(&cwd, directory)?;
             existing_directory(&directory.join(cwd))
         };

@@ -247,6 +247,8 @@ pub enum Problem {
     ShellPath(String),
     #[error("is empty; name a file, or leave the key out")]
     EmptyPath,
+    #[error("is empty; name a directory, or leave the key out for that of the file")]
+    EmptyDirectory,
     #[error("is {}, which names a folder; name a file in it", shown_path(.0))]
     NamesAFolder(PathBuf),
     #[error("is empty; name a group, or leave the key out to let cosched find it")]

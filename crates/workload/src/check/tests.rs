@@ -158,6 +158,7 @@ fn values_out_of_range_are_refused_with_the_remedy() {
         ("name = 'a/b'", "name \"a/b\" cannot be a file name"),
         ("name = \"a\\u0000b\"", "name \"a\\u{0}b\" cannot be a file name"),
         ("cwd = 'gone'", "cwd is /tmp/gone, which is not an existing directory; create it"),
+        ("cwd = ''", "cwd is empty; name a directory, or leave the key out"),
         ("cwd = '/dev/null'", "cwd is /dev/null, which is not an existing directory"),
         ("env = { 'A=B' = '1' }", "env has \"A=B\", which cannot name a variable"),
         ("env = { A = \"\\u0000\" }", "env has a NUL character"),
