@@ -67,7 +67,7 @@ pub enum WorkloadError {
     Syntax {
         /// Where.
         place: Place,
-        /// What the TOML parser said.
+        /// What the TOML parser said, and the remedy where it is known.
         message: String,
     },
     /// There is nothing to run.

@@ -21,6 +21,8 @@ use crate::nearest::nearest;
 
 /// What a key that names a file must be.
 const FILE: &str = "a string, the path of a file";
+/// What the parser says of a key that a table has already.
+const TWICE: &str = "duplicate key";
 
 /// A program as it was written down. Ranges are bytes of the file; empty for the command line.
 #[derive(Default)]
@@ -86,9 +88,16 @@ pub(super) fn drafts(
     text: &str,
     mistakes: &Mistakes,
 ) -> Result<Vec<Draft>, WorkloadError> {
-    let file = DeTable::parse(text).map_err(|error| WorkloadError::Syntax {
-        place: error.span().map_or(origin.whole(), |span| origin.at(&span)),
-        message: error.message().trim().replace('\n', ", "),
+    let file = DeTable::parse(text).map_err(|error| {
+        let said = error.message().trim().replace('\n', ", ");
+        let key = error.span().and_then(|span| text.get(span)).filter(|_| said == TWICE);
+        WorkloadError::Syntax {
+            place: error.span().map_or(origin.whole(), |span| origin.at(&span)),
+            message: match key {
+                Some(key) => format!("{said} '{key}'; a table has each key once, so take one out"),
+                None => said,
+            },
+        }
     })?;
     let mut keys = Keys::new(origin, file.into_inner(), None, mistakes);
     let programs = keys.take_value("program");
@@ -143,7 +152,7 @@ fn draft(
         has_unread_command: false,
         name: keys.take("name", "a string"),
         command: keys.take("command", "a string or an array of strings"),
-        threads: keys.take("threads", "a whole number, such as 2"),
+        threads: keys.take("threads", "a whole number from 1 to 65535, such as 2"),
         env: keys.take("env", "a table of strings, such as { OMP_PROC_BIND = \"false\" }"),
         cwd: keys.take("cwd", "a string, the path of a directory"),
         stdin: keys.take("stdin", FILE),
@@ -331,8 +340,8 @@ mod tests {
     fn a_value_of_the_wrong_type_is_refused_with_what_was_expected() {
         assert_eq!(
             refusal("[[program]]\ncommand = 'cg'\nthreads = '2'"),
-            "jobs.toml:3:11: program 1: threads must be a whole number, such as 2, but is the \
-             string \"2\""
+            "jobs.toml:3:11: program 1: threads must be a whole number from 1 to 65535, such as 2, \
+             but is the string \"2\""
         );
         for wrong in ["start = 5", "env = { A = 1 }", "weight = 'x'", "command = 3", "repeat = 1.5"]
         {
@@ -381,7 +390,11 @@ mod tests {
         let message = refusal("[[program]]\ncommand = 'cg\n");
         assert!(message.starts_with("jobs.toml:2:"), "{message}");
         assert!(message.contains("not valid TOML"), "{message}");
-        assert!(refusal("[[program]]\nname = 'a'\nname = 'b'").starts_with("jobs.toml:3:"));
+        assert_eq!(
+            refusal("[[program]]\nname = 'a'\nname = 'b'"),
+            "jobs.toml:3:1: not valid TOML: duplicate key 'name'; a table has each key once, so \
+             take one out"
+        );
     }
 
     #[test]

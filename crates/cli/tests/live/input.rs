@@ -45,7 +45,7 @@ fn a_wrong_value_in_a_jobs_file_has_its_place_and_remedy() {
             "threads = 0",
             &["jobs.toml:8:11", "threads is 0", "from 1 to 65535", "leave the key out"],
         ),
-        ("threads = 'two'", &["jobs.toml:8:11", "threads must be a whole number"]),
+        ("threads = 'two'", &["jobs.toml:8:11", "threads must be a whole number from 1 to 65535"]),
         ("cwd = 'not/there'", &["jobs.toml:8:", "cwd", "not/there", "create it"]),
         ("start = '2 bananas'", &["jobs.toml:8:", "start", "2 bananas", "100ms"]),
         ("weight = -1.0", &["jobs.toml:8:", "weight is -1", "0.01 to 100"]),
@@ -53,7 +53,7 @@ fn a_wrong_value_in_a_jobs_file_has_its_place_and_remedy() {
         ("env = { 'A=B' = 'c' }", &["jobs.toml:8:", "env", "A=B"]),
         ("= 3", &["jobs.toml:8:", "not valid TOML"]),
         ("model = { foo = 1 }", &["jobs.toml:", "model", "foo"]),
-        ("model = { repeat = 2 }", &["jobs.toml:", "model", "missing field `phase`"]),
+        ("model = { repeat = 2 }", &["jobs.toml:", "model", "phase is missing; say what"]),
     ];
     for (keys, saying) in cases {
         refuses(&second(keys), "--policy gang", saying);

@@ -26,6 +26,12 @@ pub enum ModelError {
     /// A key is missing, unknown, or of the wrong type.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
+    /// There is nothing that it does.
+    #[error(
+        "phase is missing; say what the program does: a line [[program.model.phase]], and below \
+         it a line instructions = 1e9"
+    )]
+    NoPhase,
     /// A value makes no sense.
     #[error("{key} is {found}, but must be {allowed}")]
     Value {
@@ -149,7 +155,12 @@ impl Model {
     /// # Errors
     /// When a key is missing or unknown, or a value makes no sense.
     pub fn read(table: &toml::Table, threads: u16) -> Result<Model, ModelError> {
-        let read: Description = table.clone().try_into()?;
+        let read: Description = table.clone().try_into().map_err(|error: toml::de::Error| {
+            match error.message().starts_with("missing field `phase`") {
+                true => ModelError::NoPhase,
+                false => error.into(),
+            }
+        })?;
         check("imbalance", read.imbalance, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
         check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0)?;
         let is_empty = read.repeat > 1 && read.phase.iter().all(Phase::is_empty);
