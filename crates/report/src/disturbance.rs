@@ -105,19 +105,25 @@ pub fn of_cpus(used: f64, cpus: usize) -> String {
     format!("{used:.1} of {}", words::count(cpus, "CPU", "CPUs"))
 }
 
-/// What it means that a solo time cannot be true, and what to type next; follows a colon.
-pub const OUT_OF_DATE: &str =
-    "the profile is out of date or was disturbed; `cosched profile` measures it anew";
+/// What it means that a solo time of a run cannot be true, and what to do; follows a colon.
+pub fn why_impossible(run: &RunResult) -> &'static str {
+    match run.solo_runs {
+        true => "the solo runs of this comparison were disturbed",
+        false => "the profile is out of date or was disturbed; `cosched profile` measures it anew",
+    }
+}
 
 /// Says that impossible solo times are not used, with the programs of these runs that have them.
 /// Names are quoted: `true` is one.
 pub fn impossible_solos<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Option<String> {
-    let programs = results.into_iter().flat_map(|result| &result.programs);
-    let (mut names, mut solos) = (Vec::new(), Vec::new());
-    for program in programs {
+    let programs =
+        results.into_iter().flat_map(|run| run.programs.iter().map(move |program| (run, program)));
+    let (mut names, mut solos, mut why) = (Vec::new(), Vec::new(), "");
+    for (run, program) in programs {
         let Some(solo) = program.rejected_solo_seconds else { continue };
         if !names.contains(&&program.name) {
             names.push(&program.name);
+            why = why_impossible(run);
             solos.push(format!("'{}' ({})", program.name, words::span(nanos(solo))));
         }
     }
@@ -127,8 +133,7 @@ pub fn impossible_solos<'a>(results: impl IntoIterator<Item = &'a RunResult>) ->
         _ => ("times", "are", "programs"),
     };
     Some(format!(
-        "The solo {times} of {} {are} not used, because the {programs} ran for less: \
-         {OUT_OF_DATE}.",
+        "The solo {times} of {} {are} not used, because the {programs} ran for less: {why}.",
         words::list(&solos)
     ))
 }
@@ -207,6 +212,12 @@ mod tests {
             impossible_solos([&run, &run]).unwrap(),
             "The solo time of 'a' (400 ms) is not used, because the program ran for less: the \
              profile is out of date or was disturbed; `cosched profile` measures it anew."
+        );
+        let solo_runs = RunResult { solo_runs: true, ..run.clone() };
+        assert_eq!(
+            impossible_solos([&solo_runs]).unwrap(),
+            "The solo time of 'a' (400 ms) is not used, because the program ran for less: the solo \
+             runs of this comparison were disturbed."
         );
         let mut other = run.clone();
         other.programs[0].name = "true".into();

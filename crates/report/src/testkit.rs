@@ -36,6 +36,7 @@ pub(crate) fn gang() -> RunResult {
         kept_from_seconds: None,
         others_cpu_seconds: None,
         stolen_cpu_seconds: None,
+        solo_runs: false,
         machine: MachineDescription { cpus: 2, model: None, kernel: "6.18.0".into() },
         simulation: None,
         backends: Backends { freezing: "signals".into(), pinning: "affinity".into() },

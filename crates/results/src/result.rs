@@ -91,6 +91,9 @@ pub struct RunResult {
     /// where that is not known, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_cpu_seconds: Option<f64>,
+    /// Whether the solo times are from runs of the same comparison, and from no profile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub solo_runs: bool,
     /// The machine.
     pub machine: MachineDescription,
     /// What a simulation needs to be repeated; `None` for a run on a real machine, and in older

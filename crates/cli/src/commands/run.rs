@@ -94,7 +94,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         profiles: &profiles,
         count: false,
         origins: Origins::Started,
-        extras: Extras { talk, labels, force: args.force },
+        extras: Extras { talk, labels, force: args.force, solo_runs: false },
     };
     let live = session.open_live(&request, args.metrics.as_ref())?;
     let ran = session.show(&request, live)?;

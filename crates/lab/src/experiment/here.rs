@@ -62,7 +62,7 @@ impl<'a> Here<'a> {
             profiles: &self.profiles,
             count: false,
             origins: Origins::Started,
-            extras: Extras { talk: self.talk, ..Extras::default() },
+            extras: Extras { talk: self.talk, solo_runs: self.solo, ..Extras::default() },
         }
     }
 }

@@ -4,7 +4,8 @@ use comfy_table::Cell;
 use cosched_core::engine::outcome::Ended;
 use cosched_report::comparison::{Compared, Samples};
 use cosched_report::{Comparison, disturbance, molding, silence};
-use cosched_results::statistics::{Estimate, FEWEST_TO_COMPARE};
+use cosched_results::result::{ProgramResult, RunResult};
+use cosched_results::statistics::{Estimate, FEWEST_TO_COMPARE, median_estimate};
 
 use super::Experiment;
 use crate::deviations;
@@ -26,6 +27,7 @@ pub fn show(comparison: &Comparison, experiment: &Experiment) -> String {
         .filter_map(|variant| Some(format!("{}: {}.", variant.name, variant.options.as_ref()?)));
     let lines = [shown.to_string()].into_iter().chain(simulated(comparison));
     let lines = lines.chain([rounds(comparison, experiment)]);
+    let lines = lines.chain(solo_times(&experiment.variants));
     let lines = lines.chain(pauses.then(|| longest.to_owned())).chain(options);
     let lines = lines.chain(comparison.sentences()).chain(experiment.failures.iter().cloned());
     let lines = lines.chain(of_variants(&experiment.variants)).chain(impossible);
@@ -113,6 +115,25 @@ fn rounds(comparison: &Comparison, experiment: &Experiment) -> String {
              intervals, so that chance is rarely taken for a difference."
         ),
     }
+}
+
+/// The solo times that were measured in the rounds, be they used or not.
+fn solo_times(variants: &[cosched_report::Variant]) -> Option<String> {
+    let runs = || variants.iter().flat_map(|variant| &variant.runs).filter(|run| run.solo_runs);
+    let mut times: Vec<String> = Vec::new();
+    for program in &runs().next()?.programs {
+        let same =
+            |run: &RunResult| run.programs.iter().find(|it| it.name == program.name).cloned();
+        let solo = |it: ProgramResult| it.solo_seconds.or(it.rejected_solo_seconds);
+        // All variants of a round have one solo time; a variant may lack it.
+        let known = variants.iter().map(|variant| {
+            variant.runs.iter().filter_map(same).filter_map(solo).collect::<Vec<f64>>()
+        });
+        let samples = known.max_by_key(Vec::len).unwrap_or_default();
+        let time = median_estimate(&samples).map(|median| spread(median, &samples, 2));
+        times.extend(time.map(|time| format!("{} {time} s", program.name)));
+    }
+    (!times.is_empty()).then(|| format!("Solo times: {}.", times.join(", ")))
 }
 
 /// Deviations and choices, with all variants of which it is true.

@@ -233,6 +233,24 @@ fn experiment(
     Experiment::run(site, &plan)
 }
 
+#[test]
+fn measured_solo_times_are_shown_even_if_impossible() {
+    let mut compared = experiment(&mut made_up(1), "linux,gang", 2, None, false).unwrap();
+    let shown =
+        |compared: &Experiment| super::show(&Comparison::of(&compared.variants).unwrap(), compared);
+    assert!(!shown(&compared).contains("Solo times"));
+    for variant in &mut compared.variants {
+        for (run, solo) in variant.runs.iter_mut().zip([3.0, 4.0]) {
+            run.solo_runs = true;
+            run.programs[0].rejected_solo_seconds = Some(solo);
+        }
+    }
+    let shown = shown(&compared);
+    assert!(shown.contains("\nSolo times: cg 3.50 (3.00–4.00) s.\n"), "{shown}");
+    assert!(shown.contains("the solo runs of this comparison were disturbed."), "{shown}");
+    assert!(!shown.contains("profile"), "{shown}");
+}
+
 /// How many of so many comparisons of a variant with itself claim a difference.
 fn claims(rounds: u16, comparisons: u64) -> usize {
     let workload = Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap();

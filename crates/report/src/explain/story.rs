@@ -20,7 +20,7 @@ use super::slices::{self, SliceChoice, TriedActuator};
 use super::spread;
 use super::thread_limits::{self, ThreadLimit};
 use super::turns;
-use crate::disturbance::{self, OUT_OF_DATE};
+use crate::disturbance;
 use crate::history::{History, Phase, Sent, State, nanos};
 use crate::interference::Interference;
 use crate::{after, molding, silence, spent, words};
@@ -185,9 +185,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
         format!("The run was simulated: machine {machine}, kernel {kernel}, seed {seed}.")
     }));
     lines.extend(words::kept_from(result));
-    let interruption = interruption(result);
-    let interrupted = interruption.is_some();
-    lines.extend(interruption);
+    lines.extend(interruption(result));
     lines.extend(shares(result));
     lines.extend(left_to_linux::sentence(history));
     lines.extend(choices::in_words(&choices::choices(result), history.end()));
@@ -199,7 +197,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
         Some((program.arrived_seconds + program.turnaround_seconds?, &program.name))
     });
     // A program that an interruption ended is not done.
-    let several = result.programs.len() > 1 && !interrupted;
+    let several = result.programs.len() > 1 && result.interrupted_by.is_none();
     let last = last.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|_| several);
     lines.extend(last.map(|(_, name)| format!("{name} finished last.")));
     lines
@@ -314,7 +312,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         deviations: deviations(history, slot, done),
         sentences: vec![],
     };
-    story.sentences = in_words(&story, program, &turns);
+    story.sentences = in_words(&story, history.result, slot, &turns);
     story
 }
 
@@ -393,8 +391,9 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
     kinds
 }
 
-fn in_words(story: &ProgramStory, program: &ProgramResult, turns: &[f64]) -> Vec<String> {
-    let mut lines = vec![sum(story, program)];
+fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &[f64]) -> Vec<String> {
+    let program = &run.programs[slot];
+    let mut lines = vec![sum(story, program, disturbance::why_impossible(run))];
     lines.extend(turns::in_words(turns, story.running_seconds, &program.turns));
     if let Some(longest) = story.longest_wait {
         let waited = match story.waits {
@@ -439,7 +438,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult, turns: &[f64]) -> Vec
 }
 
 /// A program in a sentence; in two where its solo time cannot be true.
-fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
+fn sum(story: &ProgramStory, program: &ProgramResult, why: &str) -> String {
     let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
     let running = match program.filler_seconds {
         0.0 => format!("{} running", seconds(*running_seconds)),
@@ -472,11 +471,11 @@ fn sum(story: &ProgramStory, program: &ProgramResult) -> String {
         }
         Interference::Unknown => format!("{took}: {running}, {waiting}."),
         Interference::Impossible { solo, .. } if story.turnaround_seconds < Some(solo) => {
-            format!("{took}, less than its solo time of {}: {OUT_OF_DATE}.", seconds(solo))
+            format!("{took}, less than its solo time of {}: {why}.", seconds(solo))
         }
         Interference::Impossible { solo, ran } => format!(
             "{took}: {} running, {waiting}. It ran for less than its solo time of {}: \
-             {OUT_OF_DATE}.",
+             {why}.",
             seconds(ran),
             seconds(solo)
         ),

@@ -313,6 +313,11 @@ fn a_solo_time_that_cannot_be_true_is_named() {
     );
     let lines = Story::of(&with_solo(250), None).lines();
     assert!(lines.contains(&expected), "{lines:?}");
+    let solo_runs = RunResult { solo_runs: true, ..with_solo(340) };
+    let lines = Story::of(&solo_runs, None).lines();
+    let expected = "its solo time of 340 ms: the solo runs of this comparison were disturbed.";
+    assert!(lines.iter().any(|line| line.ends_with(expected)), "{lines:?}");
+    assert!(!lines.concat().contains("profile"), "{lines:?}");
 }
 
 #[test]

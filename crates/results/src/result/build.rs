@@ -92,6 +92,7 @@ impl RunResult {
             kept_from_seconds: outcome.kept_from().map(seconds),
             others_cpu_seconds: None,
             stolen_cpu_seconds: None,
+            solo_runs: false,
             machine: context.machine.clone(),
             simulation: context.simulation.clone(),
             backends: context.backends.clone(),

@@ -270,6 +270,7 @@ impl Session {
             }
         }
         let mut result = RunResult::new(&outcome, &context);
+        result.solo_runs = request.extras.solo_runs;
         for (program, seen) in result.programs.iter_mut().zip(threads_seen) {
             program.threads_seen = seen;
         }
