@@ -273,6 +273,47 @@ fn missing_solo_times_are_derived_from_running_or_cpu_time() {
     assert_eq!(basis("single-linux.json"), "cpu-time");
 }
 
+/// What a program lost to other processes is no sleep of it: the same work has the same model.
+#[test]
+fn in_a_disturbed_run_cpu_time_counts_for_all_programs() {
+    let disturb = |run: &mut Value| {
+        run["others_cpu_seconds"] = 5.0.into();
+        for (i, program) in run["programs"].as_array_mut().unwrap().iter_mut().enumerate() {
+            program["solo_seconds"] = Value::Null;
+            program["usage"]["user_seconds"] = 0.3.into();
+            program["usage"]["system_seconds"] = 0.0.into();
+            program["running_seconds"] = (0.35 * (i + 1) as f64).into();
+        }
+    };
+    for name in ["single-linux.json", "single-gang.json"] {
+        let options = ["--policy", "minwait", "--machine", TWO_CPUS, "--json"];
+        let output = changed(name, disturb, &options);
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        for program in found["programs"].as_array().unwrap() {
+            assert_eq!(
+                (&program["alone_from"], &program["cpu_seconds"]),
+                (&"cpu-time".into(), &0.3.into())
+            );
+            assert_eq!(program["alone_seconds"], found["programs"][0]["alone_seconds"]);
+        }
+    }
+}
+
+#[test]
+fn a_model_that_does_not_fit_is_called_so_at_the_end() {
+    let last = |name: &str, policy: &str| {
+        let options = ["--policy", policy, "--machine", TWO_CPUS];
+        let output = changed(name, |_| {}, &options);
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().last().unwrap().to_owned()
+    };
+    let misfit = last("barriers-linux.json", "minwait");
+    assert!(misfit.starts_with("The model is up to ") && misfit.contains(" % off"), "{misfit}");
+    assert!(misfit.ends_with("so its figures for minwait say little."), "{misfit}");
+    let fits = last("barriers-gang.json", "minwait");
+    assert!(!fits.contains("say little"), "{fits}");
+}
+
 #[test]
 fn reduced_thread_counts_are_replayed() {
     let folder = tempfile::tempdir().unwrap();

@@ -17,6 +17,7 @@ use std::path::Path;
 
 use cosched_core::{Exit, Learned, Molding, Nanos, Profile};
 use cosched_policy::Kind;
+use cosched_report::disturbance;
 use cosched_results::result::{ProgramResult, RunResult};
 use cosched_sim::{Hardware, Job, Model};
 use cosched_workload::{After, ProgramSpec, Repeat, Workload, escaped};
@@ -39,7 +40,7 @@ pub(super) enum Basis {
     Alone,
     /// It had its CPUs to itself, or hardly used them: how long it ran is how long it takes.
     Running,
-    /// It shared its CPUs: as if all its threads always had work.
+    /// It shared its CPUs, be it with other processes: as if all its threads always had work.
     CpuTime,
 }
 
@@ -305,6 +306,9 @@ impl Shape {
                 let alone = seconds / runs;
                 ((alone - start).max(PIECE.min(alone)).min(running), Basis::Alone)
             }
+            // Where other processes took CPUs, that time would be taken for sleep, and more of it
+            // in one program than in another.
+            None if disturbance::is_disturbed(record) => (used / width, Basis::CpuTime),
             None if had_its_cpus(record) || used < LITTLE * running * due(record, program) => {
                 (running, Basis::Running)
             }

@@ -9,6 +9,11 @@ use super::program::{Basis, Replayed};
 use super::{Record, Scene};
 use crate::ui::table::{number, table, text};
 
+/// A model that is further off the total time of the record does not fit, percent...
+const MOST_IN_ALL: f64 = 10.0;
+/// ... or further off the time of any program.
+const MOST_OF_A_PROGRAM: f64 = 25.0;
+
 /// The version of the schema.
 const SCHEMA: &str = "cosched-replay/1";
 
@@ -180,8 +185,25 @@ impl Report {
             "Next: name another policy with --policy, to see what it would have made of the run."
                 .to_owned()
         });
-        let lines = [vec![shown.to_string(), on], assumed.collect(), next.into_iter().collect()];
-        lines.concat().join("\n")
+        let last = self.misfit().into_iter().chain(next).collect();
+        [vec![shown.to_string(), on], assumed.collect(), last].concat().join("\n")
+    }
+
+    /// What a model means that does not fit the recorded run; `None`: it fits.
+    fn misfit(&self) -> Option<String> {
+        let total = self.error_percent.total.unwrap_or_default().abs();
+        let programs = self.programs.iter().filter_map(|program| program.error_percent);
+        let program = programs.map(f64::abs).fold(0.0, f64::max);
+        let of = match self.answers_same() {
+            true => String::new(),
+            false => format!(" for {}", self.answer.policy),
+        };
+        (total > MOST_IN_ALL || program > MOST_OF_A_PROGRAM).then(|| {
+            format!(
+                "The model is up to {:.0} % off for the recorded run, so its figures{of} say little.",
+                total.max(program)
+            )
+        })
     }
 
     /// Whether the answer only repeats the model of the recorded run: the policy that is asked for
