@@ -31,8 +31,8 @@ fn main() {
         let object = folder.join(format!("{source}.bpf.o"));
         if let Err(complaint) = compile(source, &object) {
             println!(
-                "cargo::warning=built without BPF ({source}), so lock times will be sampled and barriers know less \
-                 ({complaint})"
+                "cargo::warning=built without BPF ({source}), so lock times will be sampled and \
+                 barriers know less ({complaint})"
             );
             fs::write(&object, []).expect("cargo's own folder can be written");
         }
@@ -76,8 +76,8 @@ fn embed_hook(folder: &Path) {
         Some(path) => prebuilt(Path::new(&path)),
         None => build_hook(&folder.join("hook")).unwrap_or_else(|complaint| {
             println!(
-                "cargo::warning=built without the library for malleable programs and cosched's barriers; build it \
-                 elsewhere and name it in {PREBUILT} ({complaint})"
+                "cargo::warning=built without the library for malleable programs and cosched's \
+                 barriers; build it elsewhere and name it in {PREBUILT} ({complaint})"
             );
             Vec::new()
         }),

@@ -85,8 +85,8 @@ pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
     };
     if listed.iter().all(|count| *count > most) {
         return Err(Failure::Input(format!(
-            "--threads: this machine has {most} CPUs, and more threads than that never help; choose smaller thread \
-             counts"
+            "--threads: this machine has {most} CPUs, and more threads than that never help; \
+             choose smaller thread counts"
         )));
     }
     let counts = |spec: &ProgramSpec| counts(spec, &listed, session.threads(spec).min(most), most);

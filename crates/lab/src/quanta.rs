@@ -83,9 +83,8 @@ pub fn quanta(args: &QuantaOptions) -> Result<ExitCode, Failure> {
     let workload = Workload::load(&args.training).map_err(|error| {
         Failure::Input(format!(
             "{error}. Training programs are not part of an installed package: in cosched's source \
-             tree \
-             workloads/training.toml lists some, which `make kernels` builds; or name a jobs file of your own \
-             programs, but not of those that the table is for"
+             tree workloads/training.toml lists some, which `make kernels` builds; or name a jobs \
+             file of your own programs, but not of those that the table is for"
         ))
     })?;
     let session = Session::here()?;

@@ -17,7 +17,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How times are written.
 const UNITS: &str = "write a time with its unit, such as 100ms or 1s";
 /// How times since the start of a run are written.
-const INSTANT: &str = "write seconds since the start of the run, such as 12.35, or a time with its unit, such as 350ms";
+const INSTANT: &str = "write seconds since the start of the run, such as 12.35, or a time with its \
+                       unit, such as 350ms";
 
 /// The table of slowdowns in a file.
 pub fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {

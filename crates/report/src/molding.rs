@@ -54,15 +54,15 @@ mod tests {
         assert_eq!(
             sentence(&run).as_deref(),
             Some(
-                "Started with fewer threads than requested, because solo times show that the last program then ends sooner: \
-                 a with 1 of 4."
+                "Started with fewer threads than requested, because solo times show that the last \
+                 program then ends sooner: a with 1 of 4."
             )
         );
         assert_eq!(
             in_words(&run.programs[A]).as_deref(),
             Some(
-                "It was started with 1 of 4 requested threads, because solo times show that the last program then ends \
-                 sooner. Its solo time with all threads is 300 ms."
+                "It was started with 1 of 4 requested threads, because solo times show that the \
+                 last program then ends sooner. Its solo time with all threads is 300 ms."
             )
         );
         run.programs[B].molded_from = Some(2);

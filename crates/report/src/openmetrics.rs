@@ -166,7 +166,8 @@ fn forward(page: &mut Page, snapshot: &Snapshot) {
             }
         }
     };
-    let help = "Solo time of the work that the program has done, weighted, since the last program arrived.";
+    let help = "Solo time of the work that the program has done, weighted, since the last program \
+                arrived.";
     let name = "cosched_program_forward_progress_seconds";
     each(name, "gauge", SECONDS, help, |forward| Some(forward.progress_seconds));
     let help = "Slowdown of the program since its arrival: time / solo time.";

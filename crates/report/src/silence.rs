@@ -72,7 +72,8 @@ mod tests {
             sentences([&first, &second]),
             [
                 "a and c reported no progress: their CPU time was used instead.",
-                "b reported no progress: its memory traffic and the table of slowdowns were used instead.",
+                "b reported no progress: its memory traffic and the table of slowdowns were used \
+                 instead.",
             ]
         );
     }

@@ -483,7 +483,8 @@ mod tests {
         let at = Nanos::from_millis(800);
         assert_eq!(
             earlier_reason(&Why::Queued { ahead: 3 }, at),
-            "it is queued for its turn (when decided at 0.800 s: 3 programs ahead of it in the queue)"
+            "it is queued for its turn (when decided at 0.800 s: 3 programs ahead of it in the \
+             queue)"
         );
         assert_eq!(earlier_reason(&Why::InGang, at), "it has its turn");
     }

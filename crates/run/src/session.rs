@@ -45,8 +45,8 @@ pub(crate) use streams::{check_alone, check_outputs, check_together};
 const HEARTBEAT: Nanos = Nanos::from_millis(237);
 
 /// What is said where programs cannot take turns by weight, and need not.
-pub const NO_WEIGHTS: &str = "turns by weight are not possible here: the policy auto decides, which may pause \
-    programs. `cosched doctor` says what is missing";
+pub const NO_WEIGHTS: &str = "turns by weight are not possible here: the policy auto decides, \
+                              which may pause programs. `cosched doctor` says what is missing";
 
 /// This machine, as programs may use it.
 #[derive(Debug)]

@@ -35,10 +35,12 @@ pub struct Source {
 pub fn utf8_arguments(arguments: impl Iterator<Item = OsString>) -> Result<Vec<String>, Failure> {
     let text = |(i, argument): (usize, OsString)| {
         argument.into_string().map_err(|argument| {
-            let remedy = if Path::new(&argument).exists() { "rename the file" } else { "write it in UTF-8" };
+            let remedy =
+                if Path::new(&argument).exists() { "rename the file" } else { "write it in UTF-8" };
             let shown = shown(&argument.to_string_lossy());
             Failure::Input(format!(
-                "argument {i} ('{shown}') is not UTF-8; {remedy}, or start the program from a script"
+                "argument {i} ('{shown}') is not UTF-8; {remedy}, or start the program from a \
+                 script"
             ))
         })
     };

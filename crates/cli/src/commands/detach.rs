@@ -72,8 +72,9 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     let owed = held.owed(&proc);
     let refused = |error: std::io::Error| {
         Failure::Broken(format!(
-            "process {owner} schedules it, and takes no requests ({error}): only `run`, `exec` and `attach` do. Wait \
-             for its end, or end it (`kill {owner}`): both restore the original settings"
+            "process {owner} schedules it, and takes no requests ({error}): only `run`, `exec` and \
+             `attach` do. Wait for its end, or end it (`kill {owner}`): both restore the original \
+             settings"
         ))
     };
     let mut socket = onlookers::connect_to(&socket_of(&folder, owner as u32)).map_err(refused)?;
@@ -82,7 +83,8 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     while !held.owed(&proc).is_empty() {
         if Instant::now() > until {
             return Err(Failure::Broken(format!(
-                "process {owner} has not detached it within {} s; it may be stopped, or unable to restore everything",
+                "process {owner} has not detached it within {} s; it may be stopped, or unable to \
+                 restore everything",
                 PATIENCE.as_secs()
             )));
         }
@@ -109,8 +111,8 @@ fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
         }
     }
     Err(Failure::Input(format!(
-        "no cosched of yours schedules process {pid}; name the first process of a program, or one below it, as \
-         `ps` shows them"
+        "no cosched of yours schedules process {pid}; name the first process of a program, or one \
+         below it, as `ps` shows them"
     )))
 }
 

@@ -109,8 +109,8 @@ pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
         let read = Ok::<_, Infallible>(lost.journal);
         is_complete &= report.undo(&lost.log, read, &proc, || Ok::<_, Infallible>(()));
         say(format_args!(
-            "{} was removed, so only cgroups could be restored: threads that were bound, stopped or re-prioritised one \
-             by one are not known",
+            "{} was removed, so only cgroups could be restored: threads that were bound, stopped \
+             or re-prioritised one by one are not known",
             lost.log.display()
         ));
     }

@@ -236,8 +236,8 @@ impl Unseen {
                 let name = names.get(thread.program as usize).map_or("", String::as_str);
                 say(format_args!(
                     "{name}: lock times are not known, because this user may not read the system \
-                     calls of its \
-                     threads (remedy: root; or cosched stat -- COMMAND, where kernel.yama.ptrace_scope is 1)"
+                     calls of its threads (remedy: root; or cosched stat -- COMMAND, where \
+                     kernel.yama.ptrace_scope is 1)"
                 ));
             }
         }

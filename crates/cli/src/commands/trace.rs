@@ -84,8 +84,8 @@ fn to_file(trace: &Trace, file: &Path, json: bool) -> Result<(), Failure> {
         return print(&serde_json::to_string(&written).map_err(Failure::broken)?);
     }
     say(format_args!(
-        "{}: {} tracks, {} events, {} kB; open it with Perfetto (https://ui.perfetto.dev reads it in the browser and \
-         sends it nowhere)",
+        "{}: {} tracks, {} events, {} kB; open it with Perfetto (https://ui.perfetto.dev reads it \
+         in the browser and sends it nowhere)",
         file.display(),
         written.tracks,
         written.events,

@@ -7,7 +7,8 @@ use cosched_core::MAX_CPUS;
 pub(super) enum CountsError {
     /// Not a number.
     #[error(
-        "--threads: '{0}' is not a thread count; write numbers and ranges, such as 2, 1,2,4 or 1..N (N: all CPUs)"
+        "--threads: '{0}' is not a thread count; write numbers and ranges, such as 2, 1,2,4 or \
+         1..N (N: all CPUs)"
     )]
     NotACount(String),
     /// Zero, or more than any machine has.
@@ -15,7 +16,8 @@ pub(super) enum CountsError {
     OutOfRange(u64),
     /// The end comes before the beginning.
     #[error(
-        "--threads: the range '{range}' is empty, it goes from {from} to {to}; write the smaller number first"
+        "--threads: the range '{range}' is empty, it goes from {from} to {to}; write the smaller \
+         number first"
     )]
     Empty {
         /// As written.

@@ -90,8 +90,8 @@ pub(super) fn entry(made: &[Alone], before: Option<&Entry>) -> Entry {
 pub(super) fn tell_scaled(spec: &ProgramSpec, made: &[Alone]) {
     if counts_of_the_middle(made).quality == Quality::Scaled {
         say(format_args!(
-            "{}: its cache misses are scaled up from a part of the run: the counters were shared (with a profiler, \
-             say), or do not count on every kind of core",
+            "{}: its cache misses are scaled up from a part of the run: the counters were shared \
+             (with a profiler, say), or do not count on every kind of core",
             spec.name
         ));
     }

@@ -29,8 +29,8 @@ pub(super) fn take(folder: &Path) -> Result<Folder, Failure> {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {
             return Err(Failure::Input(format!(
-                "--out {shown}: another cosched is running a comparison there; wait for its end, or choose another \
-                 folder"
+                "--out {shown}: another cosched is running a comparison there; wait for its end, \
+                 or choose another folder"
             )));
         }
         // Some file systems over a network lock no folders.

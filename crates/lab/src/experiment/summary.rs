@@ -20,7 +20,8 @@ pub fn show(comparison: &Comparison, experiment: &Experiment) -> String {
     for variant in &comparison.variants {
         shown.add_row(columns.iter().map(|(_, cell)| cell(variant)));
     }
-    let longest = "'longest pause' is the longest time that any program was paused at a stretch; waiting to begin is not in it.";
+    let longest = "'longest pause' is the longest time that any program was paused at a stretch; \
+                   waiting to begin is not in it.";
     let options = comparison
         .variants
         .iter()

@@ -40,8 +40,8 @@ fn differs(before: &Peak, now: &Peak) -> Option<String> {
     let found = now.gigabytes_per_second;
     ((found - known).abs() > TENTH * known).then(|| {
         format!(
-            "{found:.1} GB/s replace the {known:.1} GB/s that were measured at {measured_at}; if the machine was not \
-             idle for one of the two, measure again on the idle machine"
+            "{found:.1} GB/s replace the {known:.1} GB/s that were measured at {measured_at}; if \
+             the machine was not idle for one of the two, measure again on the idle machine"
         )
     })
 }
@@ -51,7 +51,8 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     let mut store = Store::open().map_err(Failure::input)?;
     say(format_args!(
-        "measuring the memory's peak bandwidth; other programs that run now make the figure too small"
+        "measuring the memory's peak bandwidth; other programs that run now make the figure too \
+         small"
     ));
     let cpus: Vec<usize> = session.usable.cpus.iter().collect();
     let (gigabytes_per_second, threads) = sim::memory_peak(&cpus)?;
@@ -75,8 +76,8 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
         print(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
     } else {
         print(&format!(
-            "peak memory bandwidth: {gigabytes_per_second:.1} GB/s ({lines:.0} cache lines per microsecond) with \
-             {threads} of {} CPUs; kept for the policy fair-progress",
+            "peak memory bandwidth: {gigabytes_per_second:.1} GB/s ({lines:.0} cache lines per \
+             microsecond) with {threads} of {} CPUs; kept for the policy fair-progress",
             cpus.len()
         ))?;
     }

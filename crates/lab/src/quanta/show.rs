@@ -266,7 +266,8 @@ mod tests {
             "{text}"
         );
         assert_eq!(line("0.5 "), "0.5 100 100 100 no program: as up to 0.1", "{text}");
-        let undecided = "1.0 10 10 2.8 1 program: no significant difference, so the kernel's own slice is kept; best 0.1 ms: 1.000";
+        let undecided = "1.0 10 10 2.8 1 program: no significant difference, so the kernel's own \
+                         slice is kept; best 0.1 ms: 1.000";
         assert!(line("1.0 ").starts_with(undecided), "{text}");
         assert!(text.contains("cg at 0.05") && text.contains("0.05 (0.04 to 0.06)"), "{text}");
     }

@@ -77,8 +77,8 @@ pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
 
     if constants.are_doubtful() {
         say(format_args!(
-            "this machine is busy with other programs (more of the same work took less time), so the figures below \
-             mean little"
+            "this machine is busy with other programs (more of the same work took less time), so \
+             the figures below mean little"
         ));
     }
     let seeds = rounds.max(if args.quick { 1 } else { FEWEST_SEEDS });
@@ -148,7 +148,8 @@ fn kernels(folder: &Path, mixtures: &[Mixture]) -> Result<std::path::PathBuf, Fa
         mixtures.iter().flat_map(|mixture| &mixture.programs).find(|p| missing(p))
     {
         return Err(Failure::Input(format!(
-            "{}: there is no '{}'; build the kernels with `make kernels`, or name their folder with --kernels",
+            "{}: there is no '{}'; build the kernels with `make kernels`, or name their folder \
+             with --kernels",
             folder.display(),
             program.name()
         )));

@@ -27,8 +27,8 @@ pub(crate) fn hardware(session: &Session, named: Option<&Path>) -> Result<Hardwa
     let path = named.map_or_else(file, |path| Ok(path.to_owned()))?;
     if !path.exists() {
         return Err(Failure::Input(format!(
-            "{}: does not exist: this machine is not measured yet; `cosched sim measure` does it, in half a minute \
-             on the idle machine",
+            "{}: does not exist: this machine is not measured yet; `cosched sim measure` does it, \
+             in half a minute on the idle machine",
             path.display()
         )));
     }

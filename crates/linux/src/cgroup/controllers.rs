@@ -45,8 +45,8 @@ pub enum EnableError {
     },
     /// Other processes are in the cgroup.
     #[error(
-        "{} holds other processes ({others:?}), so it cannot pass controllers on; start cosched in a \
-         cgroup of its own",
+        "{} holds other processes ({others:?}), so it cannot pass controllers on; start cosched in \
+         a cgroup of its own",
         dir.display()
     )]
     Crowded {

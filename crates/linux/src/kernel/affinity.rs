@@ -25,7 +25,8 @@ pub enum AffinityError {
     },
     /// The thread belongs to another user.
     #[error(
-        "thread {tid} belongs to another user; its CPUs may be set by that user or with CAP_SYS_NICE"
+        "thread {tid} belongs to another user; its CPUs may be set by that user or with \
+         CAP_SYS_NICE"
     )]
     NotPermitted {
         /// Which thread.

@@ -54,8 +54,8 @@ impl FileLimit {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{programs} program(s) need up to {needed} open files, and this process may have {limit}; \
-     raise the hard \
-     limit (`ulimit -Hn {needed}` as root, LimitNOFILE= in a systemd unit), or run fewer programs at once"
+     raise the hard limit (`ulimit -Hn {needed}` as root, LimitNOFILE= in a systemd unit), or run \
+     fewer programs at once"
 )]
 pub struct TooFewFiles {
     /// How many programs there are.

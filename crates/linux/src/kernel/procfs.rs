@@ -87,7 +87,8 @@ impl Proc {
         if found == Path::new(&std::process::id().to_string()) {
             return Ok(proc);
         }
-        let expected = "this process' number (remedy: in a PID namespace of one's own, mount -t proc proc /proc)";
+        let expected = "this process' number (remedy: in a PID namespace of one's own, mount -t \
+                        proc proc /proc)";
         Err(FileError::malformed(&link, expected, &found.to_string_lossy()))
     }
 

@@ -175,8 +175,9 @@ pub enum SchedError {
     },
     /// Permission is missing.
     #[error(
-        "not permitted to change the scheduling of thread {tid}: it belongs to another user, or its priority would \
-         rise, which takes CAP_SYS_NICE or a larger RLIMIT_NICE or RLIMIT_RTPRIO"
+        "not permitted to change the scheduling of thread {tid}: it belongs to another user, or \
+         its priority would rise, which takes CAP_SYS_NICE or a larger RLIMIT_NICE or \
+         RLIMIT_RTPRIO"
     )]
     NotPermitted {
         /// Which thread.

@@ -13,11 +13,12 @@ use crate::kernel::files::FileError;
 const SYSTEMD: &str = "/run/systemd/system";
 const DELEGATE: &str =
     "run it in a cgroup of its own: `systemd-run --user --scope -p Delegate=yes cosched ...`";
-const DELEGATE_MORE: &str = "have systemd pass the controller on: `sudo systemctl edit user@.service` \
-    with `[Service]` and `Delegate=cpu cpuset io memory pids`, log in anew, and run \
-    `systemd-run --user --scope -p Delegate=yes cosched ...`";
-const MOUNT_V2: &str = "mount cgroup v2: `mount -t cgroup2 none /sys/fs/cgroup/unified`, or boot with \
-    systemd.unified_cgroup_hierarchy=1";
+const DELEGATE_MORE: &str = "have systemd pass the controller on: `sudo systemctl edit \
+                             user@.service` with `[Service]` and `Delegate=cpu cpuset io memory \
+                             pids`, log in anew, and run `systemd-run --user --scope -p \
+                             Delegate=yes cosched ...`";
+const MOUNT_V2: &str = "mount cgroup v2: `mount -t cgroup2 none /sys/fs/cgroup/unified`, or boot \
+                        with systemd.unified_cgroup_hierarchy=1";
 
 /// How to get a cgroup of one's own in a version 1 tree.
 fn own_v1(own: &Path) -> String {
@@ -25,8 +26,8 @@ fn own_v1(own: &Path) -> String {
     let dir = own.join(format!("user-{uid}"));
     let dir = dir.display();
     format!(
-        "run as root, or have a cgroup of your own: `sudo mkdir -p {dir} && sudo chown -R {uid} {dir} \
-         && echo $$ | sudo tee {dir}/cgroup.procs`"
+        "run as root, or have a cgroup of your own: `sudo mkdir -p {dir} && sudo chown -R {uid} \
+         {dir} && echo $$ | sudo tee {dir}/cgroup.procs`"
     )
 }
 
@@ -114,8 +115,8 @@ fn remedy_v2(tree: &Hierarchy, by_systemd: &str) -> String {
     let own = tree.mount.join("own");
     let own = own.display();
     format!(
-        "as root, start it in a cgroup of its own: `mkdir {own} && sh -c 'echo $$ >{own}/cgroup.procs; \
-         exec cosched ...'`"
+        "as root, start it in a cgroup of its own: `mkdir {own} && sh -c 'echo $$ \
+         >{own}/cgroup.procs; exec cosched ...'`"
     )
 }
 

@@ -74,7 +74,8 @@ pub(super) fn sched_ext(sys: &Sys, release: &str) -> Right {
             Ability::SchedExt,
             format!("Linux {release} was built without it"),
             Some(
-                "a kernel that was built with CONFIG_SCHED_CLASS_EXT=y (and CONFIG_BPF_JIT, CONFIG_DEBUG_INFO_BTF)",
+                "a kernel that was built with CONFIG_SCHED_CLASS_EXT=y (and CONFIG_BPF_JIT, \
+                 CONFIG_DEBUG_INFO_BTF)",
             ),
         ),
         false => missing(

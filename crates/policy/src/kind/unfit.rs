@@ -12,8 +12,9 @@ use crate::shuffling::SocketsError;
 pub enum Unfit {
     /// A program is larger than the machine.
     #[error(
-        "{place}: '{}' requests {threads} threads, but there {} to use, and policy '{policy}' runs all threads of a \
-         program at once. Set `threads` of the program to at most {cpus}, or choose the policy 'fcfs' or 'linux'",
+        "{place}: '{}' requests {threads} threads, but there {} to use, and policy '{policy}' runs \
+         all threads of a program at once. Set `threads` of the program to at most {cpus}, or \
+         choose the policy 'fcfs' or 'linux'",
         shown(program),
         if *cpus == 1 { "is 1 CPU".to_owned() } else { format!("are {cpus} CPUs") },
     )]
@@ -32,8 +33,8 @@ pub enum Unfit {
     /// The policy decides by cache misses, and a program's are not known.
     #[error(
         "{place}: policy '{policy}' needs the cache misses of '{}', which are not known. Set \
-         `misses_per_kilo_instruction` of the program in a jobs file, or run `cosched profile` on a machine with \
-         hardware counters (a PMU)",
+         `misses_per_kilo_instruction` of the program in a jobs file, or run `cosched profile` on \
+         a machine with hardware counters (a PMU)",
         shown(program)
     )]
     MissesUnknown {
@@ -60,8 +61,8 @@ pub enum Unfit {
     },
     /// The policy predicts from a table, and there is none.
     #[error(
-        "policy '{policy}' needs a table of the slowdowns on this machine; name its file with --slowdowns (`cosched \
-         sim slowdowns` makes one for a simulated machine)"
+        "policy '{policy}' needs a table of the slowdowns on this machine; name its file with \
+         --slowdowns (`cosched sim slowdowns` makes one for a simulated machine)"
     )]
     NoSlowdowns {
         /// The policy.
@@ -83,8 +84,8 @@ pub enum Unfit {
     },
     /// The quantum is outside of the range.
     #[error(
-        "a `quantum` of {asked} is not possible; choose from {SHORTEST} to {LONGEST} (for longer turns use the \
-         policy 'fcfs')"
+        "a `quantum` of {asked} is not possible; choose from {SHORTEST} to {LONGEST} (for longer \
+         turns use the policy 'fcfs')"
     )]
     Quantum {
         /// The requested quantum.

@@ -86,8 +86,8 @@ impl FromStr for GroupBy {
 pub enum SocketsError {
     /// A part of a list of groups is no CPU and no range.
     #[error(
-        "'{0}' is not a group of CPUs; write groups separated by commas, each a CPU, a range, or several joined by \
-         '+', such as 0-3,4-7 or 0-3+8-11,4-7+12-15"
+        "'{0}' is not a group of CPUs; write groups separated by commas, each a CPU, a range, or \
+         several joined by '+', such as 0-3,4-7 or 0-3+8-11,4-7+12-15"
     )]
     Malformed(String),
     /// There is one group alone, and nothing to shuffle between.
@@ -106,8 +106,8 @@ pub enum SocketsError {
     },
     /// There is only one of the requested kind.
     #[error(
-        "--group-by {by}: the CPUs {usable}, which programs may use here, are of one {by}: there is nothing to shuffle \
-         between. Name groups of CPUs by --groups, such as 0-3,4-7"
+        "--group-by {by}: the CPUs {usable}, which programs may use here, are of one {by}: there \
+         is nothing to shuffle between. Name groups of CPUs by --groups, such as 0-3,4-7"
     )]
     OneOnly {
         /// The requested kind.
@@ -117,8 +117,9 @@ pub enum SocketsError {
     },
     /// There is only one of any kind.
     #[error(
-        "the CPUs {0}, which programs may use here, are of one package, with one last-level cache and one memory: there is \
-         nothing to shuffle between. Name groups of CPUs by --groups, such as 0-3,4-7, or choose another policy"
+        "the CPUs {0}, which programs may use here, are of one package, with one last-level cache \
+         and one memory: there is nothing to shuffle between. Name groups of CPUs by --groups, \
+         such as 0-3,4-7, or choose another policy"
     )]
     NoneHere(Box<CpuSet>),
 }

@@ -314,9 +314,10 @@ mod tests {
         let compared = variants("linux");
         assert_eq!(
             compared.verdict().unwrap(),
-            "Verdict: cosched (turns) 4.0 s; together (linux) 5.0 s, slower than cosched, which took 0.57 of its \
-             total time round by round (0.50 to 0.89); one by one (fcfs) 5.0 s, no clear difference from \
-             cosched, which took 0.59 of its total time round by round (0.11 to 2.33)."
+            "Verdict: cosched (turns) 4.0 s; together (linux) 5.0 s, slower than cosched, which \
+             took 0.57 of its total time round by round (0.50 to 0.89); one by one (fcfs) 5.0 s, \
+             no clear difference from cosched, which took 0.59 of its total time round by round \
+             (0.11 to 2.33)."
         );
         let line =
             "turns is better than linux: 0.57 of its total time round by round (0.50 to 0.89).";
@@ -370,8 +371,8 @@ mod tests {
         };
         assert_eq!(
             said(&variants(1)),
-            "Measured in 1 round: cosched (turns) 4.0 s; together (linux) 10.0 s; one by one (fcfs) 4.6 s. A verdict \
-             takes 7 rounds or more (`--runs 7`)."
+            "Measured in 1 round: cosched (turns) 4.0 s; together (linux) 10.0 s; one by one \
+             (fcfs) 4.6 s. A verdict takes 7 rounds or more (`--runs 7`)."
         );
         assert!(
             said(&variants(6))
@@ -416,7 +417,8 @@ mod tests {
         assert_eq!(
             said(&busy),
             "The machine was busy in 4 of 7 rounds, so these figures cannot be carried over to an \
-             idle machine. Verdict: cosched (turns) 4.1 s; together (linux) 10.2 s, 2.5x slower than cosched."
+             idle machine. Verdict: cosched (turns) 4.1 s; together (linux) 10.2 s, 2.5x slower \
+             than cosched."
         );
         let line = &Comparison::of(&busy).unwrap().sentences()[0];
         let below = Comparison::of(&busy).unwrap().verdict_below_lines().unwrap();

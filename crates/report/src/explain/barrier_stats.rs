@@ -8,8 +8,9 @@ use crate::history::nanos;
 use crate::words;
 
 /// Stands where there are no figures.
-const NO_FIGURES: &str = "No waits were seen there: the program has no barriers that cosched can replace (a statically linked \
-                          program has none), or the result is from an older cosched.";
+const NO_FIGURES: &str = "No waits were seen there: the program has no barriers that cosched can \
+                          replace (a statically linked program has none), or the result is from an \
+                          older cosched.";
 
 /// Sentences about a program that was to use barriers of cosched; none about other programs.
 pub(super) fn in_words(program: &ProgramResult) -> Vec<String> {

@@ -100,8 +100,8 @@ mod tests {
                 "From its measurements, cosched chose how the programs ran:",
                 "  from 0.000 s: running together, because nothing has been measured yet.",
                 "  from 0.220 s: taking turns, because each program can fill its CPUs by itself \
-                 (2.00 CPUs busy when running together, 1.96 when taking turns; measuring has cost 20 ms \
-                 so far).",
+                 (2.00 CPUs busy when running together, 1.96 when taking turns; measuring has cost \
+                 20 ms so far).",
                 "  Measuring cost 0.5 % of the run's time.",
             ]
         );

@@ -43,8 +43,8 @@ mod tests {
         run.decisions[1].reasons.extend([spread(A, 100.0), spread(B, 12.3)]);
         assert_eq!(
             sentence(&run).unwrap(),
-            "Memory-bound, so their threads were spread over caches: a (100 cache misses per 1000 instructions) \
-             and b (12 cache misses per 1000 instructions)."
+            "Memory-bound, so their threads were spread over caches: a (100 cache misses per 1000 \
+             instructions) and b (12 cache misses per 1000 instructions)."
         );
     }
 }

@@ -68,8 +68,8 @@ mod tests {
         assert_eq!(
             in_words(&[0.1; 3], 0.9, &turns).as_deref(),
             Some(
-                "It had 3 turns of 100 ms (median), 300 ms in all; for the other 600 ms it got \
-                 the CPU time that programs in turn left. They began at 0.000 s, 0.200 s and 0.400 s."
+                "It had 3 turns of 100 ms (median), 300 ms in all; for the other 600 ms it got the \
+                 CPU time that programs in turn left. They began at 0.000 s, 0.200 s and 0.400 s."
             )
         );
         let whole = in_words(&[0.1; 3], 0.3, &turns).unwrap();

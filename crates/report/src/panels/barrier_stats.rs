@@ -17,8 +17,8 @@ pub(super) fn waits(run: &RunResult) -> Option<Panel> {
     (!rows.is_empty()).then(|| Panel {
         id: "barrier-statistics",
         title: "Waits at barriers of cosched".to_owned(),
-        says: "How the waits of threads that arrived before the last one ended: within microseconds, after longer spinning, \
-               after yielding the CPU to others, or asleep."
+        says: "How the waits of threads that arrived before the last one ended: within \
+               microseconds, after longer spinning, after yielding the CPU to others, or asleep."
             .to_owned(),
         plot: Plot::Stack(Stack {
             unit: "% of all waits",

@@ -21,7 +21,8 @@ const FIGURES: [Figure; 8] = [
     Figure {
         id: "ratio",
         title: "Total time relative to the first variant",
-        says: "Total time / total time of the first variant, from the ratios within each round: left of the line is faster.",
+        says: "Total time / total time of the first variant, from the ratios within each round: \
+               left of the line is faster.",
         unit: "of the first variant's total time",
         reference: Some(1.0),
         unknown: NEVER,
@@ -42,14 +43,15 @@ const FIGURES: [Figure; 8] = [
         says: "1 is as long as running one program after another: less is better.",
         unit: "ratio",
         reference: Some(1.0),
-        unknown: "solo times are missing (`cosched profile` measures them), a program failed, or a program ran on as a \
-                  co-runner after it was done",
+        unknown: "solo times are missing (`cosched profile` measures them), a program failed, or a \
+                  program ran on as a co-runner after it was done",
         of: |variant| variant.ratio_to_solo_sum,
     },
     Figure {
         id: "mean-turnaround",
         title: "Mean turnaround",
-        says: "The mean turnaround, which is the time from a program's arrival to its end: less is better.",
+        says: "The mean turnaround, which is the time from a program's arrival to its end: less is \
+               better.",
         unit: "s",
         reference: None,
         unknown: "a program did not finish",
@@ -58,7 +60,8 @@ const FIGURES: [Figure; 8] = [
     Figure {
         id: "unfairness",
         title: "Unfairness",
-        says: "The largest / the smallest slowdown of the programs (turnaround / solo time): 1 is perfectly fair.",
+        says: "The largest / the smallest slowdown of the programs (turnaround / solo time): 1 is \
+               perfectly fair.",
         unit: "ratio",
         reference: Some(1.0),
         unknown: "solo times are missing (`cosched profile` measures them), or a program failed",
@@ -76,7 +79,8 @@ const FIGURES: [Figure; 8] = [
     Figure {
         id: "longest-gap",
         title: "Longest pause",
-        says: "The longest time for which any program was paused after its start, so that it did not answer: less is better.",
+        says: "The longest time for which any program was paused after its start, so that it did \
+               not answer: less is better.",
         unit: "s",
         reference: None,
         unknown: NEVER,
@@ -85,7 +89,8 @@ const FIGURES: [Figure; 8] = [
     Figure {
         id: "utilisation",
         title: "CPU use",
-        says: "CPU time of the programs / (CPUs x total time): more is better, unless threads spin while they wait.",
+        says: "CPU time of the programs / (CPUs x total time): more is better, unless threads spin \
+               while they wait.",
         unit: "share",
         reference: Some(1.0),
         unknown: NEVER,

@@ -40,8 +40,8 @@ pub(super) fn treatment(run: &RunResult) -> Option<Panel> {
         title: "Waits at locks, and how threads were scheduled".to_owned(),
         says: format!(
             "Each program's lock contention (share of its threads' time at locks), its scaling \
-             factor (1 - the larger of \
-             lock contention and cache miss ratio), and the time slice that the table has for it.{tried}"
+             factor (1 - the larger of lock contention and cache miss ratio), and the time slice \
+             that the table has for it.{tried}"
         ),
         plot: Plot::Courses(Courses {
             total: run.total_seconds,

@@ -28,8 +28,8 @@ pub(super) fn coverage(run: &RunResult) -> Option<Panel> {
     rows.iter().any(|dot| dot.value.is_some()).then(|| Panel {
         id: "coverage",
         title: "Solo speed known".to_owned(),
-        says: "The share of each program's quanta (turns) for which its solo speed was known from a quantum with little \
-               interference; for the rest it is estimated."
+        says: "The share of each program's quanta (turns) for which its solo speed was known from \
+               a quantum with little interference; for the rest it is estimated."
             .to_owned(),
         plot: Plot::Dots(Dots { unit: "of its quanta", reference: Some(1.0), rows }),
     })
@@ -57,8 +57,9 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
         id: "slowdowns",
         title: "Slowdown: estimated and measured".to_owned(),
         says: format!(
-            "Turnaround / solo time of each program, as the policy last estimated it (the last time at {latest} of {end}, \
-             since it estimates only while programs wait), and as measured, where the solo time is known."
+            "Turnaround / solo time of each program, as the policy last estimated it (the last \
+             time at {latest} of {end}, since it estimates only while programs wait), and as \
+             measured, where the solo time is known."
         ),
         plot: Plot::Dots(Dots { unit: "turnaround / solo time", reference: Some(1.0), rows }),
     })
@@ -87,14 +88,10 @@ pub(super) fn training(run: &RunResult) -> Option<Panel> {
     rows.iter().any(|bar| bar.parts.iter().sum::<f64>() > 0.0).then(|| Panel {
         id: "training",
         title: "Training quanta".to_owned(),
-        says: "In a training quantum, other programs wait so that a program's solo speed can be measured: for an expected \
-               phase, or in sequence where phases cannot be predicted."
+        says: "In a training quantum, other programs wait so that a program's solo speed can be \
+               measured: for an expected phase, or in sequence where phases cannot be predicted."
             .to_owned(),
-        plot: Plot::Stack(Stack {
-            unit: "quanta",
-            parts: vec!["expected", "in sequence"],
-            rows,
-        }),
+        plot: Plot::Stack(Stack { unit: "quanta", parts: vec!["expected", "in sequence"], rows }),
     })
 }
 

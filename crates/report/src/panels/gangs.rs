@@ -17,7 +17,8 @@ pub(super) fn round(run: &RunResult) -> Option<Panel> {
     rounds.then(|| Panel {
         id: "round",
         title: "Gangs in a round".to_owned(),
-        says: "The number of gangs (programs that run together) that take turns: the more, the longer each program waits."
+        says: "The number of gangs (programs that run together) that take turns: the more, the \
+               longer each program waits."
             .to_owned(),
         plot: over(run, "gangs", &gangs),
     })

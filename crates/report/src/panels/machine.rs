@@ -19,8 +19,8 @@ pub(super) fn threads(run: &RunResult) -> Option<Panel> {
         id: "threads",
         title: "CPUs with a thread to run".to_owned(),
         says: format!(
-            "For how many of the {cpus} CPUs the running programs had a thread; over the whole run, they used {:.0} % of the \
-             CPU time.",
+            "For how many of the {cpus} CPUs the running programs had a thread; over the whole \
+             run, they used {:.0} % of the CPU time.",
             run.metrics.cpu_utilisation * 100.0
         ),
         plot: Plot::Steps(Steps {

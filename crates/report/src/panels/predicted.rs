@@ -43,8 +43,8 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
     (!rows.is_empty()).then(|| Panel {
         id: "predicted",
         title: "Slowdown while running: predicted and measured".to_owned(),
-        says: "Running time / solo time of each program, as predicted for its gangs (mean of all predictions) and as measured; \
-               programs without a prediction are not shown."
+        says: "Running time / solo time of each program, as predicted for its gangs (mean of all \
+               predictions) and as measured; programs without a prediction are not shown."
             .to_owned(),
         plot: Plot::Dots(Dots { unit: "running time / solo time", reference: Some(1.0), rows }),
     })

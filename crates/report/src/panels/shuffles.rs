@@ -27,9 +27,11 @@ pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
     (!rows.is_empty()).then(|| Panel {
         id: "shuffles",
         title: "Waits at locks, and how threads were moved".to_owned(),
-        says: "Each program's time at locks (mean share of its threads' time), the mean difference from that within a group \
-               before threads were moved, and how many threads moved to another group of CPUs."
-            .to_owned(),
+        says:
+            "Each program's time at locks (mean share of its threads' time), the mean difference \
+               from that within a group before threads were moved, and how many threads moved to \
+               another group of CPUs."
+                .to_owned(),
         plot: Plot::Courses(Courses {
             total: run.total_seconds,
             shares: ["time at locks", "difference in a group"],

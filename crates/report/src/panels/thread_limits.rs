@@ -22,10 +22,14 @@ pub(super) fn threads(run: &RunResult) -> Option<Panel> {
     (!rows.is_empty()).then(|| Panel {
         id: "thread-limits",
         title: "Thread limits".to_owned(),
-        says: "How many threads the parallel regions of malleable programs got, and how many more they requested (means over \
-               each program's time)."
+        says: "How many threads the parallel regions of malleable programs got, and how many more \
+               they requested (means over each program's time)."
             .to_owned(),
-        plot: Plot::Stack(Stack { unit: "threads", parts: vec!["got", "requested beyond the limit"], rows }),
+        plot: Plot::Stack(Stack {
+            unit: "threads",
+            parts: vec!["got", "requested beyond the limit"],
+            rows,
+        }),
     })
 }
 

@@ -27,14 +27,15 @@ pub(super) fn turnaround(run: &RunResult) -> Option<Panel> {
     let (mut names, says) = match split {
         true => (
             vec!["solo time", WAITING, INTERFERENCE],
-            "Each program's time from its arrival to its end: solo time, waiting (not started, or paused), and interference \
-             (slowdown by programs that ran at the same time)."
+            "Each program's time from its arrival to its end: solo time, waiting (not started, or \
+             paused), and interference (slowdown by programs that ran at the same time)."
                 .to_owned(),
         ),
         false => (
             vec!["running", WAITING],
             format!(
-                "Each program's time from its arrival to its end: running and waiting (not started, or paused). {}",
+                "Each program's time from its arrival to its end: running and waiting (not \
+                 started, or paused). {}",
                 why_unknown(run)
             ),
         ),
@@ -65,8 +66,8 @@ pub(super) fn fairness(run: &RunResult) -> Option<Panel> {
         id: "fairness",
         title: "Speed relative to a solo run".to_owned(),
         says: format!(
-            "Solo time / turnaround of each program: 1 is as fast as by itself, and the closer the dots, the fairer \
-             (standard deviation {deviation:.3}; 0 is perfectly fair)."
+            "Solo time / turnaround of each program: 1 is as fast as by itself, and the closer the \
+             dots, the fairer (standard deviation {deviation:.3}; 0 is perfectly fair)."
         ),
         plot: Plot::Dots(Dots {
             unit: "solo time / turnaround",
@@ -91,8 +92,8 @@ pub(super) fn waiting(run: &RunResult) -> Option<Panel> {
         id: "waiting",
         title: "Longest pause".to_owned(),
         says: format!(
-            "The longest time for which each program was paused after its start, so that it did not answer; the mean of a \
-             program's waits was at most {:.3} s{line}.",
+            "The longest time for which each program was paused after its start, so that it did \
+             not answer; the mean of a program's waits was at most {:.3} s{line}.",
             run.metrics.responsiveness_max_seconds
         ),
         plot: Plot::Dots(Dots {

@@ -179,7 +179,10 @@ fn draw_mark(drawing: &mut Drawing, (x, y): (f64, f64), mark: Mark, tip: &str) {
         Mark::PutBack => {
             let (left, right, high, low) = (x - 4.0, x + 4.0, y - 4.0, y + 4.0);
             drawing.path(
-                &format!("M{left:.1} {high:.1}L{right:.1} {low:.1}M{left:.1} {low:.1}L{right:.1} {high:.1}"),
+                &format!(
+                    "M{left:.1} {high:.1}L{right:.1} {low:.1}M{left:.1} {low:.1}L{right:.1} \
+                          {high:.1}"
+                ),
                 "cross",
             );
         }

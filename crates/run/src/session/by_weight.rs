@@ -57,7 +57,8 @@ impl ByWeightReport {
                 .to_owned();
         }
         let missing = format!(
-            "One thing is missing: turns by weight ({}). Until then, `cosched run` may pause programs.",
+            "One thing is missing: turns by weight ({}). Until then, `cosched run` may pause \
+             programs.",
             self.detail
         );
         match &self.remedy {

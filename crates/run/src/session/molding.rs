@@ -82,14 +82,15 @@ impl Session {
         if let Some(spec) = programs.iter().find(|spec| spec.repeat == Repeat::UntilAllFinish) {
             let name = &spec.name;
             return Some(format!(
-                "moldable programs keep their thread counts: {name} runs until all others have ended, so the solo \
-                 times needed for a choice are not known"
+                "moldable programs keep their thread counts: {name} runs until all others have \
+                 ended, so the solo times needed for a choice are not known"
             ));
         }
         if let Some(spec) = programs.iter().find(|spec| !spec.after.is_empty()) {
             let name = &spec.name;
             return Some(format!(
-                "moldable programs keep their threads with {name}, since it is not known when that starts (after)"
+                "moldable programs keep their threads with {name}, since it is not known when that \
+                 starts (after)"
             ));
         }
         let mut known = programs.iter().zip(request.profiles);
@@ -102,8 +103,8 @@ impl Session {
             false => format!(" {}", self.threads(spec)),
         };
         Some(format!(
-            "moldable programs keep their thread counts, because not all solo times of {} are known; `cosched profile \
-             --runs 5 --threads`{counts} measures it",
+            "moldable programs keep their thread counts, because not all solo times of {} are \
+             known; `cosched profile --runs 5 --threads`{counts} measures it",
             spec.name
         ))
     }
@@ -151,7 +152,8 @@ impl fmt::Display for Molded {
         let fewer = fewer.collect::<Vec<_>>().join(", ");
         write!(
             f,
-            "started with fewer threads: {fewer}; by the solo times, the last program ends sooner so"
+            "started with fewer threads: {fewer}; by the solo times, the last program ends sooner \
+             so"
         )
     }
 }

@@ -73,8 +73,9 @@ pub(super) fn check_peak(request: &Request<'_>) -> Result<(), Failure> {
     match is_of_use {
         true => Ok(()),
         false => Err(Failure::Input(
-            "--peak-bandwidth needs the memory traffic of the programs, and it is not known of any program; leave \
-             the option out, or set `memory_gigabytes_per_second` of the programs in a jobs file"
+            "--peak-bandwidth needs the memory traffic of the programs, and it is not known of any \
+             program; leave the option out, or set `memory_gigabytes_per_second` of the programs \
+             in a jobs file"
                 .to_owned(),
         )),
     }
@@ -108,9 +109,10 @@ pub(super) fn find(request: &Request<'_>) -> Result<Vec<Source>, Failure> {
 
 fn refusal(spec: &ProgramSpec, request: &Request<'_>, lack: &Lack) -> String {
     format!(
-        "{}: policy '{}' needs the progress of '{}', which cannot be measured: {lack}. Set `progress = true` for the \
-         program in a jobs file if it reports ticks, has parallel regions or barriers, or calls OpenBLAS; or set its \
-         `memory_gigabytes_per_second`, and name a table with --slowdowns",
+        "{}: policy '{}' needs the progress of '{}', which cannot be measured: {lack}. Set \
+         `progress = true` for the program in a jobs file if it reports ticks, has parallel \
+         regions or barriers, or calls OpenBLAS; or set its `memory_gigabytes_per_second`, and \
+         name a table with --slowdowns",
         spec.places.command,
         request.kind,
         cosched_workload::shown(&spec.name),

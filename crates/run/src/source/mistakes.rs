@@ -106,15 +106,15 @@ pub fn check_one_program(subcommand: &str, words: &[String], here: &Path) -> Res
 pub(super) fn check_separators(words: &[String], here: &Path) -> Result<(), Failure> {
     if let Some(word) = words.iter().find(is_glued) {
         return Err(Failure::Input(format!(
-            "command line: '{word}' does not separate programs; write blanks around '{SEPARATOR}' (a \
-             program with the argument '{word}' can be given by --prog)"
+            "command line: '{word}' does not separate programs; write blanks around '{SEPARATOR}' \
+             (a program with the argument '{word}' can be given by --prog)"
         )));
     }
     match near_separator(words, here) {
         None => Ok(()),
         Some(pair) => Err(Failure::Input(format!(
-            "command line: '{}' before '{}' does not separate programs; write '{SEPARATOR}' (a program with the \
-             argument '{0}' can be given by --prog)",
+            "command line: '{}' before '{}' does not separate programs; write '{SEPARATOR}' (a \
+             program with the argument '{0}' can be given by --prog)",
             pair[0], pair[1]
         ))),
     }

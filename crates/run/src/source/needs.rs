@@ -137,7 +137,8 @@ fn check_size(spec: &ProgramSpec) -> Result<(), WorkloadError> {
         place: spec.places.command.clone(),
         what: format!(
             "command has {} words, which take {:.1} MiB with the environment, and the kernel \
-             passes on at most {:.1} MiB; put the words into a file that the program reads{by_limit}",
+             passes on at most {:.1} MiB; put the words into a file that the program \
+             reads{by_limit}",
             spec.command.len(),
             bytes as f64 / MIB,
             most as f64 / MIB,

@@ -19,9 +19,10 @@ const LEVELS: [&str; 5] = ["package", "l3", "l2", "core", "pu"];
 const CORE: usize = 3;
 const PU: usize = 4;
 
-const HELP: &str = "write it as 'package:4 l3:1 l2:3 core:2 pu:1', from wide to narrow; the types are machine, group, \
-    package (socket), die, numanode (node), l5 to l1 (l3cache, l1d, l1i), core and pu, short names too, and those of \
-    package, l3, l2, core and pu come at most once";
+const HELP: &str = "write it as 'package:4 l3:1 l2:3 core:2 pu:1', from wide to narrow; the types \
+                    are machine, group, package (socket), die, numanode (node), l5 to l1 (l3cache, \
+                    l1d, l1i), core and pu, short names too, and those of package, l3, l2, core \
+                    and pu come at most once";
 
 /// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -187,8 +188,9 @@ mod tests {
 
     #[test]
     fn attributes_and_memory_are_skipped() {
-        let exported = "[NUMANode(memory=8054648832 memorysidecachesize=1024)] Package:1(indexes=0) \
-            L3Cache:1(size=6291456) L2Cache:2(size=262144) L1dCache:1(size=32768) Core:1 PU:2(indexes=2*2:1*2)";
+        let exported = "[NUMANode(memory=8054648832 memorysidecachesize=1024)] \
+                        Package:1(indexes=0) L3Cache:1(size=6291456) L2Cache:2(size=262144) \
+                        L1dCache:1(size=32768) Core:1 PU:2(indexes=2*2:1*2)";
         same(exported, "package:1 l3:1 l2:2 core:1 pu:2");
         same("pack:2 [NUMANode(memory=1GB)] core:4 [numa] pu:2", "package:2 core:4 pu:2");
     }

@@ -9,8 +9,8 @@ use super::synthetic::without_attributes;
 use super::{Bus, Description, Hardware, HardwareError, Scope};
 
 /// The values of missing keys; these are assumptions, of the order of a server of today.
-const DEFAULTS: &str = "gigahertz=2.5 smt_share=0.62 cache_mib=16 memory_nanos=90 switch_nanos=2000 \
-    wake_nanos=3000 signal_nanos=20,60,150 bus=package:30";
+const DEFAULTS: &str = "gigahertz=2.5 smt_share=0.62 cache_mib=16 memory_nanos=90 \
+                        switch_nanos=2000 wake_nanos=3000 signal_nanos=20,60,150 bus=package:30";
 
 /// The keys.
 const KEYS: &str = "gigahertz, smt_share, cache_mib, memory_nanos, switch_nanos, wake_nanos, \

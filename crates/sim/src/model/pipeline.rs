@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn the_largest_number_of_items_is_accepted() {
-        let text = "[[phase]]\npipeline = { items = 4294967295, stages = [{ threads = 1, instructions = 10 }] }";
+        let text = "[[phase]]\npipeline = { items = 4294967295, stages = [{ threads = 1, \
+                    instructions = 10 }] }";
         let model = Model::read(&text.parse().unwrap(), 1).unwrap();
         let times = model.script.iter().filter_map(|op| match op {
             Op::Repeat { times, .. } => Some(*times),

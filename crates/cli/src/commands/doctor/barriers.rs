@@ -38,7 +38,8 @@ fn detail(no_library: Option<String>, no_states: Option<String>) -> String {
     match (no_library, no_states) {
         (Some(why), _) => format!("cannot be had: {why}"),
         (None, Some(why)) => format!(
-            "waiting threads do not know which others run, so they spin for a while and then block: {why}"
+            "waiting threads do not know which others run, so they spin for a while and then \
+             block: {why}"
         ),
         (None, None) => {
             "waiting threads know which others run, from a table that the kernel writes".to_owned()

@@ -73,7 +73,8 @@ impl MachineReport {
                 peak.lines_per_microsecond(),
                 peak.measured_at
             ),
-            None => "\n  the memory bandwidth is not known; `cosched profile --machine` measures it, for fair-progress"
+            None => "\n  the memory bandwidth is not known; `cosched profile --machine` measures \
+                     it, for fair-progress"
                 .to_owned(),
         }
     }
@@ -111,8 +112,8 @@ mod tests {
             limited_by: vec![limit(&Limit::Quota { cgroup: "/cg/box".into(), cpus: 2.5 })],
             memory_peak: None,
         };
-        let cpus = "Fast; 2 of 8 CPUs usable (0-1): 1 package, 1 last-level cache, 2 cores, 1 NUMA node\n  \
-             limited by the CPU quota of /cg/box (2.5 CPUs)";
+        let cpus = "Fast; 2 of 8 CPUs usable (0-1): 1 package, 1 last-level cache, 2 cores, 1 NUMA \
+                    node\n  limited by the CPU quota of /cg/box (2.5 CPUs)";
         let text = report.text();
         assert!(text.starts_with(cpus) && text.contains("`cosched profile --machine`"), "{text}");
         let peak = Peak {
@@ -121,7 +122,8 @@ mod tests {
             measured_at: "2026-01-01T00:00:00Z".into(),
         };
         let text = MachineReport { memory_peak: Some(peak), ..report }.text();
-        let memory = "\n  memory bandwidth: 12.8 GB/s at most, 200 cache lines per microsecond (2026-01-01T00:00:00Z)";
+        let memory = "\n  memory bandwidth: 12.8 GB/s at most, 200 cache lines per microsecond \
+                      (2026-01-01T00:00:00Z)";
         assert!(text.ends_with(memory), "{text}");
     }
 }

@@ -292,8 +292,13 @@ fn variants(
         None => place(BASELINE),
         Some(target) => Some(place(target).ok_or_else(|| {
             Failure::Input(match names.is_empty() {
-                true => "--against: a comparison in one file cannot be compared otherwise; name the folder of its runs".to_owned(),
-                false => format!("--against: there is no variant '{target}'; choose from {}", names.join(", ")),
+                true => "--against: a comparison in one file cannot be compared otherwise; name \
+                         the folder of its runs"
+                    .to_owned(),
+                false => format!(
+                    "--against: there is no variant '{target}'; choose from {}",
+                    names.join(", ")
+                ),
             })
         })?),
     };

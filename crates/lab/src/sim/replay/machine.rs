@@ -48,8 +48,8 @@ fn own(record: &RunResult) -> Result<(Hardware, Option<String>), Failure> {
         .map_err(Failure::broken)?;
     let here = Session::here()?;
     if here.description != record.machine {
-        let assumed = "the run was made on another machine, and only its number of CPUs is known; name a description \
-                       of it with --machine";
+        let assumed = "the run was made on another machine, and only its number of CPUs is known; \
+                       name a description of it with --machine";
         return Ok((plain, Some(assumed.to_owned())));
     }
     let why = match this::file().is_ok_and(|file| file.exists()) {

@@ -17,8 +17,8 @@ pub(super) fn refused(unfit: &Unfit, record: &RunResult, programs: &[Replayed]) 
         let lack = programs.iter().filter(|program| figure(&program.profile).is_none());
         let names: Vec<&str> = lack.map(|program| program.spec.name.as_str()).collect();
         format!(
-            "policy '{policy}' needs {what}, which the run does not hold for {}. Set `{key}` of these programs in \
-             the jobs file, and record the run again: {again}",
+            "policy '{policy}' needs {what}, which the run does not hold for {}. Set `{key}` of \
+             these programs in the jobs file, and record the run again: {again}",
             names.join(", ")
         )
     };
@@ -34,9 +34,9 @@ pub(super) fn refused(unfit: &Unfit, record: &RunResult, programs: &[Replayed]) 
             })
         }
         Unfit::TooManyThreads { program, threads, cpus, policy, .. } => format!(
-            "policy '{policy}' runs all threads of a program at once, and '{program}' had {threads} on {cpus} \
-             CPU(s). Choose the policy 'fcfs' or 'linux'; or set its `threads` to at most {cpus} in the jobs file, \
-             and record the run again: {again}"
+            "policy '{policy}' runs all threads of a program at once, and '{program}' had \
+             {threads} on {cpus} CPU(s). Choose the policy 'fcfs' or 'linux'; or set its `threads` \
+             to at most {cpus} in the jobs file, and record the run again: {again}"
         ),
         other => other.to_string(),
     })

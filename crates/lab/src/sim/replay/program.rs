@@ -105,12 +105,13 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
         programs.len() > 1 && programs.iter().any(|program| program.spec.threads > Some(1));
     let sentence =
         |names: String, what: &str| (!names.is_empty()).then(|| format!("{names}: {what}"));
-    let always = "the threads of a program wait for each other every 10 ms, and sleep meanwhile; a record holds no \
-                  barriers, locks, imbalance or memory traffic";
+    let always = "the threads of a program wait for each other every 10 ms, and sleep meanwhile; a \
+                  record holds no barriers, locks, imbalance or memory traffic";
     let running = "solo time not known; the time in which it could run is taken";
-    let cpu = "solo time not known (`cosched profile` before a run measures it); it is taken from the CPU time as if \
-               all threads always had work";
-    let cut = "CPU time beyond what it can use alone is cut off (its waiting threads spun, or were slowed down)";
+    let cpu = "solo time not known (`cosched profile` before a run measures it); it is taken from \
+               the CPU time as if all threads always had work";
+    let cut = "CPU time beyond what it can use alone is cut off (its waiting threads spun, or were \
+               slowed down)";
     let failed = "failed; it is replayed as far as it ran";
     let molded = "started with fewer threads than requested, in the simulations too";
     let bound = "started by taskset; the CPUs that it was bound to are not kept";
@@ -128,8 +129,10 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
         sentence(missing(false), "could not be started, and is left out"),
         sentence(missing(true), "was not started, since another program failed, and is left out"),
         (together && several).then(|| {
-            format!("in the simulation of {asked}, no thread spins; programs with threads that do spin take much longer \
-                     there")
+            format!(
+                "in the simulation of {asked}, no thread spins; programs with threads that do \
+                     spin take much longer there"
+            )
         }),
     ]
     .into_iter()

@@ -11,9 +11,9 @@ use crate::observe::counters::{Counters, Events};
 use crate::observe::monitor::ROOM;
 
 /// Reported once where it cannot be seen what threads sleep for.
-const UNSEEN_WAITS: &str = "has threads with lock times that are not known, because this user may not read their \
-                            system calls (remedy: root; or start the program with cosched, where \
-                            kernel.yama.ptrace_scope is 1)";
+const UNSEEN_WAITS: &str = "has threads with lock times that are not known, because this user may \
+                            not read their system calls (remedy: root; or start the program with \
+                            cosched, where kernel.yama.ptrace_scope is 1)";
 
 /// Reported once where there are more threads than can be observed.
 fn too_many(lost: u64) -> String {

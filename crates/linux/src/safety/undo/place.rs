@@ -132,7 +132,8 @@ fn entries(folder: &Path) -> impl Iterator<Item = fs::DirEntry> {
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// It cannot be made.
-    #[error("cannot make {} for the undo log: {source}; set XDG_RUNTIME_DIR to a folder of your own", folder.display())]
+    #[error("cannot make {} for the undo log: {source}; set XDG_RUNTIME_DIR to a folder of your \
+             own", folder.display())]
     Make {
         /// Which folder.
         folder: PathBuf,
@@ -148,8 +149,8 @@ pub enum PlaceError {
         source: io::Error,
     },
     /// Others may write to it, or it is another user's.
-    #[error("{} is not a private folder of this user, so the undo log cannot be there; set XDG_RUNTIME_DIR to a \
-             private folder", folder.display())]
+    #[error("{} is not a private folder of this user, so the undo log cannot be there; set \
+             XDG_RUNTIME_DIR to a private folder", folder.display())]
     NotPrivate {
         /// Which folder.
         folder: PathBuf,

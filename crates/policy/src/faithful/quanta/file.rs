@@ -111,7 +111,8 @@ fn because(row: &Row) -> String {
             format!("{} of the time with the kernel's own slice: {}", time, row.programs.join(", "))
         }
         Basis::Undecided { best, time } => format!(
-            "the kernel's own slice; no significant difference to the best one ({best}): {} of the time; {}",
+            "the kernel's own slice; no significant difference to the best one ({best}): {} of the \
+             time; {}",
             time,
             row.programs.join(", ")
         ),
