@@ -32,7 +32,7 @@ use crate::ui::{print, say};
 
 pub(super) use cpu::spin_turn;
 use description::Figures;
-pub use memory::peak as memory_peak;
+pub(crate) use memory::peak as memory_peak;
 
 /// How thoroughly to measure.
 #[derive(Clone, Copy, Debug)]

@@ -55,7 +55,7 @@ impl How {
     /// Refuses an option that was given and that none of these policies supports.
     ///
     /// # Errors
-    /// When one of them was given.
+    /// When such an option was given, or an actuator is there twice.
     pub fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
         self.measure.check()?;
         let by_weight = |kind: Kind| kind.descriptor().by_weight;
@@ -75,7 +75,7 @@ impl How {
     /// without their dashes.
     ///
     /// # Errors
-    /// When another option was given.
+    /// When an option was given that the command does not support.
     pub fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
         self.check_own_barriers(command)?;
         match self.given().into_iter().find(|option| !used.contains(option)) {

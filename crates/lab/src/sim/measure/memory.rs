@@ -61,7 +61,7 @@ pub(super) fn measure(topology: &Topology, effort: Effort) -> Result<Memory, Fai
 
 /// The most that memory carries to as many of these CPUs as move most, bytes per nanosecond, and
 /// how many these are.
-pub fn peak(cpus: &[usize]) -> Result<(f64, usize), Failure> {
+pub(crate) fn peak(cpus: &[usize]) -> Result<(f64, usize), Failure> {
     let cache = cpus.first().and_then(|cpu| cache_mib(*cpu)).unwrap_or(8.0) as usize * MIB;
     let doublings = (0..16).map(|power| 1 << power).filter(|count| *count < cpus.len());
     let mut most = (0.0, 0);
