@@ -269,6 +269,7 @@ fn a_time_that_others_disturbed_is_shown_but_not_kept() {
     let printed = text(&advised.stdout);
     assert!(printed.contains("not kept: other processes used"), "{printed}");
     assert!(printed.contains("The prediction rests on disturbed times."), "{printed}");
+    assert!(printed.contains("Below 1, fewer threads are faster."), "{printed}");
 }
 
 #[test]

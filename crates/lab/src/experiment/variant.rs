@@ -351,6 +351,9 @@ mod tests {
         assert_eq!(prepared("passive", &workload()).programs[0].env["OMP_WAIT_POLICY"], "passive");
         assert_eq!(prepared("one-thread", &workload()).programs[0].threads, Some(1));
         assert_eq!("one-thread".parse::<Variant>().unwrap().kind(), Kind::Linux);
+        let unknown = "foo".parse::<Variant>().unwrap_err();
+        let ends = "auto; other variants: passive, llvm, one-thread, split";
+        assert!(unknown.ends_with(ends), "{unknown}");
         assert_eq!(prepared("gang", &workload()), workload());
     }
 
