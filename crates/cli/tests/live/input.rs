@@ -73,9 +73,17 @@ fn all_mistakes_of_a_jobs_file_come_at_once() {
         ["jobs.toml:16:8: ", "'b' is also the name", "\ncosched: 5 errors; nothing was started\n"];
     refuses(&tables, "", &[&places[..], &rest[..]].concat());
     let tables = ["a", "b"].map(|name| program(name, "model = { foo = 1 }", ":"));
-    refuses(&tables, "", &["program 2 (a): model", "program 3 (b): model", "\n2 errors; nothing"]);
+    refuses(
+        &tables,
+        "",
+        &["program 2 (a): model", "program 3 (b): model", "\ncosched: 2 errors; nothing"],
+    );
     let table = |name| format!("[[program]]\ncommand = '{name}-is-gone'\nthreads = 1\n");
-    refuses(&["a", "b"].map(table), "", &["a-is-gone", "b-is-gone", "\n2 errors; nothing"]);
+    refuses(
+        &["a", "b"].map(table),
+        "",
+        &["a-is-gone", "b-is-gone", "\ncosched: 2 errors; nothing"],
+    );
 }
 
 /// What depends on the command that runs the programs comes with the rest.
@@ -87,14 +95,16 @@ fn unusable_commands_files_and_models_come_with_all_mistakes() {
     let tables = [gone.to_owned(), wrong.to_owned()];
     let both = [
         "jobs.toml:6:11: program 2 (gone): command 'gone' was not found in PATH",
-        "\njobs.toml:7:1: program 2: thread is not a known key",
+        "\ncosched: jobs.toml:7:1: program 2: thread is not a known key",
     ];
-    let outputs =
-        ["\njobs.toml:8:10: program 2 (gone): stdout is /", "\njobs.toml:9:10: program 2 (gone): "];
+    let outputs = [
+        "\ncosched: jobs.toml:8:10: program 2 (gone): stdout is /",
+        "\ncosched: jobs.toml:9:10: program 2 (gone): ",
+    ];
     let rest = [
-        "\njobs.toml:12:11: program 3 (wrong): command 'srun' starts",
+        "\ncosched: jobs.toml:12:11: program 3 (wrong): command 'srun' starts",
         "program 3 (wrong): model: ",
-        "\njobs.toml:13:9: program 3 (wrong): stdin is /",
+        "\ncosched: jobs.toml:13:9: program 3 (wrong): stdin is /",
     ];
     let all = [&both[..], &outputs[..], &rest[..], &["\ncosched: 7 errors; nothing was started\n"]]
         .concat();
@@ -103,11 +113,19 @@ fn unusable_commands_files_and_models_come_with_all_mistakes() {
     place.write("jobs.toml", tables.concat());
     for command in ["compare", "profile"] {
         let ended = place.cosched(&[command, "jobs.toml"]).ended();
-        refused(&place, ended, &["'gone' was", "thread is", "'srun'", "model: ", "\n5 errors; "]);
+        refused(
+            &place,
+            ended,
+            &["'gone' was", "thread is", "'srun'", "model: ", "\ncosched: 5 errors; "],
+        );
     }
     let sim = ["sim", "jobs.toml", "--machine", "core:2"];
     let ended = place.cosched(&sim).ended();
-    refused(&place, ended, &["thread is", "no [program.model]", "model: ", "\n3 errors; nothing"]);
+    refused(
+        &place,
+        ended,
+        &["thread is", "no [program.model]", "model: ", "\ncosched: 3 errors; nothing"],
+    );
 }
 
 /// The kernel says so of these only when the program starts.
@@ -137,7 +155,11 @@ fn what_follows_from_a_mistake_is_not_reported() {
     let table = format!("[[program]]\ncommand = './a'\n{follows}\n");
     place.write("jobs.toml", format!("{table}[[program]]\ncommand = ''\nmodel = 1\n"));
     let ended = place.cosched(&["run", "jobs.toml"]).ended();
-    refused(&place, ended, &["cwd is", "command is empty", "model must", "\n3 errors; nothing"]);
+    refused(
+        &place,
+        ended,
+        &["cwd is", "command is empty", "model must", "\ncosched: 3 errors; nothing"],
+    );
 }
 
 #[test]
