@@ -95,8 +95,8 @@ enum State {
     InTurns,
 }
 
-/// The quantum, which `auto` shortens as far as needed to serve every program each second. With quanta
-/// of 100 ms, switches and cold caches cost programs that compute 3 to 5 %
+/// The quantum, which `auto` shortens as far as needed to serve every program each second. With
+/// quanta of 100 ms, switches and cold caches cost programs that compute 3 to 5 %
 /// (docs/research/benchmarks.md).
 const QUANTUM: Nanos = Nanos::from_millis(250);
 

@@ -26,8 +26,8 @@
 //!   else lock contention alone; the reason says so;
 //! - a program that never has a second thread is left to the kernel;
 //! - what is done is not Solaris' fixed-priority class, which Linux lacks, but one of several
-//!   [`Actuator`]s. A [`guard`](crate::common::guard) finds out which helps, if any (`--no-guard`: the
-//!   first one, always);
+//!   [`Actuator`]s. A [`guard`](crate::common::guard) finds out which helps, if any (`--no-guard`:
+//!   the first one, always);
 //! - learned settings of a program, from this run or earlier ones ([`Learned`]), are not tried
 //!   again at first: they are applied, and compared with nothing only later;
 //! - with the guard, and unless the user has fixed it, the [interval](pace) follows the speed of

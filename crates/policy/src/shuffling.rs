@@ -30,9 +30,9 @@
 //! - threads that another process has bound are left alone, and count where they are;
 //! - threads that miss the last-level cache often are [held](pages) where their pages lie (not with
 //!   `--no-guard`);
-//! - new groups are compared with the original masks, by the [guard](crate::common::guard). They are kept
-//!   where the program is faster with them, and the latest groups are tried again after a while
-//!   (`--no-guard`: as in the slides, new groups at once);
+//! - new groups are compared with the original masks, by the [guard](crate::common::guard). They
+//!   are kept where the program is faster with them, and the latest groups are tried again after a
+//!   while (`--no-guard`: as in the slides, new groups at once);
 //! - a thread that the guard releases goes back [to where it was](tracked), so that groups are
 //!   compared with no groups;
 //! - learned groups from earlier runs ([`cosched_core::Learned`]) are applied at first: groups

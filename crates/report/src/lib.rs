@@ -1,7 +1,7 @@
 //! Shows what cosched did.
 //!
-//! A result ([`cosched_results::result`]) holds what happened: which program ran when, on which CPUs,
-//! and why. This crate makes text and pictures of it. It runs nothing, measures nothing, and
+//! A result ([`cosched_results::result`]) holds what happened: which program ran when, on which
+//! CPUs, and why. This crate makes text and pictures of it. It runs nothing, measures nothing, and
 //! touches no file. Everything is a pure function from results to text or bytes, so the same result
 //! always gives the same picture.
 //!

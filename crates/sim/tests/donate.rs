@@ -102,8 +102,8 @@ fn donated_time_is_charged_to_the_donor() {
     //  8      tick: B has had 3 of 2 ms, and is at v 12: A1 (9).
     //  9.0005 A1 is at the barrier, at v 10.0005. A is late.
     //  9.001  A1 11, A 10.001. A finds the first barrier open, and computes.
-    // 11.001  A opens the second, and ends. A1 is charged: v 12.001. B (12) runs, for a turn of 3 ms
-    //         of two.
+    // 11.001  A opens the second, and ends. A1 is charged: v 12.001. B (12) runs, for a turn of 3
+    //         ms of two.
     // 15      tick: A1 runs, finds the barrier open and ends.
     assert_eq!(
         trace(cfs(), programs),
@@ -128,8 +128,8 @@ fn a_thread_that_can_help_no_sibling_yields() {
     //  1.001  No thread is late and waits for a CPU. B (8.5) is more than 1 ms ahead of A (7.001):
     //         A keeps the CPU until it is not.
     //  1.5    A is at v 7.5, and lets B run.
-    //  4      tick: B is at v 11, 3.5 ahead of A, more than a turn of 3. A checks, and keeps the CPU;
-    //         it would until v 10.
+    //  4      tick: B is at v 11, 3.5 ahead of A, more than a turn of 3. A checks, and keeps the
+    //         CPU; it would until v 10.
     //  6.2005 A1 wakes up, at v 9. A checks, and lets it run. A1 opens the barrier. Both end.
     assert_eq!(
         trace(cfs(), programs),

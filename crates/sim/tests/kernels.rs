@@ -65,8 +65,8 @@ fn eevdf_lets_a_sleeper_with_lag_preempt() {
     //  2    A at v 2: B (v 1, d 2.5) runs, as before.
     //  2.5  B sleeps at v 1.5; V 1.75: it is owed 0.25. A (d 5) goes on.
     //  4.4  B wakes up. A is at v 3.9. With B in it, V moves by half of what B is owed, so B gets
-    //       twice of it (place_entity): v 3.9 - 0.5 = 3.4, d 6.4. V 3.65: A is not eligible, nothing
-    //       protects it: B runs.
+    //       twice of it (place_entity): v 3.9 - 0.5 = 3.4, d 6.4. V 3.65: A is not eligible,
+    //       nothing protects it: B runs.
     //  4.9  B ends.
     assert_eq!(
         trace(eevdf(), computes(10), program(1, sleeper)),

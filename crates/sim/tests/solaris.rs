@@ -46,8 +46,8 @@ fn time_sharing_lowers_a_thread_by_ten_per_used_turn() {
 /// The running thread keeps its CPU against a lower one, because it is raised each second.
 #[test]
 fn time_sharing_raises_a_running_thread_each_second() {
-    //    0  A alone: 59 until 20, 49 until 60, 39 until 140, 29 until 260, 19 until 420, 9 until 620,
-    //       0 from then on.
+    //    0  A alone: 59 until 20, 49 until 60, 39 until 140, 29 until 260, 19 until 420, 9 until
+    //       620, 0 from then on.
     // 1000  A is raised to 50, with 40 ms; this tick is charged.
     // 1001  B comes at 59 and runs for its 15 ms.
     let two = vec![

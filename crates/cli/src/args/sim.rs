@@ -96,8 +96,8 @@ pub(crate) struct SimMachineArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimCalibrateArgs {
-    /// Figures of the programs' solo runs (TOML): a `[[program]]` with name, threads and seconds, and
-    /// a `[[program.point]]` with threads and speedup for each measured thread count.
+    /// Figures of the programs' solo runs (TOML): a `[[program]]` with name, threads and seconds,
+    /// and a `[[program.point]]` with threads and speedup for each measured thread count.
     ///
     /// More keys of a program: misses_per_kilo_instruction, misses_without_cache, footprint_mib,
     /// cycles_per_instruction, misses_in_flight, spin, repeat, barriers. More keys of a point:

@@ -14,6 +14,7 @@ mod after;
 mod attach;
 mod auto;
 mod barriers;
+mod compared;
 mod dependencies;
 mod ends;
 mod exec;

@@ -2,10 +2,10 @@
 //!
 //! The usage of a program is known exactly when it has ended (`wait4`). Before that it has to be
 //! summed up. *CPU time*: the kernel counts for each process its own time and that of the children
-//! that it has waited for. The program's [shim](crate::process::shim) waits for every process that no other
-//! process waits for. The sum over the tree below the shim is therefore complete; the shim's own
-//! time is left out. *Switches* are counted for each thread. Those of a thread that has ended since
-//! the last sample are missed until the program's end.
+//! that it has waited for. The program's [shim](crate::process::shim) waits for every process that
+//! no other process waits for. The sum over the tree below the shim is therefore complete; the
+//! shim's own time is left out. *Switches* are counted for each thread. Those of a thread that has
+//! ended since the last sample are missed until the program's end.
 //!
 //! A sample costs an open file for each process and each thread. It is therefore taken by a thread
 //! that is not the scheduling one, and only while there is a client. [`Pace`] says how often.

@@ -1,8 +1,8 @@
 //! A box into which another thread puts what users request of a run, and an eventfd (the bell) that
 //! wakes the scheduling thread for it.
 //!
-//! A request never waits, and is not answered here: the [undo log](crate::safety::undo) shows when it is
-//! done. The scheduling thread sleeps as long as there is no request.
+//! A request never waits, and is not answered here: the [undo log](crate::safety::undo) shows when
+//! it is done. The scheduling thread sleeps as long as there is no request.
 
 use std::collections::VecDeque;
 use std::io;

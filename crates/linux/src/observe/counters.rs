@@ -5,12 +5,12 @@
 //! program: all its threads, and all processes that it ever starts, from its first instruction on.
 //!
 //! *Mechanism.* The kernel counts per thread, and lets what a thread starts inherit its counters
-//! (see `event.rs` for the rules). A program lives below its [shim](crate::process::shim). The counters are
-//! therefore opened on the shim before it gets its order, switched off; the program's `exec`
-//! switches them on. Nothing of cosched is counted. Of the program, only what it starts under
-//! another user's rights (setuid) is missed, since the kernel does not let us observe that. Only
-//! user mode counts: that needs no permission where `perf_event_paranoid` is at most 2, and it is
-//! the program's own use of the cache.
+//! (see `event.rs` for the rules). A program lives below its [shim](crate::process::shim). The
+//! counters are therefore opened on the shim before it gets its order, switched off; the program's
+//! `exec` switches them on. Nothing of cosched is counted. Of the program, only what it starts
+//! under another user's rights (setuid) is missed, since the kernel does not let us observe that.
+//! Only user mode counts: that needs no permission where `perf_event_paranoid` is at most 2, and
+//! it is the program's own use of the cache.
 //!
 //! A running program is counted from now on: each of its threads by counters of its own, which what
 //! it starts later inherits. A thread that starts between the reading of the list and the counters

@@ -2,8 +2,8 @@
 //!
 //! *Problem.* A policy that needs the speed of a program needs its CPU time outside the kernel, a
 //! few times in some ten seconds. `/proc` has times in hundredths of a second. The [monitor in the
-//! kernel](crate::observe::monitor) takes 0.1 s of CPU time to load, and a little at every switch from then
-//! on.
+//! kernel](crate::observe::monitor) takes 0.1 s of CPU time to load, and a little at every switch
+//! from then on.
 //!
 //! *Idea.* Each process has three clocks that every process may read, and that include its threads
 //! that have ended. One counts, to the nanosecond, what the scheduler gave it. The other two count

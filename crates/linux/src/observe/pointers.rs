@@ -4,12 +4,12 @@
 //! code each quantum was spent (`cosched_core::Measure::InstructionPointers`).
 //!
 //! *Mechanism.* An event of the kernel interrupts the running thread at intervals, and writes down
-//! where it was. As with [counters](crate::observe::counters::Counters), it is opened on the shim before
-//! that gets its order. What the shim starts inherits it, and `exec` switches it on. Inherited
-//! events may be written down only CPU by CPU. There is therefore one for each, with a ring of
-//! memory of its own, which the kernel fills and cosched empties. A full ring takes no more until
-//! then. The counts are used as shares, and a lost sample is not lost to one block more than to
-//! another.
+//! where it was. As with [counters](crate::observe::counters::Counters), it is opened on the shim
+//! before that gets its order. What the shim starts inherits it, and `exec` switches it on.
+//! Inherited events may be written down only CPU by CPU. There is therefore one for each, with a
+//! ring of memory of its own, which the kernel fills and cosched empties. A full ring takes no
+//! more until then. The counts are used as shares, and a lost sample is not lost to one block more
+//! than to another.
 //!
 //! *Which event.* The paper on fair-progress scheduling takes a sample every 500,000 instructions
 //! (table 3). Without hardware counters, it is a clock that runs while the program is on a CPU.

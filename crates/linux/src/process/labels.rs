@@ -1,9 +1,9 @@
 //! Labelled outputs: every line that a program writes gets the program's name before it.
 //!
-//! The program writes into pipes, and its [shim](crate::process::shim) passes on what comes out of them. The
-//! shim outlives cosched and is never frozen. So a program with labelled outputs can write on,
-//! whatever happens to cosched. cosched makes the pipes and keeps their reading ends. If the shim
-//! is killed, cosched passes on what comes.
+//! The program writes into pipes, and its [shim](crate::process::shim) passes on what comes out of
+//! them. The shim outlives cosched and is never frozen. So a program with labelled outputs can
+//! write on, whatever happens to cosched. cosched makes the pipes and keeps their reading ends. If
+//! the shim is killed, cosched passes on what comes.
 //!
 //! A thread for each output does it, since a terminal that is paused lets no writer go on, and the
 //! shim has to tell of the program's end all the same.

@@ -6,10 +6,10 @@
 //! program therefore gets a small parent of its own that is one. However a program forks, double
 //! forks and daemons included, its processes stay below its shim until they end.
 //!
-//! The shim reads its [order](crate::process::launch), starts the command, and then only reaps: it reports
-//! when the command has ended, and when the last descendant has. Where outputs are labelled, it
-//! passes them on. It is never frozen. If cosched is gone, the shim stays until the command has
-//! ended, because a stopped command gets a SIGHUP from the kernel when its parent dies.
+//! The shim reads its [order](crate::process::launch), starts the command, and then only reaps: it
+//! reports when the command has ended, and when the last descendant has. Where outputs are
+//! labelled, it passes them on. It is never frozen. If cosched is gone, the shim stays until the
+//! command has ended, because a stopped command gets a SIGHUP from the kernel when its parent dies.
 //! Remaining processes then go to init, as they would without cosched. Until then the shim holds
 //! the undo log open, unread. If the sentinel and the file's name are gone, too, `cosched recover`
 //! [finds](crate::safety::undo::kept_by_shims) the log there.

@@ -2,8 +2,8 @@
 //!
 //! Every change to a program is announced in a *write-ahead log* before it is made: one line says
 //! what will be changed, and the original setting. If cosched ends, in whatever way, a process
-//! reads the log and [`restore`]s. This is cosched itself, the [sentinel](crate::safety::sentinel) within a
-//! moment of cosched's death, or later `cosched recover`.
+//! reads the log and [`restore`]s. This is cosched itself, the [sentinel](crate::safety::sentinel)
+//! within a moment of cosched's death, or later `cosched recover`.
 //!
 //! What makes this safe:
 //! - an announced change may not have been made. Undoing therefore checks first, and changes only

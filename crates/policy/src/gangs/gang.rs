@@ -8,8 +8,8 @@
 //! waits for a thread that has no CPU, and no other program is in the caches or on the memory bus.
 //!
 //! *Algorithm.* Every unit is a gang of its own; the gangs have one quantum each, in turn
-//! ([`rounds`](crate::gangs::rounds)). A program with fewer threads than there are CPUs leaves the others
-//! idle. This is the price, and a round has as many quanta as there are programs.
+//! ([`rounds`](crate::gangs::rounds)). A program with fewer threads than there are CPUs leaves the
+//! others idle. This is the price, and a round has as many quanta as there are programs.
 //!
 //! *Source.* Section 4.2.1, figure 4.1. Ours: programs of one group are one gang, heavier ones have
 //! longer quanta ([`quantum`](crate::gangs::quantum)), and programs may arrive and end at any time.

@@ -24,9 +24,9 @@
 //! # `adaptive-greedy`
 //!
 //! Like `greedy`, with thread counts of malleable programs that are chosen at the beginning of each
-//! round: those with which a round is worth most ([`thread_limits`](crate::gangs::thread_limits)). The
-//! thesis' adaptive schedulers decide once per round (section 4.2), when every program has had a
-//! turn with the counts of before. Where all programs fit into one gang, a round is one quantum.
+//! round: those with which a round is worth most ([`thread_limits`](crate::gangs::thread_limits)).
+//! The thesis' adaptive schedulers decide once per round (section 4.2), when every program has had
+//! a turn with the counts of before. Where all programs fit into one gang, a round is one quantum.
 
 use cosched_core::Why;
 

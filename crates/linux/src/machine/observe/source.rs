@@ -1,4 +1,5 @@
-//! The source of observations: a [monitor](crate::observe::monitor), opened when a policy first needs it.
+//! The source of observations: a [monitor](crate::observe::monitor), opened when a policy first
+//! needs it.
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
