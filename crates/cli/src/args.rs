@@ -68,7 +68,7 @@ pub(crate) struct PolicyArgs {
     /// apart (spread) [default: packed]
     #[arg(long, value_parser = choices::placement(), hide_possible_values = true)]
     pub(crate) placement: Option<Placement>,
-    /// Length of a turn: 1ms to 60s [default: 100ms; 250ms for auto]
+    /// Length of a turn: 1ms to 60s [default: 100ms; 250ms for --policy auto]
     #[arg(long, allow_hyphen_values = true, value_parser = quantum)]
     pub(crate) quantum: Option<Duration>,
     /// Backfill: give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).

@@ -61,7 +61,7 @@ pub fn in_general(why: &Why) -> &'static str {
         }
         Why::WaitedLongest { .. } => "of the programs that fit, it has waited longest for its turn",
         Why::SlowedMost { .. } => "it has the largest slowdown of the programs that fit",
-        Why::DoesNotFit { .. } => "programs that waited longer come first, and it does not fit",
+        Why::DoesNotFit { .. } => "other programs come first, and it does not fit",
         Why::LeastProgress { .. } => "it is furthest behind of the programs that fit",
         Why::MoreProgress { .. } => "it is further ahead than the programs that run",
         Why::Trained { .. } => "its solo speed is being measured, with little interference",

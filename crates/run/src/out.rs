@@ -238,8 +238,8 @@ pub fn check_free(out: &Path, workload: &Workload) -> Result<(), Failure> {
     match left(out, workload).first() {
         None => Ok(()),
         Some(file) if *file == result(out) => {
-            let what = "it already holds a run; choose another folder, or replace the run with \
-                        `cosched run --force`";
+            let what = "it already holds a run; choose another folder, or add --force, with which \
+                        `cosched run` replaces a run";
             Err(refused(out, what))
         }
         Some(file) if file.ends_with(mark::NAME) => {

@@ -22,9 +22,10 @@
 //! - when a program ends or arrives within a quantum, free CPUs go at once to the programs that
 //!   wait, longest first. Programs that run are not disturbed, and the quantum ends as planned. If
 //!   no program runs, a new quantum begins;
-//! - for the policy [`turns`](crate::gangs::turns), a weight does not multiply the waiting time,
-//!   but the length of a turn. Programs then share time by weight. Otherwise two programs would
-//!   take turns of equal length whatever their weights, since the one that waits is always next;
+//! - for [`turns`](crate::gangs::turns) and [`auto`](crate::auto), a weight does not multiply the
+//!   waiting time, but the length of a turn. Programs then share time by weight. Otherwise two
+//!   programs would take turns of equal length whatever their weights, since the one that waits is
+//!   always next;
 //! - while every program runs there are no quanta, and no wake-ups;
 //! - optionally (used by [`auto`](crate::auto)), a gang's free CPUs are [backfilled](backfill);
 //! - optionally (used by the goal `fair`), the programs with the largest [slowdown](slowed) come
@@ -141,7 +142,7 @@ impl Minwait {
     /// A policy that backfills a gang's free CPUs, and spreads memory-bound programs.
     pub(crate) fn lending(options: &Options) -> Minwait {
         let places = Places::spreading_misses(options.placement);
-        Minwait { places, backfill: Some(Backfill::default()), ..Minwait::new(options) }
+        Minwait { places, backfill: Some(Backfill::default()), ..Minwait::sharing(options) }
     }
 
     /// A policy in which programs share time by weight.

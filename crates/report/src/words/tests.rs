@@ -16,7 +16,7 @@ fn a_reason_has_general_words_and_the_figures_of_the_case() {
         [
             "it has its turn",
             "it is queued for its turn (1 program ahead of it in the queue)",
-            "programs that waited longer come first, and it does not fit (2 CPUs left)",
+            "other programs come first, and it does not fit (2 CPUs left)",
             "it is another program's turn (it is in gang 1)",
             "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
             "a quantum begins (round 7, without a planned end)",

@@ -97,18 +97,21 @@ fn a_weight_multiplies_the_waiting_time() {
     assert_eq!(lab.quanta(8), [[0], [2], [1], [2], [0], [2], [1], [2]]);
 }
 
+/// As `turns` and `auto` have it.
 #[test]
-fn programs_of_the_default_policy_share_time_by_weight() {
-    let mut all = programs(&[2, 2, 2]);
-    all[1].weight = 3.0;
-    let mut lab = Lab::new(Minwait::sharing(&Options::default()), 2, all);
-    let mut ends = Vec::new();
-    for _ in 0..4 {
-        ends.push((lab.running(), lab.next_wake().unwrap()));
-        lab.wake_reading();
+fn programs_share_time_by_weight() {
+    for policy in [Minwait::sharing, Minwait::lending] {
+        let mut all = programs(&[2, 2, 2]);
+        all[1].weight = 3.0;
+        let mut lab = Lab::new(policy(&Options::default()), 2, all);
+        let mut ends = Vec::new();
+        for _ in 0..4 {
+            ends.push((lab.running(), lab.next_wake().unwrap()));
+            lab.wake_reading();
+        }
+        let spans = [(0, 1), (1, 4), (2, 5), (0, 6)];
+        assert_eq!(ends, spans.map(|(slot, end)| (vec![slot], QUANTUM * end)));
     }
-    let spans = [(0, 1), (1, 4), (2, 5), (0, 6)];
-    assert_eq!(ends, spans.map(|(slot, end)| (vec![slot], QUANTUM * end)));
 }
 
 #[test]
