@@ -47,7 +47,7 @@ use cosched_core::{
 
 use crate::common::goal::Goal;
 use crate::common::unit::{Unit, only_settled};
-use crate::descriptor::{Descriptor, Gangs, OptionGroup};
+use crate::descriptor::{Descriptor, Gangs, OF_GANGS, OptionGroup};
 use crate::gangs::minwait::{self, Minwait};
 use crate::gangs::rounds::{Gang, Rounds};
 use crate::kind::Options;
@@ -105,13 +105,7 @@ pub(crate) const AUTO: Descriptor = Descriptor {
     gangs: Gangs::Chosen,
     by_weight: false,
     quantum: QUANTUM,
-    options: &[
-        OptionGroup::Quantum,
-        OptionGroup::Turns,
-        OptionGroup::Pauses,
-        OptionGroup::Places,
-        OptionGroup::Goal,
-    ],
+    options: &[OF_GANGS, &[OptionGroup::Goal]],
     ..Descriptor::of_gangs(
         "auto",
         "like linux, or programs take turns and are paused where that loses nothing",

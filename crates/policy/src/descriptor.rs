@@ -32,8 +32,8 @@ pub struct Descriptor {
     pub attaches: bool,
     /// What it finds out about programs while they run.
     pub learns: Learns,
-    /// The options that it takes.
-    pub options: &'static [OptionGroup],
+    /// The options that it takes, in lists that policies share.
+    pub options: &'static [&'static [OptionGroup]],
     /// What it has to know of programs and machine.
     pub needs: &'static [Need],
     /// Builds it. If it makes gangs, it freezes programs.
@@ -71,12 +71,7 @@ impl Descriptor {
         Descriptor {
             gangs: Gangs::Always,
             by_weight: true,
-            options: &[
-                OptionGroup::Quantum,
-                OptionGroup::Turns,
-                OptionGroup::Pauses,
-                OptionGroup::Places,
-            ],
+            options: &[OF_GANGS],
             ..Descriptor::without_gangs(name, description, build)
         }
     }
@@ -88,7 +83,7 @@ impl Descriptor {
 
     /// Whether it takes these options.
     pub fn takes(&self, options: OptionGroup) -> bool {
-        self.options.contains(&options)
+        self.options.iter().any(|groups| groups.contains(&options))
     }
 }
 
@@ -158,6 +153,10 @@ pub enum OptionGroup {
     /// How slowdowns are kept equal.
     Equality,
 }
+
+/// The options of gangs that take turns.
+pub(crate) const OF_GANGS: &[OptionGroup] =
+    &[OptionGroup::Quantum, OptionGroup::Turns, OptionGroup::Pauses, OptionGroup::Places];
 
 impl OptionGroup {
     /// All groups, in the order of the help.

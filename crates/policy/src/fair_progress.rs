@@ -63,7 +63,7 @@ use cosched_core::{
 use crate::common::unit::{
     Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings,
 };
-use crate::descriptor::{Descriptor, Learns, OptionGroup};
+use crate::descriptor::{Descriptor, Learns, OF_GANGS, OptionGroup};
 use crate::gangs::greedy;
 use crate::gangs::placement::Placement;
 use crate::gangs::quantum::{Quantum, SHORTEST, Weights};
@@ -84,14 +84,7 @@ const PART: u64 = 4;
 /// The paper on fair-progress scheduling.
 pub(crate) const FAIR_PROGRESS: Descriptor = Descriptor {
     learns: Learns::SoloSpeeds,
-    options: &[
-        OptionGroup::Quantum,
-        OptionGroup::Turns,
-        OptionGroup::Pauses,
-        OptionGroup::Places,
-        OptionGroup::Slowdowns,
-        OptionGroup::Equality,
-    ],
+    options: &[OF_GANGS, &[OptionGroup::Slowdowns, OptionGroup::Equality]],
     ..Descriptor::of_gangs(
         "fair-progress",
         "taking turns; the programs with the least progress run, compared with a solo run",

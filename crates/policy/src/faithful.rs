@@ -117,7 +117,7 @@ impl FaithfulOptions {
 pub(crate) const FAITHFUL: Descriptor = Descriptor {
     attaches: true,
     learns: Learns::Slices,
-    options: &[OptionGroup::Measuring, OptionGroup::Slices],
+    options: &[&[OptionGroup::Measuring, OptionGroup::Slices]],
     ..Descriptor::without_gangs(
         "faithful",
         "everything at once; the threads of a program are treated alike, and slices suit its locks \

@@ -79,7 +79,7 @@ type Homes = BTreeMap<ThreadId, usize>;
 pub(crate) const SHUFFLING: Descriptor = Descriptor {
     attaches: true,
     learns: Learns::Groups,
-    options: &[OptionGroup::Measuring, OptionGroup::Shuffling],
+    options: &[&[OptionGroup::Measuring, OptionGroup::Shuffling]],
     needs: &[Need::Sockets],
     ..Descriptor::without_gangs(
         "shuffling",

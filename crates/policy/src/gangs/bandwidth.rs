@@ -32,7 +32,7 @@ pub use table::{Slowdowns, SlowdownsError};
 use cosched_core::Why;
 
 use crate::common::unit::Unit;
-use crate::descriptor::{Descriptor, Need, OptionGroup};
+use crate::descriptor::{Descriptor, Need, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Gang, Rounds, descending};
 use crate::kind::{Kind, Unfit};
 
@@ -45,13 +45,7 @@ const LEAST: f64 = 1e-9;
 
 /// Chapter 6.
 pub(crate) const BANDWIDTH: Descriptor = Descriptor {
-    options: &[
-        OptionGroup::Quantum,
-        OptionGroup::Turns,
-        OptionGroup::Pauses,
-        OptionGroup::Places,
-        OptionGroup::Slowdowns,
-    ],
+    options: &[OF_GANGS, &[OptionGroup::Slowdowns]],
     needs: &[Need::Traffic, Need::Slowdowns],
     ..Descriptor::of_gangs(
         "bandwidth",

@@ -24,18 +24,12 @@
 use cosched_core::Why;
 
 use crate::common::unit::Unit;
-use crate::descriptor::{Descriptor, Need, OptionGroup};
+use crate::descriptor::{Descriptor, Need, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Gang, Rounds, descending};
 
 /// Section 4.2.3.
 pub(crate) const CGREEDY: Descriptor = Descriptor {
-    options: &[
-        OptionGroup::Quantum,
-        OptionGroup::Turns,
-        OptionGroup::Pauses,
-        OptionGroup::Places,
-        OptionGroup::Fill,
-    ],
+    options: &[OF_GANGS, &[OptionGroup::Fill]],
     needs: &[Need::Misses],
     ..Descriptor::of_gangs(
         "cgreedy",

@@ -31,19 +31,13 @@
 use cosched_core::Why;
 
 use crate::common::unit::Unit;
-use crate::descriptor::{Descriptor, OptionGroup};
+use crate::descriptor::{Descriptor, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Fill, Gang, Rounds, descending, first_fit};
 use crate::gangs::thread_limits::ThreadLimits;
 
 /// Section 4.2.2.
 pub(crate) const GREEDY: Descriptor = Descriptor {
-    options: &[
-        OptionGroup::Quantum,
-        OptionGroup::Turns,
-        OptionGroup::Pauses,
-        OptionGroup::Places,
-        OptionGroup::Fill,
-    ],
+    options: &[OF_GANGS, &[OptionGroup::Fill]],
     ..Descriptor::of_gangs(
         "greedy",
         "taking turns; programs that fill the CPUs together share a turn",

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::common::goal::Goal;
-use crate::descriptor::{Descriptor, Gangs, OptionGroup};
+use crate::descriptor::{Descriptor, Gangs, OF_GANGS, OptionGroup};
 use crate::gangs::minwait::Minwait;
 use crate::kind::UnknownName;
 
@@ -12,13 +12,7 @@ use crate::kind::UnknownName;
 pub(crate) const TURNS: Descriptor = Descriptor {
     gangs: Gangs::Chosen,
     turns: Turns::Weight,
-    options: &[
-        OptionGroup::Quantum,
-        OptionGroup::Turns,
-        OptionGroup::Pauses,
-        OptionGroup::Places,
-        OptionGroup::Goal,
-    ],
+    options: &[OF_GANGS, &[OptionGroup::Goal]],
     ..Descriptor::of_gangs(
         "turns",
         "every program runs, the one in turn with the largest weight; the others use the CPUs that \
