@@ -71,7 +71,10 @@ pub enum StoreError {
     )]
     NoHome,
     /// The folder cannot be made.
-    #[error("{}: cannot be made: {source}; set XDG_DATA_HOME to a folder that you may write to", folder.display())]
+    #[error(
+        "{}: cannot be made: {source}; set XDG_DATA_HOME to a folder that you may write to",
+        folder.display()
+    )]
     Folder {
         /// The folder.
         folder: PathBuf,
@@ -89,7 +92,10 @@ pub enum StoreError {
         file: PathBuf,
     },
     /// The system refuses to read or write.
-    #[error("{}: cannot be used: {source}; check its permissions and the space left", file.display())]
+    #[error(
+        "{}: cannot be used: {source}; check its permissions and the space left",
+        file.display()
+    )]
     Unusable {
         /// The file of the store.
         file: PathBuf,
@@ -97,7 +103,10 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The content is not what was written.
-    #[error("{}: is damaged ({why}); remove the file, and measure again with `cosched profile`", file.display())]
+    #[error(
+        "{}: is damaged ({why}); remove the file, and measure again with `cosched profile`",
+        file.display()
+    )]
     Damaged {
         /// The file of the store.
         file: PathBuf,

@@ -41,7 +41,7 @@ const NO_FILE: &str = "(os error 24)";
 /// started.
 const FEWEST_FILES: u64 = 64;
 
-/// EAGAIN: also said of a thread whose stack the limit of memory does not allow.
+/// EAGAIN: also said of a thread if the limit of memory does not allow its stack.
 const NO_PROCESS: &str = "(os error 11)";
 const NO_MEMORY: &str =
     "the limit of memory allows no further thread: raise it, as by `ulimit -v unlimited`";

@@ -21,7 +21,7 @@ pub(crate) fn policy() -> impl TypedValueParser<Value = Kind> {
     PossibleValuesParser::new(known).try_map(|name| name.parse::<Kind>())
 }
 
-/// A policy whose runs can be predicted.
+/// A policy with runs that can be predicted.
 pub(crate) fn policy_of_advice() -> impl TypedValueParser<Value = Kind> {
     let can: Vec<&str> =
         Kind::ALL.into_iter().filter(|kind| predicts(*kind)).map(Kind::name).collect();

@@ -60,7 +60,8 @@ pub(crate) struct SimCheckArgs {
     pub(crate) kernels: PathBuf,
     /// Runs of each workload under each policy, taking turns; 6 or more make the order of policies
     /// distinguishable.
-    #[arg(long, default_value_t = 6, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
+    #[arg(long, default_value_t = 6, allow_negative_numbers = true,
+          value_parser = whole(1..=1000u16))]
     pub(crate) runs: u16,
     /// Only workloads with one of these in their names, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -83,14 +84,16 @@ pub(crate) struct SimMachineArgs {
     pub(crate) machine: String,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
     /// solaris-fx.
-    #[arg(long, short, default_value = "eevdf", value_parser = choices::kernel(), hide_possible_values = true)]
+    #[arg(long, short, default_value = "eevdf", value_parser = choices::kernel(),
+          hide_possible_values = true)]
     pub(crate) kernel: Kernel,
     /// The seed of all random choices; the same seed gives the same run.
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
     /// Where to place the threads of a program: on CPUs that share caches (packed), or on CPUs far
     /// apart (spread).
-    #[arg(long, default_value = Placement::default().name(), value_parser = choices::placement(), hide_possible_values = true)]
+    #[arg(long, default_value = Placement::default().name(), value_parser = choices::placement(),
+          hide_possible_values = true)]
     pub(crate) placement: Placement,
 }
 

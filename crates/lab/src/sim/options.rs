@@ -45,7 +45,7 @@ pub struct RunOptions {
 pub struct MeasureOptions {
     /// The file for the description; `None`: the one in the user's data folder.
     pub out: Option<PathBuf>,
-    /// Whether it is a short test, whose figures mean little.
+    /// Whether it is a short test: its figures mean little.
     pub quick: bool,
     /// Whether JSON is printed instead of the file.
     pub json: bool,
@@ -64,7 +64,7 @@ pub struct CheckOptions {
     pub only: Vec<String>,
     /// How policies and this machine do their work.
     pub how: How,
-    /// Whether it is a short test, whose errors mean nothing.
+    /// Whether it is a short test: its errors mean nothing.
     pub quick: bool,
     /// Whether JSON is printed instead of the table.
     pub json: bool,

@@ -49,7 +49,8 @@ fn response(status: &str, content_type: &str, body: &str, with_body: bool) -> Ve
     let length = body.len();
     let body = if with_body { body } else { "" };
     format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{body}"
     )
     .into_bytes()
 }
