@@ -27,6 +27,7 @@ mod inspect;
 mod names;
 mod observe;
 mod orphans;
+mod others;
 mod phases;
 mod program;
 mod punctual;
@@ -75,6 +76,7 @@ use guard::Guard;
 use inspect::Inspector;
 use observe::Observer;
 use orphans::Orphanage;
+use others::Others;
 use program::Live;
 use punctual::Punctual;
 
@@ -152,6 +154,9 @@ pub struct Linux {
     own_sessions: bool,
     turns: bool,
     apart: Spread,
+    others: Others,
+    /// Whether threads were moved apart when a turn last began.
+    moved: bool,
     /// When the threads of programs in turn are next moved apart.
     next_spread: Nanos,
     open_files: Raised,
@@ -264,6 +269,8 @@ impl Linux {
             own_sessions,
             turns: config.turns,
             apart: Spread::default(),
+            others: Others::default(),
+            moved: false,
             next_spread: Nanos::NEVER,
             open_files,
             count: config.count,

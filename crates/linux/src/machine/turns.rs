@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::Linux;
 use super::program::Live;
+use crate::cgroup::Version;
 use crate::control::spread::Candidate;
 use crate::safety::undo::LogError;
 
@@ -68,7 +69,19 @@ impl Linux {
         self.apart.keep_only(|id| self.live.contains_key(&id));
         self.next_spread = self.later_spread();
         self.apart.begin();
-        self.move_apart(&applied)
+        self.moved = !(self.moved && self.moves_harm_others());
+        if self.moved { self.move_apart(&applied) } else { Ok(()) }
+    }
+
+    /// Whether other processes lose their share of the CPUs if threads are moved apart whenever a
+    /// turn begins: they compute, cgroups are of version 1, and there are at most two CPUs. If
+    /// threads are moved at every second turn only, they keep it (`docs/research/turns.md`, "Other
+    /// processes").
+    fn moves_harm_others(&mut self) -> bool {
+        let mut dirs = self.live.values().filter_map(Live::share_dir);
+        self.cpus.len() <= 2
+            && dirs.any(|dir| dir.version() == Version::V1)
+            && self.others.compute(self.clock.now(), &self.cpus, &self.live, &self.proc)
     }
 
     /// Moves the threads of programs in turn apart again, if that is due and there are fillers.
