@@ -13,10 +13,11 @@
 //! The parts: `program` is one live program with its freezer and its pinning, `steps` carries out
 //! the engine's steps, `freezes` waits until a freeze is complete, and `reports` reads from the
 //! shims. `orphans` takes the place of a killed shim, and `inspect` checks now and then what
-//! programs hold and which process stopped them. `thread_limits` answers malleable programs,
-//! `barriers` gives programs the states of their threads, and `phases` samples their instruction
-//! pointers. `attached` has programs that have no shim as a parent: they ran before cosched, or
-//! have its place at the terminal.
+//! programs hold and which process stopped them. `turns` gives programs their parts in turns by
+//! weight, and `others` knows whether processes of others compute beside them. `thread_limits`
+//! answers malleable programs, `barriers` gives programs the states of their threads, and `phases`
+//! samples their instruction pointers. `attached` has programs that have no shim as a parent: they
+//! ran before cosched, or have its place at the terminal.
 
 mod attached;
 mod barriers;

@@ -6,9 +6,12 @@ use cosched_core::{CpuSet, Nanos, ProgramId};
 
 use super::program::Live;
 use crate::kernel::procfs::Proc;
+use crate::process::tree::Process;
 
-/// From one reading to the next: 25 of the clock ticks in which the kernel counts CPU time.
+/// From one reading to the next: 25 of the clock ticks in which the kernel counts CPU time; longer
+/// while others compute, when all processes are listed each time.
 const INTERVAL: Nanos = Nanos::from_millis(250);
+const LONG_INTERVAL: Nanos = Nanos::from_secs(1);
 /// Others compute if they use more than this part of one CPU.
 const COMPUTE: f64 = 0.25;
 /// Clock ticks in a second.
@@ -18,6 +21,8 @@ const TICKS: f64 = 100.0;
 #[derive(Debug, Default)]
 pub(super) struct Others {
     last: Option<Reading>,
+    /// The processes of each program when they were last listed, its shim first.
+    processes: BTreeMap<ProgramId, Vec<Process>>,
     compute: bool,
 }
 
@@ -38,13 +43,32 @@ impl Others {
         programs: &BTreeMap<ProgramId, Live>,
         proc: &Proc,
     ) -> bool {
-        if self.last.as_ref().is_some_and(|last| now < last.at + INTERVAL) {
+        let interval = if self.compute { LONG_INTERVAL } else { INTERVAL };
+        if self.last.as_ref().is_some_and(|last| now < last.at + interval) {
             return self.compute;
         }
-        if let Ok(load) = proc.cpu_load(cpus) {
-            let of_programs = programs.iter().map(|(id, live)| (*id, used(live, proc))).collect();
-            self.judge(Reading { at: now, of_all: load.busy_seconds, of_programs });
+        let Ok(load) = proc.cpu_load(cpus) else { return self.compute };
+        let read = |processes: &BTreeMap<ProgramId, Vec<Process>>| Reading {
+            at: now,
+            of_all: load.busy_seconds,
+            of_programs: processes.iter().map(|(id, them)| (*id, used(them, proc))).collect(),
+        };
+        self.processes.retain(|id, _| programs.contains_key(id));
+        let mut reading = read(&self.processes);
+        // What seems to be others' may be of processes that came since. To list processes costs
+        // more than to read their times.
+        let last = self.last.as_ref();
+        if self.processes.len() < programs.len()
+            || last.is_none_or(|last| reading.of_others_since(last) > Some(COMPUTE))
+        {
+            let listed = programs.iter().map(|(id, live)| {
+                let shim = live.tree.shim.into_iter();
+                (*id, shim.chain(live.tree.members(proc)).collect())
+            });
+            self.processes = listed.collect();
+            reading = read(&self.processes);
         }
+        self.judge(reading);
         self.compute
     }
 
@@ -69,12 +93,10 @@ impl Reading {
     }
 }
 
-/// What a program has used: its processes, and those that they or its shim have waited for.
-fn used(live: &Live, proc: &Proc) -> f64 {
-    let reaped = live.tree.shim.and_then(|shim| shim.look(proc)).map_or(0, |shim| shim.reaped);
-    let members = live.tree.members(proc).into_iter().filter_map(|process| process.look(proc));
-    let of_members: u64 = members.map(|stat| stat.utime + stat.stime + stat.reaped).sum();
-    (reaped + of_members) as f64 / TICKS
+/// What a program with these processes has used, with all processes that they have waited for.
+fn used(processes: &[Process], proc: &Proc) -> f64 {
+    let stats = processes.iter().filter_map(|process| process.look(proc));
+    stats.map(|stat| stat.utime + stat.stime + stat.reaped).sum::<u64>() as f64 / TICKS
 }
 
 #[cfg(test)]
