@@ -19,6 +19,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod stat;
+pub(crate) mod stats;
 pub(crate) mod top;
 pub(crate) mod trace;
 
@@ -45,6 +46,7 @@ use report::ReportArgs;
 use run::RunArgs;
 use sim::SimArgs;
 use stat::StatArgs;
+use stats::StatsArgs;
 use top::TopArgs;
 use trace::TraceArgs;
 
@@ -95,6 +97,9 @@ pub(crate) enum Command {
     Stat(StatArgs),
     /// Write the man pages and the shell completions into a folder such as /usr/share.
     Manual(ManualArgs),
+    /// Judge times that another program measured: medians, ratios and verdicts, for benchmarks.
+    #[command(hide = true)]
+    Stats(StatsArgs),
     /// The program that `doctor --measure` freezes.
     #[command(name = SPIN, hide = true)]
     Spin(SpinArgs),
@@ -133,6 +138,7 @@ pub(crate) fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         Command::Trace(args) => trace::trace(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Stat(args) => stat::stat(&args),
+        Command::Stats(args) => stats::stats(&args),
         Command::Top(args) => top::top(&args),
         Command::Manual(args) => manual::manual(&args),
         Command::Spin(args) => Ok(spin(args.threads, args.reader)),

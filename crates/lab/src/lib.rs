@@ -10,6 +10,7 @@
 //! | [`profile`] | how programs run alone, shown |
 //! | [`advise`] | how many threads each program should have |
 //! | [`quanta`] | which slice suits which scaling factor |
+//! | [`stats`] | what times show that another program measured |
 //!
 //! A module uses only those above it.
 
@@ -22,6 +23,7 @@ pub mod gaps;
 pub mod profile;
 pub mod quanta;
 pub mod sim;
+pub mod stats;
 pub mod values;
 
 use cosched_run::{deviations, environment, how, out, replace, session, source, store, table};
