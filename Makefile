@@ -20,7 +20,8 @@
 #   make bench-shuffling  what thread shuffling does to locks and programs, with memcached: some ten minutes; RUNS=7
 #                SECONDS=4 CELLS=lock-loop,memcached choose; target/bench/shuffling.json and .md
 #   make bench-kernels  policies on mixes of small programs of which each does one thing: half a day; RUNS=7 SECONDS=1
-#                CELLS="numpy x4,single" HALF=tuning WAYS=linux,fcfs,turns choose, RESUME=1 goes on; target/bench/kernels.json and .md
+#                CELLS="numpy x4,single" HALF=tuning VARIANTS=linux,fcfs,turns choose, RESUME=1 goes on; target/bench/kernels.json
+#                and .md
 #   make bench-real  policies on mixes of real programs from PyPI and Debian: three hours; chosen like those of
 #                bench-kernels; target/bench/real.json and .md
 #   make bench-foreign  what a process outside the run gets beside it: five minutes; target/bench/foreign.json
@@ -88,8 +89,9 @@ TESTERS := pytest==8.4.2 mypy==1.18.2
 test: PACKAGES += gfortran libomp-dev python3-venv strace $(CHROMIUM)
 test: lint kernels
 	@workloads/check.sh
-	python3 -B bench/tests.py
-	python3 -B experiments/policies/tests.py
+	cargo build --locked -p cosched
+	COSCHED=$(TARGET)/debug/cosched python3 -B bench/tests.py
+	COSCHED=$(TARGET)/debug/cosched python3 -B experiments/policies/tests.py
 	if [[ ! -e $(TARGET)/readers/complete ]]; then
 	    echo "test: installing $(READERS) into $(TARGET)/readers"
 	    if python3 -m venv --system-site-packages $(TARGET)/readers \
@@ -112,7 +114,7 @@ test: lint kernels
 bench: PACKAGES += libomp5 $(if $(PROGRAMS),,python3-sklearn)
 bench: setup build kernels
 	@$(if $(PROGRAMS),,$(MAKE) --no-print-directory -s -C workloads calibration)
-	python3 bench/gang.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
+	python3 -B bench/gang.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) \
 	    $(if $(SOLO),--seconds $(SOLO)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")
 	$(if $(filter 0,$(LOCK))$(MIXES)$(PROGRAMS),,$(MAKE) --no-print-directory bench-lock)

@@ -10,16 +10,16 @@ part may run on a busy machine. The second needs an idle one: beside builds it t
 tell what it tells on a quiet machine.
 """
 
-import argparse
-import json
 import math
 import pathlib
 import re
 import subprocess
 import sys
-import time
 
-from gang import WORKLOADS, Cosched, elapsed, filled_in, interval, say
+from gang import filled_in
+from lib import options as command_line
+from lib.report import Report, interval
+from lib.runner import WORKLOADS, run, say
 
 SCHEMA = "cosched-bench-aa/2"
 # Of all comparisons of equal things, the most that may claim a difference.
@@ -43,44 +43,27 @@ threads = @CPUS@
 
 def main():
     options = arguments()
-    began = time.time()
-    report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-              "rounds": options.runs, "aa": [], "mixed": {"share_of_work": options.share, "verdicts": []}}
-    file = options.out / "short.toml"
-    file.write_text(SHORT)
-    file.write_text(filled_in(file))
-    for number in range(options.comparisons):
-        against = compare(options, file, PAIRS[number % len(PAIRS)], report)
-        report["aa"].append(against)
-        save(options.out, report)
-        say(f"A/A {number + 1} of {options.comparisons}, {shown(against)}; {elapsed(began)} so far")
-    file = options.out / "mixed.toml"
-    file.write_text(with_share_of_work((WORKLOADS / "mixed.toml").read_text(), options.share))
-    for number in range(options.invocations):
-        against = compare(options, file, "linux,gang", report)
-        report["mixed"]["verdicts"].append(against)
-        save(options.out, report)
-        say(f"mixed {number + 1} of {options.invocations}, {shown(against)}; {elapsed(began)} so far")
+    report = Report(options, "aa", SCHEMA, aa=[], mixed={"share_of_work": options.share, "verdicts": []})
+    short, mixed = (options.out / f"{name}.toml" for name in ["short", "mixed"])
+    short.write_text(filled_in(SHORT))
+    mixed.write_text(with_share_of_work((WORKLOADS / "mixed.toml").read_text(), options.share))
+    parts = [("A/A", short, [PAIRS[number % len(PAIRS)] for number in range(options.comparisons)], report["aa"]),
+             ("mixed", mixed, ["linux,gang"] * options.invocations, report["mixed"]["verdicts"])]
+    for what, file, pairs, found in parts:
+        for number, variants in enumerate(pairs, 1):
+            found.append(compare(options, file, variants, report))
+            report.save()
+            say(f"{what} {number} of {len(pairs)}, {shown(found[-1])}; {report.elapsed()}")
     sys.exit(judged(report))
 
 
-def save(out, report):
-    (out / "aa.json").write_text(json.dumps(report, indent=1) + "\n")
-
-
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/aa"))
-    parser.add_argument("--runs", type=int, default=10, help="rounds of each comparison")
+    parser = command_line.parser(__doc__, runs=10)
+    parser.set_defaults(out=pathlib.Path("target/aa"))
     parser.add_argument("--comparisons", type=int, default=20, help="of a policy with itself")
     parser.add_argument("--invocations", type=int, default=5, help="of the comparison on mixed.toml")
     parser.add_argument("--share", type=float, default=0.01, help="of the work of mixed.toml")
-    options = parser.parse_args()
-    options.cosched = Cosched(options.cosched.resolve())
-    options.out = options.out.resolve()
-    options.out.mkdir(parents=True, exist_ok=True)
-    return options
+    return command_line.parsed(parser, "aa")
 
 
 def with_share_of_work(text, share):
@@ -91,14 +74,7 @@ def with_share_of_work(text, share):
 
 def compare(options, file, variants, report):
     """How the second variant does against the first."""
-    done = options.cosched("compare", file, "--policies", variants, "--runs", options.runs, "--json",
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if options.cosched.interrupted:
-        raise KeyboardInterrupt
-    if done.returncode != 0:
-        sys.exit(f"bench: cosched compare failed on {file}:\n{done.stderr}")
-    document = json.loads(done.stdout)
-    report["machine"] = document["machine"]
+    document = options.cosched.compare(report, file, [variants], strict=True, stderr=subprocess.PIPE)
     variant = document["variants"][1]
     against = dict(variant["against"])
     return {"variant": variant["variant"], "against": against.pop("variant")} | against
@@ -132,7 +108,4 @@ def explained(count):
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("bench: interrupted; what was measured before is in aa.json")
+    run(main, "what was measured before is in aa.json")

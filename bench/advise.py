@@ -21,7 +21,9 @@ import sys
 import tempfile
 import tomllib
 
-from ratio import geometric_mean, ratio
+from lib.rounds import in_turn
+from lib.runner import program, say
+from lib.verdicts import judge_by, over_best_of_others, ratio
 
 SCHEMA = "cosched-bench-advise/1"
 # More runs than this in a round are refused.
@@ -30,6 +32,7 @@ MOST = 64
 
 def main():
     options = arguments()
+    judge_by(options.cosched)
     with open(options.workload, "rb") as file:
         programs = tomllib.load(file)["program"]
     with tempfile.TemporaryDirectory() as store:
@@ -40,20 +43,14 @@ def main():
                  for program in advice["programs"]]
         combinations = list(itertools.product(*known))
         if len(combinations) > MOST:
-            sys.exit(f"advise.py: {len(combinations)} combinations are too many: at most {MOST}; leave out programs")
+            sys.exit(f"bench: {len(combinations)} combinations are too many: at most {MOST}; leave out programs")
         # Of programs that request these counts and may have no others, nothing but a prediction is left.
         predicted = {counts: advised_on(options, programs, counts)["requested"]["total_seconds"] for counts in combinations}
-    times = {counts: [] for counts in combinations}
-    for number in range(options.runs):
-        for position in range(len(combinations)):
-            counts = combinations[(position + number) % len(combinations)]
-            print(f"advise.py: round {number + 1} of {options.runs}: {counts}", file=sys.stderr, flush=True)
-            times[counts].append(total(options, programs, counts))
+    times = in_turn(options.runs, {counts: lambda counts=counts: total(options, programs, counts) for counts in combinations})
     medians = {counts: statistics.median(found) for counts, found in times.items()}
     best = min(medians, key=medians.get)
     advised = tuple(program["threads"] for program in advice["programs"])
     requested = tuple(max(counts) for counts in known)
-    against = ratio(times[advised], times[best])
     report = {
         "schema": SCHEMA,
         "policy": options.policy,
@@ -63,27 +60,14 @@ def main():
         "best": {"threads": best, "seconds": medians[best]},
         "requested": {"threads": requested, "seconds": medians[requested]},
         "advised_to_best": medians[advised] / medians[best],
-        "advised_to_best_by_pairs": against,
-        "advised_to_best_of_others": of_others(times, advised),
+        "advised_to_best_by_pairs": ratio(times[advised], times[best]),
+        "advised_to_best_of_others": over_best_of_others(times, times, advised),
         "alone": [program["alone"] for program in advice["programs"]],
         "combinations": [{"threads": counts, "seconds": found, "predicted_seconds": predicted[counts]}
                          for counts, found in times.items()],
     }
     json.dump(report, sys.stdout, indent=2)
     print()
-
-
-def of_others(times, advised):
-    """How much longer the advised combination takes in each round than the one that is the best in all other rounds: the
-    geometric mean. None with one round."""
-    rounds = range(len(times[advised]))
-    if len(rounds) < 2:
-        return None
-
-    def best_without(left_out):
-        return min(times, key=lambda counts: statistics.median(times[counts][n] for n in rounds if n != left_out))
-
-    return geometric_mean([times[advised][n] / times[best_without(n)][n] for n in rounds])
 
 
 def arguments():
@@ -96,38 +80,35 @@ def arguments():
     return parser.parse_args()
 
 
+def asked(options, command, programs, counts, *words, **keywords):
+    """What a command prints of the programs with these thread counts, told on its standard input."""
+    done = subprocess.run([options.cosched, command, "-", "--policy", options.policy, "--json", *words],
+                          input=workload(programs, counts).encode(), stdout=subprocess.PIPE, check=True, **keywords)
+    return json.loads(done.stdout)
+
+
 def advised_on(options, programs, counts=None):
     """The advice; with these counts given, on programs that may have no others."""
-    counted = counts or [program.get("threads") for program in programs]
-    words = ["--policy", options.policy, "--runs", str(options.alone), "--json"]
     # A list of counts counts for all programs; the most that each requests is looked at in any case.
     listed = ["--threads", ",".join(map(str, sorted(set(counts))))] if counts else []
-    done = subprocess.run([options.cosched, "advise", "-", *words, *listed], input=workload(programs, counted).encode(),
-                          stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
+    counted = counts or [program.get("threads") for program in programs]
+    return asked(options, "advise", programs, counted, "--runs", str(options.alone), *listed)
+
+
+def total(options, programs, counts):
+    """How long the workload takes with these thread counts."""
+    say(f"threads {counts}")
+    return asked(options, "run", programs, counts, stderr=subprocess.DEVNULL)["total_seconds"]
 
 
 def workload(programs, counts):
     return "\n".join(written(program, threads) for program, threads in zip(programs, counts, strict=True))
 
 
-def total(options, programs, counts):
-    """How long the workload takes with these thread counts, told on the command's standard input."""
-    done = subprocess.run([options.cosched, "run", "-", "--policy", options.policy, "--json"],
-                          input=workload(programs, counts).encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          check=True)
-    return json.loads(done.stdout)["total_seconds"]
-
-
-def written(program, threads):
-    """A program as TOML again; JSON's strings, numbers and arrays are TOML's, too."""
-    keys = {key: value for key, value in program.items() if key not in ["model", "threads"]}
-    if threads is not None:
-        keys["threads"] = threads
-    env = keys.pop("env", {})
-    lines = ["[[program]]", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
-    lines += ["[program.env]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in env.items())]
-    return "\n".join(lines)
+def written(table, threads):
+    """A program as TOML again, with another number of threads."""
+    keys = {key: value for key, value in table.items() if key not in ["command", "model", "threads"]}
+    return program(table["command"], **keys, **({"threads": threads} if threads is not None else {}))
 
 
 if __name__ == "__main__":

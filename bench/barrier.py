@@ -10,57 +10,37 @@ It writes barrier.json (for scripts; docs/research/barrier-benchmark.md describe
 the standard library is needed. A variant or cell that cannot be had here is left out, and said so.
 """
 
-import json
-import os
-import shutil
 import subprocess
 import sys
-import time
 
 import barrier_verdicts
-import command_line
 import storms
 from barrier_verdicts import SOLO, SOLO_CO_RUNNER
-from gang import elapsed, plain_environment, say
-from monitor import in_turn
+from lib import options as command_line
+from lib import rounds
+from lib.report import Report
+from lib.runner import cell_folder, cpus, leave_out, llvm_runtime, plain_environment, run, say
 
 SCHEMA = "cosched-bench-barrier/3"
 
 
 def main():
     options = arguments()
-    began = time.time()
     plain_environment()
     variants, left_out = possible(options)
-    report = {
-        "schema": SCHEMA,
-        "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-        "rounds": options.runs,
-        "seconds": options.seconds,
-        "cpus": len(os.sched_getaffinity(0)),
-        "states": states(options),
-        "variants": list(variants),
-        "left_out": left_out,
-        "cells": [],
-    }
-    report = command_line.resumed(report, options.earlier)
-    chosen = command_line.not_yet(chosen_cells(options, left_out), report)
-    for number, cell in enumerate(chosen):
-        so_far = (time.time() - began) / 60
-        rest = f"about {so_far / number * (len(chosen) - number):.0f} min left" if number else "the first"
-        say(f"cell {number + 1} of {len(chosen)}: {cell.name}; {elapsed(began)} so far, {rest}")
+    report = Report(options, "barrier", SCHEMA, barrier_verdicts.markdown, seconds=options.seconds, cpus=cpus(),
+                    states=states(options), variants=list(variants), left_out=left_out, cells=[])
+    rounds.resume(report, options.earlier)
+    for cell in report.each(rounds.not_yet(chosen_cells(options, left_out), report)):
         report["cells"].append(measured(options, cell, variants))
         barrier_verdicts.judge(report)
-        save(options.out, report)
-    say(f"done in {elapsed(began)}: {options.out}/barrier.json and barrier.md")
-    print("\n".join(barrier_verdicts.sentences(report)))
-    failed = [cell["cell"] for cell in report["cells"] if cell["failed"]]
-    if failed:
-        sys.exit(f"bench: programs failed in {', '.join(failed)}: their figures count nowhere")
+        report.save()
+    report.done(barrier_verdicts.sentences(report))
+    report.end_if_failed(cell["cell"] for cell in report["cells"] if cell["failed"])
 
 
 def arguments():
-    parser = command_line.common(__doc__.splitlines()[0], 1.5, "of each run", resumable=True)
+    parser = command_line.parser(__doc__, seconds=1.5, cells=True, resumable=True)
     parser.add_argument("--variants", default="", help="only these, separated by commas, beside default and donate; ideas: "
                         + ", ".join(storms.IDEAS))
     return command_line.parsed(parser, "barrier", ["json", "md"])
@@ -68,27 +48,20 @@ def arguments():
 
 def possible(options):
     """The keys that each variant adds, of those that can be had here, and why the others cannot."""
-    variants = command_line.chosen_variants(options.variants, ["default", "donate"], storms.VARIANTS, storms.IDEAS)
+    variants = rounds.chosen_variants(options.variants, ["default", "donate"], storms.VARIANTS, storms.IDEAS)
     left_out = {}
-    if "llvm" not in variants:
-        pass
-    elif runtime := storms.llvm_runtime():
+    if "llvm" in variants and (runtime := llvm_runtime()):
         variants["llvm"] = {"env": {"LD_PRELOAD": runtime}}
-    else:
-        left_out["llvm"] = "there is no libomp.so.5 here (Debian, Ubuntu: apt-get install libomp5-14, or a newer number)"
-        say(f"llvm is left out: {left_out['llvm']}")
-        del variants["llvm"]
-    tried = options.cosched("run", "--policy", "linux", "--barrier", "donate", "--", "true", stdout=subprocess.DEVNULL,
-                            stderr=subprocess.PIPE)
-    if tried.returncode != 0:
-        sys.exit(f"bench: without donate there is nothing to compare: {tried.stderr.strip()}")
+    elif variants.pop("llvm", 0) is None:
+        leave_out(left_out, "llvm", "there is no libomp.so.5 here (Debian, Ubuntu: apt-get install libomp5-14, or a newer number)")
+    if problem := options.cosched.lacks("run", "--policy", "linux", "--barrier", "donate", "--", "true"):
+        sys.exit(f"bench: without donate there is nothing to compare: {problem}")
     return variants, left_out
 
 
 def states(options):
     """Whether waiting threads can know which others run, as cosched tells it."""
-    done = options.cosched("doctor", "--json", stdout=subprocess.PIPE)
-    found = json.loads(done.stdout)["barriers"]
+    found = options.cosched.json("doctor")["barriers"]
     if not found["states"]:
         say(f"donate knows nothing here: {found['detail']}")
     return found["states"]
@@ -96,13 +69,10 @@ def states(options):
 
 def chosen_cells(options, left_out):
     """The cells that were asked for and can be had."""
-    found = command_line.chosen(storms.all_cells(options.seconds), options)
+    found = rounds.chosen(storms.all_cells(options.seconds), options)
     if any(cell.groups for cell in found):
-        tried = options.cosched("run", "--policy", "linux-groups", "--", "true", stdout=subprocess.DEVNULL,
-                                stderr=subprocess.PIPE)
-        if tried.returncode != 0:
-            left_out["groups"] = tried.stderr.strip().splitlines()[0]
-            say(f"groups are left out: {left_out['groups']}")
+        if problem := options.cosched.lacks("run", "--policy", "linux-groups", "--", "true"):
+            leave_out(left_out, "groups", problem)
             found = [cell for cell in found if not cell.groups]
     return found
 
@@ -113,34 +83,30 @@ class Failed(Exception):
 
 def measured(options, cell, variants):
     """What all variants make of one cell. One that fails is no reason to throw the others away."""
-    folder = options.folder / "".join(letter if letter.isalnum() else "-" for letter in cell.name)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    folder = cell_folder(options.folder, cell.name)
     names = [program.name for program in cell.programs]
-    runs = {variant: run(options, cell, folder, variant, variants[variant], names) for variant in cell.variants(variants)}
+    runs = {variant: one_run(options, cell, folder, variant, variants[variant], names) for variant in cell.variants(variants)}
     if cell.co_runner:
-        runs |= {solo: run(options, cell, folder, solo, {}, [name])
+        runs |= {solo: one_run(options, cell, folder, solo, {}, [name])
                  for solo, name in [(SOLO, storms.MAIN), (SOLO_CO_RUNNER, storms.CO_RUNNER)]}
     found = {"cell": cell.name, "runtime": cell.runtime, "threads": cell.threads, "co_runner": cell.co_runner,
-             "co_runner_threads": cell.co_runner_threads, "groups": cell.groups,
-             "filled": cell.fills(len(os.sched_getaffinity(0))), "failed": False, "runs": {}}
+             "co_runner_threads": cell.co_runner_threads, "groups": cell.groups, "filled": cell.fills(cpus()),
+             "failed": False, "runs": {}}
     try:
-        results = in_turn(options.runs, runs)
+        return found | {"runs": rounds.by_figure(rounds.in_turn(options.runs, runs))}
     except Failed as why:
         say(f"{cell.name} failed: {why}")
-        return {**found, "failed": True}
-    found["runs"] = {variant: {key: [one[key] for one in rounds] for key in rounds[0]} for variant, rounds in results.items()}
-    return found
+        return found | {"failed": True}
 
 
-def run(options, cell, folder, variant, added, names):
+def one_run(options, cell, folder, variant, added, names):
     """One run of the programs with these names in a variant, to be made as often as needed."""
     file = folder / f"{variant}.toml"
     file.write_text(cell.in_variant(added, names))
-    rounds = iter(range(options.runs))
+    numbers = iter(range(options.runs))
 
     def one():
-        out = folder / f"{variant}-{next(rounds)}"
+        out = folder / f"{variant}-{next(numbers)}"
         done = options.cosched("run", file, "--policy", cell.policy, "--out", out, "--json", stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE)
         if options.cosched.interrupted:
@@ -152,13 +118,5 @@ def run(options, cell, folder, variant, added, names):
     return one
 
 
-def save(out, report):
-    (out / "barrier.json").write_text(json.dumps(report, indent=1) + "\n")
-    (out / "barrier.md").write_text("\n".join(barrier_verdicts.markdown(report)) + "\n")
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("bench: interrupted; what was measured before is in barrier.json")
+    run(main, "what was measured before is in barrier.json")

@@ -1,7 +1,7 @@
 """barrier_verdicts.py: what the rounds of the barrier bench say. Everything here follows from the report alone.
 
 The time of a variant is that of a round of the main program, so below 1 is faster. The *best* variant of a cell is
-that of the others with the least median time; as in verdicts.py, there is a second figure with the one that was best
+that of the others with the least median time; as in lock_verdicts.py, there is a second figure with the one that was best
 in all other rounds. A third one leaves out variants that are quick at their co-runner's expense: those that are more
 unfair than donate is, and than is good enough. Unfairness is the paper's (section 5.2): the larger speed-up over the
 smaller one, each relative to the same program alone with the runtime's own barrier, in the same round.
@@ -9,11 +9,9 @@ smaller one, each relative to the same program alone with the runtime's own barr
 
 import statistics
 
-import verdicts
-from gang import interval
-from ratio import geometric_mean, ratio
+from lib.report import interval, table
+from lib.verdicts import best, geometric_mean, mean_of_known, met, over_best_of_others, ratio
 from storms import CO_RUNNER, MAIN
-from verdicts import met
 
 OURS, DEFAULT = "donate", "default"
 SOLO, SOLO_CO_RUNNER = "solo", "solo-co-runner"
@@ -33,13 +31,13 @@ def judge(report):
 def judge_cell(cell):
     rounds = {variant: figures[MAIN] for variant, figures in cell["runs"].items() if variant not in (SOLO, SOLO_CO_RUNNER)}
     others = [variant for variant in rounds if variant != OURS]
-    cell["best"] = verdicts.best(others, rounds)
+    cell["best"] = best(others, rounds)
     cell["variants"] = {variant: {"median_us": statistics.median(times), "ours": ratio(rounds[OURS], times),
-                          "unfairness": unfairness(cell, variant)} for variant, times in rounds.items()}
+                                  "unfairness": unfairness(cell, variant)} for variant, times in rounds.items()}
     cell["ours_to_best"] = cell["variants"][cell["best"]]["ours"]
-    cell["ours_to_best_of_other_rounds"] = verdicts.apart(others, rounds, OURS)
+    cell["ours_to_best_of_other_rounds"] = over_best_of_others(others, rounds, OURS)
     fair = [variant for variant in others if is_fair(cell["variants"], variant)]
-    cell["best_fair"] = verdicts.best(fair, rounds) if fair else None
+    cell["best_fair"] = best(fair, rounds) if fair else None
 
 
 def is_fair(variants, variant):
@@ -65,7 +63,6 @@ def summary(cells):
     """Over all cells, with the bars."""
     mean = geometric_mean(cell["ours_to_best"]["value"] for cell in cells)
     worst = max(cells, key=lambda cell: cell["ours_to_best"]["value"])
-    others = [cell["ours_to_best_of_other_rounds"] for cell in cells]
     fair = [cell["variants"][cell["best_fair"]]["ours"]["value"] for cell in cells if cell["best_fair"]]
     names = dict.fromkeys(variant for cell in cells for variant in cell["variants"] if variant != OURS)
     to_each = {variant: geometric_mean(cell["variants"][variant]["ours"]["value"] for cell in cells if variant in cell["variants"])
@@ -77,8 +74,8 @@ def summary(cells):
     return {
         "cells": len(cells),
         "geometric_mean": mean,
-        "geometric_mean_of_other_rounds": geometric_mean(others) if None not in others else None,
-        "geometric_mean_of_fair": geometric_mean(fair) if fair else None,
+        "geometric_mean_of_other_rounds": mean_of_known(cell["ours_to_best_of_other_rounds"] for cell in cells),
+        "geometric_mean_of_fair": mean_of_known(fair),
         "worst": {"cell": worst["cell"], "best": worst["best"], **worst["ours_to_best"]},
         "ours_to_each_variant": to_each,
         "unfairest": unfair and {"cell": unfair["cell"], "unfairness": unfair["variants"][OURS]["unfairness"]},
@@ -120,14 +117,15 @@ def markdown(report):
     yield (f"{report['cpus']} CPUs; {report['rounds']} rounds of {report['seconds']:g} s; run states "
            f"{'known' if report['states'] else 'not known'}; {report['started_at']}.\n")
     yield from (f"- {sentence}" for sentence in sentences(report))
-    yield f"\n| cell | {' | '.join(report['variants'])} | best | donate / best |"
-    yield "|---" * (len(report["variants"]) + 3) + "|"
-    for cell in report["cells"]:
-        if cell["failed"]:
-            yield f"| {cell['cell']} | failed " + "| " * (len(report["variants"]) + 1) + "|"
-            continue
-        figures = " | ".join(figure(cell["variants"].get(variant)) for variant in report["variants"])
-        yield f"| {cell['cell']} | {figures} | {cell['best']} | {interval(cell['ours_to_best'])} |"
+    yield ""
+    yield from table(["cell", *report["variants"], "best", "donate / best"], (row(cell, report) for cell in report["cells"]))
+
+
+def row(cell, report):
+    if cell["failed"]:
+        return [cell["cell"], "failed", *[""] * (len(report["variants"]) + 1)]
+    figures = [figure(cell["variants"].get(variant)) for variant in report["variants"]]
+    return [cell["cell"], *figures, cell["best"], interval(cell["ours_to_best"])]
 
 
 def figure(variant):

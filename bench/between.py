@@ -21,10 +21,10 @@ import subprocess
 import tempfile
 import time
 
-from gang import WORKLOADS, plain_environment
-from malleable import HOOK
-from monitor import in_turn
-from storms import llvm_runtime, round_us
+from lib.report import table
+from lib.rounds import in_turn
+from lib.runner import HOOK, kernel, llvm_runtime, plain_environment
+from storms import round_us
 
 THREADS = 2
 IN_REGION, BETWEEN = 20, [50, 500]
@@ -48,9 +48,8 @@ def main():
         columns = {f"{between} us, {'beside' if beside else 'alone'}":
                    in_turn(options.runs, {variant: run(options, program, between, env, beside) for variant, env in variants.items()})
                    for beside in [False, True] for between in BETWEEN}
-    print(f"| | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|")
-    for variant in variants:
-        print(f"| {variant} | {' | '.join(f'{statistics.median(column[variant]):.0f}' for column in columns.values())} |")
+    rows = ([variant, *(f"{statistics.median(column[variant]):.0f}" for column in columns.values())] for variant in variants)
+    print("\n".join(table(["", *columns], rows)))
 
 
 def run(options, program, between, env, beside):
@@ -69,7 +68,7 @@ def run(options, program, between, env, beside):
 @contextlib.contextmanager
 def co_runner(seconds):
     """As many threads that only compute, and have begun."""
-    hog = [WORKLOADS / "bin" / "hog", "--threads", str(THREADS), "--for", str(seconds + 60)]
+    hog = kernel("hog", "--threads", THREADS, "--for", seconds + 60)
     with subprocess.Popen(hog, stdout=subprocess.DEVNULL) as running:
         try:
             time.sleep(0.05)

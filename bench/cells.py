@@ -10,7 +10,7 @@ import json
 import pathlib
 
 import mariadb
-from gang import WORKLOADS
+from lib import runner
 
 # Nanoseconds with the lock and without.
 HOLDS_AND_GAPS = [(100, 100), (100, 1000), (100, 3000), (1000, 1000), (1000, 10_000), (10_000, 10_000),
@@ -24,9 +24,13 @@ class Program:
     """A program of a cell; its command has the placeholder @AMOUNT@ where it takes one."""
     name: str
     command: list
-    folder: pathlib.Path = WORKLOADS
+    folder: pathlib.Path = runner.WORKLOADS
     # Further keys of the workload file.
     keys: dict = dataclasses.field(default_factory=dict)
+
+    def table(self, amount):
+        command = [str(word).replace("@AMOUNT@", str(amount)) for word in self.command]
+        return runner.program(command, name=self.name, cwd=self.folder, **self.keys)
 
 
 @dataclasses.dataclass
@@ -42,13 +46,7 @@ class Cell:
 
     def workload(self, amount):
         """The workload file."""
-        def word(text):
-            return json.dumps(str(text).replace("@AMOUNT@", str(amount)))
-
-        return "\n".join(f"[[program]]\nname = {word(program.name)}\ncwd = {word(program.folder)}\n"
-                         f"command = [{', '.join(map(word, program.command))}]\n"
-                         + "".join(f"{key} = {toml(value)}\n" for key, value in program.keys.items())
-                         for program in self.programs)
+        return "\n".join(program.table(amount) for program in self.programs)
 
     def amount(self, of_first):
         """So many times the work of the first run."""
@@ -65,16 +63,9 @@ class Cell:
         return program["arrived_seconds"] + program["turnaround_seconds"] - start, start
 
 
-def toml(value):
-    """A string, a number, or a table of strings."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {json.dumps(text)}" for name, text in value.items()) + " }"
-    return json.dumps(value)
-
-
 def kernel(name, kind, threads, *options):
-    return Cell(name, kind, threads, [Program(kind, [f"./bin/{kind}", "--threads", threads, *options, "--work",
-                                                     "@AMOUNT@"])], 0.5)
+    command = [f"./bin/{kind}", "--threads", threads, *options, "--work", "@AMOUNT@"]
+    return Cell(name, kind, threads, [Program(kind, command)], 0.5)
 
 
 def sysbench(kind, threads, *options, first):
@@ -90,18 +81,12 @@ def database(data, threads):
 
 def all_cells(cpus, data):
     """The cells on a machine with so many CPUs; `data` is the folder for the server's."""
-    cells = []
-    for hold, gap in HOLDS_AND_GAPS:
-        for threads in [cpus * per_cpu for per_cpu in THREADS_PER_CPU]:
-            cells.append(kernel(f"lock-loop {hold}/{gap} x{threads}", "lock-loop", threads,
-                                "--hold", hold, "--gap", gap))
-    crowds = [cpus * per_cpu for per_cpu in THREADS_PER_CPU[1:]]
-    for accounts in ACCOUNTS:
-        for threads in crowds:
-            cells.append(kernel(f"nested-locks {accounts} x{threads}", "nested-locks", threads,
-                                "--accounts", accounts))
-    for threads in [cpus * per_cpu for per_cpu in THREADS_PER_CPU]:
+    crowds = [cpus * per_cpu for per_cpu in THREADS_PER_CPU]
+    cells = [kernel(f"lock-loop {hold}/{gap} x{threads}", "lock-loop", threads, "--hold", hold, "--gap", gap)
+             for hold, gap in HOLDS_AND_GAPS for threads in crowds]
+    cells += [kernel(f"nested-locks {accounts} x{threads}", "nested-locks", threads, "--accounts", accounts)
+              for accounts in ACCOUNTS for threads in crowds[1:]]
+    for threads in crowds:
         cells.append(sysbench("threads", threads, "--time=0", "--events=@AMOUNT@", first=500))
         cells.append(sysbench("mutex", threads, "--mutex-locks=@AMOUNT@", first=20_000))
-    cells += [database(data, cpus * per_cpu) for per_cpu in THREADS_PER_CPU]
-    return cells
+    return cells + [database(data, threads) for threads in crowds]

@@ -24,18 +24,20 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from typing import NamedTuple
 
-import command_line
 import fairness_overhead
-from gang import WORKLOADS, elapsed, interval, plain_environment, say, with_verdict
-from ratio import ratio
+from lib import options as command_line
+from lib import rounds, runner
+from lib.report import Report, interval, machine_line, table, with_verdict
+from lib.runner import cpus, plain_environment, run
+from lib.verdicts import ratios
 
 SCHEMA = "cosched-bench-fairness/2"
 CELLS_PART, OVERHEAD = PARTS = ["cells", "overhead"]
 FIRST, OURS = "linux", "fair-progress"
 VARIANTS = [FIRST, "linux-groups", "gang", "minwait", OURS]
+FIGURES = ["unfairness", "total_seconds", "mean_turnaround_seconds", "own_cpu_percent", "failed", "deviations", "against", "samples"]
 # The least share of the excess that has to go, and the most time that it may cost.
 GONE, COST = 0.5, 1.03
 # With less unfairness than this there is nothing to be gained.
@@ -75,68 +77,50 @@ CELLS = [
 
 def main():
     options = arguments()
-    began = time.time()
     plain_environment()
     # The solo times that are kept here are the bench's own.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
-    cpus = len(os.sched_getaffinity(0))
-    report = {
-        "schema": SCHEMA,
-        "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-        "rounds": options.runs,
-        "seconds": options.seconds,
-        "bar": {"excess_gone": GONE, "time": COST, "least_unfairness": WORTH},
-        "cells": [],
-        "overhead": [],
-    }
-    chosen = command_line.chosen(CELLS, options) if CELLS_PART in options.parts else []
+    report = Report(options, "fairness", SCHEMA, markdown, seconds=options.seconds, cells=[], overhead=[],
+                    bar={"excess_gone": GONE, "time": COST, "least_unfairness": WORTH})
+    chosen = rounds.chosen(CELLS, options) if CELLS_PART in options.parts else []
     equals = fairness_overhead.CELLS if OVERHEAD in options.parts else []
-    needed = {program for cell in [*chosen, *equals] for program in cell.programs(cpus)}
-    amounts = {program: amount(options, *program, options.seconds) for program in sorted(needed)}
-    for number, cell in enumerate(chosen, 1):
-        say(f"cell {number} of {len(chosen)}: {cell.name}; {elapsed(began)} so far")
-        report["cells"].append(measured(options, cell, amounts, cpus, report))
-        save(options.out, report)
-    for cell in equals:
-        say(f"overhead: {cell.name}; {elapsed(began)} so far")
-        file = written(options, cell, amounts, cpus)
-        report["overhead"].append(fairness_overhead.measured(options, cell, file, cpus, report))
-        save(options.out, report)
-    say(f"done in {elapsed(began)}: {options.out}/fairness.json and fairness.md")
-    print("\n".join(sentences(report)))
+    needed = {program for cell in [*chosen, *equals] for program in cell.programs(cpus())}
+    amounts = {program: amount(options, *program) for program in sorted(needed)}
+    for cell in report.each([*chosen, *equals]):
+        file = written(options, cell, amounts)
+        if cell in chosen:
+            report["cells"].append(measured(options, cell, file, report))
+        else:
+            report["overhead"].append(fairness_overhead.measured(options, cell, file, report))
+        report.save()
+    report.done(sentences(report))
 
 
 def arguments():
-    parser = command_line.common(__doc__.splitlines()[0], 4.0, "of each program alone")
-    parser.add_argument("--parts", default=",".join(PARTS), help="only these, separated by commas")
-    options = command_line.parsed(parser, "fairness", ["json", "md"])
-    options.parts = options.parts.split(",")
-    if unknown := set(options.parts) - set(PARTS):
-        parser.error(f"--parts: {unknown.pop()} is none; there are {', '.join(PARTS)}")
-    return options
+    parser = command_line.parser(__doc__, seconds=4.0, of="of each program alone", cells=True)
+    command_line.add_parts(parser, PARTS)
+    return command_line.parsed(parser, "fairness", ["json", "md"])
 
 
-def amount(options, kind, threads, seconds):
+def amount(options, kind, threads):
     """How much work takes so long alone, as cosched measures solo times: from the difference of two small amounts, and then from
     runs of that length."""
     file = options.folder / "alone.toml"
 
     def took(work):
-        file.write_text(table(f"{kind}-alone", kind, threads, work))
-        done = options.cosched("profile", file, "--runs", 3, "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        if options.cosched.interrupted:
-            raise KeyboardInterrupt
-        if done.returncode:
+        file.write_text(program(f"{kind}-alone", kind, threads, work))
+        found = options.cosched.json("profile", file, "--runs", 3, may_fail=True, stderr=subprocess.DEVNULL)
+        if not found:
             sys.exit(f"bench: {kind} cannot be run alone: cosched profile {file}")
-        return json.loads(done.stdout)["programs"][0]["threads"][0]["solo_seconds"]
+        return found["programs"][0]["threads"][0]["solo_seconds"]
 
     base = KINDS[kind][1]
     least, more = took(base), took(4 * base)
     each = (more - least) / (3 * base)
-    work = max(base, base + (seconds - least) / each)
+    work = max(base, base + (options.seconds - least) / each)
     # Some tenths of a second tell too little of what takes seconds.
     for _ in range(2):
-        work = max(base, work * seconds / took(work))
+        work = max(base, work * options.seconds / took(work))
     return work
 
 
@@ -145,81 +129,69 @@ def written_amount(kind, work):
     return str(round(work)) if kind == "numpy" else f"{work:.4g}"
 
 
-def measured(options, cell, amounts, cpus, report):
+def measured(options, cell, file, report):
     """What all variants make of one mix."""
-    file = written(options, cell, amounts, cpus)
     out = file.with_suffix("")
-    done = options.cosched("compare", file, "--policies", ",".join(VARIANTS), "--runs", options.runs, "--solo", "--out", out,
-                           "--json", stdout=subprocess.PIPE)
-    if options.cosched.interrupted:
-        raise KeyboardInterrupt
-    if not done.stdout:
-        sys.exit(f"bench: cosched compare failed on {file}")
-    document = json.loads(done.stdout)
-    report["machine"] = document["machine"]
-    variants = {variant["variant"]: {key: variant[key] for key in ["unfairness", "total_seconds", "mean_turnaround_seconds",
-                                                   "own_cpu_percent", "failed", "deviations", "against", "samples"]}
-            for variant in document["variants"]}
+    document = options.cosched.compare(report, file, VARIANTS, "--solo", "--out", out)
+    variants = {variant["variant"]: {key: variant[key] for key in FIGURES} for variant in document["variants"]}
     for name, variant in variants.items():
-        variant["slowdowns"] = of_programs(out, name, document["rounds"],
-                                       lambda program: program["turnaround_seconds"] / program["solo_seconds"])
-    alone = of_programs(out, FIRST, document["rounds"], lambda program: program["solo_seconds"])
-    alone = {program: statistics.median(rounds) for program, rounds in alone.items()}
-    return judged({"cell": cell.name, "alone_seconds": alone, "variants": variants})
+        variant["slowdowns"] = of_programs(out, name, lambda program: program["turnaround_seconds"] / program["solo_seconds"])
+    alone = of_programs(out, FIRST, lambda program: program["solo_seconds"])
+    return judged({"cell": cell.name, "alone_seconds": medians(alone), "variants": variants})
 
 
-def of_programs(out, variant, rounds, figure):
+def of_programs(out, variant, figure):
     """A figure of each program, in every round."""
     found = {}
-    for number in range(1, rounds + 1):
-        run = json.loads((out / f"round-{number:03}" / variant / "run.json").read_text())
-        for program in run["programs"]:
-            found.setdefault(program["name"], []).append(figure(program))
+    for folder in runner.round_folders(out, variant):
+        for one in json.loads((folder / "run.json").read_text())["programs"]:
+            found.setdefault(one["name"], []).append(figure(one))
     return found
 
 
-def written(options, cell, amounts, cpus):
+def medians(by_program):
+    return {program: statistics.median(rounds_) for program, rounds_ in by_program.items()}
+
+
+def written(options, cell, amounts):
     """The workload file of a mix, beside which its runs go."""
     file = options.folder / f"{cell.name.replace(' ', '-')}.toml"
-    file.write_text(workload(cell, amounts, cpus))
+    file.write_text(workload(cell, amounts, cpus()))
     return file
 
 
 def workload(cell, amounts, cpus):
     """As a workload file."""
-    programs = enumerate(cell.programs(cpus), 1)
-    return "\n".join(table(f"{kind}-{number}", kind, threads, amounts[kind, threads])
-                     for number, (kind, threads) in programs)
+    return "\n".join(program(f"{kind}-{number}", kind, threads, amounts[kind, threads])
+                     for number, (kind, threads) in enumerate(cell.programs(cpus), 1))
 
 
-def table(name, kind, threads, work):
+def program(name, kind, threads, work):
     """A program in a workload file."""
-    words = [*KINDS[kind][0], written_amount(kind, work)]
-    return (f'[[program]]\nname = "{name}"\ncommand = {json.dumps(words)}\ncwd = {json.dumps(str(WORKLOADS))}\n'
-            f'threads = {threads}\nprogress = true\n')
+    return runner.program([*KINDS[kind][0], written_amount(kind, work)], name=name, cwd=runner.WORKLOADS, threads=threads, progress=True)
 
 
 def judged(cell):
     """Adds what follows for each variant: which part of the first one's excess unfairness is gone."""
-    first = cell["variants"][FIRST]
-    for variant in cell["variants"].values():
-        typical = [statistics.median(rounds) for rounds in variant["slowdowns"].values()]
+    variants = cell["variants"]
+    turnaround = ratios({name: variant["samples"]["mean_turnaround_seconds"] for name, variant in variants.items()}, FIRST)
+    for variant in variants.values():
+        typical = medians(variant["slowdowns"]).values()
         variant["typical_unfairness"] = max(typical) / min(typical)
-    before = first["typical_unfairness"]
-    for variant in cell["variants"].values():
+    before = variants[FIRST]["typical_unfairness"]
+    for name, variant in variants.items():
         variant["excess_gone"] = (before - variant["typical_unfairness"]) / (before - 1) if before > WORTH else None
-        variant["turnaround"] = ratio(variant["samples"]["mean_turnaround_seconds"], first["samples"]["mean_turnaround_seconds"])
-    ours = cell["variants"][OURS]
-    cost = ours["against"]["total_ratio"]["value"]
+        variant["turnaround"] = turnaround[name]
+    ours = variants[OURS]
     if max(cell["alone_seconds"].values()) > EQUAL * min(cell["alone_seconds"].values()):
-        cell["verdict"] = "not equally long alone"
+        verdict = "not equally long alone"
     elif before <= WORTH:
-        cell["verdict"] = "nothing to gain"
-    elif any(variant["failed"] for variant in cell["variants"].values()):
-        cell["verdict"] = "programs failed"
+        verdict = "nothing to gain"
+    elif any(variant["failed"] for variant in variants.values()):
+        verdict = "programs failed"
     else:
-        cell["verdict"] = "met" if ours["excess_gone"] >= GONE and cost <= COST else "not met"
-    return cell
+        verdict = "met" if ours["excess_gone"] >= GONE and ours["against"]["total_ratio"]["value"] <= COST else "not met"
+    return cell | {"verdict": verdict}
 
 
 def sentence(cell):
@@ -238,35 +210,27 @@ def sentences(report):
         yield from fairness_overhead.sentences(cell)
 
 
-def save(out, report):
-    (out / "fairness.json").write_text(json.dumps(report, indent=1) + "\n")
-    (out / "fairness.md").write_text("\n".join(markdown(report)) + "\n")
-
-
 def markdown(report):
     """The report as tables."""
-    machine = report.get("machine", {})
-    yield (f"{machine.get('model')}, {machine.get('cpus')} CPUs, Linux {machine.get('kernel')}; {report['rounds']} rounds, "
-           f"programs of {report['seconds']:g} s alone, {report['started_at']}.")
+    yield machine_line(report, f"programs of {report['seconds']:g} s alone", report["started_at"]) + "."
     for cell in report["cells"]:
         yield f"\n### {cell['cell']}: {cell['verdict']}\n"
-        alone = ", ".join(f"{program} {seconds:.2f}" for program, seconds in cell["alone_seconds"].items())
-        yield f"Alone, in seconds: {alone}.\n"
-        yield (f"| variant | slowdowns | unfairness | of a round | excess gone | total / {FIRST} | turnaround / {FIRST} "
-               "| cosched, % of a CPU | failed |")
-        yield "|---|---|---|---|---|---|---|---|---|"
-        for name, variant in cell["variants"].items():
-            gone = "–" if name == FIRST or variant["excess_gone"] is None else f"{variant['excess_gone']:.0%}"
-            beside = with_verdict(variant["against"]) if variant["against"] else "1"
-            slow = ", ".join(f"{program} {statistics.median(rounds):.2f}" for program, rounds in variant["slowdowns"].items())
-            yield (f"| {name} | {slow} | {variant['typical_unfairness']:.3f} | {interval(variant['unfairness'])} | {gone} | {beside} "
-                   f"| {interval(variant['turnaround'])} | {interval(variant['own_cpu_percent'], 2)} | {variant['failed']} |")
+        yield f"Alone, in seconds: {listed(cell['alone_seconds'])}.\n"
+        yield from table(["variant", "slowdowns", "unfairness", "of a round", "excess gone", f"total / {FIRST}", f"turnaround / {FIRST}",
+                          "cosched, % of a CPU", "failed"], (row(name, variant) for name, variant in cell["variants"].items()))
     for cell in report["overhead"]:
         yield from fairness_overhead.markdown(cell)
 
 
+def row(name, variant):
+    gone = "–" if name == FIRST or variant["excess_gone"] is None else f"{variant['excess_gone']:.0%}"
+    return [name, listed(medians(variant["slowdowns"])), f"{variant['typical_unfairness']:.3f}", interval(variant["unfairness"]), gone,
+            with_verdict(variant["against"]), interval(variant["turnaround"]), interval(variant["own_cpu_percent"], 2), variant["failed"]]
+
+
+def listed(by_program):
+    return ", ".join(f"{program} {value:.2f}" for program, value in by_program.items())
+
+
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("bench: interrupted; what was measured before is in fairness.json")
+    run(main, "what was measured before is in fairness.json")

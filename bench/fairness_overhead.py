@@ -10,12 +10,10 @@ Three variants show what costs what: quanta alone; with samples of where in thei
 follow; and with training, which leaves CPUs idle, up to the limit that a user sets.
 """
 
-import json
-import subprocess
-import sys
 from typing import NamedTuple
 
-from gang import interval, with_verdict
+from lib.report import interval, table, with_verdict
+from lib.runner import cpus
 
 FIRST = "linux"
 VARIANTS = {
@@ -23,6 +21,7 @@ VARIANTS = {
     "with sampling": "fair-progress --training-limit 0",
     "with training": "fair-progress",
 }
+FIGURES = ["total_seconds", "own_cpu_percent", "failed", "deviations", "against"]
 # The most that a variant may take of plain Linux's time. Training has a limit of its own.
 MOST = {"quanta": 1.01, "with sampling": 1.025}
 KIND = "compute"
@@ -45,20 +44,12 @@ class Equals(NamedTuple):
 CELLS = [Equals(1), Equals(2)]
 
 
-def measured(options, cell, file, cpus, report):
+def measured(options, cell, file, report):
     """What all variants make of equal programs."""
-    variants = [word for variant, words in VARIANTS.items() for word in ["--variant", f"{variant.replace(' ', '-')}={words}"]]
-    done = options.cosched("compare", file, "--policies", FIRST, *variants, "--runs", options.runs, "--out",
-                           file.with_suffix(""), "--json", stdout=subprocess.PIPE)
-    if options.cosched.interrupted:
-        raise KeyboardInterrupt
-    if not done.stdout:
-        sys.exit(f"bench: cosched compare failed on {file}")
-    document = json.loads(done.stdout)
-    report["machine"] = document["machine"]
-    keys = ["total_seconds", "own_cpu_percent", "failed", "deviations", "against"]
-    variants = {variant["variant"].replace("-", " "): {key: variant[key] for key in keys} for variant in document["variants"]}
-    return judged({"cell": cell.name, "programs": len(cell.programs(cpus)), "variants": variants})
+    words = [word for variant, words in VARIANTS.items() for word in ["--variant", f"{variant.replace(' ', '-')}={words}"]]
+    document = options.cosched.compare(report, file, [FIRST], *words, "--out", file.with_suffix(""))
+    variants = {variant["variant"].replace("-", " "): {key: variant[key] for key in FIGURES} for variant in document["variants"]}
+    return judged({"cell": cell.name, "programs": len(cell.programs(cpus())), "variants": variants})
 
 
 def judged(cell):
@@ -87,10 +78,7 @@ def sentences(cell):
 def markdown(cell):
     """The figures as a table."""
     yield f"\n### {cell['programs']} equal programs\n"
-    yield f"| variant | total s | total / {FIRST} | bar | cosched, % of a CPU | failed |"
-    yield "|---|---|---|---|---|---|"
-    for name, variant in cell["variants"].items():
-        beside = with_verdict(variant["against"]) if variant["against"] else "1"
-        bar = f"{MOST[name]:.3f}: {variant['verdict']}" if name in MOST else "–"
-        yield (f"| {name} | {interval(variant['total_seconds'], 2)} | {beside} | {bar} | {interval(variant['own_cpu_percent'], 2)} "
-               f"| {variant['failed']} |")
+    bars = {name: f"{most:.3f}: {cell['variants'][name]['verdict']}" for name, most in MOST.items()}
+    yield from table(["variant", "total s", f"total / {FIRST}", "bar", "cosched, % of a CPU", "failed"],
+                     ([name, interval(variant["total_seconds"], 2), with_verdict(variant["against"]), bars.get(name, "–"),
+                       interval(variant["own_cpu_percent"], 2), variant["failed"]] for name, variant in cell["variants"].items()))

@@ -6,16 +6,17 @@ interleaved rounds. The share of the foreign process is its CPU time over the ti
 process gets beside a single program of the mix, which Linux runs without cosched's groups.
 """
 
-import argparse
-import json
 import os
 import pathlib
 import statistics
 import subprocess
 import tempfile
 
-from gang import WORKLOADS
 from kernel_mixes import all_mixes
+from lib import options as command_line
+from lib.report import Report, table
+from lib.rounds import by_figure, in_turn
+from lib.runner import kernel, run
 
 SCHEMA = "cosched-bench-foreign/2"
 MIXES = ["compute x4", "numpy x4", "barriers-100us x3", "sleeper x4"]
@@ -25,28 +26,18 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cosched", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of work of each program, alone")
-    options = parser.parse_args()
-    mixes = [mix for mix in all_mixes() if mix.name in MIXES]
-    found = {mix.name: {variant: [] for variant in VARIANTS} for mix in mixes}
-    for number in range(options.runs):
-        for mix in mixes:
-            for variant, (policy, programs) in VARIANTS.items():
-                print(f"bench: round {number + 1} of {options.runs}, {mix.name}, {variant}", flush=True)
-                found[mix.name][variant].append(beside_foreign(options, mix, policy, programs))
-    table = {mix: {variant: dict(zip(["seconds", "share"], map(statistics.median, zip(*runs)))) for variant, runs in variants.items()}
-             for mix, variants in found.items()}
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "foreign.json").write_text(json.dumps({"schema": SCHEMA, "mixes": table}, indent=1) + "\n")
-    print("\n| mix | " + " | ".join(VARIANTS) + " | share under turns over the one beside one program |")
-    print("|---" * (len(VARIANTS) + 2) + "|")
-    for mix, variants in table.items():
-        cells = [f"{variant['seconds']:.1f} s ({variant['share']:.2f})" for variant in variants.values()]
-        print(f"| {mix} | {' | '.join(cells)} | {variants['turns']['share'] / variants['one program']['share']:.2f} |")
+    parser = command_line.parser(__doc__, runs=3, seconds=1.0, of="of work of each program, alone")
+    options = command_line.parsed(parser, "foreign")
+    report = Report(options, "foreign", SCHEMA, mixes={})
+    for mix in report.each([mix for mix in all_mixes() if mix.name in MIXES], "mix"):
+        variants = {name: lambda words=words: beside_foreign(options, mix, *words) for name, words in VARIANTS.items()}
+        report["mixes"][mix.name] = {
+            variant: {figure: statistics.median(values) for figure, values in found.items()}
+            for variant, found in by_figure(in_turn(options.runs, variants)).items()}
+        report.save()
+    rows = ([mix, *(f"{variant['seconds']:.1f} s ({variant['share']:.2f})" for variant in found.values()),
+             f"{found['turns']['share'] / found['one program']['share']:.2f}"] for mix, found in report["mixes"].items())
+    report.done(table(["mix", *VARIANTS, "share under turns over the one beside one program"], rows))
 
 
 def beside_foreign(options, mix, policy, programs):
@@ -55,17 +46,15 @@ def beside_foreign(options, mix, policy, programs):
     with tempfile.TemporaryDirectory() as folder:
         jobs = pathlib.Path(folder, "jobs.toml")
         jobs.write_text("".join(f"[[program]]{table}" for table in tables[:programs]))
-        with subprocess.Popen([WORKLOADS / "bin/compute", "--work", "100000"], cwd=WORKLOADS,
-                              env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL) as foreign:
+        one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+        with subprocess.Popen(kernel("compute", "--work", 100_000), env=one_thread, stdout=subprocess.DEVNULL) as foreign:
             try:
                 before = used(foreign.pid)
-                subprocess.run([options.cosched.absolute(), "run", jobs, "--policy", policy, "--out", f"{folder}/out"],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+                seconds = options.cosched.json("run", jobs, "--policy", policy, strict=True, stderr=subprocess.DEVNULL)["total_seconds"]
                 part = used(foreign.pid) - before
             finally:
                 foreign.kill()
-        seconds = json.loads(pathlib.Path(folder, "out/run.json").read_text())["total_seconds"]
-    return seconds, part / seconds
+    return {"seconds": seconds, "share": part / seconds}
 
 
 def used(pid):
@@ -75,4 +64,4 @@ def used(pid):
 
 
 if __name__ == "__main__":
-    main()
+    run(main, "what was measured before is in foreign.json")

@@ -6,10 +6,9 @@ or grains.
 """
 
 import dataclasses
-import json
 import pathlib
 
-from gang import WORKLOADS
+from lib import runner
 
 # Threads of a program, told by the CPUs of the machine.
 ALL, HALF, ONE = "all", "half", "one"
@@ -29,7 +28,7 @@ class Program:
     copies: int = 1
     # Seconds after which it comes, times those of the bench.
     start: float = 0.0
-    folder: pathlib.Path = WORKLOADS
+    folder: pathlib.Path = runner.WORKLOADS
 
     def command(self, seconds):
         if self.kind in A_SECOND:
@@ -37,14 +36,16 @@ class Program:
         return [f"./bin/{self.kind}", *map(str, self.options), "--work", f"{self.work * seconds:.3g}"]
 
     def thread_keys(self, cpus):
-        return [f"threads = {({ALL: cpus, HALF: max(1, cpus // 2), ONE: 1}[self.threads])}"]
+        return {"threads": {ALL: cpus, HALF: max(1, cpus // 2), ONE: 1}[self.threads]}
+
+    def names(self):
+        """The keys by which the copies are told apart: none, so that they are called like the program."""
+        return [{}] * self.copies
 
     def tables(self, seconds, cpus):
-        words = ", ".join(map(json.dumps, self.command(seconds)))
-        lines = ["[[program]]", f"command = [{words}]", f"cwd = {json.dumps(str(self.folder))}", *self.thread_keys(cpus)]
-        if self.start:
-            lines.append(f"start = {json.dumps(f'{1000 * self.start * seconds:.0f}ms')}")
-        return ["\n".join(lines) + "\n"] * self.copies
+        start = {"start": f"{1000 * self.start * seconds:.0f}ms"} if self.start else {}
+        keys = {"cwd": self.folder, **self.thread_keys(cpus), **start}
+        return [runner.program(self.command(seconds), **keys, **name) for name in self.names()]
 
 
 @dataclasses.dataclass

@@ -15,86 +15,62 @@ It writes monitor.json into --out (docs/research/lock-benchmark.md describes it)
 Without the right to attach programs in the kernel (BPF) cosched samples /proc; the report says which it was.
 """
 
-import argparse
 import contextlib
 import json
-import os
-import pathlib
-import re
-import signal
-import statistics
 import subprocess
-import sys
-import time
 
-from gang import WORKLOADS, elapsed, interval, plain_environment, say
-from ratio import differs, ratio
+from lib import options as command_line
+from lib.report import Report, interval
+from lib.rounds import in_turn
+from lib.runner import QUIET, cpu_percent, cpus, fitted_kernel, halves, kernel, plain_environment, run, say, seconds_of
+from lib.verdicts import differs, held_against, met, ratio
 
 SCHEMA = "cosched-bench-monitor/3"
 INTERVALS = ["1s", "10ms"]
 PARTS = ["storm", "bystander", "locks", "own"]
-# A first run takes at least this share of the time that is wanted, before its work is scaled.
-ENOUGH = 0.2
 # Threads that are watched, and how long each computes, in milliseconds, before a second of sleep.
 CROWD, BURST = 1000, 0.2
+# Seconds until these have been made, and the first interval has been read.
+START = 3
 # What is good enough: of the time unwatched, and percent of a CPU.
 MOST_IN_STORM, MOST_OWN = 1.01, 0.1
 
 
 def main():
     options = arguments()
-    began = time.time()
     plain_environment()
-    report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-              "cpus": len(os.sched_getaffinity(0)), "rounds": options.runs, "seconds": options.seconds,
-              "source": source(options), "storm": [], "bystander": [], "locks": [], "own": None}
+    report = Report(options, "monitor", SCHEMA, cpus=cpus(), seconds=options.seconds, source=source(options), storm=[], bystander=[],
+                    locks=[], own=None)
     if report["source"] != "kernel":
         say("cosched may not attach programs in the kernel here (BPF; `cosched doctor` tells more): it samples /proc")
-    # Nothing of an earlier run may pass for this one's.
-    save(options.out, report)
-    cpus = report["cpus"]
-    storms = [["lock-loop", "--threads", 4 * cpus, "--hold", 100, "--gap", 100],
-              *(["nested-locks", "--threads", 4 * cpus, "--accounts", accounts] for accounts in [2, 8])]
-    bystanders = [["system-calls", "--threads", cpus], ["pipe-ring", "--threads", 2]]
+    threads = ["--threads", 4 * cpus()]
+    storms = [["lock-loop", *threads, "--hold", 100, "--gap", 100],
+              *(["nested-locks", *threads, "--accounts", accounts] for accounts in [2, 8])]
+    bystanders = [["system-calls", "--threads", cpus()], ["pipe-ring", "--threads", 2]]
     # There are no two groups on one CPU.
-    fights = [storms[0], storms[-1]] if cpus > 1 else []
+    fights = [storms[0], storms[-1]] if cpus() > 1 else []
     parts = [("storm", storms, storm), ("bystander", bystanders, bystander), ("locks", fights, locks)]
     for kind, programs, measure in parts:
-        for words in programs if kind in options.parts else []:
-            say(f"{kind}: {' '.join(map(str, words))}; {elapsed(began)} so far")
+        chosen = programs if kind in options.parts else []
+        for words in report.each(chosen, kind, lambda words: " ".join(map(str, words))):
             report[kind].append(measure(options, words))
-            save(options.out, report)
+            report.save()
     if "own" in options.parts:
-        say(f"own: {CROWD} threads; {elapsed(began)} so far")
+        say(f"own: {CROWD} threads; {report.elapsed()}")
         report["own"] = own(options)
-    save(options.out, report)
-    say(f"done in {elapsed(began)}: {options.out}/monitor.json")
-    print("\n".join(sentences(report)))
+    report.save()
+    report.done(sentences(report))
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
-    parser.add_argument("--runs", type=int, default=10, help="rounds; below 7 no difference is significant")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each program")
+    parser = command_line.parser(__doc__, runs=10, seconds=3.0, of="of each program")
     parser.add_argument("--watch", type=float, default=20.0, help="seconds for which cosched's own CPU time is taken")
-    parser.add_argument("--parts", default=",".join(PARTS), help="only these, separated by commas")
-    options = parser.parse_args()
-    options.parts = options.parts.split(",")
-    if unknown := set(options.parts) - set(PARTS):
-        parser.error(f"--parts: {', '.join(sorted(unknown))}: the parts are {', '.join(PARTS)}")
-    options.cosched, options.out = options.cosched.resolve(), options.out.resolve()
-    options.out.mkdir(parents=True, exist_ok=True)
-    return options
-
-
-def save(out, report):
-    (out / "monitor.json").write_text(json.dumps(report, indent=1) + "\n")
+    command_line.add_parts(parser, PARTS)
+    return command_line.parsed(parser, "monitor")
 
 
 def stat(options, every, *words):
-    return [options.cosched, "stat", "--interval", every, *map(str, words)]
+    return [options.cosched.executable, "stat", "--interval", every, *map(str, words)]
 
 
 def source(options):
@@ -104,88 +80,50 @@ def source(options):
     return json.loads(done.stdout.splitlines()[0])["source"]
 
 
-def seconds(command):
-    """How long a kernel took, by its own word."""
-    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    match = re.search(r" ok .* seconds=([0-9.]+)", done.stdout)
-    if done.returncode != 0 or not match:
-        sys.exit(f"bench: {' '.join(map(str, command))} failed")
-    return float(match[1])
+def compared(options, words, watching):
+    """A program that runs unwatched, and in several ways watched; each makes a run of a command."""
+    command = fitted_kernel(options.seconds, *words)
+    watching = {"unwatched": seconds_of, **watching}
+    samples = in_turn(options.runs, {name: lambda watch=watch: watch(command) for name, watch in watching.items()})
+    return samples, {"program": words[0], "arguments": command[1:], "variants": held_against(samples, "unwatched")}
 
 
-def fitted(options, words):
-    """The kernel's command, with as much work as takes the time that is wanted."""
-    command, work = [WORKLOADS / "bin" / words[0], *words[1:], "--work"], 0.2
-    while (took := seconds([*command, work])) < ENOUGH * options.seconds:
-        work *= min(10.0, 0.5 * options.seconds / max(took, 1e-3))
-    return [*command, f"{work * options.seconds / took:.4g}"]
-
-
-def in_turn(rounds, variants):
-    """How long each of the variants took in each round; each round begins with the next one."""
-    samples = {name: [] for name in variants}
-    names = list(variants)
-    for round_ in range(rounds):
-        for name in names[round_ % len(names):] + names[:round_ % len(names)]:
-            samples[name].append(variants[name]())
-    return samples
-
-
-def held_against(samples, first):
-    """The figures of each variant, with its ratio to the first one."""
-    return {name: {"seconds": times, "median_seconds": statistics.median(times),
-                   "ratio": None if name == first else ratio(times, samples[first])} for name, times in samples.items()}
+def below(words):
+    """Watched by a command that starts it."""
+    return lambda command: seconds_of([*words, "--", *command])
 
 
 def storm(options, words):
     """Programs that fight for locks, watched and not."""
-    command = fitted(options, words)
-    variants = {"unwatched": lambda: seconds(command)}
-    for every in INTERVALS:
-        variants[every] = lambda every=every: seconds([*stat(options, every, "--"), *command])
-    return {"program": words[0], "arguments": command[1:], "variants": held_against(in_turn(options.runs, variants), "unwatched")}
+    return compared(options, words, {every: below(stat(options, every)) for every in INTERVALS})[1]
 
 
 def bystander(options, words):
     """An unrelated program, while a process is watched that sleeps."""
-    command = fitted(options, words)
-
-    def beside():
+    def beside(command):
         with watched(options, "1s", ["sleep", "3600"]):
-            return seconds(command)
+            return seconds_of(command)
 
-    variants = {"unwatched": lambda: seconds(command), "watched": beside}
-    return {"program": words[0], "arguments": command[1:],
-            "variants": held_against(in_turn(options.runs, variants), "unwatched")}
+    return compared(options, words, {"watched": beside})[1]
 
 
 def locks(options, words):
     """The same storm, watched with more and more of its locks seen; and what each of these costs."""
-    command = fitted(options, words)
     # With this threshold nothing is ever shuffled.
-    policy = [options.cosched, "exec", "--policy", "shuffling", "--no-guard", "--threshold", 1, "--groups", halves()]
+    policy = [options.cosched.executable, "exec", "--policy", "shuffling", "--no-guard", "--threshold", 1, "--groups", halves()]
     watching = {
         "stat": stat(options, "1s", "--no-transfers"),
         "stat-transfers": stat(options, "1s"),
         "policy": [*policy, "--sort-by", "lock-time"],
         "policy-locks": [*policy, "--sort-by", "lock"],
     }
-    variants = {"unwatched": lambda: seconds(command)}
-    for name, watch in watching.items():
-        variants[name] = lambda watch=watch: seconds([*watch, "--", *command])
-    samples = in_turn(options.runs, variants)
-    costs = {"transfers": ratio(samples["stat-transfers"], samples["stat"]),
-             "locks-apart": ratio(samples["policy-locks"], samples["policy"])}
-    return {"program": words[0], "arguments": command[1:], "variants": held_against(samples, "unwatched"), "costs": costs}
+    samples, found = compared(options, words, {name: below(watch) for name, watch in watching.items()})
+    return found | {"costs": costs(samples)}
 
 
-def halves():
-    """Two groups of the CPUs that may be used, as options of cosched name them."""
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        sys.exit("bench: with one CPU there is nothing to shuffle between")
-    half = len(cpus) // 2
-    return ",".join("+".join(map(str, part)) for part in (cpus[:half], cpus[half:]))
+def costs(samples):
+    return {"transfers": ratio(samples["stat-transfers"], samples["stat"]),
+            "locks-apart": ratio(samples["policy-locks"], samples["policy"])}
 
 
 @contextlib.contextmanager
@@ -193,34 +131,20 @@ def watched(options, every, command):
     """Runs a command and a cosched that watches it; gives the cosched, once it has printed its first line."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as subject:
         try:
-            looks = stat(options, every, "--pid", subject.pid)
-            with subprocess.Popen(looks, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as cosched:
-                try:
-                    cosched.stdout.readline()
-                    yield cosched
-                finally:
-                    cosched.send_signal(signal.SIGINT)
+            looks = ["stat", "--interval", every, "--pid", subject.pid]
+            with options.cosched.beside(*looks, **QUIET | {"stdout": subprocess.PIPE}) as cosched:
+                cosched.stdout.readline()
+                yield cosched
         finally:
             subject.kill()
 
 
 def own(options):
     """CPU time of a cosched that watches many threads, in percent of one CPU."""
-    work = 10 * options.watch
-    sleepers = [WORKLOADS / "bin" / "sleeper", "--threads", CROWD, "--burst", BURST, "--pause", 1000, "--work", work]
-    with watched(options, "1s", [str(word) for word in sleepers]) as cosched:
-        # The threads have been made, and the first interval has been read.
-        time.sleep(3)
-        before, since = cpu_seconds(cosched.pid), time.monotonic()
-        time.sleep(options.watch)
-        used, took = cpu_seconds(cosched.pid) - before, time.monotonic() - since
-    return {"threads": CROWD, "interval": "1s", "seconds": took, "cpu_percent": 100 * used / took}
-
-
-def cpu_seconds(process):
-    """CPU time of all threads so far, to the nanosecond."""
-    tasks = pathlib.Path(f"/proc/{process}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+    sleepers = kernel("sleeper", "--threads", CROWD, "--burst", BURST, "--pause", 1000, "--work", 10 * options.watch)
+    with watched(options, "1s", sleepers) as cosched:
+        percent, took = cpu_percent(cosched.pid, START, options.watch)
+    return {"threads": CROWD, "interval": "1s", "seconds": took, "cpu_percent": percent}
 
 
 def sentences(report):
@@ -241,7 +165,7 @@ def sentences(report):
     if own_use := report["own"]:
         percent = own_use["cpu_percent"]
         yield (f"cosched itself, watching {own_use['threads']} threads each second: {percent:.3f} % of one CPU; "
-               f"at most {MOST_OWN} %: {'met' if percent <= MOST_OWN else 'missed'}.")
+               f"at most {MOST_OWN} %: {met(percent <= MOST_OWN)}.")
 
 
 def named(one):
@@ -256,7 +180,4 @@ def judged(found):
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("bench: interrupted; what was measured before is in monitor.json")
+    run(main, "what was measured before is in monitor.json")

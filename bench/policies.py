@@ -13,14 +13,14 @@ is left out, and the report says why.
 import os
 import subprocess
 import sys
-import time
 
-import command_line
 import kernel_mixes
-import mix_rounds
 import policy_verdicts
 import real_mixes
-from gang import elapsed, plain_environment, possible, say
+from lib import options as command_line
+from lib import rounds
+from lib.report import Report, figures
+from lib.runner import cpus, leave_out, plain_environment, possible, run
 from real_programs import Probes
 
 SCHEMA = "cosched-bench-policies/2"
@@ -31,48 +31,43 @@ MODULES = {"numpy-matmul.py": "numpy", "sklearn-kmeans.py": "sklearn", "sklearn-
 
 def main():
     options = arguments()
-    began = time.time()
     plain_environment()
     # Learned settings of the user must not help.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
-    report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-              "set": options.set, "rounds": options.runs, "seconds": options.seconds, "variants": options.variants,
-              "root": os.geteuid() == 0, "left_out": {}, "mixes": []}
-    report = command_line.resumed(report, options.earlier, "mixes")
+    report = Report(options, options.set, SCHEMA, policy_verdicts.markdown, set=options.set, seconds=options.seconds,
+                    variants=options.variants, root=os.geteuid() == 0, left_out={}, mixes=[])
+    rounds.resume(report, options.earlier, "mixes")
     all_mixes, cannot_run = {
         "kernels": (kernel_mixes.all_mixes(), lacks_module),
         "real": (real_mixes.all_mixes(options.out / "real-programs"), Probes().cannot_run),
     }[options.set]
-    mixes = mix_rounds.of_half(all_mixes, options.half)
+    mixes = [mix for mix in all_mixes if options.half == "both" or mix.held_out == (options.half == "held-out")]
     files = written(mixes, options)
-    asked = {name_of(variant): words(variant) for variant in options.variants}
+    asked = {variant.split("=")[0]: words(variant) for variant in options.variants}
     variants, report["left_out"] = possible(options.cosched, asked)
     asked = {variant: asked[variant] for variant in variants}
-    left = command_line.not_yet(command_line.chosen(mixes, options), report, "mixes", "mix")
-    for _, mix in mix_rounds.possible_mixes(left, report, cannot_run, began):
+    for mix in report.each(rounds.not_yet(rounds.chosen(mixes, options), report, "mixes", "mix"), "mix"):
+        if problem := cannot_run(mix):
+            leave_out(report["left_out"], mix.name, problem)
+            continue
         fit = {variant: words for variant, words in asked.items() if variant != "one-thread" or not mix.does_less_with_one_thread()}
-        report["mixes"].append(mix_rounds.compared(options, mix, files[mix.name], fit, report))
+        report["mixes"].append(compared(options, mix, files[mix.name], fit, report))
         policy_verdicts.judge(report)
-        mix_rounds.save(options.out / options.set, report, policy_verdicts.markdown)
+        report.save()
     if not report["mixes"]:
         sys.exit("bench: no mix can run here")
-    say(f"done in {elapsed(began)}: {options.out}/{options.set}.json and {options.set}.md")
-    print("".join(policy_verdicts.sentences(report)), end="")
+    report.done(policy_verdicts.sentences(report))
 
 
 def arguments():
-    parser = command_line.common(__doc__.splitlines()[0], 1.0, "of work of each program, alone", resumable=True)
+    parser = command_line.parser(__doc__, seconds=1.0, of="of work of each program, alone", cells=True, resumable=True)
     parser.add_argument("--variants", default=",".join(VARIANTS), help="the variants, separated by commas: a policy or rival of "
                         "`cosched compare`, or NAME=POLICY OPTIONS")
     parser.add_argument("--set", choices=["kernels", "real"], required=True, help="which mixes")
-    mix_rounds.add_half(parser)
+    parser.add_argument("--half", choices=["both", "tuning", "held-out"], default="both", help="which of the mixes")
     options = command_line.parsed(parser, parser.parse_args().set, ["json", "md"])
     options.variants = [variant for variant in options.variants.split(",") if variant]
     return options
-
-
-def name_of(variant):
-    return variant.split("=")[0]
 
 
 def lacks_module(mix):
@@ -90,15 +85,19 @@ def words(variant):
 
 def written(mixes, options):
     """Writes the workload files; their paths by the names of the mixes."""
-    cpus = len(os.sched_getaffinity(0))
     files = {mix.name: options.folder / f"{mix.name.replace(', ', '_').replace(' ', '-')}.toml" for mix in mixes}
     for mix in mixes:
-        files[mix.name].write_text(mix.workload(options.seconds, cpus))
+        files[mix.name].write_text(mix.workload(options.seconds, cpus()))
     return files
 
 
+def compared(options, mix, file, asked, report):
+    """The figures of all variants. `asked` has the words for each, either `--policies NAME` or `--variant NAME=OPTIONS`."""
+    policies = [words[1] for words in asked.values() if words[0] == "--policies"]
+    named = [word for words in asked.values() if words[0] != "--policies" for word in words]
+    document = options.cosched.compare(report, file, policies, *named, "--solo")
+    return {"mix": mix.name, "held_out": mix.held_out, "variants": figures(document)}
+
+
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("bench: interrupted; what was measured before is kept, and --resume goes on")
+    run(main, "what was measured before is kept, and --resume goes on")

@@ -6,10 +6,9 @@ from the same rounds, so ratios to it come out too large rather than too small.
 """
 
 import dataclasses
-import statistics
 
-from gang import interval
-from ratio import differs, geometric_mean, ratio
+from lib.report import interval, machine_line, table
+from lib.verdicts import best, differs, geometric_mean, ratio, ratios
 
 # The rivals that users try.
 PLAIN = ["linux", "fcfs"]
@@ -42,14 +41,10 @@ def judge_mix(mix):
     seconds = {name: variant["samples"]["total_seconds"] for name, variant in mix["variants"].items() if not variant["failed"]}
     plain = [name for name in PLAIN if name in seconds]
     mix["better_plain"] = best(plain, seconds) if plain else None
-    for name, variant in mix["variants"].items():
-        for key, other in [("to_plain", mix["better_plain"]), ("to_one_thread", ONE_THREAD)]:
-            variant[key] = ratio(seconds[name], seconds[other]) if name in seconds and other in seconds else None
-
-
-def best(names, seconds):
-    """The variant with the smallest median."""
-    return min(names, key=lambda name: statistics.median(seconds[name]))
+    for key, other in [("to_plain", mix["better_plain"]), ("to_one_thread", ONE_THREAD)]:
+        found = ratios(seconds, other) if other in seconds else {}
+        for name, variant in mix["variants"].items():
+            variant[key] = found.get(name)
 
 
 def of_halves(mixes, summary):
@@ -120,10 +115,8 @@ def mean_and_worst_value(values):
 
 def markdown(report):
     """The report as tables."""
-    machine = report.get("machine") or {}
-    yield (f"{machine.get('model')}, {machine.get('cpus')} CPUs, Linux {machine.get('kernel')}; {report['rounds']} rounds, "
-           f"{report['seconds']:g} s of work each, {report['started_at']}; "
-           f"{'as root' if report['root'] else 'as an ordinary user'}.")
+    user = "as root" if report["root"] else "as an ordinary user"
+    yield machine_line(report, f"{report['seconds']:g} s of work each", f"{report['started_at']}; {user}.")
     for part, found in report["summary"].items():
         if found:
             yield f"\n### {part.replace('_', ' ')}, {found['mixes']} mixes\n"
@@ -139,13 +132,10 @@ def markdown(report):
 
 
 def summary_table(variants):
-    yield ("| variant | mixes | / better of linux and fcfs, mean | worst | faster, slower | / one-thread, mean | worst "
-           "| unfairness, mean | worst |")
-    yield "|---" * 9 + "|"
-    for name, variant in variants.items():
-        columns = [name, variant["mixes"], *shown(variant["to_plain"]), f"{len(variant['faster'])}, {len(variant['slower'])}",
-                   *shown(variant["to_one_thread"]), *shown(variant["unfairness"])]
-        yield "| " + " | ".join(map(str, columns)) + " |"
+    yield from table(["variant", "mixes", "/ better of linux and fcfs, mean", "worst", "faster, slower", "/ one-thread, mean", "worst",
+                      "unfairness, mean", "worst"],
+                     ([name, variant["mixes"], *shown(variant["to_plain"]), f"{len(variant['faster'])}, {len(variant['slower'])}",
+                       *shown(variant["to_one_thread"]), *shown(variant["unfairness"])] for name, variant in variants.items()))
 
 
 def shown(figure):
@@ -158,12 +148,9 @@ def shown(figure):
 
 def mix_table(mixes):
     names = list(dict.fromkeys(name for mix in mixes for name in mix["variants"]))
-    yield f"| mix | held out | better plain | {' | '.join(names)} |"
-    yield "|---" * (len(names) + 3) + "|"
-    for mix in mixes:
-        cells = [cell(mix["variants"].get(name)) for name in names]
-        held = "yes" if mix["held_out"] else ""
-        yield f"| {mix['mix']} | {held} | {mix['better_plain'] or 'none'} | {' | '.join(cells)} |"
+    yield from table(["mix", "held out", "better plain", *names],
+                     ([mix["mix"], "yes" if mix["held_out"] else "", mix["better_plain"] or "none",
+                       *(cell(mix["variants"].get(name)) for name in names)] for mix in mixes))
 
 
 def cell(variant):
@@ -184,7 +171,7 @@ def sentences(report):
         for name, variant in (found["variants"] if found else {}).items():
             if to_plain := variant["to_plain"]:
                 yield (f"{part.replace('_', ' ')}, {name}: {interval(to_plain['mean'])} of the better of linux and fcfs over "
-                       f"{variant['mixes']} mixes, worst {to_plain['worst']['value']:.3f} ({to_plain['worst_mix']}).\n")
+                       f"{variant['mixes']} mixes, worst {to_plain['worst']['value']:.3f} ({to_plain['worst_mix']}).")
         if found:
-            yield from (f"{part.replace('_', ' ')}, {sentence}.\n"
+            yield from (f"{part.replace('_', ' ')}, {sentence}."
                         for sentence in bar_sentences(found["variants"], ON_A_REAL_MACHINE))

@@ -62,12 +62,11 @@ class RealProgram(Program):
         return [*kind.command, str(max(1, round(kind.a_second * self.work * seconds)))]
 
     def thread_keys(self, cpus):
-        return [] if self.threads == ALL else super().thread_keys(cpus)
+        return {} if self.threads == ALL else super().thread_keys(cpus)
 
-    def tables(self, seconds, cpus):
-        tables = super().tables(seconds, cpus)
+    def names(self):
         names = [self.kind] if self.copies == 1 else [f"{self.kind}-{number}" for number in range(1, self.copies + 1)]
-        return [f'{table}name = "{name}"\n' for name, table in zip(names, tables, strict=True)]
+        return [{"name": name} for name in names]
 
 
 class Probes:

@@ -13,19 +13,18 @@ Only the standard library is needed. What cannot be had here is left out, and sa
 import contextlib
 import json
 import os
-import pathlib
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import time
 
-import command_line
 import shuffling_verdicts
-from gang import WORKLOADS, elapsed, plain_environment, say
-from monitor import ENOUGH, cpu_seconds, halves, in_turn
+from lib import options as command_line
+from lib import rounds
+from lib.report import Report
+from lib.runner import QUIET, cell_folder, cpu_percent, cpus, fitted, halves, kernel, leave_out, plain_environment, run, say, told_seconds
 
 SCHEMA = "cosched-bench-shuffling/2"
 # The guard's moments are as long as an interval: with the slides' half second a run would be over before a trial is.
@@ -37,31 +36,26 @@ WATCH, START = 8, 3
 
 def main():
     options = arguments()
-    began = time.time()
     plain_environment()
     groups = halves()
-    report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-              "cpus": len(os.sched_getaffinity(0)), "groups": groups, "rounds": options.runs,
-              "seconds": options.seconds, "variants": {variant: " ".join(words or []) for variant, words in VARIANTS.items()},
-              "source": None, "left_out": {}, "own": {}, "cells": []}
-    chosen = command_line.chosen(cells(report["cpus"]), options)
+    report = Report(options, "shuffling", SCHEMA, shuffling_verdicts.markdown, cpus=cpus(), groups=groups, seconds=options.seconds,
+                    variants={variant: " ".join(words or []) for variant, words in VARIANTS.items()},
+                    source=None, left_out={}, own={}, cells=[])
+    chosen = rounds.chosen(cells(cpus()), options)
     if not shutil.which("memcached") or not shutil.which("memcslap"):
-        report["left_out"]["memcached"] = "there is no memcached or no memcslap here (Debian: libmemcached-tools)"
-        say(f"memcached is left out: {report['left_out']['memcached']}")
+        leave_out(report["left_out"], "memcached", "there is no memcached or no memcslap here (Debian: libmemcached-tools)")
         chosen = [cell for cell in chosen if not isinstance(cell, Server)]
     say("what cosched itself uses")
-    report["own"] = {variant: own_use(options, report["cpus"], groups, words) for variant, words in VARIANTS.items() if words}
-    for number, cell in enumerate(chosen):
-        say(f"cell {number + 1} of {len(chosen)}: {cell.name}; {elapsed(began)} so far")
+    report["own"] = {variant: own_use(options, groups, words) for variant, words in VARIANTS.items() if words}
+    for cell in report.each(chosen):
         report["cells"].append(measured(options, cell, groups, report))
         shuffling_verdicts.judge(report)
-        save(options.out, report)
-    say(f"done in {elapsed(began)}: {options.out}/shuffling.json and shuffling.md")
-    print("\n".join(shuffling_verdicts.sentences(report)))
+        report.save()
+    report.done(shuffling_verdicts.sentences(report))
 
 
 def arguments():
-    parser = command_line.common(__doc__.splitlines()[0], 4.0, "of each run")
+    parser = command_line.parser(__doc__, seconds=4.0, cells=True)
     return command_line.parsed(parser, "shuffling", ["json", "md"])
 
 
@@ -69,18 +63,14 @@ class Kernel:
     """A program of workloads/ that does so much work."""
 
     def __init__(self, name, *words):
-        self.name, self.words = name, [str(word) for word in words]
+        self.name, self.words = name, words
 
     @contextlib.contextmanager
     def started(self, amount, folder):
         """The process, and a function that waits for its end and gives seconds."""
-        command = [WORKLOADS / "bin" / self.words[0], *self.words[1:], "--work", f"{amount:.4g}"]
+        command = kernel(*self.words, "--work", f"{amount:.4g}")
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            def ended():
-                match = re.search(r" ok .* seconds=([0-9.]+)", process.communicate()[0])
-                return float(match[1]) if match else None
-
-            yield process, ended
+            yield process, lambda: told_seconds(process.communicate()[0])
 
 
 class Server:
@@ -121,70 +111,51 @@ def wait_for_port(server):
 def cells(cpus):
     """Threads that all wait for one lock; that wait equally long for one of two; for some of many; a server."""
     many = 4 * cpus
-    return [
-        Kernel(f"lock-loop 1000/1000 x{many}", "lock-loop", "--threads", many, "--hold", 1000, "--gap", 1000),
-        Kernel(f"lock-loop 1000/1000 x{many}, 2 locks", "lock-loop", "--threads", many, "--hold", 1000, "--gap", 1000,
-               "--locks", 2),
-        Kernel(f"lock-loop 100/100 x{many}, 2 locks", "lock-loop", "--threads", many, "--hold", 100, "--gap", 100,
-               "--locks", 2),
-        Kernel(f"nested-locks 8 x{many}", "nested-locks", "--threads", many, "--accounts", 8),
-        Server(f"memcached x{2 * cpus}", 2 * cpus),
-    ]
+
+    def loop(hold, *more):
+        name = f"lock-loop {hold}/{hold} x{many}" + (", 2 locks" if more else "")
+        return Kernel(name, "lock-loop", "--threads", many, "--hold", hold, "--gap", hold, *more)
+
+    return [loop(1000), loop(1000, "--locks", 2), loop(100, "--locks", 2),
+            Kernel(f"nested-locks 8 x{many}", "nested-locks", "--threads", many, "--accounts", 8),
+            Server(f"memcached x{2 * cpus}", 2 * cpus)]
 
 
 def measured(options, cell, groups, report):
     """What all variants make of one cell."""
-    folder = options.folder / "".join(letter if letter.isalnum() else "-" for letter in cell.name)
-    folder.mkdir()
-    amount = fitted(options, cell, folder)
+    folder = cell_folder(options.folder, cell.name)
+
+    def took(amount):
+        with cell.started(amount, folder) as (_, ended):
+            return ended()
+
+    def variant(name):
+        numbers = iter(range(options.runs))
+        return lambda: one_run(options, cell, amount, groups, VARIANTS[name], folder / f"{name}-{next(numbers)}")
+
+    amount = fitted(took, 0.5, options.seconds)
     found = {"cell": cell.name, "amount": amount, "failed": amount is None, "runs": {}}
     if amount is None:
         return found
-
-    def variant(name):
-        rounds = iter(range(options.runs))
-        return lambda: run(options, cell, amount, groups, VARIANTS[name], folder / f"{name}-{next(rounds)}")
-
-    results = in_turn(options.runs, {name: variant(name) for name in VARIANTS})
-    found["failed"] = any(one["seconds"] is None for rounds in results.values() for one in rounds)
-    report["source"] = report["source"] or results["linux"][0]["source"]
-    found["runs"] = {name: {key: [one[key] for one in rounds] for key in rounds[0] if key != "source"}
-                     for name, rounds in results.items()}
-    return found
+    runs = rounds.by_figure(rounds.in_turn(options.runs, {name: variant(name) for name in VARIANTS}))
+    sources = [of_variant.pop("source") for of_variant in runs.values()]
+    report["source"] = report["source"] or sources[0][0]
+    return found | {"failed": any(None in of_variant["seconds"] for of_variant in runs.values()), "runs": runs}
 
 
-def fitted(options, cell, folder):
-    """How much work takes the time that is wanted, under plain Linux."""
-    amount = 0.5
-    for _ in range(8):
-        with cell.started(amount, folder) as (_, ended):
-            took = ended()
-        if took is None:
-            return None
-        if took >= ENOUGH * options.seconds:
-            return amount * options.seconds / took
-        amount *= min(10.0, 0.5 * options.seconds / max(took, 1e-3))
-    return None
+def shuffled(options, groups, words, out, process):
+    """A cosched that shuffles a process until it is not needed any more."""
+    return options.cosched.beside("attach", "--policy", "shuffling", "--groups", groups, *words, "--out", out, process.pid, **QUIET)
 
 
-def run(options, cell, amount, groups, words, folder):
+def one_run(options, cell, amount, groups, words, folder):
     """One run: what the program tells of itself, and cosched of its locks and of what it used."""
     folder.mkdir()
-    with cell.started(amount, folder) as (process, ended):
-        watch = [options.cosched.executable, "stat", "--groups", groups, "--interval", "200ms", "--json", "--pid"]
-        with open(folder / "stat.jsonl", "w") as lines, \
-             subprocess.Popen([*watch, str(process.pid)], stdout=lines, stderr=subprocess.DEVNULL) as stat:
-            policy = None
-            if words is not None:
-                attach = [options.cosched.executable, "attach", "--policy", "shuffling", "--groups", groups, *words,
-                          "--out", folder / "out", str(process.pid)]
-                policy = subprocess.Popen(attach, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    watch = ["stat", "--groups", groups, "--interval", "200ms", "--json", "--pid"]
+    with cell.started(amount, folder) as (process, ended), open(folder / "stat.jsonl", "w") as lines:
+        shuffles = contextlib.nullcontext() if words is None else shuffled(options, groups, words, folder / "out", process)
+        with options.cosched.beside(*watch, process.pid, **QUIET | {"stdout": lines}), shuffles:
             seconds = ended()
-            for cosched in filter(None, [stat, policy]):
-                with contextlib.suppress(ProcessLookupError):
-                    cosched.send_signal(signal.SIGINT)
-            if policy:
-                policy.wait()
     return {"seconds": seconds, **locks(folder / "stat.jsonl"), **moves(folder / "out" / "run.json")}
 
 
@@ -200,22 +171,16 @@ def locks(file):
             "across_share": across / sum(count) if sum(count) else None, "lock_share": waited / length}
 
 
-def own_use(options, cpus, groups, words):
+def own_use(options, groups, words):
     """What a cosched that shuffles uses of all CPUs, in percent, once it has started."""
-    kernel = [WORKLOADS / "bin" / "lock-loop", "--threads", str(4 * cpus), "--hold", "1000", "--gap", "1000", "--work", "1000"]
-    with subprocess.Popen(kernel, stdout=subprocess.DEVNULL) as process:
+    program = kernel("lock-loop", "--threads", 4 * cpus(), "--hold", 1000, "--gap", 1000, "--work", 1000)
+    with subprocess.Popen(program, stdout=subprocess.DEVNULL) as process:
         try:
-            attach = [options.cosched.executable, "attach", "--policy", "shuffling", "--groups", groups, *words, "--out",
-                      options.folder / f"own{len(words)}", str(process.pid)]
-            with subprocess.Popen(attach, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as cosched:
-                time.sleep(START)
-                before, since = cpu_seconds(cosched.pid), time.monotonic()
-                time.sleep(WATCH)
-                used, took = cpu_seconds(cosched.pid) - before, time.monotonic() - since
-                cosched.send_signal(signal.SIGINT)
+            with shuffled(options, groups, words, options.folder / f"own{len(words)}", process) as cosched:
+                percent, _ = cpu_percent(cosched.pid, START, WATCH)
         finally:
             process.kill()
-    return 100 * used / took / cpus
+    return percent / cpus()
 
 
 def moves(file):
@@ -228,13 +193,5 @@ def moves(file):
     return {"moved": moved, "kept": sum(reason["why"] == "groups-kept" for reason in reasons)}
 
 
-def save(out, report):
-    (out / "shuffling.json").write_text(json.dumps(report, indent=1) + "\n")
-    (out / "shuffling.md").write_text("\n".join(shuffling_verdicts.markdown(report)) + "\n")
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("bench: interrupted; what was measured before is in shuffling.json")
+    run(main, "what was measured before is in shuffling.json")

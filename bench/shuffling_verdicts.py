@@ -1,15 +1,17 @@
 """shuffling_verdicts.py: what the figures of the shuffling bench say. Everything here follows from the report alone.
 
-Figures of two variants are held against each other round by round (see ratio.py): below 1 is less. Gain or not is
-told by time alone; where a gain comes from, by the locks.
+Figures of two variants are held against each other round by round: below 1 is less. Gain or not is told by time alone; where
+a gain comes from, by the locks.
 """
 
 import statistics
 
-from gang import interval
-from ratio import differs, ratio
+from lib.report import interval, table
+from lib.verdicts import met, ratio, ratios
 
 FIRST = "linux"
+VERDICTS = {"better": "faster", "worse": "slower"}
+SAME = "no significant difference"
 # What the slides say that monitoring and shuffling cost, of system time ("Shuffling Overhead Negligible").
 MOST_OWN_PERCENT = 1.0
 
@@ -17,27 +19,23 @@ MOST_OWN_PERCENT = 1.0
 def judge(report):
     """Adds what follows to every cell, and to the report as a whole."""
     for cell in report["cells"]:
-        if cell["failed"]:
-            continue
-        first = cell["runs"][FIRST]
-        cell["median"] = {variant: {key: middle(values) for key, values in runs.items()}
-                          for variant, runs in cell["runs"].items()}
-        cell["time_ratio"] = {variant: ratio(runs["seconds"], first["seconds"])
-                              for variant, runs in cell["runs"].items() if variant != FIRST}
-        cell["verdict"] = {variant: verdict(found) for variant, found in cell["time_ratio"].items()}
-        cell["across_ratio"] = {variant: across(runs["across_share"], first["across_share"])
-                                for variant, runs in cell["runs"].items() if variant != FIRST}
+        if not cell["failed"]:
+            judge_cell(cell)
+
+
+def judge_cell(cell):
+    runs = cell["runs"]
+    others = [variant for variant in runs if variant != FIRST]
+    times = ratios({variant: figures["seconds"] for variant, figures in runs.items()}, FIRST)
+    cell["median"] = {variant: {key: middle(values) for key, values in figures.items()} for variant, figures in runs.items()}
+    cell["time_ratio"] = {variant: times[variant] for variant in others}
+    cell["verdict"] = {variant: VERDICTS.get(times[variant]["verdict"], SAME) for variant in others}
+    cell["across_ratio"] = {variant: across(runs[variant]["across_share"], runs[FIRST]["across_share"]) for variant in others}
 
 
 def middle(values):
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
-
-
-def verdict(found):
-    if found["interval"] is None or not differs(found):
-        return "no significant difference"
-    return "faster" if found["value"] < 1 else "slower"
 
 
 def across(ours, theirs):
@@ -67,10 +65,10 @@ def sentences(report):
     for variant in [variant for variant in report["variants"] if variant != FIRST]:
         verdicts = [cell["verdict"][variant] for cell in done]
         yield (f"{variant}: faster in {verdicts.count('faster')} of {len(done)} cells, slower in {verdicts.count('slower')}, "
-               f"no significant difference in {verdicts.count('no significant difference')}.")
+               f"{SAME} in {verdicts.count(SAME)}.")
     for variant, used in report["own"].items():
         yield (f"{variant}: cosched itself uses {used:.3f} % of the machine, measuring and moving; below {MOST_OWN_PERCENT:g} %, "
-               f"as in the slides: {'met' if used < MOST_OWN_PERCENT else 'missed'}.")
+               f"as in the slides: {met(used < MOST_OWN_PERCENT)}.")
 
 
 def markdown(report):
@@ -78,17 +76,16 @@ def markdown(report):
     yield (f"{report['cpus']} CPUs, groups {report['groups']}; {report['rounds']} rounds, {report['seconds']:g} s each, "
            f"figures of locks by {report['source']}, {report['started_at']}.\n")
     yield from (f"- {sentence}" for sentence in sentences(report))
-    others = [variant for variant in report["variants"] if variant != FIRST]
-    yield ("\n| cell | linux s | " + " | ".join(f"{variant}, of that time" for variant in others)
-           + " | transfers/s | " + " | ".join(f"across, {variant}" for variant in report["variants"])
-           + " | " + " | ".join(f"at locks, {variant}" for variant in report["variants"]) + " |")
-    yield "|---" * (3 + len(others) + 2 * len(report["variants"])) + "|"
-    for cell in report["cells"]:
-        if cell["failed"]:
-            continue
-        median = cell["median"]
-        figures = [f"{median[FIRST]['seconds']:.2f}", *(interval(cell["time_ratio"][variant]) for variant in others),
-                   f"{median[FIRST]['transfers_per_second']:.0f}",
-                   *(percent(median[variant]["across_share"]) for variant in report["variants"]),
-                   *(percent(median[variant]["lock_share"]) for variant in report["variants"])]
-        yield f"| {cell['cell']} | {' | '.join(figures)} |"
+    names = list(report["variants"])
+    others = [name for name in names if name != FIRST]
+    yield ""
+    yield from table(["cell", "linux s", *(f"{name}, of that time" for name in others), "transfers/s",
+                      *(f"across, {name}" for name in names), *(f"at locks, {name}" for name in names)],
+                     (row(cell, names, others) for cell in report["cells"] if not cell["failed"]))
+
+
+def row(cell, names, others):
+    median = cell["median"]
+    shares = [percent(median[name][key]) for key in ("across_share", "lock_share") for name in names]
+    return [cell["cell"], f"{median[FIRST]['seconds']:.2f}", *(interval(cell["time_ratio"][name]) for name in others),
+            f"{median[FIRST]['transfers_per_second']:.0f}", *shares]

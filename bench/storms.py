@@ -7,7 +7,6 @@ night. Last come programs that do something (a solver, a sort, a grid): of these
 """
 
 import dataclasses
-import glob
 import re
 
 from cells import Cell, Program
@@ -108,10 +107,3 @@ def read(folder, names):
 
 def round_us(text):
     return float(re.search(r" ok .* round_us=([0-9.e+-]+)", text)[1])
-
-
-def llvm_runtime():
-    """LLVM's OpenMP runtime, where distributions put it; None: nowhere."""
-    found = [path for pattern in ["/usr/lib/*/libomp.so.5", "/usr/lib/llvm-*/lib/libomp.so.5", "/usr/lib64/libomp.so*"]
-             for path in sorted(glob.glob(pattern))]
-    return found[0] if found else None

@@ -1,4 +1,4 @@
-"""verdicts.py: what the times of the lock bench say. Everything here follows from the report alone.
+"""lock_verdicts.py: what the times of the lock bench say. Everything here follows from the report alone.
 
 All figures are ratios of times in the same rounds: below 1 is faster. How well `faithful` chooses is told by its time
 over that of the *best fixed* actuator of the cell, the one with the least median time. That one is found from the
@@ -6,11 +6,10 @@ same rounds, so chance has a say in which it is, and the ratio comes out too lar
 second figure, without that: in each round, the actuator that was best in all *other* rounds.
 """
 
-import statistics
+import collections
 
-import guarded
-from gang import interval
-from ratio import differs, geometric_mean, ratio
+from lib.report import interval, machine_line, table
+from lib.verdicts import best, differs, geometric_mean, held_against, mean_of_known, met, over_best_of_others, ratio
 
 # faithful never chooses this by itself: it takes a right, and comes before everything else on the machine.
 ON_REQUEST = "round-robin"
@@ -20,24 +19,21 @@ MEAN, WORST, LINUX = 1.03, 1.10, 1.02
 
 def judge(report, actuators):
     """Adds what follows to every cell, and to the report as a whole."""
-    for cell in report["cells"]:
-        judge_cell(cell, actuators)
     judged = [cell for cell in report["cells"] if not cell["failed"]]
+    for cell in judged:
+        judge_cell(cell, actuators)
     report["summary"] = summary(judged) if judged else None
 
 
 def judge_cell(cell, actuators):
-    if cell["failed"]:
-        return
     seconds = {name: variant["seconds"] for name, variant in cell["variants"].items()}
-    for name, variant in cell["variants"].items():
-        variant["median_seconds"] = statistics.median(variant["seconds"])
-        variant["ratio"] = None if name == "linux" else ratio(variant["seconds"], seconds["linux"])
+    for name, found in held_against(seconds, "linux").items():
+        cell["variants"][name] |= found
     fixed = [name for name in actuators if name in seconds]
     usual = [name for name in fixed if name != ON_REQUEST]
     cell["best_fixed"] = best(usual, seconds)
     cell["faithful_to_best"] = ratio(seconds["faithful"], seconds[cell["best_fixed"]])
-    cell["faithful_to_best_of_other_rounds"] = apart(usual, seconds)
+    cell["faithful_to_best_of_other_rounds"] = over_best_of_others(usual, seconds, "faithful")
     if "relearn" in seconds:
         cell["relearn_to_best"] = ratio(seconds["relearn"], seconds[cell["best_fixed"]])
     cell["below_linux"] = is_below(cell["variants"]["faithful"]["ratio"])
@@ -45,23 +41,6 @@ def judge_cell(cell, actuators):
         of_all = best(fixed, seconds)
         cell["with_round_robin"] = {"best_fixed": of_all,
                                     "faithful_to_best": ratio(seconds["faithful"], seconds[of_all])}
-
-
-def best(names, seconds):
-    return min(names, key=lambda name: statistics.median(seconds[name]))
-
-
-def apart(names, seconds, ours="faithful"):
-    """Over the rounds, the geometric mean of ours over what was best in all other rounds; None with one round."""
-    rounds = range(len(seconds[ours]))
-    if len(rounds) < 2:
-        return None
-
-    def one(round_):
-        others = {name: [seconds[name][i] for i in rounds if i != round_] for name in names}
-        return seconds[ours][round_] / seconds[best(names, others)][round_]
-
-    return geometric_mean(map(one, rounds))
 
 
 def is_below(estimate):
@@ -75,27 +54,22 @@ def summary(cells):
     worst = max(cells, key=lambda cell: cell["faithful_to_best"]["value"])
     below = [cell["cell"] for cell in cells if cell["below_linux"]]
     can_tell = all(cell["variants"]["faithful"]["ratio"]["interval"] for cell in cells)
-    others = [cell["faithful_to_best_of_other_rounds"] for cell in cells]
-    asked = [cell["with_round_robin"]["faithful_to_best"]["value"] for cell in cells if "with_round_robin" in cell]
-    anew = [cell["relearn_to_best"]["value"] for cell in cells if "relearn_to_best" in cell]
+    asked = [cell["with_round_robin"]["faithful_to_best"]["value"] if "with_round_robin" in cell else None for cell in cells]
+    anew = [cell["relearn_to_best"]["value"] if "relearn_to_best" in cell else None for cell in cells]
     variants = {name: geometric_mean(cell["variants"][name]["median_seconds"] / cell["variants"]["linux"]["median_seconds"]
-                                 for cell in cells) for name in cells[0]["variants"] if name != "linux"}
+                                     for cell in cells) for name in cells[0]["variants"] if name != "linux"}
     return {
         "cells": len(cells),
         "geometric_mean": mean,
-        "geometric_mean_of_other_rounds": geometric_mean(others) if None not in others else None,
-        "geometric_mean_with_round_robin": geometric_mean(asked) if len(asked) == len(cells) else None,
-        "geometric_mean_relearn": geometric_mean(anew) if len(anew) == len(cells) else None,
+        "geometric_mean_of_other_rounds": mean_of_known(cell["faithful_to_best_of_other_rounds"] for cell in cells),
+        "geometric_mean_with_round_robin": mean_of_known(asked),
+        "geometric_mean_relearn": mean_of_known(anew),
         "worst": {"cell": worst["cell"], **worst["faithful_to_best"]},
         "below_linux": below,
         "variants_to_linux": variants,
         "bars": {"geometric_mean": met(mean <= MEAN), "worst": met(worst["faithful_to_best"]["value"] <= WORST),
                  "linux": met(not below) if can_tell else "undecided"},
     }
-
-
-def met(is_met):
-    return "met" if is_met else "missed"
 
 
 def sentences(report):
@@ -119,17 +93,46 @@ def sentences(report):
 
 def markdown(report):
     """The report as a table."""
-    machine = report.get("machine", {})
-    yield (f"{machine.get('model')}, {machine.get('cpus')} CPUs, Linux {machine.get('kernel')}; {report['rounds']} rounds, "
-           f"{report['seconds']:g} s each, {report['started_at']}.\n")
+    yield machine_line(report, f"{report['seconds']:g} s each", report["started_at"]) + ".\n"
     yield from (f"- {sentence}" for sentence in sentences(report))
     others = [variant for variant in report["variants"] if variant != "linux"]
-    yield f"\n| cell | linux s | {' | '.join(others)} | best fixed | faithful / best | left with |"
-    yield "|---" * (len(others) + 5) + "|"
-    for cell in report["cells"]:
-        if cell["failed"]:
-            yield f"| {cell['cell']} | failed " + "| " * (len(others) + 3) + "|"
-            continue
-        ratios = " | ".join(interval(cell["variants"][variant]["ratio"]) for variant in others)
-        yield (f"| {cell['cell']} | {cell['variants']['linux']['median_seconds']:.2f} | {ratios} | {cell['best_fixed']} "
-               f"| {interval(cell['faithful_to_best'])} | {guarded.shown(cell['variants']['faithful']['guard'])} |")
+    yield ""
+    yield from table(["cell", "linux s", *others, "best fixed", "faithful / best", "left with"],
+                     (row(cell, others) for cell in report["cells"]))
+
+
+def row(cell, others):
+    if cell["failed"]:
+        return [cell["cell"], "failed", *[""] * (len(others) + 3)]
+    variants = cell["variants"]
+    return [cell["cell"], f"{variants['linux']['median_seconds']:.2f}", *(interval(variants[name]["ratio"]) for name in others),
+            cell["best_fixed"], interval(cell["faithful_to_best"]), left_with(variants["faithful"]["guard"])]
+
+
+def left_with(rounds):
+    """In how many rounds the program was left with which actuator."""
+    counts = collections.Counter(one["left_with"] for one in rounds)
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
+
+
+def guard(run):
+    """What the guard of `faithful` did in a run, by the reasons in its run.json. Of the first program: the actuator that it was
+    left with, how long others were tried, and the progress that each was found to make of what it was held against (the last
+    one counts)."""
+    left, against, since, trying, progress = "none", "none", None, 0.0, {}
+    for decision in run["decisions"]:
+        for reason in decision["reasons"]:
+            if (reason.get("program") or {}).get("slot") != 0:
+                continue
+            if reason["why"] in ("kept", "put-back", "given") and since is not None:
+                trying, since = trying + decision["at_seconds"] - since, None
+            if reason["why"] in ("given", "recalled"):
+                left = reason["actuator"]
+            elif reason["why"] == "tried":
+                against, since = reason["against"], decision["at_seconds"]
+            elif reason["why"] in ("kept", "put-back"):
+                left = reason["actuator"] if reason["why"] == "kept" else against
+                progress[reason["actuator"]] = reason["progress"]
+    if since is not None:
+        trying += run["total_seconds"] - since
+    return {"left_with": left, "trying_seconds": trying, "progress": progress}
