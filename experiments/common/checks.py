@@ -1,28 +1,23 @@
-"""What a check of a claim is, and what it finds."""
+"""What a check of a claim finds, and how figures are put into words.
+
+An experiment's `checks.Claims` are a point's results, with a method `claim_NN` for each claim that is checked.
+"""
+
+import statistics
 
 # A figure counts as met within this share of the paper's.
 SIZE = 0.20
 
 
-class Checks(dict):
-    """The checks of a paper, by the ids of its claims: functions of a point's results."""
-
-    def __init__(self, prefix):
-        super().__init__()
-        self.prefix = prefix
-
-    def of(self, number):
-        """Registers the check of a claim."""
-
-        def register(function):
-            self[f"{self.prefix}-{number:02}"] = function
-            return function
-
-        return register
+def judged(figures, claims):
+    """What was found of each claim, by its id; those without a check are left out."""
+    checks = {claim["id"]: getattr(figures, f"claim_{claim['id'].rsplit('-', 1)[1]}", None) for claim in claims}
+    return {name: check() for name, check in checks.items() if check}
 
 
 class Found:
-    """What was found: words, and the parts that hold or do not."""
+    """What was found: words, and the parts that hold or do not: orders (what comes before what), and sizes (our figure and
+    the paper's)."""
 
     def __init__(self, words, orders=(), sizes=()):
         self.words = words
@@ -34,3 +29,20 @@ class Found:
         """All parts, some of them, or none."""
         parts = self.orders + self.sizes
         return "reproduced" if all(parts) else "partly" if any(parts) else "not"
+
+
+def percent(share):
+    return f"{100 * share:.1f} %"
+
+
+def each(values, form=percent):
+    """Named figures; `form` makes text of one."""
+    return ", ".join(f"{name} {form(value)}" for name, value in values.items())
+
+
+def span(values, form=percent):
+    return f"{form(min(values))} to {form(max(values))}"
+
+
+def mean(values):
+    return statistics.fmean(values)

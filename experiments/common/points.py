@@ -5,6 +5,9 @@ from typing import Callable, ClassVar
 
 from common.sim import ROOT, load
 
+# By these each constant is multiplied, one after another.
+FIFTHS = (0.8, 1.2)
+
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
@@ -33,3 +36,11 @@ def times(factor, *keys):
             machine[key] = [x * factor for x in found] if isinstance(found, list) else found * factor
 
     return change
+
+
+def by_a_fifth(Point, sweeps):
+    """Points with a constant moved by 20 % down, and then up. `sweeps(factor)`: what is moved, and how a point tells it."""
+    for factor in FIFTHS:
+        sign = f"{100 * (factor - 1):+.0f} %"
+        for what, change in sweeps(factor).items():
+            yield Point(f"{what} {sign}", "constant", **change)

@@ -1,6 +1,14 @@
-"""What comes of claims that were checked at several points: verdicts, and the cells of the tables of results."""
+"""What comes of claims that were checked at several points: verdicts, and the page of results."""
+
+from lib.report import table
 
 RANK = {"not": 0, "partly": 1, "reproduced": 2}
+HEAD = """# What is reproduced of the {title}
+
+Written by `experiments/{folder}/run`; [README.md](README.md) tells the assumptions and what the verdicts mean.
+"""
+# Headings of the columns that tell what is left of a verdict, by what was changed.
+SWEEPS = {"assumption": "holds under other assumptions", "constant": "holds under ±20 %"}
 
 
 def rows(claims, settings, judged):
@@ -53,22 +61,32 @@ def sum_up(found):
     return f"claims: {count['reproduced']} reproduced, {count['partly']} partly, {count['not']} not"
 
 
-def page(head, found, sweeps):
-    """A page with a row for each claim. `sweeps`: the kinds of points, with the heading of a column that tells what they change."""
+def page(folder, title, found, sweeps=("constant",), source="the paper", figure="its figure", rest=None, unchecked=None,
+         of_sweeps=SWEEPS):
+    """A page with a row for each claim.
+
+    `sweeps`: the kinds of points that have a column, with headings `of_sweeps`. `source` and `figure`: what the columns of the
+    paper's words and of its figures are called; None: figures have no column. `rest`: what is said of claims without a check,
+    and `unchecked`: their verdict; the usual words by default.
+    """
     counted = {kind: sum(row["kind"] == kind for row in found) for kind in ("claim", "input")}
     checked = sum("found" in row for row in found)
-    lines = [head, f"**{sum_up(found)}**, of {len(found)} rows; {counted['input']} describe a setting; not checked here: "
-             f"{counted['claim'] - checked}.\n"]
-    heads = ["claim", "the paper", "its figure", "here", "verdict", "parts", "why", *sweeps.values()]
-    lines += ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    for row in found:
-        says = f"{row['says']} ({row['where']})"
-        theirs = row.get("theirs") or ("only in a picture" if row.get("picture") else "–")
-        if "by_point" not in row:
-            what = "an input" if row["kind"] == "input" else row["verdict"]
-            cells = [row["id"], says, theirs, row.get("found", "–"), what, "–", row.get("why", "–"), *("–" for _ in sweeps)]
-        else:
-            cells = [row["id"], says, theirs, row["found"], row["verdict"], parts(row), row.get("why", "–")]
-            cells += [swept(row, kind) for kind in sweeps]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    rest = rest or f"{counted['input']} describe a setting; not checked here: {counted['claim'] - checked}"
+    head = ["claim", source, *([figure] if figure else []), "here", "verdict", "parts", "why", *(of_sweeps[kind] for kind in sweeps)]
+    lines = [HEAD.format(title=title, folder=folder), f"**{sum_up(found)}**, of {len(found)} rows; {rest}.\n"]
+    cells = (of_claim(row, sweeps, figure, unchecked) for row in found)
+    return "\n".join([*lines, *table(head, cells)]) + "\n"
+
+
+def of_claim(row, sweeps, figure, unchecked):
+    theirs = ", ".join(filter(None, [row.get("theirs"), "only in a picture" if row.get("picture") else None])) or "–"
+    first = [row["id"], f"{row['says']} ({row['where']})", *([theirs] if figure else []), row.get("found", "–")]
+    is_input, why = row["kind"] == "input", row.get("why", "–")
+    if "by_point" not in row:
+        return [*first, "an input" if is_input else unchecked or row["verdict"], "–", why, *("–" for _ in sweeps)]
+    return [*first, "an input" if is_input else row["verdict"], parts(row), why, *(swept(row, kind) for kind in sweeps)]
+
+
+def known(found):
+    """The claims that are judged or are inputs."""
+    return [row for row in found if row["kind"] == "input" or row["verdict"] != "open"]

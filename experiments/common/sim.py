@@ -5,8 +5,10 @@ import json
 import pathlib
 import subprocess
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+from common import ROOT
+from lib.runner import toml
 
 
 def load(path):
@@ -14,20 +16,15 @@ def load(path):
     return tomllib.loads(pathlib.Path(path).read_text())
 
 
-def value(x):
-    """A value as TOML writes it."""
-    if isinstance(x, bool):
-        return str(x).lower()
-    if isinstance(x, dict):
-        return "{" + ", ".join(f"{key} = {value(item)}" for key, item in x.items()) + "}"
-    if isinstance(x, list):
-        return "[" + ", ".join(map(value, x)) + "]"
-    return json.dumps(x) if isinstance(x, str) else repr(x)
-
-
 def table(x):
     """A table's lines, without a heading; every key on its own."""
-    return "".join(f"{key} = {value(item)}\n" for key, item in x.items())
+    return "".join(f"{key} = {toml(item)}\n" for key, item in x.items())
+
+
+def in_threads(threads, run, jobs):
+    """What comes of each job, so many at once, in this order."""
+    with ThreadPoolExecutor(threads) as pool:
+        return dict(zip(jobs, pool.map(run, jobs)))
 
 
 class Cosched:
@@ -56,8 +53,17 @@ class Cosched:
             if done.returncode != 0:
                 raise SystemExit(f"{' '.join(map(str, command))}: {done.stderr}")
             partial = kept.with_suffix(".part")
-            partial.write_text(watched(done.stdout, rows.read_text().splitlines()) if watched else done.stdout)
+            partial.write_text(json.dumps(watched(*read(done.stdout, rows))) if watched else done.stdout)
             partial.rename(kept)
             for file in (workload, described, rows):
                 file.unlink(missing_ok=True)
         return kept.read_text()
+
+    def watched(self, arguments, programs, machine, reduced):
+        """What `reduced` makes of a result and of what was watched."""
+        return json.loads(self.call([*arguments, "--json"], programs, machine, watched=reduced))
+
+
+def read(printed, rows):
+    """A result and the rows of --watch, as Python values."""
+    return json.loads(printed), [json.loads(row) for row in rows.read_text().splitlines()]

@@ -5,7 +5,6 @@ Run by hand: experiments/fair-progress/curve.py --cosched target/release/cosched
 """
 
 import argparse
-import json
 import pathlib
 import sys
 
@@ -13,49 +12,58 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 
+from common.checks import mean
+from common.sim import in_threads
 from points import points
 from programs import BENCHMARKS, WORKLOADS, program, workload
-from results import mean
-from sim import COMMON, FAIR, Cosched, reduced
+from sim import FAIR, Cosched
 
 SETUPS = {"SC-2": "4 cores of one chip", "8core": "8 cores"}
 KNOB = [0, 0.25, 0.5, 0.75, 0.9, 1]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = arguments(__doc__)
+    print("| `--fairness` | limit | " + " | ".join(f"{name}: excess unfairness gone | speed" for name in SETUPS.values()) + " |")
+    print("|---|---|" + "---|---|" * len(SETUPS))
+    measures = {setup: measure(options, setup) for setup in SETUPS}
+    for knob in KNOB:
+        percent = f"{2 * knob / (1 - knob):g}" if knob < 1 else "unlimited"
+        # The same as --fairness, said so that earlier results are found again.
+        row = [measure(["--training-limit", percent]) for measure in measures.values()]
+        print(f"| {knob} | {'none' if knob == 1 else f'{float(percent):.2g} %'} | " + " | ".join(row) + " |", flush=True)
+
+
+def arguments(about):
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cosched", required=True, help="the executable")
     parser.add_argument("--kept", default="target/fair-progress/kept", help="what was simulated before")
     parser.add_argument("--also", default="", help="options for all runs under fair-progress")
-    options = parser.parse_args()
+    parser.add_argument("--threads", type=int, default=1, help="how many runs are simulated at once")
+    return parser.parse_args()
+
+
+def measure(options, setup):
+    """What fair progress with some options brings in a set-up: a function that gives the cells of a table, with means over
+    all workloads."""
     cosched = Cosched(options.cosched, pathlib.Path(options.kept))
-    machines = {setup: next(points()).on(setup) for setup in SETUPS}
+    machine = next(points()).on(setup)
+    run = lambda programs, *words: cosched.by(words, programs, machine)
+    linux = lambda programs: run(programs, "--policy", "linux")
+    alone = {name: linux([program(name)])["total"] for name in BENCHMARKS}
 
-    def run(programs, setup, *words):
-        return json.loads(cosched.call([*COMMON, *words], programs, machines[setup], watched=reduced))
+    def figures(text, words):
+        """Of a workload: the share of the excess that is gone, and the change of speed."""
+        programs = workload(text, setup == "8core")
+        plain, fair = linux(programs), run(programs, "--policy", "fair-progress", *words, *FAIR, *options.also.split())
+        before, after = unfairness(plain, alone), unfairness(fair, alone)
+        return (before - after) / (before - 1), plain["total"] / fair["total"] - 1
 
-    print("| `--fairness` | limit | " + " | ".join(f"{name}: excess unfairness gone | speed" for name in SETUPS.values()) + " |")
-    print("|---|---|" + "---|---|" * len(SETUPS))
-    for knob in KNOB:
-        row = []
-        for setup in SETUPS:
-            alone = {name: run([program(name)], setup, "--policy", "linux")["total"] for name in BENCHMARKS}
-            gone, speed = [], []
-            for text in WORKLOADS.values():
-                programs = workload(text, setup == "8core")
-                linux = run(programs, setup, "--policy", "linux")
-                fair = run(programs, setup, "--policy", "fair-progress", *limit(knob), *FAIR, *options.also.split())
-                before, after = unfairness(linux, alone), unfairness(fair, alone)
-                gone.append((before - after) / (before - 1))
-                speed.append(linux["total"] / fair["total"] - 1)
-            row.append(f"{mean(gone):.0%} | {mean(speed):+.1%}")
-        shown = "none" if knob == 1 else f"{2 * knob / (1 - knob):.2g} %"
-        print(f"| {knob} | {shown} | " + " | ".join(row) + " |", flush=True)
+    def cells(words):
+        gone, speed = zip(*in_threads(options.threads, lambda text: figures(text, words), WORKLOADS.values()).values())
+        return f"{mean(gone):.0%} | {mean(speed):+.1%}"
 
-
-def limit(knob):
-    """The same as --fairness, said so that earlier results are found again."""
-    return ["--training-limit", "unlimited" if knob == 1 else f"{2 * knob / (1 - knob):g}"]
+    return cells
 
 
 def unfairness(run, alone):

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from common.points import Setting, times
+from common.points import Setting, by_a_fifth, times
 
 # Of the paper's machine only the CPUs that are used, with the caches and buses that these share.
 SETUPS = {
@@ -32,8 +32,8 @@ class Point(Setting):
 def points():
     """All of them, the unchanged one first."""
     yield Point("as assumed")
-    for factor in (0.8, 1.2):
-        sign = f"{100 * (factor - 1):+.0f} %"
-        yield Point(f"misses {sign}", "constant", misses=factor)
-        yield Point(f"memory latency {sign}", "constant", machine=times(factor, "memory_nanos"))
-        yield Point(f"switches, wake-ups, signals {sign}", "constant", machine=times(factor, "switch_nanos", "wake_nanos", "signal_nanos"))
+    yield from by_a_fifth(Point, lambda factor: {
+        "misses": {"misses": factor},
+        "memory latency": {"machine": times(factor, "memory_nanos")},
+        "switches, wake-ups, signals": {"machine": times(factor, "switch_nanos", "wake_nanos", "signal_nanos")},
+    })

@@ -1,7 +1,6 @@
 """All runs of one point, and how the checks look at them."""
 
-from concurrent.futures import ThreadPoolExecutor
-
+from common.sim import in_threads
 from points import SETUPS
 from programs import BENCHMARKS, MEMORY, WEIGHTS, WORKLOADS, program, workload
 from sim import Cosched
@@ -40,8 +39,7 @@ class Results:
             programs, policy = jobs[key]
             return cosched.together(programs, self.machines[key[2] if key[0] == "alone" else key[1]], policy)
 
-        with ThreadPoolExecutor(threads) as pool:
-            self.runs = dict(zip(jobs, pool.map(run, jobs)))
+        self.runs = in_threads(threads, run, jobs)
 
     def of(self, name, setup, policy):
         return self.runs[name, setup, policy]
@@ -94,8 +92,3 @@ class Results:
 
     def coverages(self, name, setup, policy):
         return self.of(name, setup, policy)["coverage"]
-
-
-def mean(values):
-    values = list(values)
-    return sum(values) / len(values)

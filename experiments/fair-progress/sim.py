@@ -1,22 +1,21 @@
 """Calls `cosched sim` and keeps what the checks need of its results."""
 
-import json
-
 from common import sim
 
 # The paper's quantum. No program is let run before its turn only because it waited for a second.
-COMMON = ["--kernel", "cfs", "--no-solo", "--json"]
+COMMON = ["--kernel", "cfs", "--no-solo"]
 FAIR = ["--quantum", "100ms", "--max-frozen", "10s"]
-POLICIES = {
-    "OS": ["--policy", "linux"],
-    "unlimited": ["--policy", "fair-progress", "--training-limit", "unlimited", *FAIR],
-    "2%": ["--policy", "fair-progress", "--training-limit", "2", *FAIR],
-    "none": ["--policy", "fair-progress", "--training-limit", "0", *FAIR],
-    "unlimited ND": ["--policy", "fair-progress", "--training-limit", "unlimited", "--no-distribution", *FAIR],
-    "2% ND": ["--policy", "fair-progress", "--training-limit", "2", "--no-distribution", *FAIR],
-    "no sequences": ["--policy", "fair-progress", "--training-limit", "unlimited", "--no-sequences", *FAIR],
-    "optimal": ["--policy", "fair-progress", "--optimal", *FAIR],
+FAIR_PROGRESS = {
+    "unlimited": ["--training-limit", "unlimited"],
+    "2%": ["--training-limit", "2"],
+    "none": ["--training-limit", "0"],
+    "unlimited ND": ["--training-limit", "unlimited", "--no-distribution"],
+    "2% ND": ["--training-limit", "2", "--no-distribution"],
+    "no sequences": ["--training-limit", "unlimited", "--no-sequences"],
+    "optimal": ["--optimal"],
 }
+POLICIES = {"OS": ["--policy", "linux"]} | {
+    name: ["--policy", "fair-progress", *words, *FAIR] for name, words in FAIR_PROGRESS.items()}
 
 
 class Cosched(sim.Cosched):
@@ -24,12 +23,15 @@ class Cosched(sim.Cosched):
 
     def together(self, programs, machine, policy):
         """A run of programs, reduced to what is looked at."""
-        return json.loads(self.call([*COMMON, *POLICIES[policy]], programs, machine, watched=reduced))
+        return self.by(POLICIES[policy], programs, machine)
+
+    def by(self, words, programs, machine):
+        """The same, with the words of a policy."""
+        return self.watched([*COMMON, *words], programs, machine, reduced)
 
 
-def reduced(printed, _):
+def reduced(result, _):
     """Of a result: each program's time, and what training there was."""
-    result = json.loads(printed)
     names = [program["name"] for program in result["programs"]]
     found = {
         "total": result["total_seconds"],
@@ -55,4 +57,4 @@ def reduced(printed, _):
                 found["at"][name] = decision["at_seconds"]
             if why["why"] == "least-progress":
                 found["coverage"][name] = why["coverage"]
-    return json.dumps(found)
+    return found

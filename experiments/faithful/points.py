@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from common.points import Setting, times
+from common.points import Setting, by_a_fifth, times
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,12 +18,12 @@ class Point(Setting):
 def points():
     """All of them, the unchanged one first."""
     yield Point("as assumed")
-    for factor in (0.8, 1.2):
-        sign = f"{100 * (factor - 1):+.0f} %"
-        yield Point(f"critical sections {sign}", "constant", scale=factor)
-        yield Point(f"misses {sign}", "constant", memory=factor)
-        yield Point(f"switches, wake-ups, signals {sign}", "constant", machine=times(factor, "switch_nanos", "wake_nanos", "signal_nanos"))
-        yield Point(f"memory latency and buses {sign}", "constant", machine=slower(factor))
+    yield from by_a_fifth(Point, lambda factor: {
+        "critical sections": {"scale": factor},
+        "misses": {"memory": factor},
+        "switches, wake-ups, signals": {"machine": times(factor, "switch_nanos", "wake_nanos", "signal_nanos")},
+        "memory latency and buses": {"machine": slower(factor)},
+    })
 
 
 def slower(factor):

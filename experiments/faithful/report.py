@@ -1,12 +1,8 @@
-"""The table of results."""
+"""The page of results."""
 
-from common.report import page
-
-HEAD = """# What is reproduced of the paper on faithful scheduling
-
-Written by `experiments/faithful/run`; [README.md](README.md) tells the assumptions and what the verdicts mean.
-"""
+from common.report import known, page
 
 
-def markdown(found):
-    return page(HEAD, found, {"constant": "holds under ±20 %"})
+def tell(rows, *_):
+    """The claims that are judged or are inputs, and the page of all."""
+    return {"claims": known(rows)}, page("faithful", "paper on faithful scheduling", rows)

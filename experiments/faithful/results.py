@@ -1,7 +1,6 @@
 """All runs of one point, and how the checks look at them."""
 
-from concurrent.futures import ThreadPoolExecutor
-
+from common.sim import in_threads
 from programs import CLASSES, PROGRAMS, SECONDS, micro, nested, program
 from sim import Cosched
 
@@ -66,12 +65,10 @@ class Results:
                 options["more"] = ["--quanta", tables[key[2]]]
             if key[0] == "interval":
                 options["more"] = ["--interval", key[1]]
-            return cosched.watched(programs, machine, **options)
+            return cosched.run(programs, machine, **options)
 
-        with ThreadPoolExecutor(threads) as pool:
-            # The longest first.
-            order = sorted(jobs, key=lambda key: key[0] != "micro")
-            self.runs = dict(zip(order, pool.map(run, order)))
+        # The longest first.
+        self.runs = in_threads(threads, run, sorted(jobs, key=lambda key: key[0] != "micro"))
 
     def of(self, *key):
         """The only program of a run."""

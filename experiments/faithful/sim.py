@@ -1,7 +1,5 @@
 """Calls `cosched sim --watch` and keeps what the checks need of its results."""
 
-import json
-
 from common import sim
 
 SUMS = ("cpu_seconds", "run_delay_seconds", "lock_seconds", "voluntary", "for_locks", "holder_queued", "expired",
@@ -19,17 +17,16 @@ class Cosched(sim.Cosched):
         file.write_text(ONE_ROW.format(milliseconds))
         return str(file)
 
-    def watched(self, programs, machine, policy, kernel="solaris-ts", seed=1, more=()):
+    def run(self, programs, machine, policy, kernel="solaris-ts", seed=1, more=()):
         """A run of programs, reduced to what is looked at."""
         # The paper's policy looks no more once it has chosen.
         pure = ["--no-guard"] if policy == "faithful" else []
-        arguments = ["--kernel", kernel, "--policy", policy, *pure, "--seed", str(seed), "--json", "--no-solo", *more]
-        return json.loads(self.call(arguments, programs, machine, watched=reduced))
+        arguments = ["--kernel", kernel, "--policy", policy, *pure, "--seed", str(seed), "--no-solo", *more]
+        return self.watched(arguments, programs, machine, reduced)
 
 
-def reduced(printed, rows):
-    """Of a result, as JSON: for each program its time, its sums, and each interval; and the slices that were chosen."""
-    result, rows = json.loads(printed), [json.loads(row) for row in rows]
+def reduced(result, rows):
+    """Of a result: for each program its time, its sums, and each interval; and the slices that were chosen."""
     programs = {}
     for program in result["programs"]:
         own = [row for row in rows if row["program"] == program["name"]]
@@ -48,4 +45,4 @@ def reduced(printed, rows):
         for why in decision["reasons"]
         if why["why"] == "slice"
     ]
-    return json.dumps({"total": result["total_seconds"], "programs": programs, "slices": slices})
+    return {"total": result["total_seconds"], "programs": programs, "slices": slices}

@@ -1,5 +1,6 @@
 """What came of the mixes, as tables: the verdicts first."""
 
+from lib.report import table
 from policy_verdicts import FAIR, OURS, Bars, held_against
 
 HEAD = """# The default policy on modelled machines
@@ -14,20 +15,18 @@ MISSED = "missed"
 
 def markdown(document):
     lines = [HEAD, f"{document['seconds']:g} s of work of each program alone; seeds: {document['seeds']}.\n"]
-    lines += bars(document)
+    lines += table(["machine", "mixes", f"`{OURS}`", "value", "at most", ""], bars(document))
     for part in document["machines"]:
-        lines += ["", f"## {part['machine']['model']}, {part['machine']['cpus']} CPUs\n", *table(part)]
+        lines += ["", f"## {part['machine']['model']}, {part['machine']['cpus']} CPUs\n", *of_machine(part)]
     return "\n".join(lines) + "\n"
 
 
 def bars(document):
     """What was to be reached, and whether it was."""
-    yield row(["machine", "mixes", f"`{OURS}`", "value", "at most", ""])
-    yield "|---|---|---|---|---|---|"
     for part, key, summary in summaries(document):
         for what, value, most in held_against(summary["variants"], BARS):
-            yield row([part["machine"]["model"], f"{PARTS[key]} ({summary['mixes']})", what, f"{value:.3f}", f"{most:g}",
-                       "reached" if value <= most else MISSED])
+            yield [part["machine"]["model"], f"{PARTS[key]} ({summary['mixes']})", what, f"{value:.3f}", f"{most:g}",
+                       "reached" if value <= most else MISSED]
 
 
 def summaries(document):
@@ -37,17 +36,17 @@ def summaries(document):
                 yield part, key, part["summary"][key]
 
 
-def table(part):
+def of_machine(part):
     """The mixes on one machine: each variant over the better of linux and fcfs. What misses a bar is bold."""
     variants = [variant for variant in part["mixes"][0]["variants"] if variant not in ("linux", "fcfs")]
-    yield row(["mix", "held out", "linux s", "fcfs s", *variants, f"unfairness of {FAIR}", "least unfairness"])
-    yield "|---" * (len(variants) + 6) + "|"
+    rows = []
     for mix in part["mixes"]:
         seconds = lambda variant: f"{mix['variants'][variant]['samples']['total_seconds'][0]:.2f}"
         ratios = [bold(mix["variants"][variant]["to_plain"]["value"], BARS.worst if variant == OURS else None) for variant in variants]
         variant, least = fairest(mix)
-        yield row([mix["mix"], "yes" if mix["held_out"] else "", seconds("linux"), seconds("fcfs"), *ratios,
+        rows.append([mix["mix"], "yes" if mix["held_out"] else "", seconds("linux"), seconds("fcfs"), *ratios,
                    bold(mix["variants"][FAIR]["unfairness"]["value"], BARS.unfairness), f"{least:.2f} ({variant})"])
+    yield from table(["mix", "held out", "linux s", "fcfs s", *variants, f"unfairness of {FAIR}", "least unfairness"], rows)
 
 
 def fairest(mix):
@@ -65,7 +64,3 @@ def last_line(document):
 
 def bold(value, most):
     return f"**{value:.3f}**" if most is not None and value > most else f"{value:.3f}"
-
-
-def row(cells):
-    return "| " + " | ".join(map(str, cells)) + " |"

@@ -7,7 +7,7 @@ assumptions by factors. The second kind moves one constant of the machine or of 
 import dataclasses
 from typing import Callable
 
-from common.points import Setting, times
+from common.points import Setting, by_a_fifth, times
 from common.sim import load
 from sim import HERE, changed
 
@@ -48,8 +48,7 @@ def points():
     yield Point("waiting threads spin 3 ms", model=lambda model, phase: model.update(spin="3ms"), **assumption)
     yield Point("barriers x 1/3", model=lambda model, phase: looped(phase, 1 / 3), **assumption)
     yield Point("barriers x 3", model=lambda model, phase: looped(phase, 3), **assumption)
-    for factor in (0.8, 1.2):
-        yield from by_a_fifth(factor)
+    yield from by_a_fifth(Point, constants)
 
 
 def in_turn(name):
@@ -64,8 +63,8 @@ def looped(phase, factor):
     phase["repeat"] = repeat
 
 
-def by_a_fifth(factor):
-    """Every constant of the machine and of the models, one after another."""
+def constants(factor):
+    """Every constant of the machine and of the models, and how a point has it so many times as large."""
 
     def of_model(*keys):
         def change(model, phase):
@@ -80,16 +79,15 @@ def by_a_fifth(factor):
         for bus in machine["bus"]:
             bus["bytes_per_nano"] *= factor
 
-    sign = f"{100 * (factor - 1):+.0f} %"
-    yield Point(f"buses {sign}", "constant", machine=buses)
-    yield Point(f"memory latency {sign}", "constant", machine=times(factor, "memory_nanos"))
-    yield Point(f"cache {sign}", "constant", machine=times(factor, "cache_mib"))
-    costs = times(factor, "switch_nanos", "wake_nanos", "signal_nanos")
-    yield Point(f"switching and signals {sign}", "constant", machine=costs)
-    yield Point(f"clock {sign}", "constant", machine=times(factor, "gigahertz"))
-    yield Point(f"cycles per instruction {sign}", "constant", model=of_model("cycles_per_instruction"))
-    misses = of_model("misses_per_kilo_instruction", "misses_without_cache")
-    yield Point(f"misses {sign}", "constant", model=misses)
-    yield Point(f"misses in flight {sign}", "constant", model=of_model("misses_in_flight"))
-    yield Point(f"serial share, imbalance {sign}", "constant", model=of_model("serial", "imbalance"))
-    yield Point(f"footprint {sign}", "constant", model=of_model("footprint_mib"))
+    return {
+        "buses": {"machine": buses},
+        "memory latency": {"machine": times(factor, "memory_nanos")},
+        "cache": {"machine": times(factor, "cache_mib")},
+        "switching and signals": {"machine": times(factor, "switch_nanos", "wake_nanos", "signal_nanos")},
+        "clock": {"machine": times(factor, "gigahertz")},
+        "cycles per instruction": {"model": of_model("cycles_per_instruction")},
+        "misses": {"model": of_model("misses_per_kilo_instruction", "misses_without_cache")},
+        "misses in flight": {"model": of_model("misses_in_flight")},
+        "serial share, imbalance": {"model": of_model("serial", "imbalance")},
+        "footprint": {"model": of_model("footprint_mib")},
+    }

@@ -1,45 +1,33 @@
-"""The table of results."""
+"""The page of results."""
 
-from common.report import parts, sum_up, swept
+from common.report import page
+from lib.report import table
+from rival import rivals
 
-HEAD = """# What is reproduced of the thesis on scaff
-
-Written by `experiments/scaff/run`; [README.md](README.md) tells the assumptions and what the verdicts mean.
-"""
+BEST = {"total": (min, "{:.2f}"), "weighted": (max, "{:.2f}"), "fairness": (min, "{:.4f}")}
 
 
-def markdown(found, settings, compared):
-    lines = [HEAD, f"**{sum_up(found)}**, of {len(found)} rows; the others are inputs or pictures.\n"]
-    lines += ["| claim | the thesis | here | verdict | parts | why | holds under other assumptions | holds under ±20 % |",
-              "|---|---|---|---|---|---|---|---|"]
-    for row in found:
-        says = f"{row['says']} ({row['where']})"
-        if "found" not in row:
-            what = "an input" if row["kind"] == "input" else "only in pictures: not judged"
-            lines.append(f"| {row['id']} | {says} | – | {what} | – | {row.get('why', '–')} | – | – |")
-            continue
-        verdict = row["verdict"] if row["kind"] == "claim" else "an input"
-        cells = [row["id"], says, row["found"], verdict, parts(row), row.get("why", "–")]
-        cells += [swept(row, "assumption"), swept(row, "constant")]
-        lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", "Other assumptions: " + "; ".join(p.name for p in settings if p.kind == "assumption") + ".", ""]
-    lines += ["## The policy `bandwidth`", "",
-              "Seconds until every program has ended once / sum of the programs' speeds relative to alone / F. "
-              "The best of each row is bold.", ""]
+def tell(rows, settings, first, threads):
+    """The claims, and the policy `bandwidth` beside those of the thesis."""
+    compared = rivals(first.cosched, first, threads)
+    text = page("scaff", "thesis on scaff", rows, ("assumption", "constant"), source="the thesis", figure=None,
+                rest="the others are inputs or pictures", unchecked="only in pictures: not judged")
+    return {"claims": rows, "rivals": compared}, text + "\n".join(more(settings, compared)) + "\n"
+
+
+def more(settings, compared):
+    yield "\nOther assumptions: " + "; ".join(p.name for p in settings if p.kind == "assumption") + ".\n"
+    yield "## The policy `bandwidth`\n"
+    yield ("Seconds until every program has ended once / sum of the programs' speeds relative to alone / F. "
+           "The best of each row is bold.\n")
     names = list(compared[0]["policies"])
-    lines += ["| machine, workload, placement | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
-    best = {"total": min, "weighted": max, "fairness": min}
-    for row in compared:
-        cells = []
-        for name in names:
-            figure = lambda key, form: mark(row["policies"], name, key, best[key], form)
-            figures = [figure("total", "{:.2f}"), figure("weighted", "{:.2f}"), figure("fairness", "{:.4f}")]
-            cells.append(" / ".join(figures))
-        lines.append(f"| {row['machine']}, {row['workload']}, {row['placement']} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    yield from table(["machine, workload, placement", *names], (
+        [f"{row['machine']}, {row['workload']}, {row['placement']}",
+         *(" / ".join(mark(row["policies"], name, key) for key in BEST) for name in names)] for row in compared))
 
 
-def mark(policies, name, key, best, form):
+def mark(policies, name, key):
     """A figure, bold if no other policy has a better one."""
+    best, form = BEST[key]
     shown = {other: form.format(found[key]) for other, found in policies.items()}
     return f"**{shown[name]}**" if shown[name] == best(shown.values(), key=float) else shown[name]

@@ -1,7 +1,8 @@
 """All runs of one point, and how the checks look at them."""
 
-from concurrent.futures import ThreadPoolExecutor
+import tomllib
 
+from common.sim import in_threads
 from points import CPU_INTENSIVE, MEMORY_BOUND, NAS
 from sim import gangs, with_alone
 
@@ -46,29 +47,18 @@ class Results:
         four = [{**self.programs["FT"], "threads": threads} for threads in (4, 3, 2, 5)]
         for policy in ("gang", "greedy"):
             jobs["six", policy] = (four, six, policy, "spread")
+        lone = {(name, count): (self.programs[name], count, self.machine) for name in NAS for count in (1, 8, 16, 24)}
+        lone |= {(name, count): (stream, count, self.machine) for name, stream in self.streams.items() for count in (1, 2, 4, 8, 16, 24)}
+        lone |= {("packed", count): (self.streams["stream-100"], count, self.machine, "packed") for count in (1, 2, 6, 7, 8)}
+        for placement in ("spread", "packed"):
+            for described, where in ((self.machine, placement), (numa(self.machine), "numa " + placement)):
+                for name, program in self.programs.items():
+                    lone[where, name] = (program, program["threads"], described, placement)
         # The longest first: what is left at the end is short.
         order = sorted(jobs, key=lambda key: (key[0] != "runs", "linux" not in key[1], "cpu" not in key[1]))
-        with ThreadPoolExecutor(threads) as pool:
-            futures = {key: pool.submit(cosched.run, *jobs[key], point.quantum) for key in order}
-            alone = {}
-            for name in NAS:
-                for count in (1, 8, 16, 24):
-                    alone[name, count] = pool.submit(cosched.alone, self.programs[name], count, self.machine)
-            for name, stream in self.streams.items():
-                for count in (1, 2, 4, 8, 16, 24):
-                    alone[name, count] = pool.submit(cosched.alone, stream, count, self.machine)
-            for count in (1, 2, 6, 7, 8):
-                stream = self.streams["stream-100"]
-                alone["packed", count] = pool.submit(cosched.alone, stream, count, self.machine, "packed")
-            for placement in ("spread", "packed"):
-                for described, where in ((self.machine, placement), (numa(self.machine), "numa " + placement)):
-                    for name, program in self.programs.items():
-                        alone[where, name] = pool.submit(
-                            cosched.alone, program, program["threads"], described, placement
-                        )
-            table = pool.submit(cosched.slowdowns, list(self.streams.values()), self.machine)
-            done = {key: future.result() for key, future in futures.items()}
-            alone = {key: future.result() for key, future in alone.items()}
+        done = in_threads(threads, lambda key: cosched.run(*jobs[key], point.quantum), order)
+        alone = in_threads(threads, lambda key: cosched.alone(*lone[key]), lone)
+        self.table = tomllib.loads(cosched.slowdowns(list(self.streams.values()), self.machine))
         part = lambda kind: {key[1]: result for key, result in done.items() if key[0] == kind}
         curve = lambda name: {count: seconds for (program, count), seconds in alone.items() if program == name}
         self.runs = {key: with_alone(run, curve(key[2])) for key, run in part("runs").items()}
@@ -77,7 +67,6 @@ class Results:
         self.stream = {name: curve(name) for name in self.streams}
         self.packed_stream = curve("packed")
         self.six = {policy: len(set(gangs(run, self.seconds(), 12))) for policy, run in part("six").items()}
-        self.table = table.result()
         parts = part("part") | {(12, policy): self.runs["whole", policy, "spread"] for policy in ("linux", "gang")}
         # What the programs take alone, spread, over what they took together.
         solo = {name: p["alone"] for name, p in self.of("whole", "gang").items()}
@@ -117,10 +106,6 @@ class Results:
 
     def beside(self, own, *others):
         """The slowdown of a STREAM variant beside one or two others."""
-        if isinstance(self.table, str):
-            import tomllib
-
-            self.table = tomllib.loads(self.table)
         own, *others = (STREAMS.index(share) for share in (own, *others))
         row = self.table["pairs" if len(others) == 1 else "triples"][own]
         return row[others[0]] if len(others) == 1 else row[others[0]][others[1]]

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from common.points import Setting, times
+from common.points import Setting, by_a_fifth, times
 from programs import IMBALANCE, LINES
 
 
@@ -21,11 +21,11 @@ class Point(Setting):
 def points():
     """All of them, the unchanged one first."""
     yield Point("as assumed")
-    for factor in (0.8, 1.2):
-        sign = f"{100 * (factor - 1):+.0f} %"
-        yield Point(f"critical sections {sign}", "constant", scale=factor)
-        yield Point(f"signals {sign}", "constant", machine=times(factor, "signal_nanos"))
-        yield Point(f"switches, wake-ups {sign}", "constant", machine=times(factor, "switch_nanos", "wake_nanos"))
+    yield from by_a_fifth(Point, lambda factor: {
+        "critical sections": {"scale": factor},
+        "signals": {"machine": times(factor, "signal_nanos")},
+        "switches, wake-ups": {"machine": times(factor, "switch_nanos", "wake_nanos")},
+    })
     for imbalance in (0.1, 0.9):
         yield Point(f"imbalance {imbalance}", "assumption", imbalance=imbalance)
     for lines in (LINES // 8, LINES * 4):

@@ -1,86 +1,68 @@
-"""The tables of results, and the picture of the interval."""
+"""The page of results, and the picture of the interval."""
 
-from common.report import parts, sum_up, swept
+import pathlib
+
+from common.checks import percent
+from common.report import SWEEPS, page
+from lib.report import table
 from programs import PROGRAMS, SERVERS
 from results import INTERVALS, LONG, POLICIES, TIMES_AS_LONG, inside, trials, trying
 
-HEAD = """# What is reproduced of the slides on thread shuffling
-
-Written by `experiments/shuffling/run`; [README.md](README.md) tells the assumptions and what the verdicts mean.
-"""
+HERE = pathlib.Path(__file__).resolve().parent
 
 
-def percent(x):
-    return f"{100 * x:.1f} %"
+def tell(rows, settings, first, _):
+    """The claims, and the page; the picture where all settings were looked at."""
+    if len(settings) > 1:
+        (HERE / "interval.svg").write_text(picture(first))
+    checked = sum("found" in row for row in rows)
+    text = page("shuffling", "slides on thread shuffling", rows, ("constant", "assumption"), source="the slides", figure="their figure",
+                rest=f"not checked here: {len(rows) - checked}", of_sweeps=SWEEPS | {"assumption": "under other assumptions"})
+    parts = [*of_programs(first), *guarded(first), *of_intervals(first)]
+    return {"claims": [row for row in rows if row["verdict"] != "open"]}, text + "\n".join(parts) + "\n"
 
 
-def table(head, rows):
-    """A table in Markdown."""
-    yield "| " + " | ".join(head) + " |"
-    yield "|---" * len(head) + "|"
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
-
-
-def claim(row):
-    """A row of the first table."""
-    says = f"{row['says']} ({row['where']})"
-    theirs = ", ".join(filter(None, [row.get("theirs"), "only in a picture" if row.get("picture") else None])) or "–"
-    if "found" not in row:
-        return [row["id"], says, theirs, "–", "open", "–", row.get("why", "–"), "–", "–"]
-    if "by_point" not in row:
-        return [row["id"], says, theirs, row["found"], row["verdict"], "–", row.get("why", "–"), "–", "–"]
-    return [row["id"], says, theirs, row["found"], row["verdict"], parts(row), row.get("why", "–"),
-            swept(row, "constant"), swept(row, "assumption")]
-
-
-def markdown(found, fig):
-    """The page."""
-    checked = sum("found" in row for row in found)
-    head = ["claim", "the slides", "their figure", "here", "verdict", "parts", "why", "holds under ±20 %", "under other assumptions"]
-    lines = [HEAD, f"**{sum_up(found)}**, of {len(found)} rows; not checked here: {len(found) - checked}.\n"]
-    lines += table(head, map(claim, found))
+def of_programs(fig):
+    """What becomes of each program."""
     rivals = [policy for policy in POLICIES if policy != "Solaris"]
-    lines += ["", "## Each program", "", "Gains over the kernel alone; lock time and transfers inside a package of Solaris and of "
-              "shuffling; gain on Linux' kernel (`eevdf`).", ""]
-    head = ["program", *rivals, "at locks", "shuffled", "inside", "shuffled", "on eevdf"]
+    yield "\n## Each program\n"
+    yield ("Gains over the kernel alone; lock time and transfers inside a package of Solaris and of shuffling; gain on Linux' kernel "
+           "(`eevdf`).\n")
     rows = []
     for name in PROGRAMS | SERVERS:
         runs = [fig.of(name, "Solaris"), fig.of(name)]
         rows.append([name, *(percent(fig.gain(name, policy)) for policy in rivals), *(percent(run["lock"]) for run in runs),
                      *(percent(inside(run)) if run["transfers_across"] else "–" for run in runs),
                      percent(fig.gain(name, kind="eevdf"))])
-    lines += table(head, rows)
-    lines += ["", *guarded(fig)]
-    lines += ["", "## The interval", "", "bodytrack, shuffled at each interval.", "", "![misses and transfers by interval](interval.svg)", ""]
-    head = ["interval", "seconds", "across packages", "last-level misses, million", "shufflings"]
+    yield from table(["program", *rivals, "at locks", "shuffled", "inside", "shuffled", "on eevdf"], rows)
+
+
+def of_intervals(fig):
+    yield "\n## The interval\n"
+    yield "bodytrack, shuffled at each interval.\n\n![misses and transfers by interval](interval.svg)\n"
     runs = [(interval, fig.of("bodytrack", interval, "interval")) for interval in INTERVALS]
-    lines += table(head, ([interval, f"{run['seconds']:.2f}", percent(1 - inside(run)), f"{run['llc_misses'] / 1e6:.2f}",
-                           str(len(run["shufflings"]))] for interval, run in runs))
-    return "\n".join(lines) + "\n"
+    yield from table(["interval", "seconds", "across packages", "last-level misses, million", "shufflings"], (
+        [interval, f"{run['seconds']:.2f}", percent(1 - inside(run)), f"{run['llc_misses'] / 1e6:.2f}", len(run["shufflings"])]
+        for interval, run in runs))
 
 
 def guarded(fig):
     """What the guard makes of groups: a part beyond the slides."""
-    yield "## With the guard"
-    yield ""
-    yield "Beyond the slides, and no claim of theirs: groups are tried out against the places where threads were, and only what is " \
-          "shown to be faster is kept ([policies](../../docs/research/policies.md#shuffling)). Gains over the kernel alone; trials, how many " \
-          "of them kept groups, what progress they found (with groups over without; instructions), and their share of the time."
-    yield ""
+    yield "\n## With the guard\n"
+    yield ("Beyond the slides, and no claim of theirs: groups are tried out against the places where threads were, and only what is "
+           "shown to be faster is kept ([policies](../../docs/research/policies.md#shuffling)). Gains over the kernel alone; trials, how "
+           "many of them kept groups, what progress they found (with groups over without; instructions), and their share of the "
+           "time.\n")
     head = ["program", "shuffling", "guarded", "trials", "kept", "progress", "trying", "on eevdf, shuffling", "guarded"]
     yield from table(head, (guarded_row(fig, name) for name in PROGRAMS | SERVERS))
-    yield ""
-    yield f"The same with {TIMES_AS_LONG} times the work, of a program with a hot lock, one with hardly any, and one that much memory " \
-          "makes slower in groups:"
-    yield ""
-    head = ["program", "seconds", "shuffling", "guarded", "trials", "kept", "progress", "trying"]
+    yield (f"\nThe same with {TIMES_AS_LONG} times the work, of a program with a hot lock, one with hardly any, and one that much memory "
+           "makes slower in groups:\n")
     rows = []
     for name in LONG:
         gains = [percent(fig.gain(name, policy, "long")) for policy in ("shuffling", "guarded")]
         seconds = f"{fig.of(name, 'Solaris', 'long')['seconds']:.0f}"
         rows.append([name, seconds, *gains, *tried(fig.of(name, "guarded", "long"))])
-    yield from table(head, rows)
+    yield from table(["program", "seconds", "shuffling", "guarded", "trials", "kept", "progress", "trying"], rows)
 
 
 def guarded_row(fig, name):

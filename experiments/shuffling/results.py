@@ -1,8 +1,7 @@
 """All runs of one point, and how the checks look at them."""
 
-import statistics
-from concurrent.futures import ThreadPoolExecutor
-
+from common.checks import mean
+from common.sim import in_threads
 from programs import PROGRAMS, SERVERS, program
 from sim import Cosched
 
@@ -47,10 +46,9 @@ class Results:
             name, words, kernel = jobs[key]
             length = TIMES_AS_LONG if key[0] == "long" else 1
             model = program(name, point.scale, point.memory, point.lines, point.imbalance, length)
-            return cosched.watched(model, machine, words, kernel)
+            return cosched.run(model, machine, words, kernel)
 
-        with ThreadPoolExecutor(threads) as pool:
-            self.runs = dict(zip(jobs, pool.map(run, jobs)))
+        self.runs = in_threads(threads, run, jobs)
 
     @staticmethod
     def guarded_and_not():
@@ -71,7 +69,7 @@ class Results:
 
     def mean_gain(self, policy="shuffling", kind="load"):
         """Over the 23 programs."""
-        return statistics.mean(self.gains(policy, kind).values())
+        return mean(self.gains(policy, kind).values())
 
 
 def inside(run):

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from common.points import Setting, times
+from common.points import Setting, by_a_fifth, times
 from programs import SPIN
 
 
@@ -22,9 +22,8 @@ def points():
     yield Point("as assumed")
     yield Point("intervals x 3", "assumption", grain=3.0)
     yield Point("even shares of work", "assumption", imbalance=0.0)
-    for factor in (0.8, 1.2):
-        sign = f"{100 * (factor - 1):+.0f} %"
-        costs = times(factor, "switch_nanos", "wake_nanos", "signal_nanos")
-        yield Point(f"switches, wake-ups, signals {sign}", "constant", machine=costs)
-        yield Point(f"intervals {sign}", "constant", grain=factor)
-        yield Point(f"spinning {sign}", "constant", spin=f"{3000 * factor:.0f}us")
+    yield from by_a_fifth(Point, lambda factor: {
+        "switches, wake-ups, signals": {"machine": times(factor, "switch_nanos", "wake_nanos", "signal_nanos")},
+        "intervals": {"grain": factor},
+        "spinning": {"spin": f"{3000 * factor:.0f}us"},
+    })

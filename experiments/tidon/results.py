@@ -1,8 +1,7 @@
 """All runs of one point, and how the checks look at them."""
 
-import statistics
-from concurrent.futures import ThreadPoolExecutor
-
+from common.checks import mean
+from common.sim import in_threads
 from programs import CO_RUNNERS, COUNTS, MAINS, OURS, THREADS, VARIANTS, program
 
 CASES = [(co, count) for co in CO_RUNNERS for count in COUNTS]
@@ -32,11 +31,9 @@ class Results:
             return cosched.run([once], machine, "cfs")[0]["seconds"]
 
         names = {(main, team) for main, team, *_ in keys} | set(CASES)
-        with ThreadPoolExecutor(threads) as pool:
-            # Sorted, so that interrupted checks go on where they were.
-            names, keys = sorted(names), sorted(keys)
-            self.alone = dict(zip(names, pool.map(alone, names)))
-            self.runs = dict(zip(keys, pool.map(run, keys)))
+        # Sorted, so that interrupted checks go on where they were.
+        self.alone = in_threads(threads, alone, sorted(names))
+        self.runs = in_threads(threads, run, sorted(keys))
 
     def of(self, main, co, count, variant, team=THREADS):
         """What the main program came to."""
@@ -61,13 +58,13 @@ class Results:
 
     def mean(self, figure, co, count, variant):
         """A figure's mean over the main programs."""
-        return statistics.mean(figure(main, co, count, variant) for main in MAINS)
+        return mean(figure(main, co, count, variant) for main in MAINS)
 
     def gains(self, co, count):
         """What Tidon gains beside a co-runner against each of the other variants: mean throughput, and mean fairness."""
-        mean = lambda figure, variant: self.mean(figure, co, count, variant)
-        throughput = {variant: mean(self.throughput, "Tidon") / mean(self.throughput, variant) - 1 for variant in OTHERS}
-        fairness = {variant: mean(self.unfairness, variant) / mean(self.unfairness, "Tidon") - 1 for variant in OTHERS}
+        over_mains = lambda figure, variant: self.mean(figure, co, count, variant)
+        throughput = {variant: over_mains(self.throughput, "Tidon") / over_mains(self.throughput, variant) - 1 for variant in OTHERS}
+        fairness = {variant: over_mains(self.unfairness, variant) / over_mains(self.unfairness, "Tidon") - 1 for variant in OTHERS}
         return throughput, fairness
 
     def kind(self, co, count):
