@@ -17,7 +17,8 @@ class Report(dict):
 
     @property
     def files(self):
-        return f"{self.base}.json" + (f" and {self.base.name}.md" if self.markdown else "")
+        made = [self.base.with_suffix(f".{ending}") for ending in ("json", "md", "svg")]
+        return ", ".join(str(file) for file in made if file.exists())
 
     def save(self):
         self.base.with_suffix(".json").write_text(json.dumps(self, indent=1) + "\n")
