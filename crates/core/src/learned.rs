@@ -4,15 +4,14 @@
 //! close sampling slows it as well. A program that runs for some seconds, a hundred times a day,
 //! would pay for the trial each time, and would use its result only for a short time.
 //!
-//! *Idea.* The result is kept, and the next run of the program begins with it. What is known after
-//! a run follows from the reasons that its policy gave ([`Learned::after`]). Policies therefore
-//! need no other report of it.
+//! *Idea.* The result is kept, and the next run of the program begins with it. Policies report the
+//! [result of each trial](TrialResult), and the engine adds them up ([`Learning`]).
 //!
 //! Different policies learn two things: which [`Actuator`] is best, and whether it helps to divide
 //! threads among sockets. The groups themselves are not kept: another run has other threads.
 
 use crate::actuator::Actuator;
-use crate::plan::Why;
+use crate::output::Output;
 
 /// What is known about scheduling a program's threads. The default is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,22 +74,56 @@ impl Learned {
         Learned { groups: self.groups, ..Learned::default() }
     }
 
-    /// What is known after a run with these reasons about the program, one after the other.
-    pub fn after(self, reasons: impl IntoIterator<Item = Why>) -> Learned {
-        let (mut known, mut trial) = (self, None);
-        for why in reasons {
-            match (why, trial) {
-                (Why::Tried { actuator, against }, _) => trial = Some((actuator, against)),
-                (Why::Kept { .. }, Some((tried, _))) => known = known.with(tried, tried),
-                (Why::PutBack { .. }, Some((tried, against))) => known = known.with(tried, against),
-                (Why::GroupsKept { .. }, _) => known = known.with_groups(true),
-                // The groups that are in force have helped. If there are none, groups have not
-                // helped.
-                (Why::GroupsPutBack { groups, .. }, _) => known = known.with_groups(groups > 0),
-                _ => {}
-            }
+    /// This knowledge after one more trial.
+    pub fn after(self, result: TrialResult) -> Learned {
+        match result {
+            TrialResult::Actuator { tried, in_force } => self.with(tried, in_force),
+            TrialResult::Groups { helped } => self.with_groups(helped),
         }
-        known
+    }
+
+    /// This knowledge after a run whose trials have shown `later`.
+    pub fn and(self, later: Learned) -> Learned {
+        let in_force = if later.tried == 0 { self.in_force } else { later.in_force };
+        let groups = later.groups.or(self.groups);
+        Learned { in_force, tried: self.tried | later.tried, groups }
+    }
+}
+
+/// The result of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialResult {
+    /// An actuator was tried.
+    Actuator {
+        /// The actuator that was tried.
+        tried: Actuator,
+        /// The actuator that is in force now.
+        in_force: Actuator,
+    },
+    /// Groups of threads were tried.
+    Groups {
+        /// Whether the groups in force have helped; `false`: none are in force.
+        helped: bool,
+    },
+}
+
+/// What a run has shown of a program so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Learning {
+    /// What trials of this run have shown.
+    pub shown: Learned,
+    /// Whether the policy used what was known before.
+    pub recalled: bool,
+}
+
+impl Learning {
+    /// Takes in what the policy has done with the program.
+    pub fn take_in(&mut self, output: &Output) {
+        match output {
+            Output::TrialEnded(result) => self.shown = self.shown.after(*result),
+            Output::Recalled => self.recalled = true,
+            _ => {}
+        }
     }
 }
 
@@ -103,22 +136,20 @@ mod tests {
     use Actuator::{Batch, BatchSlice, None, Slice};
 
     use super::*;
-    use crate::Nanos;
 
-    fn trial(actuator: Actuator, against: Actuator, progress: f64) -> [Why; 2] {
-        let came = match progress > 1.0 {
-            true => Why::Kept { actuator, progress },
-            false => Why::PutBack { actuator, progress, pause: Nanos::ZERO },
-        };
-        [Why::Tried { actuator, against }, came]
+    fn trial(tried: Actuator, in_force: Actuator) -> TrialResult {
+        TrialResult::Actuator { tried, in_force }
+    }
+
+    fn after(before: Learned, results: &[TrialResult]) -> Learned {
+        results.iter().fold(before, |known, result| known.after(*result))
     }
 
     /// What was kept last counts as best. What was put back counts as tried.
     #[test]
     fn what_was_kept_is_best_and_what_was_undone_is_tried() {
-        let trials =
-            [trial(Slice, None, 0.9), trial(Batch, None, 1.2), trial(BatchSlice, Batch, 0.8)];
-        let known = Learned::default().after(trials.concat());
+        let trials = [trial(Slice, None), trial(Batch, Batch), trial(BatchSlice, Batch)];
+        let known = after(Learned::default(), &trials);
         assert_eq!(known, Learned::new(Batch, &[Slice, Batch, BatchSlice]));
         assert_eq!(known.tried().collect::<Vec<_>>(), [Slice, Batch, BatchSlice]);
     }
@@ -126,27 +157,32 @@ mod tests {
     #[test]
     fn an_actuator_that_was_put_back_is_no_longer_the_best() {
         let before = Learned::new(Batch, &[Batch, Slice]);
-        assert_eq!(before.after(trial(Batch, None, 0.7)), Learned::new(None, &[Batch, Slice]));
+        assert_eq!(before.after(trial(Batch, None)), Learned::new(None, &[Batch, Slice]));
     }
 
     #[test]
     fn groups_are_known_to_help_while_any_are_in_force() {
-        let (progress, pause) = (1.1, Nanos::ZERO);
-        let kept = Why::GroupsKept { progress };
-        let put_back = |groups| Why::GroupsPutBack { groups, progress, pause };
+        let groups = |helped| TrialResult::Groups { helped };
         let before = Learned::new(Batch, &[Batch]);
-        let after = |reasons: &[Why]| before.after(reasons.iter().copied());
-        assert_eq!(after(&[kept, put_back(2)]), before.with_groups(true));
-        assert_eq!(after(&[kept, put_back(0)]), before.with_groups(false));
-        assert_eq!(after(&[kept]).of_groups(), Learned::default().with_groups(true));
-        assert_eq!(after(&[kept]).of_actuators(), before);
+        let after = |results: &[TrialResult]| after(before, results);
+        assert_eq!(after(&[groups(true), groups(true)]), before.with_groups(true));
+        assert_eq!(after(&[groups(true), groups(false)]), before.with_groups(false));
+        assert_eq!(after(&[groups(true)]).of_groups(), Learned::default().with_groups(true));
+        assert_eq!(after(&[groups(true)]).of_actuators(), before);
         assert_eq!(after(&[]).groups(), Option::None);
     }
 
     #[test]
-    fn a_trial_without_an_end_teaches_nothing() {
-        let before = Learned::new(Batch, &[Batch]);
-        assert_eq!(before.after([Why::Tried { actuator: Slice, against: Batch }]), before);
-        assert!(Learned::default().after([Why::LeftToKernel]).is_empty());
+    fn a_run_adds_to_what_was_known_before() {
+        let before = Learned::new(Batch, &[Batch]).with_groups(true);
+        let results = [trial(Slice, None), TrialResult::Groups { helped: false }];
+        let mut run = Learning::default();
+        assert_eq!(before.and(run.shown), before);
+        results.iter().for_each(|result| run.take_in(&Output::TrialEnded(*result)));
+        assert_eq!(before.and(run.shown), after(before, &results));
+        run.take_in(&Output::Backfilled);
+        assert!(!run.recalled);
+        run.take_in(&Output::Recalled);
+        assert!(run.recalled);
     }
 }

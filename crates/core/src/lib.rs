@@ -20,9 +20,11 @@ pub mod engine;
 pub mod fake;
 mod learned;
 mod machine;
+mod output;
 mod plan;
 mod policy;
 mod program;
+mod reason;
 mod sample;
 mod speedup;
 mod time;
@@ -37,20 +39,20 @@ pub use cause::{Aspect, Cause, Command, Refusal, Token};
 pub use choice::{Mode, ReasonCode};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
-pub use learned::Learned;
+pub use learned::{Learned, Learning, TrialResult};
 pub use machine::{Event, Happening, Interruption, Machine, Signal, Step};
-pub use plan::{
-    AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Wake, Why,
-};
+pub use output::{Advance, Grouping, Output, Quantum};
+pub use plan::{AtExpiry, Class, Directive, Observe, Plan, Settings, ThreadRule, Wake};
 pub use policy::{Policy, World};
 pub use program::{
     Counts, Exit, GroupId, MaskOwner, Molding, Profile, Program, ProgramId, ProgramState, Thread,
     ThreadId, Usage,
 };
+pub use reason::{Reason, Why};
 pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};
 pub use speedup::Speedup;
 pub use time::{Nanos, parse_duration};
 pub use topology::{Cpu, Level, Topology};
-pub use treatment::{Chosen, Treatment};
+pub use treatment::{Chosen, Scheduling, Treatment};
 pub use turn::Turn;
 pub use waits::Waits;

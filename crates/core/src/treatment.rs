@@ -1,12 +1,9 @@
-//! How the threads of a program are scheduled as equals, derived from the reasons that a policy
-//! gives one after the other.
+//! How the threads of a program are scheduled as equals, added up from what a policy changes.
 //!
-//! A reason says what *changes*: a slice was chosen, or an actuator is being tried, kept, or put
-//! back. A reader of a run, live or afterwards, needs to know what is in force. This module adds up
-//! reasons to that.
+//! A policy says what *changes*: a slice was chosen, or an actuator is being tried, kept, or put
+//! back. A reader of a run, live or afterwards, needs to know what is in force.
 
 use crate::actuator::Actuator;
-use crate::plan::Why;
 use crate::time::Nanos;
 
 /// What is in force, as far as reasons have said.
@@ -19,6 +16,26 @@ pub struct Treatment {
     pub in_force: Option<Actuator>,
     /// The actuator on trial: the program alternates between it and the one in force.
     pub tried: Option<Actuator>,
+}
+
+/// A change of how the threads of a program are scheduled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scheduling {
+    /// The program starts, with its original settings.
+    Original,
+    /// A slice was chosen. How threads are scheduled decides whether they get it.
+    Slice(Chosen),
+    /// This actuator is in force from now on.
+    InForce(Actuator),
+    /// A trial has begun.
+    Trial {
+        /// The actuator on trial.
+        actuator: Actuator,
+        /// The actuator that it is compared with, which stays in force.
+        against: Actuator,
+    },
+    /// A trial has ended, and its actuator is not in force.
+    TrialFailed,
 }
 
 /// A slice, and the figures that it was chosen for.
@@ -40,26 +57,23 @@ impl Chosen {
 }
 
 impl Treatment {
-    /// Takes in another reason about the program, and returns whether it changes anything.
-    pub fn learn(&mut self, why: &Why) -> bool {
-        match *why {
-            Why::Slice { slice, lock_contention, miss_ratio, .. } => {
-                self.chosen = Some(Chosen { slice, lock_contention, miss_ratio });
+    /// Takes in another change.
+    pub fn take_in(&mut self, change: Scheduling) {
+        match change {
+            Scheduling::Original => *self = Treatment::default(),
+            Scheduling::Slice(chosen) => {
+                self.chosen = Some(chosen);
                 // A new slice ends a trial that was under way.
                 self.tried = None;
             }
-            Why::Given { actuator } | Why::Recalled { actuator } | Why::Kept { actuator, .. } => {
+            Scheduling::InForce(actuator) => {
                 (self.in_force, self.tried) = (Some(actuator), None);
             }
-            Why::Tried { actuator, against } => {
+            Scheduling::Trial { actuator, against } => {
                 (self.in_force, self.tried) = (Some(against), Some(actuator));
             }
-            Why::PutBack { .. } => self.tried = None,
-            // The program starts again.
-            Why::LeftToKernel => *self = Treatment::default(),
-            _ => return false,
+            Scheduling::TrialFailed => self.tried = None,
         }
-        true
     }
 }
 
@@ -67,38 +81,36 @@ impl Treatment {
 mod tests {
     use super::*;
 
-    const SLICE: Why = Why::Slice {
+    const SLICE: Scheduling = Scheduling::Slice(Chosen {
         slice: Nanos::from_millis(200),
         lock_contention: 0.84,
         miss_ratio: None,
-        profiled: false,
-    };
+    });
 
-    fn after(reasons: &[Why]) -> Treatment {
+    fn after(changes: &[Scheduling]) -> Treatment {
         let mut treatment = Treatment::default();
-        reasons.iter().for_each(|why| assert!(treatment.learn(why)));
+        changes.iter().for_each(|change| treatment.take_in(*change));
         treatment
     }
 
     #[test]
     fn a_slice_stays_until_the_next_slice_or_run() {
-        let treatment = after(&[Why::LeftToKernel, SLICE]);
+        let treatment = after(&[Scheduling::Original, SLICE]);
         assert_eq!((treatment.in_force, treatment.tried), (None, None));
         assert_eq!(treatment.chosen.map(|chosen| chosen.slice), Some(Nanos::from_millis(200)));
-        assert_eq!(after(&[SLICE, Why::LeftToKernel]), Treatment::default());
-        assert!(!Treatment::default().learn(&Why::Turn));
+        assert_eq!(after(&[SLICE, Scheduling::Original]), Treatment::default());
     }
 
     /// Until a trial is kept, the earlier treatment counts.
     #[test]
     fn a_trial_takes_effect_only_once_it_is_kept() {
         use Actuator::{Batch, None as AsFound, Slice};
-        let given = Why::Given { actuator: AsFound };
-        let tried = Why::Tried { actuator: Slice, against: AsFound };
-        let kept = Why::Kept { actuator: Slice, progress: 1.2 };
-        let next = Why::Tried { actuator: Batch, against: Slice };
-        let back = Why::PutBack { actuator: Batch, progress: 0.4, pause: Nanos::from_secs(10) };
-        let state = |reasons: &[Why]| (after(reasons).in_force, after(reasons).tried);
+        let given = Scheduling::InForce(AsFound);
+        let tried = Scheduling::Trial { actuator: Slice, against: AsFound };
+        let kept = Scheduling::InForce(Slice);
+        let next = Scheduling::Trial { actuator: Batch, against: Slice };
+        let back = Scheduling::TrialFailed;
+        let state = |changes: &[Scheduling]| (after(changes).in_force, after(changes).tried);
         assert_eq!(state(&[given, SLICE]), (Some(AsFound), None));
         assert_eq!(state(&[given, SLICE, tried]), (Some(AsFound), Some(Slice)));
         assert_eq!(state(&[given, SLICE, tried, kept]), (Some(Slice), None));

@@ -364,7 +364,11 @@ impl Auto {
         if self.last_reason.replace((mode, reason_code)) != Some((mode, reason_code)) {
             let (corun, explored) = (self.together, self.explored);
             let gangs = gangs.map(|busy| busy.min(world.cpus.len() as f64));
-            plan.because(None, Why::Chosen { mode, reason_code, corun, gangs, explored });
+            let why = Why::Chosen { mode, reason_code, corun, gangs, explored };
+            match reason_code {
+                ReasonCode::Begins => plan.because(None, why),
+                _ => plan.announce(why),
+            }
         }
     }
 }

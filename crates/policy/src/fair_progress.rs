@@ -56,8 +56,8 @@ mod vector;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
-    AtExpiry, Cause, Command, CpuSet, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings,
-    Token, Wake, Why, World,
+    Advance, AtExpiry, Cause, Command, CpuSet, Measure, Nanos, Observe, Output, Plan, Policy,
+    ProgramId, Settings, Token, Wake, Why, World,
 };
 
 use crate::common::unit::{
@@ -260,7 +260,7 @@ impl FairProgress {
         };
         self.assign(&gang, trained.map(|_| 0), world, plan);
         self.quanta += 1;
-        plan.because(None, Why::Quantum { round: self.quanta, gang: 0, gangs: 1, length });
+        plan.begin(cosched_core::Quantum { round: self.quanta, gang: 0, gangs: 1, length });
         self.wake(plan);
     }
 
@@ -307,7 +307,7 @@ impl FairProgress {
                     member.id,
                     Settings { thread_limit: member.thread_limit, ..settings(cpus, world) },
                 );
-                plan.because(Some(member.id), *why);
+                tell(member.id, *why, plan);
                 self.waiting.remove(&member.id);
             }
             let members = unit.ids().collect();
@@ -371,7 +371,7 @@ impl FairProgress {
                     plan.freeze(id);
                 }
                 if freezes || last_sent != Some(for_training) {
-                    plan.because(Some(id), why);
+                    tell(id, why, plan);
                 }
             }
         }
@@ -408,6 +408,22 @@ impl FairProgress {
             unit.is_none_or(|unit| unit.threads == assignment.requested)
         })
     }
+}
+
+/// Gives a reason about a program, and what it says as an output.
+fn tell(id: ProgramId, why: Why, plan: &mut Plan) {
+    plan.because(Some(id), why);
+    let output = match why {
+        Why::LeastProgress { progress, coverage, slowdown } => {
+            Output::Advanced(Advance { progress, coverage: Some(coverage), slowdown })
+        }
+        Why::MoreProgress { progress, slowdown } => {
+            Output::Advanced(Advance { progress, coverage: None, slowdown })
+        }
+        Why::Trained { idle, .. } => Output::Trained { idle },
+        _ => return,
+    };
+    plan.output(id, output);
 }
 
 impl Policy for FairProgress {

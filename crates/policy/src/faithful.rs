@@ -43,8 +43,9 @@ mod weights;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Class, Command, Counts, Directive, Learned, Measure, Nanos, Observe, Plan,
-    Policy, ProgramId, ProgramState, Sample, Settings, Why, World,
+    Actuator, Cause, Chosen, Class, Command, Counts, Directive, Learned, Measure, Nanos, Observe,
+    Output, Plan, Policy, ProgramId, ProgramState, Sample, Scheduling, Settings, TrialResult, Why,
+    World,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
@@ -173,6 +174,7 @@ impl Faithful {
         if program.state == ProgramState::New {
             plan.run(id, Settings::default());
             plan.because(Some(id), Why::LeftToKernel);
+            plan.output(id, Output::Scheduled(Scheduling::Original));
         }
         let pace = match self.options.interval {
             Some(fixed) => Pace::fixed(fixed),
@@ -229,7 +231,10 @@ impl Faithful {
                 if let Some(recalled) = recalled {
                     tracked.known = recalled;
                     guard.adopt(id, recalled.in_force());
-                    plan.because(Some(id), Why::Recalled { actuator: recalled.in_force() });
+                    let actuator = recalled.in_force();
+                    plan.because(Some(id), Why::Recalled { actuator });
+                    plan.output(id, Output::Recalled);
+                    plan.output(id, Output::Scheduled(Scheduling::InForce(actuator)));
                 }
                 let given = guard.chosen(id, actuators, world.now);
                 if recalled.is_some() {
@@ -244,8 +249,11 @@ impl Faithful {
             }
         };
         plan.because(Some(id), Why::Given { actuator: given });
+        plan.output(id, Output::Scheduled(Scheduling::InForce(given)));
         let Found { lock_contention, miss_ratio, profiled } = found;
         plan.because(Some(id), Why::Slice { slice, lock_contention, miss_ratio, profiled });
+        let chosen = Chosen { slice, lock_contention, miss_ratio };
+        plan.output(id, Output::Scheduled(Scheduling::Slice(chosen)));
     }
 
     fn gone(&mut self, id: ProgramId, plan: &mut Plan) {
@@ -264,10 +272,13 @@ impl Faithful {
                 (&act, self.programs.get_mut(&id))
             {
                 let in_force = self.guard.as_ref().and_then(|guard| guard.in_force(id).copied());
-                tracked.known = tracked.known.with(*actuator, in_force.unwrap_or_default());
+                let (tried, in_force) = (*actuator, in_force.unwrap_or_default());
+                let result = TrialResult::Actuator { tried, in_force };
+                tracked.known = tracked.known.after(result);
+                plan.output(id, Output::TrialEnded(result));
             }
             let stage = self.programs.get(&id).map(|tracked| tracked.stage);
-            let why = match act {
+            let (why, change) = match act {
                 Act::Give(actuator) => {
                     if let Some(Stage::Chosen { slice, .. }) = stage {
                         plan.programs.retain(|(planned, _)| *planned != id);
@@ -275,13 +286,18 @@ impl Faithful {
                     }
                     continue;
                 }
-                Act::Try(actuator, against) => Why::Tried { actuator, against },
-                Act::Keep(actuator, progress) => Why::Kept { actuator, progress },
+                Act::Try(actuator, against) => {
+                    (Why::Tried { actuator, against }, Scheduling::Trial { actuator, against })
+                }
+                Act::Keep(actuator, progress) => {
+                    (Why::Kept { actuator, progress }, Scheduling::InForce(actuator))
+                }
                 Act::PutBack(actuator, progress, pause) => {
-                    Why::PutBack { actuator, progress, pause }
+                    (Why::PutBack { actuator, progress, pause }, Scheduling::TrialFailed)
                 }
             };
             plan.because(Some(id), why);
+            plan.output(id, Output::Scheduled(change));
         }
     }
 

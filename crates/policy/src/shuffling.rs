@@ -51,8 +51,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cosched_core::{
-    Cause, Command, CpuSet, Nanos, Observe, Plan, Policy, ProgramId, ProgramState, Settings,
-    ThreadId, Why, World,
+    Cause, Command, CpuSet, Grouping, Nanos, Observe, Output, Plan, Policy, ProgramId,
+    ProgramState, Settings, ThreadId, TrialResult, Why, World,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
@@ -216,6 +216,8 @@ impl Shuffling {
             if tracked.calm >= PATIENCE && !tracked.homes.is_empty() {
                 tracked.house(Homes::new());
                 plan.because(Some(id), Why::Unbound { lock_time });
+                let lock_time = Some(lock_time);
+                plan.output(id, Output::Grouped(Grouping::Unbound { lock_time }));
             }
             if tracked.calm >= PATIENCE && tracked.phase.take().is_some() {
                 self.guard.iter_mut().for_each(|guard| guard.dismiss(id, plan));
@@ -226,19 +228,20 @@ impl Shuffling {
         match (verdict, &mut self.guard) {
             (Verdict::Calm(_), _) => {}
             (Verdict::Good(homes), None) => tracked.house(homes),
-            (Verdict::Better { homes, why, .. }, None) => {
+            (Verdict::Better { homes, shuffle }, None) => {
                 tracked.house(homes);
-                plan.because(Some(id), why);
+                shuffle.tell(id, plan);
             }
             (Verdict::Good(homes), Some(guard)) => {
                 guard.adopt(id, Arc::new(homes.clone()));
                 guard.renew(id, Vec::new());
                 tracked.house(homes);
             }
-            (Verdict::Better { homes, lock_time, why }, Some(guard)) => {
+            (Verdict::Better { homes, shuffle }, Some(guard)) => {
+                let lock_time = shuffle.lock_time;
                 guard.adopt(id, Arc::new(tracked.homes.clone()));
                 let homes = Arc::new(homes);
-                tracked.proposed = Some((homes.clone(), why));
+                tracked.proposed = Some((homes.clone(), shuffle));
                 if tracked.phase.is_none_or(|phase| (phase - lock_time).abs() > PHASE) {
                     let is_new = tracked.phase.is_none();
                     let recalled = recalled.filter(|_| is_new && tracked.helped.is_none());
@@ -247,11 +250,12 @@ impl Shuffling {
                     if let Some(helped) = recalled {
                         tracked.helped = recalled;
                         plan.because(Some(id), Why::GroupsRecalled { helped });
+                        plan.output(id, Output::Recalled);
                     }
                     if known == Some(true) {
                         guard.adopt(id, homes.clone());
                         tracked.proposed = None;
-                        plan.because(Some(id), why);
+                        shuffle.tell(id, plan);
                     }
                     tracked.phase = Some(lock_time);
                     guard.chosen(id, vec![homes.clone()], world.now);
@@ -279,14 +283,21 @@ impl Shuffling {
                     tracked.helped = Some(true);
                     // Groups that were in force before were reported then.
                     let proposal = tracked.proposed.take_if(|(proposed, _)| *proposed == homes);
-                    proposal.into_iter().for_each(|(_, why)| plan.because(Some(id), why));
+                    proposal.into_iter().for_each(|(_, shuffle)| shuffle.tell(id, plan));
                     plan.because(Some(id), Why::GroupsKept { progress });
+                    plan.output(id, Output::TrialEnded(TrialResult::Groups { helped: true }));
                 }
                 Act::PutBack(_, progress, pause) => {
                     let are_left = guard.in_force(id).is_some_and(|homes| !homes.is_empty());
                     tracked.helped = Some(are_left);
                     let groups = if are_left { all } else { 0 };
                     plan.because(Some(id), Why::GroupsPutBack { groups, progress, pause });
+                    let result = TrialResult::Groups { helped: are_left };
+                    plan.output(id, Output::TrialEnded(result));
+                    if !are_left {
+                        let unbound = Grouping::Unbound { lock_time: None };
+                        plan.output(id, Output::Grouped(unbound));
+                    }
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! How a program's threads were scheduled over a run, and when that changed. Pictures and traces
 //! are made from these changes.
 
-use cosched_core::{Actuator, Nanos, Treatment, Why};
+use cosched_core::{Actuator, Chosen, Nanos, Scheduling, Treatment, Why};
 use cosched_results::result::RunResult;
 
 use crate::history::nanos;
@@ -34,13 +34,34 @@ pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<Change> {
             reason.program.is_some_and(|program| usize::from(program.slot) == slot)
         });
         let had = now.chosen.is_some();
-        let learnt = own.map(|reason| reason.why).filter(|why| now.learn(why));
-        let whys: Vec<Why> = learnt.collect();
+        let mut whys = Vec::new();
+        for reason in own {
+            if let Some(change) = scheduling(&reason.why) {
+                now.take_in(change);
+                whys.push(reason.why);
+            }
+        }
         if !whys.is_empty() && (had || now.chosen.is_some()) {
             changes.push(Change { at: nanos(decision.at_seconds), whys, now });
         }
     }
     changes
+}
+
+/// The change of which a recorded reason tells.
+fn scheduling(why: &Why) -> Option<Scheduling> {
+    Some(match *why {
+        Why::LeftToKernel => Scheduling::Original,
+        Why::Slice { slice, lock_contention, miss_ratio, .. } => {
+            Scheduling::Slice(Chosen { slice, lock_contention, miss_ratio })
+        }
+        Why::Given { actuator } | Why::Recalled { actuator } | Why::Kept { actuator, .. } => {
+            Scheduling::InForce(actuator)
+        }
+        Why::Tried { actuator, against } => Scheduling::Trial { actuator, against },
+        Why::PutBack { .. } => Scheduling::TrialFailed,
+        _ => return None,
+    })
 }
 
 /// How a program's threads are scheduled, in few words; nothing before a slice was chosen.

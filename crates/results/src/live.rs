@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use board::{About, Board};
 
 use cosched_core::barrier_stats::BarrierStats;
-use cosched_core::{Actuator, Chosen, CpuSet, Exit, GroupId, ProgramState, Why};
+use cosched_core::{Actuator, Advance, Chosen, CpuSet, Exit, GroupId, Grouping, ProgramState, Why};
 
 use crate::result::{seconds, to_microseconds};
 
@@ -199,24 +199,21 @@ pub struct Shuffled {
 }
 
 impl Shuffled {
-    /// The state after another reason about the program.
-    fn after(before: Option<Shuffled>, why: &Why) -> Option<Shuffled> {
+    /// The state after another change. Threads that were never bound stay as they are.
+    fn after(before: Option<Shuffled>, change: Grouping) -> Option<Shuffled> {
         let moves = before.map_or(0, |before| before.moves);
-        match *why {
-            Why::Shuffled { threads, moved, groups, lock_time, .. } => Some(Shuffled {
+        match change {
+            Grouping::Sorted { threads, moved, groups, lock_time } => Some(Shuffled {
                 threads,
                 groups,
                 moves: moves + u64::from(moved),
                 lock_contention: lock_time,
             }),
-            Why::Unbound { lock_time } => {
-                before.map(|before| Shuffled { groups: 0, lock_contention: lock_time, ..before })
-            }
-            // Groups that helped before no longer do.
-            Why::GroupsPutBack { groups: 0, .. } => {
-                before.map(|before| Shuffled { groups: 0, ..before })
-            }
-            _ => before,
+            Grouping::Unbound { lock_time } => before.map(|before| Shuffled {
+                groups: 0,
+                lock_contention: lock_time.unwrap_or(before.lock_contention),
+                ..before
+            }),
         }
     }
 }
@@ -238,28 +235,23 @@ pub struct Forward {
 }
 
 impl Forward {
-    /// The state after another reason about the program, in a quantum of this length.
-    fn after(before: Option<Forward>, why: &Why, length: Option<f64>) -> Option<Forward> {
-        let old = before.unwrap_or_default();
-        match *why {
-            Why::LeastProgress { progress, coverage, slowdown } => Some(Forward {
-                progress_seconds: seconds(progress),
-                slowdown,
-                speed_known: coverage,
-                ..old
-            }),
-            Why::MoreProgress { progress, slowdown } => {
-                Some(Forward { progress_seconds: seconds(progress), slowdown, ..old })
-            }
-            Why::Trained { idle, .. } => {
-                let idle = f64::from(idle) * length.unwrap_or_default();
-                Some(Forward {
-                    trainings: old.trainings + 1,
-                    training_idle_seconds: to_microseconds(old.training_idle_seconds + idle),
-                    ..old
-                })
-            }
-            _ => before,
+    /// The state after the policy has said how far the program has come.
+    fn advanced(self, advance: Advance) -> Forward {
+        Forward {
+            progress_seconds: seconds(advance.progress),
+            slowdown: advance.slowdown,
+            speed_known: advance.coverage.unwrap_or(self.speed_known),
+            ..self
+        }
+    }
+
+    /// The state after a quantum of this length, in seconds, with this many CPUs left idle.
+    fn trained(self, idle: u16, length: Option<f64>) -> Forward {
+        let idle = f64::from(idle) * length.unwrap_or_default();
+        Forward {
+            trainings: self.trainings + 1,
+            training_idle_seconds: to_microseconds(self.training_idle_seconds + idle),
+            ..self
         }
     }
 }

@@ -11,8 +11,7 @@ use std::time::Duration;
 use cosched_core::engine::outcome::NotStarted;
 use cosched_core::engine::{Beat, Watch};
 use cosched_core::{
-    Aspect, Event, Happening, Interruption, Nanos, Plan, ProgramId, ProgramState, ReasonCode, Why,
-    World,
+    Aspect, Event, Happening, Interruption, Nanos, Plan, ProgramId, ProgramState, World,
 };
 use cosched_linux::machine::Note;
 use cosched_report::{after, words};
@@ -152,12 +151,8 @@ impl Progress {
 
 impl Watch for Progress {
     fn decided(&mut self, _: &World<'_>, plan: &Plan) {
-        for reason in plan.reasons.iter().filter(|_| self.talk == Talk::Verbose) {
-            match reason.why {
-                Why::Chosen { reason_code: ReasonCode::Begins, .. } => {}
-                why @ Why::Chosen { .. } => self.teller.line(words::reason(&why)),
-                _ => {}
-            }
+        for position in plan.news.iter().filter(|_| self.talk == Talk::Verbose) {
+            self.teller.line(words::reason(&plan.reasons[*position].why));
         }
     }
 

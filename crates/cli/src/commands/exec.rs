@@ -73,7 +73,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     if ran.result.programs[0].exit.is_some() {
         signals::unblock().map_err(Failure::broken)?;
     }
-    session.learn(&request, &ran.result);
+    session.learn(&request, &ran);
     let untroubled = ran.report_troubles();
     let exit = match ran.result.programs[0].exit {
         Some(exit) => exit,

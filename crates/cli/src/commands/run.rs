@@ -98,7 +98,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     };
     let live = session.open_live(&request, args.metrics.as_ref())?;
     let ran = session.show(&request, live)?;
-    session.learn(&request, &ran.result);
+    session.learn(&request, &ran);
     match args.json {
         true => print(&ran.result.to_json())?,
         false if talk == Talk::Quiet => {}

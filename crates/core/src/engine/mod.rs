@@ -338,6 +338,11 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             self.controls[i].apply_anyway = true;
             self.count_directive(i);
         }
+        for (id, output) in &plan.outputs {
+            if let Some(account) = self.accounts.get_mut(usize::from(id.slot)) {
+                account.outcome.learning.take_in(output);
+            }
+        }
         if !plan.reasons.is_empty() {
             self.outcome.decisions.push(Decision { at: self.now, reasons: plan.reasons.clone() });
         }

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::latest::Latest;
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
+use crate::learned::Learning;
 use crate::machine::Interruption;
-use crate::plan::Reason;
 use crate::program::{Exit, ProgramId, Usage};
+use crate::reason::Reason;
 use crate::time::Nanos;
 
 /// A run as the engine saw it.
@@ -113,6 +114,8 @@ pub struct ProgramOutcome {
     pub turns: Latest<Stretch>,
     /// Whether processes of it were still alive when the run ended, and were left running.
     pub left_running: bool,
+    /// What trials have shown of it.
+    pub learning: Learning,
 }
 
 /// That a program was not started, since another one did not end as it should.

@@ -147,10 +147,10 @@ impl Site for MadeUp {
         out::prepare(turn.out, turn.workload)?;
         if self.warms_up() || self.fails == Some((Fails::Save, self.round)) {
             let troubles = vec![Failure::Broken("the disk is full".to_owned())];
-            return Ok(Ran { result, ended, troubles });
+            return Ok(Ran { result, learning: Vec::new(), ended, troubles });
         }
         result.save(&out::result(turn.out)).unwrap();
-        Ok(Ran { result, ended, troubles: Vec::new() })
+        Ok(Ran { result, learning: Vec::new(), ended, troubles: Vec::new() })
     }
 }
 

@@ -139,6 +139,6 @@ impl Site for Simulated<'_> {
         out::prepare(turn.out, turn.workload)?;
         let saved = result.save(&out::result(turn.out));
         let troubles = saved.err().map(Failure::broken).into_iter().collect();
-        Ok(Ran { result, ended: self.ended()?, troubles })
+        Ok(Ran { result, learning: Vec::new(), ended: self.ended()?, troubles })
     }
 }

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use cosched_core::{Cause, Directive, Nanos, Plan, Policy, Program, ProgramId, Token, Why, World};
+use cosched_core::{
+    Cause, Directive, Nanos, Output, Plan, Policy, Program, ProgramId, Token, Why, World,
+};
 
 /// The only wake-up of each policy that can be in force.
 const ITS_WAKE: Token = Token(0);
@@ -58,9 +60,9 @@ impl Inner {
             false => causes.iter().filter(|cause| concerns(cause)).copied().collect(),
         };
         if !causes.is_empty() {
-            let (directives, reasons) = (plan.programs.len(), plan.reasons.len());
+            let own = (plan.programs.len(), plan.reasons.len(), plan.outputs.len());
             self.policy.decide(&causes, &World { programs: &programs, ..*world }, plan);
-            self.amend(directives, reasons, plan);
+            self.amend(own, plan);
         }
         if is_new && !plan.wake.iter().any(|wake| wake.token == ITS_WAKE) {
             // The policy before this one may have requested a wake-up.
@@ -76,22 +78,24 @@ impl Inner {
         }
     }
 
-    /// Leaves programs unbound in solo probes: otherwise they would all start on the first CPUs
-    /// afterwards.
-    fn amend(&mut self, directives: usize, reasons: usize, plan: &mut Plan) {
+    /// Amends what the policy has added to a plan. `own` has the numbers of directives, reasons and
+    /// outputs before. In solo probes programs are left unbound: otherwise they would all start on
+    /// the first CPUs afterwards.
+    fn amend(&mut self, own: (usize, usize, usize), plan: &mut Plan) {
+        let (directives, reasons, outputs) = own;
         for (_, directive) in &mut plan.programs[directives..] {
             match directive {
                 Directive::Run(settings) if self.probes => settings.cpus = None,
                 _ => {}
             }
         }
+        let backfills = |(_, output): &&(ProgramId, Output)| *output == Output::Backfilled;
+        self.backfilled.extend(plan.outputs[outputs..].iter().filter(backfills).map(|(id, _)| *id));
+        let is_idle = |id: ProgramId| self.idle.contains(&id.slot);
         for reason in &mut plan.reasons[reasons..] {
-            match (reason.why, reason.program) {
-                (Why::SharesBackfill { .. }, Some(id)) => _ = self.backfilled.insert(id),
-                (Why::NeverFrozen, Some(id)) if self.idle.contains(&id.slot) => {
-                    reason.why = Why::HardlyRuns;
-                }
-                _ => {}
+            // The policy does not know why the program may not be frozen.
+            if reason.why == Why::NeverFrozen && reason.program.is_some_and(is_idle) {
+                reason.why = Why::HardlyRuns;
             }
         }
     }

@@ -290,7 +290,7 @@ impl Minwait {
             self.quanta += 1;
             let is_open = self.ends == Nanos::NEVER;
             let length = if is_open { Nanos::NEVER } else { self.ends.since(now) };
-            plan.because(None, Why::Quantum { round: self.quanta, gang: 0, gangs: 1, length });
+            plan.begin(cosched_core::Quantum { round: self.quanta, gang: 0, gangs: 1, length });
         }
         if self.ends != before {
             match &mut self.thread_limits {

@@ -231,7 +231,7 @@ impl Rounds {
             ends = world.now + length;
             self.count_round(&cutting.gangs[turn], units);
             let (gang, gangs) = (turn as u16, cutting.gangs.len() as u16);
-            plan.because(None, Why::Quantum { round: self.round, gang, gangs, length });
+            plan.begin(cosched_core::Quantum { round: self.round, gang, gangs, length });
             let running = self.run_gang(&cutting, units, world, plan);
             let before = last.iter().flat_map(|turn| &turn.running).copied();
             let news = before.chain(newcomers.iter().copied()).chain(self.denied.take());

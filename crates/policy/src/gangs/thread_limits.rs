@@ -409,10 +409,10 @@ impl ThreadLimits {
         known.light &= threads > 1;
         let requested = known.requested;
         if is_its(begun) {
-            plan.because(Some(id), Why::TriesThreads { threads, requested });
+            plan.aside(id, Why::TriesThreads { threads, requested });
         } else if changed || is_its(ended) {
             let speed = known.relative(threads);
-            plan.because(Some(id), Why::LimitsThreads { threads, requested, speed });
+            plan.aside(id, Why::LimitsThreads { threads, requested, speed });
         }
         let Some(program) = world.program(id) else { return };
         known.requested = program.requested;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use cosched_core::{CpuSet, MaskOwner, Nanos, Sample, Thread, ThreadId, Why, World};
+use cosched_core::{
+    CpuSet, Grouping, MaskOwner, Nanos, Output, Plan, ProgramId, Sample, Thread, ThreadId, Why,
+    World,
+};
 
 use super::grouping::{Contender, spread};
 use super::pages::{loss, share_out_but_hold};
@@ -60,13 +63,33 @@ pub(super) enum Verdict {
     /// The present groups are good enough; threads that came later are in them.
     Good(Homes),
     /// Other groups are better.
-    Better {
-        homes: Homes,
-        /// The mean share of the threads' time at locks.
-        lock_time: f64,
-        /// The reason.
-        why: Why,
-    },
+    Better { homes: Homes, shuffle: Shuffle },
+}
+
+/// Groups that are better, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Shuffle {
+    /// How many threads were sorted.
+    threads: u16,
+    /// How many of these threads change their socket.
+    moved: u16,
+    /// The number of sockets.
+    groups: u16,
+    /// The mean share of their time at locks.
+    pub(super) lock_time: f64,
+    /// The spread of the threads of a socket before, and with the groups.
+    before: f64,
+    after: f64,
+}
+
+impl Shuffle {
+    /// Says that the groups are in force from now on.
+    pub(super) fn tell(self, id: ProgramId, plan: &mut Plan) {
+        let Shuffle { threads, moved, groups, lock_time, before, after } = self;
+        plan.because(Some(id), Why::Shuffled { threads, moved, groups, lock_time, before, after });
+        let sorted = Grouping::Sorted { threads, moved, groups, lock_time };
+        plan.output(id, Output::Grouped(sorted));
+    }
 }
 
 impl Round<'_> {
@@ -94,7 +117,7 @@ impl Round<'_> {
         }
         let moved = contenders.iter().zip(&to).filter(|(one, to)| one.socket != **to).count();
         homes.extend(contenders.iter().map(|one| one.id).zip(to));
-        let why = Why::Shuffled {
+        let shuffle = Shuffle {
             threads: contenders.len() as u16,
             moved: moved as u16,
             groups: self.sockets.len() as u16,
@@ -102,7 +125,7 @@ impl Round<'_> {
             before,
             after,
         };
-        Some(Verdict::Better { homes, lock_time, why })
+        Some(Verdict::Better { homes, shuffle })
     }
 
     /// The threads that are to be in groups.

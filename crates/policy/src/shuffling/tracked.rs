@@ -10,10 +10,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cosched_core::{CpuSet, MaskOwner, Nanos, Plan, Thread, ThreadId, ThreadRule, Why};
+use cosched_core::{CpuSet, MaskOwner, Nanos, Plan, Thread, ThreadId, ThreadRule};
 
 use super::Homes;
-use super::round::{Heard, socket_of};
+use super::round::{Heard, Shuffle, socket_of};
 
 /// What is known of a program.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ pub(super) struct Tracked {
     is_parting: bool,
     /// Intervals in a row without contention.
     pub(super) calm: u32,
-    /// The groups that the guard may try, with the reason, and the share of time at locks in their
+    /// The groups that the guard may try, what is to be told of them, and the share of time at locks in their
     /// phase.
-    pub(super) proposed: Option<(Arc<Homes>, Why)>,
+    pub(super) proposed: Option<(Arc<Homes>, Shuffle)>,
     pub(super) phase: Option<f64>,
     /// Whether groups have helped, as far as that was tried.
     pub(super) helped: Option<bool>,

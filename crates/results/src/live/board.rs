@@ -1,4 +1,4 @@
-//! Makes snapshots from what the engine sends at a heartbeat, and the reasons that the policy gave
+//! Makes snapshots from what the engine sends at a heartbeat, and what the policy has said
 //! before.
 //!
 //! Policies give reasons for what *changes*, so the last reason about each program is kept until
@@ -6,7 +6,7 @@
 //! decision.
 
 use cosched_core::engine::{Beat, Entry};
-use cosched_core::{Nanos, Plan, Treatment, Turn, Usage, Why};
+use cosched_core::{Nanos, Output, Plan, Treatment, Turn, Usage, Why};
 
 use super::{ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
 use crate::result::{seconds, to_microseconds};
@@ -50,30 +50,37 @@ impl Board {
         Board { whys, treatments, shuffles, forwards, quantum: None, about, entries }
     }
 
-    /// Takes note of a policy's reasons.
+    /// Takes note of a policy's reasons, and of what it has done.
     pub fn decided(&mut self, now: Nanos, plan: &Plan) {
-        let length = plan.reasons.iter().find_map(|reason| match reason.why {
-            Why::Quantum { length, .. } if length != Nanos::NEVER => Some(seconds(length)),
-            _ => None,
-        });
-        for reason in &plan.reasons {
-            match (reason.program, reason.why) {
-                // The reason why it runs or waits stays the same.
-                (Some(_), why) if why.is_of_threads() => {}
-                (Some(id), why) => {
-                    let slot = usize::from(id.slot);
-                    self.whys[slot] = Some(why);
-                    self.shuffles[slot] = Shuffled::after(self.shuffles[slot], &why);
-                    self.forwards[slot] = Forward::after(self.forwards[slot], &why, length);
-                    self.treatments[slot].learn(&why);
+        let length = plan.quantum.map(|quantum| quantum.length);
+        let length = length.filter(|length| *length != Nanos::NEVER).map(seconds);
+        if let Some(cosched_core::Quantum { round, gang, gangs, .. }) = plan.quantum {
+            let (began_seconds, length_seconds) = (seconds(now), length);
+            self.quantum = Some(Quantum { round, gang, gangs, began_seconds, length_seconds });
+        }
+        for (position, reason) in plan.reasons.iter().enumerate() {
+            if let Some(id) =
+                reason.program.filter(|_| plan.asides.binary_search(&position).is_err())
+            {
+                self.whys[usize::from(id.slot)] = Some(reason.why);
+            }
+        }
+        for (id, output) in &plan.outputs {
+            let slot = usize::from(id.slot);
+            match *output {
+                Output::Scheduled(change) => self.treatments[slot].take_in(change),
+                Output::Grouped(change) => {
+                    self.shuffles[slot] = Shuffled::after(self.shuffles[slot], change);
                 }
-                (None, Why::Quantum { round, gang, gangs, length }) => {
-                    let length = Some(length).filter(|length| *length != Nanos::NEVER);
-                    let (began_seconds, length_seconds) = (seconds(now), length.map(seconds));
-                    self.quantum =
-                        Some(Quantum { round, gang, gangs, began_seconds, length_seconds });
+                Output::Advanced(advance) => {
+                    let before = self.forwards[slot].unwrap_or_default();
+                    self.forwards[slot] = Some(before.advanced(advance));
                 }
-                (None, _) => {}
+                Output::Trained { idle } => {
+                    let before = self.forwards[slot].unwrap_or_default();
+                    self.forwards[slot] = Some(before.trained(idle, length));
+                }
+                Output::Backfilled | Output::Recalled | Output::TrialEnded(_) => {}
             }
         }
     }

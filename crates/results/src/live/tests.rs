@@ -1,6 +1,8 @@
 use cosched_core::engine::{Beat, Engine, Entry, Limits, Setup, Watch};
 use cosched_core::fake::Fake;
-use cosched_core::{Actuator, Cause, Nanos, Plan, Policy, Settings, Token, Topology, World};
+use cosched_core::{
+    Actuator, Cause, Nanos, Output, Plan, Policy, Scheduling, Settings, Token, Topology, World,
+};
 use cosched_workload::Repeat;
 
 use super::*;
@@ -20,7 +22,7 @@ impl Policy for InTurn {
         self.0 += 1;
         let gang = (self.0 % u64::from(gangs)) as u16;
         let length = MS(100);
-        plan.because(None, Why::Quantum { round: self.0, gang, gangs, length });
+        plan.begin(cosched_core::Quantum { round: self.0, gang, gangs, length });
         for (i, program) in world.programs.iter().enumerate() {
             if i == usize::from(gang) {
                 plan.run(program.id, Settings::default());
@@ -186,17 +188,17 @@ fn a_slice_and_a_trial_stay_until_the_next_choice() {
     impl Policy for Tries {
         fn decide(&mut self, _: &[Cause], world: &World<'_>, plan: &mut Plan) {
             let [program] = world.programs else { return };
-            let slice = Why::Slice {
-                slice: MS(30),
-                lock_contention: 0.25,
-                miss_ratio: None,
-                profiled: false,
-            };
-            let tried = Why::Tried { actuator: Actuator::Batch, against: Actuator::None };
+            let chosen = Chosen { slice: MS(30), lock_contention: 0.25, miss_ratio: None };
+            let (actuator, against) = (Actuator::Batch, Actuator::None);
             self.0 += 1;
-            for why in if self.0 == 1 { [slice, tried] } else { [Why::InGang; 2] } {
-                plan.because(Some(program.id), why);
+            if self.0 == 1 {
+                let trial = Scheduling::Trial { actuator, against };
+                for change in [Scheduling::Slice(chosen), trial] {
+                    plan.output(program.id, Output::Scheduled(change));
+                }
             }
+            plan.because(Some(program.id), Why::InGang);
+            plan.aside(program.id, Why::TriesThreads { threads: 1, requested: 2 });
             plan.run(program.id, Settings::default());
             plan.wake_at(world.now + MS(50), Token(0));
         }
@@ -211,29 +213,25 @@ fn a_slice_and_a_trial_stay_until_the_next_choice() {
     assert!(json.contains(r#""actuator":"none","tried":"batch""#), "{json}");
 }
 
-/// A program's progress is taken from the last reason that gives it. The times of training are
-/// added up.
+/// A program's progress is what the policy said last. The times of training are added up.
 #[test]
-fn progress_is_that_of_the_last_reason_and_training_adds_up() {
-    let least = Why::LeastProgress { progress: MS(700), coverage: 0.5, slowdown: Some(2.0) };
-    let more = Why::MoreProgress { progress: MS(900), slowdown: None };
-    let trained = Why::Trained { sequential: false, idle: 2 };
-    let whys = [Why::AwaitsTraining, least, trained, trained, Why::WithTrained, more];
-    let after = |count: usize| {
-        let whys = whys[..count].iter();
-        whys.fold(None, |before, why| Forward::after(before, why, Some(0.025)))
-    };
-    assert_eq!(after(1), None);
+fn progress_is_what_was_said_last_and_training_adds_up() {
+    let least = Advance { progress: MS(700), coverage: Some(0.5), slowdown: Some(2.0) };
+    let more = Advance { progress: MS(900), coverage: None, slowdown: None };
     let first = Forward {
         progress_seconds: 0.7,
         slowdown: Some(2.0),
         speed_known: 0.5,
         ..Forward::default()
     };
-    assert_eq!(after(2), Some(first));
+    assert_eq!(Forward::default().advanced(least), first);
     let trained = Forward { trainings: 2, training_idle_seconds: 0.1, ..first };
-    assert_eq!(after(5), Some(trained));
-    assert_eq!(after(6), Some(Forward { progress_seconds: 0.9, slowdown: None, ..trained }));
+    let twice = first.trained(2, Some(0.025)).trained(2, Some(0.025));
+    assert_eq!(twice, trained);
+    assert_eq!(
+        trained.advanced(more),
+        Forward { progress_seconds: 0.9, slowdown: None, ..trained }
+    );
 }
 
 /// Lets every program run.

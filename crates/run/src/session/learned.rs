@@ -1,23 +1,22 @@
 //! What a run has shown of its programs is kept for the next one.
 
-use cosched_core::{Learned, Reason, Why};
+use cosched_core::{Learned, Learning};
 use cosched_policy::{Kind, Learns};
-use cosched_results::result::RunResult;
 use cosched_workload::Workload;
 
-use super::{Request, Session};
+use super::{Ran, Request, Session};
 use crate::how::How;
 use crate::store::{Division, Key, Store, StoreError};
 
 impl Session {
     /// Keeps what the policy has tried out. That it cannot be kept is told, and no failure: the
     /// programs have run.
-    pub fn learn(&self, request: &Request<'_>, result: &RunResult) {
+    pub fn learn(&self, request: &Request<'_>, ran: &Ran) {
         if !request.kind.measures() || request.how.measure.no_guard {
             return;
         }
         let outcomes: Vec<Option<Outcome>> =
-            (0..request.profiles.len()).map(|slot| outcome(request, result, slot)).collect();
+            ran.learning.iter().zip(0..).map(|(own, slot)| outcome(request, own, slot)).collect();
         if outcomes.iter().all(Option::is_none) {
             return;
         }
@@ -73,7 +72,7 @@ struct Outcome {
 }
 
 /// Of what its policy tries. `None`: what was known, if anything, is as it was.
-fn outcome(request: &Request<'_>, result: &RunResult, slot: usize) -> Option<Outcome> {
+fn outcome(request: &Request<'_>, learning: &Learning, slot: usize) -> Option<Outcome> {
     let earlier = match request.how.measure.relearn {
         true => Learned::default(),
         false => request.profiles[slot].learned,
@@ -82,14 +81,9 @@ fn outcome(request: &Request<'_>, result: &RunResult, slot: usize) -> Option<Out
         true => earlier.of_groups(),
         false => earlier.of_actuators(),
     };
-    let own = |reason: &&Reason| reason.program.is_some_and(|id| usize::from(id.slot) == slot);
-    let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
-    let whys: Vec<Why> = reasons.filter(own).map(|reason| reason.why).collect();
-    let went_by = |why: &Why| matches!(why, Why::Recalled { .. } | Why::GroupsRecalled { .. });
-    if !earlier.is_empty() && !whys.iter().any(went_by) {
+    if !earlier.is_empty() && !learning.recalled {
         return None;
     }
-    let is_new = !Learned::default().after(whys.iter().copied()).is_empty();
-    let known = earlier.after(whys);
-    (!known.is_empty()).then_some(Outcome { known, is_new })
+    let known = earlier.and(learning.shown);
+    (!known.is_empty()).then_some(Outcome { known, is_new: !learning.shown.is_empty() })
 }

@@ -289,7 +289,8 @@ impl Session {
                 restored.failed.len()
             )));
         }
-        Ok(Ran { result, ended: outcome.ended, troubles })
+        let learning = outcome.programs.iter().map(|program| program.learning).collect();
+        Ok(Ran { result, learning, ended: outcome.ended, troubles })
     }
 
     fn job(

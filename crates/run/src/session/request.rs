@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::{Exit, Profile};
+use cosched_core::{Exit, Learning, Profile};
 use cosched_linux::machine::Origin;
 use cosched_linux::process::launch::LineLabels;
 use cosched_linux::process::tree::Process;
@@ -106,6 +106,8 @@ impl Origins<'_> {
 pub struct Ran {
     /// What came of it.
     pub result: RunResult,
+    /// What trials have shown of each program, in the workload's order.
+    pub learning: Vec<Learning>,
     /// Whether it went to its end, or what ended it.
     pub ended: Ended,
     /// What went wrong after the programs had run; the result is whole all the same.

@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cosched_core::{CpuSet, Level, Nanos, Plan, ProgramId, Settings, Why, World};
+use cosched_core::{CpuSet, Level, Nanos, Output, Plan, ProgramId, Settings, Why, World};
 
 use crate::common::unit::Unit;
 
@@ -84,6 +84,7 @@ impl Backfill {
                 self.waits.entry(id).or_insert(waits);
                 plan.run(id, Settings::on(cpus));
                 plan.because(Some(id), Why::SharesBackfill { cpus: cpus.len() as u16 });
+                plan.output(id, Output::Backfilled);
             }
         }
         self.given = Some(given);
