@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use cosched_core::{Mode, ReasonCode, Why};
+use cosched_policy::reasons::{AutoReason, Mode, ReasonCode, SharedReason};
 use cosched_results::result::RunResult;
 
 /// The most that may be lost to solo probes. experiments/policies has many more mixes.
@@ -65,8 +65,8 @@ fn as_good_as_the_better(programs: &[String]) -> RunResult {
 
 fn choices(result: &RunResult) -> Vec<(Mode, ReasonCode)> {
     let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
-    let chosen = reasons.filter_map(|reason| match reason.why {
-        Why::Chosen { mode, reason_code, .. } => Some((mode, reason_code)),
+    let chosen = reasons.filter_map(|reason| match reason.why.read()? {
+        AutoReason::Chosen { mode, reason_code, .. } => Some((mode, reason_code)),
         _ => None,
     });
     chosen.collect()
@@ -135,9 +135,11 @@ fn moldable_programs_start_with_the_best_thread_count() {
     let reasons = || with_fewer.decisions.iter().flat_map(|decision| &decision.reasons);
     for (slot, program) in with_fewer.programs.iter().enumerate() {
         assert!(program.threads <= 8, "a tenth is done by one thread: {} threads", program.threads);
-        let expected = Why::Molded { threads: program.threads, requested: 24 };
+        let expected = Some(SharedReason::Molded { threads: program.threads, requested: 24 });
         let own = |id: cosched_core::ProgramId| usize::from(id.slot) == slot;
-        assert!(reasons().any(|reason| reason.why == expected && reason.program.is_some_and(own)));
+        let is_expected = |why: &cosched_core::Why| why.read() == expected;
+        let mut own_reasons = reasons().filter(|reason| reason.program.is_some_and(own));
+        assert!(own_reasons.any(|reason| is_expected(&reason.why)));
         let [all, fewer] = [program.solo_seconds, program.molded_solo_seconds].map(Option::unwrap);
         assert!(
             fewer > 1.1 * all,

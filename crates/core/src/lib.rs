@@ -14,7 +14,6 @@
 mod actuator;
 pub mod barrier_stats;
 mod cause;
-mod choice;
 mod cpuset;
 pub mod engine;
 pub mod fake;
@@ -32,11 +31,11 @@ mod topology;
 mod treatment;
 mod turn;
 pub mod waits;
+pub mod words;
 
 pub use actuator::{Actuator, UnknownActuator};
 pub use barrier_stats::BarrierStats;
 pub use cause::{Aspect, Cause, Command, Refusal, Token};
-pub use choice::{Mode, ReasonCode};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
 pub use learned::{Learned, Learning, TrialResult};
@@ -48,7 +47,7 @@ pub use program::{
     Counts, Exit, GroupId, MaskOwner, Molding, Profile, Program, ProgramId, ProgramState, Thread,
     ThreadId, Usage,
 };
-pub use reason::{Reason, Why};
+pub use reason::{Reason, Says, Value, Why, Words};
 pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};
 pub use speedup::Speedup;
 pub use time::{Nanos, parse_duration};

@@ -4,7 +4,10 @@
 //! them. What a wrapper of the policy, the engine or a live snapshot has to know is an output, which
 //! the policy gives beside its reason.
 
+use serde::{Deserialize, Serialize};
+
 use crate::learned::TrialResult;
+use crate::reason::Why;
 use crate::time::Nanos;
 use crate::treatment::Scheduling;
 
@@ -63,7 +66,7 @@ pub struct Advance {
 }
 
 /// A quantum that begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quantum {
     /// The number of the round; policies without rounds count quanta.
     pub round: u64,
@@ -73,4 +76,22 @@ pub struct Quantum {
     pub gangs: u16,
     /// How long it lasts; [`Nanos::NEVER`]: without a planned end.
     pub length: Nanos,
+}
+
+impl Quantum {
+    const CODE: &'static str = "quantum";
+
+    /// The quantum that a recorded reason tells of.
+    pub fn of(why: &Why) -> Option<Quantum> {
+        (why.code() == Quantum::CODE).then(|| why.read()).flatten()
+    }
+}
+
+/// The reason that is recorded.
+impl From<Quantum> for Why {
+    fn from(quantum: Quantum) -> Why {
+        let Quantum { round, gang, gangs, length } = quantum;
+        let why = Why::new(Quantum::CODE).with("round", round).with("gang", gang);
+        why.with("gangs", gangs).with("length", length.0)
+    }
 }

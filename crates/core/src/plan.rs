@@ -70,18 +70,18 @@ impl Plan {
     }
 
     /// Adds a reason.
-    pub fn because(&mut self, program: Option<ProgramId>, why: Why) {
-        self.reasons.push(Reason { program, why });
+    pub fn because(&mut self, program: Option<ProgramId>, why: impl Into<Why>) {
+        self.reasons.push(Reason { program, why: why.into() });
     }
 
     /// Adds a reason about a program's threads, and not about whether it runs.
-    pub fn aside(&mut self, program: ProgramId, why: Why) {
+    pub fn aside(&mut self, program: ProgramId, why: impl Into<Why>) {
         self.asides.push(self.reasons.len());
         self.because(Some(program), why);
     }
 
     /// Adds a reason for the plan as a whole that users who follow the run want to know at once.
-    pub fn announce(&mut self, why: Why) {
+    pub fn announce(&mut self, why: impl Into<Why>) {
         self.news.push(self.reasons.len());
         self.because(None, why);
     }
@@ -94,8 +94,7 @@ impl Plan {
     /// Says that a quantum begins, with that as a reason.
     pub fn begin(&mut self, quantum: Quantum) {
         self.quantum = Some(quantum);
-        let Quantum { round, gang, gangs, length } = quantum;
-        self.because(None, Why::Quantum { round, gang, gangs, length });
+        self.because(None, quantum);
     }
 
     /// The directive for a program, if the plan has one.

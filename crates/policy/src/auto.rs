@@ -33,29 +33,34 @@
 //!
 //! *Source.* Ours; none of the papers chooses between policies.
 
+mod choice;
 mod inner;
 mod interval;
 mod judgement;
 mod programs;
+mod reasons;
 
 use std::collections::BTreeSet;
 
 use cosched_core::{
-    AtExpiry, Cause, Level, Measure, Mode, Nanos, Observe, Plan, Policy, Program, ReasonCode,
-    Token, Wake, Why, World,
+    AtExpiry, Cause, Level, Measure, Nanos, Observe, Plan, Policy, Program, Token, Wake, World,
 };
 
 use crate::common::goal::Goal;
+use crate::common::reasons::SharedReason;
 use crate::common::unit::{Unit, only_settled};
 use crate::descriptor::{Descriptor, Gangs, OF_GANGS, OptionGroup};
 use crate::gangs::minwait::{self, Minwait};
 use crate::gangs::rounds::{Gang, Rounds};
 use crate::kind::Options;
+use crate::reasons::read;
 use crate::unmanaged::Unmanaged;
+pub use choice::{Mode, ReasonCode};
 use inner::Inner;
 use interval::{Going, Interval};
 use judgement::{Expected, expected, is_settled};
 use programs::{Programs, Ran, asked, present};
+pub use reasons::AutoReason;
 
 /// The wake-up at which everything is read. Tokens of the policies in force have small numbers.
 const SAMPLES: Token = Token(100);
@@ -106,6 +111,7 @@ pub(crate) const AUTO: Descriptor = Descriptor {
     by_weight: false,
     quantum: QUANTUM,
     options: &[OF_GANGS, &[OptionGroup::Goal]],
+    reasons: &[read::<AutoReason>],
     ..Descriptor::of_gangs(
         "auto",
         "like linux, or programs take turns and are paused where that loses nothing",
@@ -218,7 +224,7 @@ impl Auto {
         let options = Options { quantum: each, ..self.options.clone() };
         let policy = Rounds::new(&options, solo_probes, None);
         self.inner.change(Box::new(policy), self.programs.idle(world), true);
-        plan.because(None, Why::SoloProbes { length: each, probes: probes as u16 });
+        plan.because(None, AutoReason::SoloProbes { length: each, probes: probes as u16 });
         self.sample_in(each * probes as u64, world);
     }
 
@@ -364,7 +370,7 @@ impl Auto {
         if self.last_reason.replace((mode, reason_code)) != Some((mode, reason_code)) {
             let (corun, explored) = (self.together, self.explored);
             let gangs = gangs.map(|busy| busy.min(world.cpus.len() as f64));
-            let why = Why::Chosen { mode, reason_code, corun, gangs, explored };
+            let why = AutoReason::Chosen { mode, reason_code, corun, gangs, explored };
             match reason_code {
                 ReasonCode::Begins => plan.because(None, why),
                 _ => plan.announce(why),
@@ -392,7 +398,7 @@ fn settled<'a>(
 /// The gangs of solo probes: multi-threaded programs alone, and single-threaded ones together, one
 /// on each CPU.
 fn solo_probes(units: &[Unit], cpus: usize) -> Vec<Gang> {
-    let in_gang = |unit| (unit, Why::InGang);
+    let in_gang = |unit| (unit, SharedReason::InGang.into());
     let (several, single): (Vec<usize>, Vec<usize>) =
         (0..units.len()).partition(|unit| units[*unit].threads > 1);
     let together = single.chunks(cpus.max(1));

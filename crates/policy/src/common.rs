@@ -6,6 +6,7 @@ pub(crate) mod guard;
 pub(crate) mod on_an_engine;
 #[cfg(test)]
 pub(crate) mod properties;
+pub(crate) mod reasons;
 #[cfg(test)]
 pub(crate) mod testkit;
 pub(crate) mod unit;

@@ -1,4 +1,5 @@
-//! What a policy is, as data: its name, what it can do, what it needs, and how it is built.
+//! What a policy is, as data: its name, what it can do, what it needs, which words its reasons
+//! have, and how it is built.
 //!
 //! Each policy has its descriptor in its own file. The command line, its checks and its help read
 //! descriptors, and know no policy by name.
@@ -7,6 +8,7 @@ use cosched_core::{Nanos, Policy};
 
 use crate::gangs::turns::Turns;
 use crate::kind::{Options, Unfit};
+use crate::reasons::Read;
 
 /// How long a gang runs at a time, unless the policy or the user says otherwise.
 const QUANTUM: Nanos = Nanos::from_millis(100);
@@ -36,6 +38,8 @@ pub struct Descriptor {
     pub options: &'static [&'static [OptionGroup]],
     /// What it has to know of programs and machine.
     pub needs: &'static [Need],
+    /// Its reasons and their words, where it has reasons of its own.
+    pub(crate) reasons: &'static [Read],
     /// Builds it. If it makes gangs, it freezes programs.
     pub(crate) build: Build,
 }
@@ -58,6 +62,7 @@ impl Descriptor {
             learns: Learns::Nothing,
             options: &[],
             needs: &[],
+            reasons: &[],
             build,
         }
     }

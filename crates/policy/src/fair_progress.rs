@@ -45,6 +45,7 @@ mod overhead;
 mod phases;
 mod predictor;
 mod present;
+mod reasons;
 mod segment;
 mod selection;
 mod sequence;
@@ -56,10 +57,11 @@ mod vector;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
-    Advance, AtExpiry, Cause, Command, CpuSet, Measure, Nanos, Observe, Output, Plan, Policy,
-    ProgramId, Settings, Token, Wake, Why, World,
+    AtExpiry, Cause, Command, CpuSet, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings,
+    Token, Wake, World,
 };
 
+use crate::common::reasons::SharedReason;
 use crate::common::unit::{
     Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings,
 };
@@ -68,10 +70,12 @@ use crate::gangs::greedy;
 use crate::gangs::placement::Placement;
 use crate::gangs::quantum::{Quantum, SHORTEST, Weights};
 use crate::kind::Options;
+use crate::reasons::read;
 use knowledge::{Knowledge, Target};
 use mapping::{Member, places};
 pub use options::FairOptions;
 use present::{Assignment, Present, Trained};
+pub use reasons::FairReason;
 use selection::{Waits, select};
 
 /// The only wake-up of this policy.
@@ -84,6 +88,7 @@ const PART: u64 = 4;
 /// The paper on fair-progress scheduling.
 pub(crate) const FAIR_PROGRESS: Descriptor = Descriptor {
     learns: Learns::SoloSpeeds,
+    reasons: &[read::<FairReason>],
     options: &[OF_GANGS, &[OptionGroup::Slowdowns, OptionGroup::Equality]],
     ..Descriptor::of_gangs(
         "fair-progress",
@@ -238,14 +243,14 @@ impl FairProgress {
         };
         let taken: usize = chosen.iter().map(|i| units[*i].threads).sum();
         let idle = world.cpus.len().saturating_sub(taken);
-        let gang: Vec<(&Unit, Why)> = chosen
+        let gang: Vec<(&Unit, FairReason)> = chosen
             .iter()
             .enumerate()
             .map(|(position, i)| match (position, trained) {
                 (0, Some(sequential)) => {
-                    (&units[*i], Why::Trained { sequential, idle: idle as u16 })
+                    (&units[*i], FairReason::Trained { sequential, idle: idle as u16 })
                 }
-                (_, Some(_)) => (&units[*i], Why::WithTrained),
+                (_, Some(_)) => (&units[*i], FairReason::WithTrained),
                 (_, None) => (&units[*i], self.least_progress(&units[*i], world)),
             })
             .collect();
@@ -264,8 +269,8 @@ impl FairProgress {
         self.wake(plan);
     }
 
-    fn least_progress(&self, unit: &Unit, world: &World<'_>) -> Why {
-        Why::LeastProgress {
+    fn least_progress(&self, unit: &Unit, world: &World<'_>) -> FairReason {
+        FairReason::LeastProgress {
             progress: span(self.known.progress(unit)),
             coverage: self.known.coverage(unit),
             slowdown: self.known.slowdown(unit, world),
@@ -280,7 +285,7 @@ impl FairProgress {
     /// Assigns free CPUs to units.
     fn assign(
         &mut self,
-        gang: &[(&Unit, Why)],
+        gang: &[(&Unit, FairReason)],
         trained: Option<usize>,
         world: &World<'_>,
         plan: &mut Plan,
@@ -289,7 +294,7 @@ impl FairProgress {
             .assignments
             .iter()
             .fold(*world.cpus, |free, assignment| free.difference(&assignment.cpus));
-        let member = |(unit, _): &(&Unit, Why)| Member {
+        let member = |(unit, _): &(&Unit, FairReason)| Member {
             cpus: unit.threads,
             traffic: self.known.traffic(unit),
             last: unit
@@ -339,7 +344,7 @@ impl FairProgress {
         let waits = |unit| Waits { unit, progress: self.known.progress(unit), waited: Nanos::ZERO };
         let all: Vec<Waits<'_>> = standing.iter().copied().map(waits).collect();
         let chosen = select(&all, free.len(), Nanos::ZERO, Nanos::NEVER);
-        let gang: Vec<(&Unit, Why)> = chosen
+        let gang: Vec<(&Unit, FairReason)> = chosen
             .iter()
             .map(|i| (standing[*i], self.least_progress(standing[*i], world)))
             .collect();
@@ -355,14 +360,15 @@ impl FairProgress {
         for unit in self.standing(units) {
             let progress = self.known.progress(unit);
             let why = match for_training {
-                true => Why::AwaitsTraining,
+                true => Some(FairReason::AwaitsTraining),
                 // A unit that has made no progress is not ahead of any other.
-                false if progress <= 0.0 => Why::Queued { ahead: ahead as u16 },
-                false => Why::MoreProgress {
+                false if progress <= 0.0 => None,
+                false => Some(FairReason::MoreProgress {
                     progress: span(progress),
                     slowdown: self.known.slowdown(unit, world),
-                },
+                }),
             };
+            let queued = SharedReason::Queued { ahead: ahead as u16 };
             ahead += if progress <= 0.0 { unit.members.len() } else { 0 };
             for id in unit.ids() {
                 let last_sent = self.waiting.insert(id, for_training);
@@ -371,7 +377,10 @@ impl FairProgress {
                     plan.freeze(id);
                 }
                 if freezes || last_sent != Some(for_training) {
-                    tell(id, why, plan);
+                    match why {
+                        Some(why) => tell(id, why, plan),
+                        None => plan.because(Some(id), queued),
+                    }
                 }
             }
         }
@@ -386,7 +395,7 @@ impl FairProgress {
         self.present = Present::NONE;
         self.cpus = *world.cpus;
         let standing = self.standing(units);
-        let gang: Vec<(&Unit, Why)> =
+        let gang: Vec<(&Unit, FairReason)> =
             standing.into_iter().map(|unit| (unit, self.least_progress(unit, world))).collect();
         self.assign(&gang, None, world, plan);
     }
@@ -411,19 +420,11 @@ impl FairProgress {
 }
 
 /// Gives a reason about a program, and what it says as an output.
-fn tell(id: ProgramId, why: Why, plan: &mut Plan) {
+fn tell(id: ProgramId, why: FairReason, plan: &mut Plan) {
     plan.because(Some(id), why);
-    let output = match why {
-        Why::LeastProgress { progress, coverage, slowdown } => {
-            Output::Advanced(Advance { progress, coverage: Some(coverage), slowdown })
-        }
-        Why::MoreProgress { progress, slowdown } => {
-            Output::Advanced(Advance { progress, coverage: None, slowdown })
-        }
-        Why::Trained { idle, .. } => Output::Trained { idle },
-        _ => return,
-    };
-    plan.output(id, output);
+    if let Some(output) = why.output() {
+        plan.output(id, output);
+    }
 }
 
 impl Policy for FairProgress {

@@ -37,22 +37,25 @@
 mod fixed;
 mod pace;
 mod quanta;
+mod reasons;
 mod training;
 mod weights;
 
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Chosen, Class, Command, Counts, Directive, Learned, Measure, Nanos, Observe,
-    Output, Plan, Policy, ProgramId, ProgramState, Sample, Scheduling, Settings, TrialResult, Why,
-    World,
+    Actuator, Cause, Class, Command, Counts, Directive, Learned, Measure, Nanos, Observe, Output,
+    Plan, Policy, ProgramId, ProgramState, Sample, Scheduling, Settings, TrialResult, World,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
+use crate::common::reasons::SharedReason;
 use crate::descriptor::{Descriptor, Learns, OptionGroup};
+use crate::reasons::read;
 pub use fixed::Fixed;
 use pace::Pace;
 pub use quanta::{Quanta, QuantaError};
+pub use reasons::{FaithfulReason, at_locks};
 pub use training::{Basis, Row, Trained, derive};
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
@@ -118,6 +121,7 @@ impl FaithfulOptions {
 pub(crate) const FAITHFUL: Descriptor = Descriptor {
     attaches: true,
     learns: Learns::Slices,
+    reasons: &[read::<FaithfulReason>],
     options: &[&[OptionGroup::Measuring, OptionGroup::Slices]],
     ..Descriptor::without_gangs(
         "faithful",
@@ -173,7 +177,7 @@ impl Faithful {
         // An attached program keeps its settings for now.
         if program.state == ProgramState::New {
             plan.run(id, Settings::default());
-            plan.because(Some(id), Why::LeftToKernel);
+            plan.because(Some(id), SharedReason::LeftToKernel);
             plan.output(id, Output::Scheduled(Scheduling::Original));
         }
         let pace = match self.options.interval {
@@ -232,9 +236,8 @@ impl Faithful {
                     tracked.known = recalled;
                     guard.adopt(id, recalled.in_force());
                     let actuator = recalled.in_force();
-                    plan.because(Some(id), Why::Recalled { actuator });
+                    tell(id, FaithfulReason::Recalled { actuator }, plan);
                     plan.output(id, Output::Recalled);
-                    plan.output(id, Output::Scheduled(Scheduling::InForce(actuator)));
                 }
                 let given = guard.chosen(id, actuators, world.now);
                 if recalled.is_some() {
@@ -248,12 +251,10 @@ impl Faithful {
                 actuator
             }
         };
-        plan.because(Some(id), Why::Given { actuator: given });
-        plan.output(id, Output::Scheduled(Scheduling::InForce(given)));
+        tell(id, FaithfulReason::Given { actuator: given }, plan);
         let Found { lock_contention, miss_ratio, profiled } = found;
-        plan.because(Some(id), Why::Slice { slice, lock_contention, miss_ratio, profiled });
-        let chosen = Chosen { slice, lock_contention, miss_ratio };
-        plan.output(id, Output::Scheduled(Scheduling::Slice(chosen)));
+        let slice = FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled };
+        tell(id, slice, plan);
     }
 
     fn gone(&mut self, id: ProgramId, plan: &mut Plan) {
@@ -278,7 +279,7 @@ impl Faithful {
                 plan.output(id, Output::TrialEnded(result));
             }
             let stage = self.programs.get(&id).map(|tracked| tracked.stage);
-            let (why, change) = match act {
+            let why = match act {
                 Act::Give(actuator) => {
                     if let Some(Stage::Chosen { slice, .. }) = stage {
                         plan.programs.retain(|(planned, _)| *planned != id);
@@ -286,18 +287,13 @@ impl Faithful {
                     }
                     continue;
                 }
-                Act::Try(actuator, against) => {
-                    (Why::Tried { actuator, against }, Scheduling::Trial { actuator, against })
-                }
-                Act::Keep(actuator, progress) => {
-                    (Why::Kept { actuator, progress }, Scheduling::InForce(actuator))
-                }
+                Act::Try(actuator, against) => FaithfulReason::Tried { actuator, against },
+                Act::Keep(actuator, progress) => FaithfulReason::Kept { actuator, progress },
                 Act::PutBack(actuator, progress, pause) => {
-                    (Why::PutBack { actuator, progress, pause }, Scheduling::TrialFailed)
+                    FaithfulReason::PutBack { actuator, progress, pause }
                 }
             };
-            plan.because(Some(id), why);
-            plan.output(id, Output::Scheduled(change));
+            tell(id, why, plan);
         }
     }
 
@@ -322,6 +318,12 @@ impl Faithful {
             }
         }
     }
+}
+
+/// Gives a reason about a program, and what it says as an output.
+fn tell(id: ProgramId, why: FaithfulReason, plan: &mut Plan) {
+    plan.because(Some(id), why);
+    plan.output(id, Output::Scheduled(why.scheduling()));
 }
 
 /// What is known of a program before anything was tried on it. Actuators that are not allowed now

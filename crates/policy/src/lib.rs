@@ -47,6 +47,7 @@ mod faithful;
 pub mod gangs;
 mod kind;
 pub mod molding;
+pub mod reasons;
 mod shuffling;
 mod unmanaged;
 
@@ -54,7 +55,8 @@ pub use common::goal::Goal;
 pub use descriptor::{Descriptor, Gangs, Learns, Need, OptionGroup};
 pub use fair_progress::FairOptions;
 pub use faithful::{
-    Basis, FaithfulOptions, Fixed, Found, Quanta, QuantaError, RANGE, Row, Trained, derive,
+    Basis, FaithfulOptions, Fixed, Found, Quanta, QuantaError, RANGE, Row, Trained, at_locks,
+    derive,
 };
 pub use gangs::bandwidth::{Slowdowns, SlowdownsError};
 pub use gangs::by_weight::binds_by_weight;

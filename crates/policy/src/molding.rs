@@ -11,9 +11,10 @@
 //! *Terms.* A program is *moldable* if it may have fewer threads from its start to its end, and
 //! *malleable* if it may have more or fewer at any time (Feitelson and Rudolph, 1996).
 
-use cosched_core::{Cause, Nanos, Plan, Policy, Reason, Why, World};
+use cosched_core::{Cause, Nanos, Plan, Policy, Reason, World};
 
 use crate::advice::{Candidate, ROUNDING, advise, predict};
+use crate::common::reasons::SharedReason;
 use crate::kind::Kind;
 
 /// By how much earlier all programs have to end to be started with fewer threads than they request:
@@ -53,7 +54,7 @@ impl Policy for ReportsMolding {
             Cause::Arrived(id) => {
                 let program = world.program(*id)?;
                 let requested = program.profile.molded?.requested;
-                let why = Why::Molded { threads: program.thread_count, requested };
+                let why = SharedReason::Molded { threads: program.thread_count, requested }.into();
                 Some(Reason { program: Some(*id), why })
             }
             _ => None,

@@ -43,6 +43,7 @@ mod grouping;
 mod matching;
 mod options;
 mod pages;
+mod reasons;
 mod round;
 mod sockets;
 mod tracked;
@@ -52,12 +53,15 @@ use std::sync::Arc;
 
 use cosched_core::{
     Cause, Command, CpuSet, Grouping, Nanos, Observe, Output, Plan, Policy, ProgramId,
-    ProgramState, Settings, ThreadId, TrialResult, Why, World,
+    ProgramState, Settings, ThreadId, TrialResult, World,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
+use crate::common::reasons::SharedReason;
 use crate::descriptor::{Descriptor, Learns, Need, OptionGroup};
+use crate::reasons::read;
 pub use options::{ShufflingOptions, SortBy};
+pub use reasons::ShufflingReason;
 use round::{Round, Verdict, socket_of};
 pub use sockets::{GroupBy, Sockets, SocketsError};
 use tracked::Tracked;
@@ -81,6 +85,7 @@ pub(crate) const SHUFFLING: Descriptor = Descriptor {
     learns: Learns::Groups,
     options: &[&[OptionGroup::Measuring, OptionGroup::Shuffling]],
     needs: &[Need::Sockets],
+    reasons: &[read::<ShufflingReason>],
     ..Descriptor::without_gangs(
         "shuffling",
         "everything at once; threads that wait equally long for locks share a socket",
@@ -117,7 +122,7 @@ impl Shuffling {
         // An attached program keeps its settings for now.
         if program.state == ProgramState::New {
             plan.run(id, Settings::default());
-            plan.because(Some(id), Why::LeftToKernel);
+            plan.because(Some(id), SharedReason::LeftToKernel);
         }
         self.programs.insert(id, Tracked::new(world.now));
         let period = self.options.interval;
@@ -215,7 +220,7 @@ impl Shuffling {
             tracked.calm = if is_calm { tracked.calm + 1 } else { 0 };
             if tracked.calm >= PATIENCE && !tracked.homes.is_empty() {
                 tracked.house(Homes::new());
-                plan.because(Some(id), Why::Unbound { lock_time });
+                plan.because(Some(id), ShufflingReason::Unbound { lock_time });
                 let lock_time = Some(lock_time);
                 plan.output(id, Output::Grouped(Grouping::Unbound { lock_time }));
             }
@@ -249,7 +254,7 @@ impl Shuffling {
                     let known = recalled.or(helped);
                     if let Some(helped) = recalled {
                         tracked.helped = recalled;
-                        plan.because(Some(id), Why::GroupsRecalled { helped });
+                        plan.because(Some(id), ShufflingReason::GroupsRecalled { helped });
                         plan.output(id, Output::Recalled);
                     }
                     if known == Some(true) {
@@ -277,21 +282,24 @@ impl Shuffling {
                 Act::Give(homes) => tracked.house((*homes).clone()),
                 Act::Try(homes, _) => {
                     let threads = homes.len() as u16;
-                    plan.because(Some(id), Why::GroupsTried { threads, groups: all });
+                    plan.because(Some(id), ShufflingReason::GroupsTried { threads, groups: all });
                 }
                 Act::Keep(homes, progress) => {
                     tracked.helped = Some(true);
                     // Groups that were in force before were reported then.
                     let proposal = tracked.proposed.take_if(|(proposed, _)| *proposed == homes);
                     proposal.into_iter().for_each(|(_, shuffle)| shuffle.tell(id, plan));
-                    plan.because(Some(id), Why::GroupsKept { progress });
+                    plan.because(Some(id), ShufflingReason::GroupsKept { progress });
                     plan.output(id, Output::TrialEnded(TrialResult::Groups { helped: true }));
                 }
                 Act::PutBack(_, progress, pause) => {
                     let are_left = guard.in_force(id).is_some_and(|homes| !homes.is_empty());
                     tracked.helped = Some(are_left);
                     let groups = if are_left { all } else { 0 };
-                    plan.because(Some(id), Why::GroupsPutBack { groups, progress, pause });
+                    plan.because(
+                        Some(id),
+                        ShufflingReason::GroupsPutBack { groups, progress, pause },
+                    );
                     let result = TrialResult::Groups { helped: are_left };
                     plan.output(id, Output::TrialEnded(result));
                     if !are_left {

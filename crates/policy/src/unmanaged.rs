@@ -9,8 +9,9 @@
 //! a CPU cgroup per program, as systemd services and desktop sessions have, it divides by *program*
 //! first.
 
-use cosched_core::{Cause, Plan, Policy, Program, Settings, Why, World};
+use cosched_core::{Cause, Plan, Policy, Program, Settings, World};
 
+use crate::common::reasons::SharedReason;
 use crate::descriptor::Descriptor;
 
 /// Everything at once, in one session and one CPU group.
@@ -53,7 +54,7 @@ impl Policy for Unmanaged {
         let has_come = |program: &&Program| causes.contains(&Cause::Arrived(program.id));
         for program in world.programs.iter().filter(has_come) {
             plan.run(program.id, self.settings);
-            plan.because(Some(program.id), Why::LeftToKernel);
+            plan.because(Some(program.id), SharedReason::LeftToKernel);
         }
     }
 }

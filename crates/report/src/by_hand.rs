@@ -15,7 +15,8 @@
 use cosched_core::engine::outcome::{
     Completion, Decision, Deviation, Ended, Outcome, ProgramOutcome, Span,
 };
-use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Reason, Refusal, Usage, Why};
+use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Quantum, Reason, Refusal, Usage, Why};
+use cosched_policy::reasons::SharedReason;
 use cosched_results::result::{Backends, Context, MachineDescription, ProgramContext, RunResult};
 
 pub(crate) const A: usize = 0;
@@ -35,31 +36,39 @@ pub(crate) fn outcome() -> Outcome {
     let a = program(&[(1, 101, Some("0-1")), (203, 250, Some("0-1"))], &[250], 147, 103);
     let b = program(&[(102, 260, None), (265, 270, None), (280, 300, None)], &[300], 183, 107);
     let c = program(&[(1, 150, Some("2")), (152, 300, Some("2"))], &[150, 300], 297, 3);
-    let quantum =
-        |gang| (None, Why::Quantum { round: 1, gang, gangs: 2, length: Nanos::from_millis(100) });
-    let about = |slot, generation, why| (Some(ProgramId { slot, generation }), why);
-    let shortened = Why::QuantumShortened { requested: ms(200), given: ms(100) };
+    let quantum = |gang| (None, Quantum { round: 1, gang, gangs: 2, length: ms(100) }.into());
+    let about =
+        |slot, generation, why: SharedReason| (Some(ProgramId { slot, generation }), why.into());
+    let shortened = SharedReason::QuantumShortened { requested: ms(200), given: ms(100) };
     let decisions = vec![
         decision(
             0,
             &[
-                about(2, 0, Why::NeverFrozen),
-                (None, shortened),
+                about(2, 0, SharedReason::NeverFrozen),
+                (None, shortened.into()),
                 quantum(0),
-                about(0, 0, Why::InGang),
-                about(1, 0, Why::OtherGang { gang: 1 }),
+                about(0, 0, SharedReason::InGang),
+                about(1, 0, SharedReason::OtherGang { gang: 1 }),
             ],
         ),
         decision(
             100,
-            &[quantum(1), about(1, 0, Why::InGang), about(0, 0, Why::OtherGang { gang: 0 })],
+            &[
+                quantum(1),
+                about(1, 0, SharedReason::InGang),
+                about(0, 0, SharedReason::OtherGang { gang: 0 }),
+            ],
         ),
-        decision(150, &[about(2, 1, Why::NeverFrozen)]),
+        decision(150, &[about(2, 1, SharedReason::NeverFrozen)]),
         decision(
             200,
-            &[quantum(0), about(0, 0, Why::InGang), about(1, 0, Why::OtherGang { gang: 1 })],
+            &[
+                quantum(0),
+                about(0, 0, SharedReason::InGang),
+                about(1, 0, SharedReason::OtherGang { gang: 1 }),
+            ],
         ),
-        decision(262, &[quantum(1), about(1, 0, Why::InGang)]),
+        decision(262, &[quantum(1), about(1, 0, SharedReason::InGang)]),
     ];
     let deviation =
         |at, why, what| Deviation { at: ms(at), program: ProgramId::first(1), what, why };
@@ -107,7 +116,7 @@ fn program(
 
 fn decision(at: u64, reasons: &[(Option<ProgramId>, Why)]) -> Decision {
     let reason =
-        |(program, why): &(Option<ProgramId>, Why)| Reason { program: *program, why: *why };
+        |(program, why): &(Option<ProgramId>, Why)| Reason { program: *program, why: why.clone() };
     Decision { at: ms(at), reasons: reasons.iter().map(reason).collect() }
 }
 

@@ -16,7 +16,8 @@
 
 mod quanta;
 
-use cosched_core::{CpuSet, Nanos, Refusal, Why};
+use cosched_core::{CpuSet, Nanos, Refusal, Says, Why};
+use cosched_policy::reasons::words;
 use cosched_results::result::{CompletionResult, DeviationResult, RunResult, TimelineEntry};
 
 pub use quanta::Quantum;
@@ -71,69 +72,30 @@ impl Phase {
 
 /// A decision about a program: what it was last sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sent {
+pub struct Sent<'a> {
     /// When.
     pub at: Nanos,
     /// Which of its runs the decision is about, from 0.
     pub generation: u32,
     /// The reason, which says what was decided.
-    pub why: Why,
+    pub why: &'a Why,
+    says: Says,
 }
 
-impl Sent {
+impl Sent<'_> {
     /// Whether the program is to run.
     pub fn runs(&self) -> Option<bool> {
-        runs(&self.why)
+        runs(self.says)
     }
 }
 
-/// Whether a program is to run for a reason (`true`) or to wait (`false`). `None` for reasons of a
-/// plan as a whole, and for reasons about threads.
-pub fn runs(why: &Why) -> Option<bool> {
-    match why {
-        Why::LeftToKernel
-        | Why::Turn
-        | Why::InGang
-        | Why::Backfills
-        | Why::Filler
-        | Why::SharesBackfill { .. }
-        | Why::MostMisses
-        | Why::FewestMissesThatFit
-        | Why::LeastLost { .. }
-        | Why::WaitedLongest { .. }
-        | Why::SlowedMost { .. }
-        | Why::Slice { .. }
-        | Why::Given { .. }
-        | Why::Recalled { .. }
-        | Why::Tried { .. }
-        | Why::Kept { .. }
-        | Why::PutBack { .. }
-        | Why::LeastProgress { .. }
-        | Why::Trained { .. }
-        | Why::WithTrained
-        | Why::Shuffled { .. }
-        | Why::GroupsTried { .. }
-        | Why::GroupsRecalled { .. }
-        | Why::GroupsKept { .. }
-        | Why::GroupsPutBack { .. }
-        | Why::Unbound { .. }
-        | Why::HardlyRuns
-        | Why::NeverFrozen => Some(true),
-        Why::Queued { .. }
-        | Why::OtherGang { .. }
-        | Why::DoesNotFit { .. }
-        | Why::MoreProgress { .. }
-        | Why::AwaitsTraining => Some(false),
-        Why::Quantum { .. }
-        | Why::QuantumShortened { .. }
-        | Why::LimitsThreads { .. }
-        | Why::TriesThreads { .. }
-        | Why::Chosen { .. }
-        | Why::Molded { .. }
-        | Why::Spread { .. }
-        | Why::SoloProbes { .. }
-        | Why::Earlier
-        | Why::Deviation { .. } => None,
+/// Whether a program is to run by what a reason says (`true`) or to wait (`false`). `None` for
+/// reasons of a plan as a whole, and for reasons about threads.
+pub fn runs(says: Says) -> Option<bool> {
+    match says {
+        Says::Runs => Some(true),
+        Says::Waits => Some(false),
+        Says::Threads | Says::Nothing => None,
     }
 }
 
@@ -143,7 +105,7 @@ pub struct History<'a> {
     /// The result.
     pub result: &'a RunResult,
     phases: Vec<Vec<Phase>>,
-    sent: Vec<Vec<Sent>>,
+    sent: Vec<Vec<Sent<'a>>>,
     quanta: Vec<Quantum>,
 }
 
@@ -151,16 +113,17 @@ impl<'a> History<'a> {
     /// Sorts a result by program.
     pub fn of(result: &'a RunResult) -> History<'a> {
         let slots = 0..result.programs.len();
-        let mut sent: Vec<Vec<Sent>> = slots.clone().map(|_| Vec::new()).collect();
+        let mut sent: Vec<Vec<Sent<'a>>> = slots.clone().map(|_| Vec::new()).collect();
         for decision in &result.decisions {
             for reason in &decision.reasons {
                 // A damaged file may name programs that it does not have.
-                let Some(id) = reason.program.filter(|_| !reason.why.is_of_threads()) else {
-                    continue;
-                };
+                let Some(id) = reason.program else { continue };
                 let Some(list) = sent.get_mut(usize::from(id.slot)) else { continue };
-                let at = nanos(decision.at_seconds);
-                list.push(Sent { at, generation: id.generation, why: reason.why });
+                let says = words(&reason.why).says();
+                if says != Says::Threads {
+                    let (at, why) = (nanos(decision.at_seconds), &reason.why);
+                    list.push(Sent { at, generation: id.generation, why, says });
+                }
             }
         }
         let phases: Vec<Vec<Phase>> = slots.map(|slot| phases(result, slot)).collect();
@@ -181,27 +144,27 @@ impl<'a> History<'a> {
     }
 
     /// The last decision about a program's current run at a time.
-    pub fn sent_at(&self, slot: usize, at: Nanos) -> Option<Sent> {
+    pub fn sent_at(&self, slot: usize, at: Nanos) -> Option<Sent<'a>> {
         let generation = self.generation(slot, at);
         self.sent_until(slot, at).rev().find(|sent| sent.generation == generation).copied()
     }
 
     /// Why a program waited in a phase: the last decision before its end that made it wait.
-    pub fn waits_because(&self, slot: usize, phase: &Phase) -> Option<Sent> {
+    pub fn waits_because(&self, slot: usize, phase: &Phase) -> Option<Sent<'a>> {
         let generation = self.generation(slot, phase.from);
-        let meant = |sent: &&Sent| sent.generation == generation && sent.runs() == Some(false);
+        let meant = |sent: &&Sent<'_>| sent.generation == generation && sent.runs() == Some(false);
         self.sent_until(slot, phase.to).rev().find(meant).copied()
     }
 
     /// The decisions about a program's current run within a phase, in order of time.
-    pub fn sent_within(&self, slot: usize, phase: &Phase) -> impl Iterator<Item = &Sent> {
+    pub fn sent_within(&self, slot: usize, phase: &Phase) -> impl Iterator<Item = &Sent<'a>> {
         let (generation, to) = (self.generation(slot, phase.from), phase.to);
         let sent = &self.sent[slot];
         let later = sent[sent.partition_point(|sent| sent.at <= phase.from)..].iter();
         later.take_while(move |sent| sent.at < to).filter(move |sent| sent.generation == generation)
     }
 
-    fn sent_until(&self, slot: usize, at: Nanos) -> impl DoubleEndedIterator<Item = &Sent> {
+    fn sent_until(&self, slot: usize, at: Nanos) -> impl DoubleEndedIterator<Item = &Sent<'a>> {
         let sent = &self.sent[slot];
         sent[..sent.partition_point(|sent| sent.at <= at)].iter()
     }

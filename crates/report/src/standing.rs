@@ -2,6 +2,7 @@
 //! ended.
 
 use cosched_core::{Actuator, BarrierStats, CpuSet, Exit, Nanos, Why};
+use cosched_policy::reasons::{FairReason, FaithfulReason, SharedReason, ShufflingReason};
 use cosched_results::live::{
     ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State,
 };
@@ -24,8 +25,8 @@ pub(crate) fn snapshot() -> Snapshot {
         deviations: 1,
         own_cpu_seconds: 0.01,
         programs: vec![
-            program("solver", State::Running, 1.25, Some(Why::InGang)),
-            program("sort", State::Frozen, 0.9, Some(Why::OtherGang { gang: 1 })),
+            program("solver", State::Running, 1.25, Some(SharedReason::InGang.into())),
+            program("sort", State::Frozen, 0.9, Some(SharedReason::OtherGang { gang: 1 }.into())),
             Standing {
                 exit: Some(Exit::Code(3)),
                 completions: 1,
@@ -50,9 +51,10 @@ pub(crate) fn faithful() -> Snapshot {
     (solver.slice, solver.actuator) = (slice(0.2, 0.84, Some(0.05)), Some(Actuator::Slice));
     (solver.tried, solver.cpus) = (Some(Actuator::BatchSlice), None);
     let (actuator, against) = (Actuator::BatchSlice, Actuator::Slice);
-    solver.why = Some(Why::Tried { actuator, against });
+    solver.why = Some(FaithfulReason::Tried { actuator, against }.into());
     (sort.slice, sort.actuator) = (slice(0.02, 0.12, None), Some(Actuator::None));
-    (sort.state, sort.cpus, sort.why) = (State::Running, None, Some(Why::LeftToKernel));
+    (sort.state, sort.cpus, sort.why) =
+        (State::Running, None, Some(SharedReason::LeftToKernel.into()));
     snapshot
 }
 
@@ -68,7 +70,8 @@ pub(crate) fn shuffling() -> Snapshot {
     solver.shuffled = Some(shuffled);
     let (threads, moved, groups) = (8, 3, 2);
     let (lock_time, before, after) = (0.62, 0.2, 0.05);
-    solver.why = Some(Why::Shuffled { threads, moved, groups, lock_time, before, after });
+    solver.why =
+        Some(ShufflingReason::Shuffled { threads, moved, groups, lock_time, before, after }.into());
     snapshot
 }
 
@@ -83,9 +86,11 @@ pub(crate) fn equalising() -> Snapshot {
         Some(Forward { progress_seconds, slowdown, speed_known, trainings, training_idle_seconds })
     };
     let progress = Nanos::from_millis(950);
-    let whys = [
-        Some(Why::LeastProgress { progress, coverage: 0.75, slowdown: Some(2.58) }),
-        Some(Why::MoreProgress { progress: Nanos::from_millis(1100), slowdown: None }),
+    let whys: [Option<Why>; 2] = [
+        Some(FairReason::LeastProgress { progress, coverage: 0.75, slowdown: Some(2.58) }.into()),
+        Some(
+            FairReason::MoreProgress { progress: Nanos::from_millis(1100), slowdown: None }.into(),
+        ),
     ];
     let forwards = [forward(0.95, Some(2.58), 2), forward(1.1, None, 0), forward(0.3, None, 1)];
     for (program, forward) in snapshot.programs.iter_mut().zip(forwards) {

@@ -1,14 +1,20 @@
 //! Small results for tests.
 
 use cosched_core::{
-    Actuator, Aspect, BarrierStats, CpuSet, Exit, Nanos, ProgramId, Reason, Refusal, Usage, Why,
+    Actuator, Aspect, BarrierStats, CpuSet, Exit, Nanos, ProgramId, Quantum, Reason, Refusal,
+    Usage, Why,
 };
+use cosched_policy::reasons::{FaithfulReason, LimitReason, SharedReason, ShufflingReason};
 use cosched_results::metrics::Metrics;
 use cosched_results::result::{
     Backends, BarrierResult, DecisionResult, DeviationResult, MachineDescription, Own,
     ProgramResult, RunResult, SCHEMA, TimelineEntry,
 };
 use cosched_workload::Barrier;
+
+fn about(slot: u16, why: impl Into<Why>) -> Reason {
+    Reason { program: Some(ProgramId::first(slot)), why: why.into() }
+}
 
 /// Two programs of two threads that take turns on two CPUs. Each has a solo time of 0.3 s and two
 /// quanta of 0.15 s, without a gap between them.
@@ -18,8 +24,9 @@ pub(crate) fn gang() -> RunResult {
     let programs =
         vec![program("a", spans([0.0, 0.3]), 0.45), program("b", spans([0.15, 0.45]), 0.6)];
     let quantum = |slot: u16, at_seconds| {
-        let why = Why::Quantum { round: 1, gang: slot, gangs: 2, length: Nanos::from_millis(150) };
-        let turn = Reason { program: Some(ProgramId::first(slot)), why: Why::InGang };
+        let length = Nanos::from_millis(150);
+        let why = Quantum { round: 1, gang: slot, gangs: 2, length }.into();
+        let turn = about(slot, SharedReason::InGang);
         DecisionResult { at_seconds, reasons: vec![Reason { program: None, why }, turn] }
     };
     RunResult {
@@ -74,27 +81,26 @@ pub(crate) fn linux() -> RunResult {
 /// The run of [`linux`], where program `a` waits for locks and had trials of actuators for its
 /// threads.
 pub(crate) fn faithful() -> RunResult {
-    let about = |slot, why| Reason { program: Some(ProgramId::first(slot)), why };
-    let slice = |ms, lock_contention| Why::Slice {
+    let slice = |ms, lock_contention| FaithfulReason::Slice {
         slice: Nanos::from_millis(ms),
         lock_contention,
         miss_ratio: None,
         profiled: false,
     };
-    let tried = |actuator, against| Why::Tried { actuator, against };
+    let tried = |actuator, against| FaithfulReason::Tried { actuator, against };
     let at =
         |at_seconds, reasons: &[Reason]| DecisionResult { at_seconds, reasons: reasons.to_vec() };
     let pause = Nanos::from_secs(10);
     RunResult {
         policy: "faithful".into(),
         decisions: vec![
-            at(0.0, &[about(0, Why::LeftToKernel), about(1, Why::LeftToKernel)]),
+            at(0.0, &[about(0, SharedReason::LeftToKernel), about(1, SharedReason::LeftToKernel)]),
             at(
                 0.1,
                 &[
-                    about(0, Why::Given { actuator: Actuator::None }),
+                    about(0, FaithfulReason::Given { actuator: Actuator::None }),
                     about(0, slice(200, 0.84)),
-                    about(1, Why::Given { actuator: Actuator::None }),
+                    about(1, FaithfulReason::Given { actuator: Actuator::None }),
                     about(1, slice(20, 0.12)),
                 ],
             ),
@@ -102,13 +108,20 @@ pub(crate) fn faithful() -> RunResult {
             at(
                 0.2,
                 &[
-                    about(0, Why::Kept { actuator: Actuator::Slice, progress: 1.2 }),
+                    about(0, FaithfulReason::Kept { actuator: Actuator::Slice, progress: 1.2 }),
                     about(0, tried(Actuator::BatchSlice, Actuator::Slice)),
                 ],
             ),
             at(
                 0.3,
-                &[about(0, Why::PutBack { actuator: Actuator::BatchSlice, progress: 0.4, pause })],
+                &[about(
+                    0,
+                    FaithfulReason::PutBack {
+                        actuator: Actuator::BatchSlice,
+                        progress: 0.4,
+                        pause,
+                    },
+                )],
             ),
         ],
         ..linux()
@@ -117,16 +130,16 @@ pub(crate) fn faithful() -> RunResult {
 
 /// The run of [`linux`], where program `a` had thread limits.
 pub(crate) fn adaptive() -> RunResult {
-    let decision = |at_seconds, why| DecisionResult {
-        at_seconds,
-        reasons: vec![Reason { program: Some(ProgramId::first(0)), why }],
-    };
+    let decision = |at_seconds, why| DecisionResult { at_seconds, reasons: vec![about(0, why)] };
     RunResult {
         policy: "adaptive-greedy".into(),
         decisions: vec![
-            decision(0.0, Why::LimitsThreads { threads: 1, requested: 4, speed: None }),
-            decision(0.1, Why::TriesThreads { threads: 2, requested: 4 }),
-            decision(0.2, Why::LimitsThreads { threads: 2, requested: 4, speed: Some(0.8) }),
+            decision(0.0, LimitReason::LimitsThreads { threads: 1, requested: 4, speed: None }),
+            decision(0.1, LimitReason::TriesThreads { threads: 2, requested: 4 }),
+            decision(
+                0.2,
+                LimitReason::LimitsThreads { threads: 2, requested: 4, speed: Some(0.8) },
+            ),
         ],
         ..linux()
     }
@@ -134,17 +147,17 @@ pub(crate) fn adaptive() -> RunResult {
 
 /// The run of [`linux`], where threads of program `a` were shuffled, and released later.
 pub(crate) fn shuffling() -> RunResult {
-    let decision = |at_seconds, why| DecisionResult {
-        at_seconds,
-        reasons: vec![Reason { program: Some(ProgramId::first(0)), why }],
-    };
+    let decision = |at_seconds, why| DecisionResult { at_seconds, reasons: vec![about(0, why)] };
     let (threads, moved, groups) = (8, 3, 2);
     let (lock_time, before, after) = (0.6, 0.2, 0.05);
     RunResult {
         policy: "shuffling".into(),
         decisions: vec![
-            decision(0.1, Why::Shuffled { threads, moved, groups, lock_time, before, after }),
-            decision(0.3, Why::Unbound { lock_time: 0.01 }),
+            decision(
+                0.1,
+                ShufflingReason::Shuffled { threads, moved, groups, lock_time, before, after },
+            ),
+            decision(0.3, ShufflingReason::Unbound { lock_time: 0.01 }),
         ],
         ..linux()
     }

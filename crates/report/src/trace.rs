@@ -23,6 +23,7 @@ mod protobuf;
 mod tests;
 
 use cosched_core::{CpuSet, Nanos, Reason};
+use cosched_policy::reasons::words as spoken;
 use cosched_results::result::RunResult;
 
 use crate::history::{History, Phase, Quantum, State, changes, nanos, runs};
@@ -124,7 +125,7 @@ fn notes(history: &History<'_>, slot: usize, phase: &Phase) -> Vec<Note> {
         State::Unstarted | State::Frozen => history.waits_because(slot, phase),
         State::Stopped => None,
     };
-    notes.extend(sent.map(|sent| note("why", words::reason(&sent.why))));
+    notes.extend(sent.map(|sent| note("why", words::reason(sent.why))));
     notes.extend(sent.map(|sent| note("decided", words::instant(sent.at))));
     notes
 }
@@ -212,7 +213,7 @@ fn decision_in_words(history: &History<'_>, reasons: &[Reason]) -> (String, Vec<
             Some(name) => notes.push(note(name, text)),
             None => notes.push(note("the plan", text)),
         }
-        if runs(&reason.why) == Some(true) {
+        if runs(spoken(&reason.why).says()) == Some(true) {
             running.extend(name.cloned());
         }
     }

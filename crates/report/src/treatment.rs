@@ -1,11 +1,13 @@
 //! How a program's threads were scheduled over a run, and when that changed. Pictures and traces
 //! are made from these changes.
 
-use cosched_core::{Actuator, Chosen, Nanos, Scheduling, Treatment, Why};
+use cosched_core::{Actuator, Nanos, Scheduling, Treatment, Why};
+use cosched_policy::reasons::{FaithfulReason, SharedReason};
 use cosched_results::result::RunResult;
 
 use crate::history::nanos;
 use crate::words;
+pub(crate) use cosched_core::words::actuator as name;
 
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +40,7 @@ pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<Change> {
         for reason in own {
             if let Some(change) = scheduling(&reason.why) {
                 now.take_in(change);
-                whys.push(reason.why);
+                whys.push(reason.why.clone());
             }
         }
         if !whys.is_empty() && (had || now.chosen.is_some()) {
@@ -50,18 +52,9 @@ pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<Change> {
 
 /// The change of which a recorded reason tells.
 fn scheduling(why: &Why) -> Option<Scheduling> {
-    Some(match *why {
-        Why::LeftToKernel => Scheduling::Original,
-        Why::Slice { slice, lock_contention, miss_ratio, .. } => {
-            Scheduling::Slice(Chosen { slice, lock_contention, miss_ratio })
-        }
-        Why::Given { actuator } | Why::Recalled { actuator } | Why::Kept { actuator, .. } => {
-            Scheduling::InForce(actuator)
-        }
-        Why::Tried { actuator, against } => Scheduling::Trial { actuator, against },
-        Why::PutBack { .. } => Scheduling::TrialFailed,
-        _ => return None,
-    })
+    let starts = || why.read() == Some(SharedReason::LeftToKernel);
+    let of_threads = why.read().map(FaithfulReason::scheduling);
+    of_threads.or_else(|| starts().then_some(Scheduling::Original))
 }
 
 /// How a program's threads are scheduled, in few words; nothing before a slice was chosen.
@@ -81,14 +74,6 @@ fn actuator(actuator: Option<Actuator>, slice: Nanos) -> String {
             format!("{} {}", name(actuator), words::span(slice))
         }
         Some(actuator) => name(actuator).to_owned(),
-    }
-}
-
-/// The name of an actuator in texts for people.
-pub(crate) fn name(actuator: Actuator) -> &'static str {
-    match actuator {
-        Actuator::None => "original",
-        other => other.name(),
     }
 }
 
@@ -116,7 +101,9 @@ mod tests {
         assert!(changes(&testkit::gang(), 0).is_empty());
         let mut shortened = run;
         shortened.decisions.truncate(2);
-        shortened.decisions[1].reasons.retain(|reason| matches!(reason.why, Why::Slice { .. }));
+        shortened.decisions[1]
+            .reasons
+            .retain(|reason| matches!(reason.why.read(), Some(FaithfulReason::Slice { .. })));
         assert_eq!(described(&shortened, 0), [(100, "200 ms".to_owned())]);
     }
 }

@@ -8,11 +8,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_core::Profile;
-use cosched_core::Why;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::process::tree::{Process, Tree};
 use cosched_linux::safety::attachable::attachable;
 use cosched_linux::safety::undo::{self, Held};
+use cosched_policy::reasons::SharedReason;
 use cosched_report::words;
 use cosched_results::result::{DecisionResult, RunResult};
 use cosched_workload::Workload;
@@ -89,7 +89,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
 /// reported separately.
 fn changes(result: &RunResult) -> String {
     let changes = |decision: &&DecisionResult| {
-        decision.reasons.iter().any(|reason| reason.why != Why::LeftToKernel)
+        decision.reasons.iter().any(|reason| reason.why.read() != Some(SharedReason::LeftToKernel))
     };
     match result.decisions.iter().filter(changes).count() {
         0 => "Nothing was changed: the policy saw no reason.".to_owned(),

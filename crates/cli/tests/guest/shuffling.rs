@@ -8,6 +8,7 @@ use std::fs;
 use cosched_core::{CpuSet, Why};
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::{Proc, State};
+use cosched_policy::reasons::ShufflingReason;
 use rustix::process::Signal;
 
 use super::guest_is_one_of;
@@ -60,7 +61,8 @@ fn threads_run_on_planned_packages_and_are_restored_afterwards() {
     cosched.signal(Signal::INT);
     let ended = cosched.ended().with(130);
     let reasons = ended.result().decisions.into_iter().flat_map(|decision| decision.reasons);
-    let is_of_four = |why: &Why| matches!(why, Why::Shuffled { groups: 4, .. });
+    let is_of_four =
+        |why: &Why| matches!(why.read(), Some(ShufflingReason::Shuffled { groups: 4, .. }));
     assert!(reasons.into_iter().any(|reason| is_of_four(&reason.why)));
     let all = CpuSet::first(8);
     assert!(places(&locker).iter().all(|(mask, _)| *mask == all), "{:?}", places(&locker));

@@ -2,8 +2,9 @@
 //!
 //! Its choice depends on other users of the machine, so the choice is not tested here.
 
-use cosched_core::{Mode, ReasonCode, Why};
+use cosched_core::Why;
 use cosched_linux::kernel::affinity;
+use cosched_policy::reasons::{AutoReason, Mode, ReasonCode, SharedReason};
 use cosched_results::result::RunResult;
 
 use super::support::{Place, User, eventually, program, skip};
@@ -33,9 +34,9 @@ fn auto_chooses_after_a_sample_and_says_so() {
         let result = ended.result();
         assert_eq!(result.policy, "auto");
         let whys: Vec<Why> =
-            result.decisions.iter().flat_map(|d| &d.reasons).map(|r| r.why).collect();
-        let chosen = |why: &Why| match why {
-            Why::Chosen { mode, reason_code, .. } => Some((*mode, *reason_code)),
+            result.decisions.iter().flat_map(|d| &d.reasons).map(|r| r.why.clone()).collect();
+        let chosen = |why: &Why| match why.read()? {
+            AutoReason::Chosen { mode, reason_code, .. } => Some((mode, reason_code)),
             _ => None,
         };
         let choices: Vec<_> = whys.iter().filter_map(chosen).collect();
@@ -44,7 +45,8 @@ fn auto_chooses_after_a_sample_and_says_so() {
         let by_probe = |(_, reason_code): &(Mode, ReasonCode)| {
             matches!(reason_code, ReasonCode::GangsFill | ReasonCode::GangsIdle)
         };
-        let probes = whys.iter().filter(|why| matches!(why, Why::SoloProbes { .. })).count();
+        let is_probe = |why: &&Why| matches!(why.read(), Some(AutoReason::SoloProbes { .. }));
+        let probes = whys.iter().filter(is_probe).count();
         assert!(probes > 0 || !choices.iter().any(by_probe), "{choices:?}");
         place.nothing_is_left_of(&ended);
 
@@ -128,5 +130,6 @@ fn only_moldable_programs_start_with_their_fastest_count() {
     );
     let result = RunResult::load(&place.path("known/run.json")).unwrap();
     let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
-    assert!(reasons.map(|r| r.why).any(|why| why == Why::Molded { threads: 1, requested: cpus }));
+    let molded = Some(SharedReason::Molded { threads: 1, requested: cpus });
+    assert!(reasons.map(|r| r.why.read()).any(|why| why == molded));
 }

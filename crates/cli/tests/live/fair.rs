@@ -4,6 +4,7 @@ use std::process::Command;
 
 use cosched_core::Why;
 use cosched_linux::observe::counters::{self, Events};
+use cosched_policy::reasons::FairReason;
 use cosched_results::result::Instead;
 
 use super::support::{Place, User, program, skip};
@@ -100,9 +101,12 @@ fn programs_that_tick_are_trained_for_their_solo_speed() {
         let ended = place.run(&tables, options).ended().with(0);
         let result = ended.saying(&["progress is measured for p0"]).result();
         let whys = || result.decisions.iter().flat_map(|decision| &decision.reasons);
-        assert!(whys().any(|reason| matches!(reason.why, Why::Trained { .. })));
-        let known =
-            |why: &Why| matches!(why, Why::LeastProgress { coverage, .. } if *coverage > 0.5);
+        let trained = |why: &Why| matches!(why.read(), Some(FairReason::Trained { .. }));
+        assert!(whys().any(|reason| trained(&reason.why)));
+        let known = |why: &Why| match why.read() {
+            Some(FairReason::LeastProgress { coverage, .. }) => coverage > 0.5,
+            _ => false,
+        };
         assert!(whys().any(|reason| known(&reason.why)));
     }
 }

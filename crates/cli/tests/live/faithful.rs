@@ -2,6 +2,7 @@
 
 use cosched_core::{Nanos, Why};
 use cosched_linux::observe::counters::{self, Events};
+use cosched_policy::reasons::FaithfulReason;
 
 use super::support::{Locker, Place, eventually, program};
 
@@ -22,11 +23,13 @@ fn choices(keys: &str, options: &str) -> Vec<(Nanos, Option<f64>, bool)> {
     locker.stop(&place);
     let result = cosched.ended().result();
     let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
-    let choice = |why| match why {
-        Why::Slice { slice, miss_ratio, profiled, .. } => Some((slice, miss_ratio, profiled)),
+    let choice = |why: &Why| match why.read()? {
+        FaithfulReason::Slice { slice, miss_ratio, profiled, .. } => {
+            Some((slice, miss_ratio, profiled))
+        }
         _ => None,
     };
-    reasons.filter_map(|reason| choice(reason.why)).collect()
+    reasons.filter_map(|reason| choice(&reason.why)).collect()
 }
 
 #[test]

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use cosched_core::{Aspect, CpuSet, Refusal, Why};
+use cosched_core::{Aspect, CpuSet, Refusal};
 use cosched_linux::kernel::affinity;
 use cosched_linux::process::tree::Process;
+use cosched_policy::reasons::MinwaitReason;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -338,8 +339,8 @@ fn goal_fair_gives_the_turn_to_the_most_slowed_program() {
     let ended = cosched.ended().with(0);
     let decisions = ended.result().decisions;
     let reasons = decisions.iter().flat_map(|decision| &decision.reasons);
-    let slowed = reasons.filter_map(|reason| match reason.why {
-        Why::SlowedMost { slowdown } => slowdown,
+    let slowed = reasons.filter_map(|reason| match reason.why.read()? {
+        MinwaitReason::SlowedMost { slowdown } => slowdown,
         _ => None,
     });
     let slowdowns: Vec<f64> = slowed.collect();

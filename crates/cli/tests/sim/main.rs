@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use cosched_core::Why;
+use cosched_policy::reasons::ShufflingReason;
 use cosched_results::result::{RunResult, Simulation};
 
 const WORKLOAD: &str = "[[program]]\ncommand = 'a'\nthreads = 24\n\
@@ -436,13 +437,13 @@ fn shuffling_groups_similar_waiters_and_needs_two_packages() {
     let run = result(workload, "--no-solo --policy shuffling --no-guard --machine e5410-8");
     assert!(run.deviations.is_empty(), "{:?}", run.deviations);
     let reasons = run.decisions.iter().flat_map(|decision| &decision.reasons);
-    let shuffled = |why| match why {
-        Why::Shuffled { threads, groups, before, after, .. } => {
+    let shuffled = |why: &Why| match why.read()? {
+        ShufflingReason::Shuffled { threads, groups, before, after, .. } => {
             Some((threads, groups, before, after))
         }
         _ => None,
     };
-    let shuffled: Vec<_> = reasons.filter_map(|reason| shuffled(reason.why)).collect();
+    let shuffled: Vec<_> = reasons.filter_map(|reason| shuffled(&reason.why)).collect();
     let Some((8, 2, before, after)) = shuffled.first().copied() else { panic!("{shuffled:?}") };
     assert!(after < before, "{shuffled:?}");
     let one_package = "--no-solo --machine core:8 --policy";

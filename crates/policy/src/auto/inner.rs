@@ -10,6 +10,9 @@ use cosched_core::{
     Cause, Directive, Nanos, Output, Plan, Policy, Program, ProgramId, Token, Why, World,
 };
 
+use super::AutoReason;
+use crate::common::reasons::SharedReason;
+
 /// The only wake-up of each policy that can be in force.
 const ITS_WAKE: Token = Token(0);
 
@@ -92,10 +95,11 @@ impl Inner {
         let backfills = |(_, output): &&(ProgramId, Output)| *output == Output::Backfilled;
         self.backfilled.extend(plan.outputs[outputs..].iter().filter(backfills).map(|(id, _)| *id));
         let is_idle = |id: ProgramId| self.idle.contains(&id.slot);
+        let never_frozen = Why::from(SharedReason::NeverFrozen);
         for reason in &mut plan.reasons[reasons..] {
             // The policy does not know why the program may not be frozen.
-            if reason.why == Why::NeverFrozen && reason.program.is_some_and(is_idle) {
-                reason.why = Why::HardlyRuns;
+            if reason.why == never_frozen && reason.program.is_some_and(is_idle) {
+                reason.why = AutoReason::HardlyRuns.into();
             }
         }
     }

@@ -18,7 +18,7 @@
 //! threads that do neither never waits, or spins. Where two such programs run together, each may
 //! take CPUs from threads for which the other one spins, so more may be lost to avoid that.
 
-use cosched_core::ReasonCode;
+use super::ReasonCode;
 
 use crate::gangs::minwait::Share;
 

@@ -1,4 +1,4 @@
-use cosched_core::{Program, ProgramId, Quality, Sample, Why};
+use cosched_core::{Program, ProgramId, Quality, Sample};
 use proptest::prelude::*;
 
 use super::*;
@@ -76,14 +76,17 @@ fn sample_with_queues(lab: &mut Lab<Auto>, cpus: f64, waiting: f64) {
 }
 
 fn chosen(lab: &Lab<Auto>) -> Option<(Mode, ReasonCode)> {
-    lab.plan.reasons.iter().find_map(|reason| match reason.why {
-        Why::Chosen { mode, reason_code, .. } => Some((mode, reason_code)),
+    lab.plan.reasons.iter().find_map(|reason| match reason.why.read()? {
+        AutoReason::Chosen { mode, reason_code, .. } => Some((mode, reason_code)),
         _ => None,
     })
 }
 
 fn probes(lab: &Lab<Auto>) -> bool {
-    lab.plan.reasons.iter().any(|reason| matches!(reason.why, Why::SoloProbes { .. }))
+    lab.plan
+        .reasons
+        .iter()
+        .any(|reason| matches!(reason.why.read(), Some(AutoReason::SoloProbes { .. })))
 }
 
 const TOGETHER: (Mode, ReasonCode) = (Mode::Corun, ReasonCode::GangsIdle);
@@ -172,8 +175,8 @@ fn a_program_that_hardly_runs_is_never_frozen() {
     let mut lab = lab(2, of_two_threads(3));
     sample(&mut lab, &[(0, 1.0, 1.0), (1, 1.0, 1.0), (2, 0.0, 1.0)]);
     assert!(probes(&lab) && lab.running().contains(&2));
-    let expected = (Some(ProgramId::first(2)), Why::HardlyRuns);
-    assert!(lab.plan.reasons.iter().any(|reason| (reason.program, reason.why) == expected));
+    let expected = (Some(ProgramId::first(2)), Some(AutoReason::HardlyRuns));
+    assert!(lab.plan.reasons.iter().any(|reason| (reason.program, reason.why.read()) == expected));
     sample(&mut lab, &[(0, 2.0, 0.5), (1, 2.0, 0.5), (2, 0.0, 1.0)]);
     assert_eq!(chosen(&lab), Some(IN_TURNS));
     let first = lab.running();
@@ -207,8 +210,8 @@ fn turns_that_do_less_work_end() {
     assert_eq!(lab.running().len(), 1, "as much as before");
     sample_alike(&mut lab, 1.2, 0.25);
     assert_eq!((chosen(&lab), lab.running().len()), (Some(TOGETHER), 4));
-    let explored = lab.plan.reasons.iter().find_map(|reason| match reason.why {
-        Why::Chosen { explored, .. } => Some(explored),
+    let explored = lab.plan.reasons.iter().find_map(|reason| match reason.why.read()? {
+        AutoReason::Chosen { explored, .. } => Some(explored),
         _ => None,
     });
     // Two fifths of a second.

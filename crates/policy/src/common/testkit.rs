@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cosched_core::{
     Cause, CpuSet, Directive, Exit, IpBin, LockShare, MachineSample, MaskOwner, Nanos, Plan,
-    Policy, Profile, Program, ProgramId, ProgramState, Sample, Thread, Token, Topology, Why, World,
+    Policy, Profile, Program, ProgramId, ProgramState, Sample, Thread, Token, Topology, World,
 };
 use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 
@@ -345,10 +345,8 @@ impl<P: Policy> Lab<P> {
 
     /// The quantum of the latest plan: round, gang, number of gangs, length.
     pub(crate) fn quantum(&self) -> Option<(u64, u16, u16, Nanos)> {
-        self.plan.reasons.iter().find_map(|reason| match reason.why {
-            Why::Quantum { round, gang, gangs, length } => Some((round, gang, gangs, length)),
-            _ => None,
-        })
+        let quantum = self.plan.quantum?;
+        Some((quantum.round, quantum.gang, quantum.gangs, quantum.length))
     }
 
     /// The programs that ran in each of the next quanta, the present one first.

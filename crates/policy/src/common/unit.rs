@@ -19,6 +19,7 @@ use cosched_core::{
     Refusal, Settings, Topology, Why, World,
 };
 
+use crate::common::reasons::SharedReason;
 use crate::gangs::placement::{Placement, place};
 
 /// One program of a unit.
@@ -222,7 +223,7 @@ impl Unfreezable {
     pub(crate) fn run(&mut self, now: &[ProgramId], plan: &mut Plan) {
         for id in now.iter().filter(|id| !self.0.contains(id)) {
             plan.run(*id, Settings::default());
-            plan.because(Some(*id), Why::NeverFrozen);
+            plan.because(Some(*id), SharedReason::NeverFrozen);
         }
         self.0 = now.iter().copied().collect();
     }
@@ -287,7 +288,7 @@ impl Places {
         let is_new = self.placement != Placement::Spread && cpus.len() > 1 && cpus != world.cpus;
         let Some(misses) = self.spread_for(unit).filter(|_| is_new) else { return };
         for id in unit.ids().filter(|id| self.explained.insert(*id)) {
-            plan.because(Some(id), Why::Spread { misses });
+            plan.because(Some(id), SharedReason::Spread { misses });
         }
     }
 
@@ -341,7 +342,7 @@ pub(crate) fn run_together(
         for (Member { id, thread_limit, unbound, .. }, cpus) in divided(unit, cpus, places, world) {
             let cpus = if unbound { *world.cpus } else { cpus };
             plan.run(id, Settings { thread_limit, ..settings(cpus, world) });
-            plan.because(Some(id), why);
+            plan.because(Some(id), why.clone());
         }
         assignments.push(Assignment { members: unit.ids().collect(), cpus });
     }
@@ -440,7 +441,7 @@ mod tests {
         let scene = Scene::new(3, programs);
         let (world, mut plan) = (scene.world(), Plan::default());
         let (units, _) = sort_out(&world);
-        let gang = vec![(&units[0], Why::InGang)];
+        let gang = vec![(&units[0], SharedReason::InGang.into())];
         let assignments = run_together(gang, *world.cpus, &mut packed(), &world, &mut plan);
         assert_eq!(assignments[0].cpus, *world.cpus);
         let original = Directive::Run(Settings::default());
@@ -456,14 +457,14 @@ mod tests {
             scene.topology = Topology::regular(2, 1, 4, 1, 1);
             let (world, mut plan) = (scene.world(), Plan::default());
             let (units, _) = sort_out(&world);
-            let gang = units.iter().map(|unit| (unit, Why::InGang)).collect();
+            let gang = units.iter().map(|unit| (unit, SharedReason::InGang.into())).collect();
             run_together(gang, *world.cpus, &mut places, &world, &mut plan);
             let cpus = |slot| match plan.directive(ProgramId::first(slot)) {
                 Some(Directive::Run(settings)) => settings.cpus,
                 _ => None,
             };
-            let spread = plan.reasons.iter().filter_map(|reason| match reason.why {
-                Why::Spread { misses } => Some((reason.program?.slot, misses)),
+            let spread = plan.reasons.iter().filter_map(|reason| match reason.why.read()? {
+                SharedReason::Spread { misses } => Some((reason.program?.slot, misses)),
                 _ => None,
             });
             let spread: Vec<_> = spread.collect();
@@ -486,7 +487,7 @@ mod tests {
         scene.cpus = CpuSet::first(4);
         let (world, mut plan) = (scene.world(), Plan::default());
         let (units, _) = sort_out(&world);
-        let gang = units.iter().map(|unit| (unit, Why::InGang)).collect();
+        let gang = units.iter().map(|unit| (unit, SharedReason::InGang.into())).collect();
         run_together(gang, *world.cpus, &mut packed(), &world, &mut plan);
         let second = plan.directive(ProgramId::first(1));
         assert_eq!(second, Some(&Directive::Run(Settings::default())));

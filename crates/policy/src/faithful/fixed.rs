@@ -8,9 +8,10 @@
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
 
-use cosched_core::{Cause, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings, Why, World};
+use cosched_core::{Cause, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings, World};
 
 use super::Found;
+use crate::common::reasons::SharedReason;
 
 /// The policy that runs everything at once, with one slice.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl Policy for Fixed {
             match *cause {
                 Cause::Arrived(id) => {
                     plan.run(id, Settings { slice: self.slice, ..Settings::default() });
-                    plan.because(Some(id), Why::LeftToKernel);
+                    plan.because(Some(id), SharedReason::LeftToKernel);
                     let measures = [Measure::LockWait, Measure::CpuTime, Measure::Counters];
                     plan.observe.extend(measures.map(|measure| Observe {
                         program: Some(id),

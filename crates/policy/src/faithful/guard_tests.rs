@@ -18,7 +18,10 @@ fn lab(programs: Vec<Program>) -> Lab<Faithful> {
 
 /// Runs for the time of three trials, with the pauses between them, of [`tried_for`], starting with
 /// the original settings.
-fn tried(lab: &mut Lab<Faithful>, speed: impl Fn(Settings) -> f64) -> (Vec<Why>, Settings) {
+fn tried(
+    lab: &mut Lab<Faithful>,
+    speed: impl Fn(Settings) -> f64,
+) -> (Vec<FaithfulReason>, Settings) {
     tried_for(Nanos::from_secs(24), Settings::default(), lab, speed)
 }
 
@@ -29,7 +32,7 @@ fn tried_for(
     mut given: Settings,
     lab: &mut Lab<Faithful>,
     speed: impl Fn(Settings) -> f64,
-) -> (Vec<Why>, Settings) {
+) -> (Vec<FaithfulReason>, Settings) {
     let mut found = Vec::new();
     let mut look = |lab: &Lab<Faithful>, given: &mut Settings| {
         if let Some(Directive::Run(settings)) = lab.plan.directive(A) {
@@ -40,7 +43,7 @@ fn tried_for(
                 .reasons
                 .iter()
                 .filter(|Reason { program, .. }| *program == Some(A))
-                .map(|r| r.why),
+                .filter_map(|r| r.why.read::<FaithfulReason>()),
         );
     };
     look(lab, &mut given);
@@ -63,10 +66,10 @@ fn is_batch(settings: Settings) -> bool {
     settings.class == Some(Class::Batch)
 }
 
-fn outcomes(found: &[Why]) -> Vec<(Actuator, bool)> {
-    let outcome = |why: &Why| match *why {
-        Why::Kept { actuator, .. } => Some((actuator, true)),
-        Why::PutBack { actuator, .. } => Some((actuator, false)),
+fn outcomes(found: &[FaithfulReason]) -> Vec<(Actuator, bool)> {
+    let outcome = |why: &FaithfulReason| match *why {
+        FaithfulReason::Kept { actuator, .. } => Some((actuator, true)),
+        FaithfulReason::PutBack { actuator, .. } => Some((actuator, false)),
         _ => None,
     };
     found.iter().filter_map(outcome).collect()
@@ -111,8 +114,10 @@ fn a_slice_that_turns_slow_is_undone() {
     assert_eq!(given, Settings::default());
     let pauses: Vec<u64> = found
         .iter()
-        .filter_map(|why| match why {
-            Why::PutBack { actuator: Actuator::Batch, pause, .. } => Some(pause.0 / 1_000_000_000),
+        .filter_map(|why| match *why {
+            FaithfulReason::PutBack { actuator: Actuator::Batch, pause, .. } => {
+                Some(pause.0 / 1_000_000_000)
+            }
             _ => None,
         })
         .collect();
@@ -131,8 +136,10 @@ fn trials_take_at_most_a_tenth_of_a_programs_time() {
             let (found, _) = tried_for(soon, Settings::default(), &mut lab, |_| 1.0);
             for why in found {
                 match why {
-                    Why::Tried { .. } if began.is_none() => began = Some(lab.scene.now),
-                    Why::PutBack { .. } => trying += lab.scene.now - began.take().unwrap(),
+                    FaithfulReason::Tried { .. } if began.is_none() => began = Some(lab.scene.now),
+                    FaithfulReason::PutBack { .. } => {
+                        trying += lab.scene.now - began.take().unwrap()
+                    }
                     _ => {}
                 }
             }
@@ -150,8 +157,11 @@ fn a_program_that_hardly_waits_is_left_alone() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.05, 0.05], None);
     let (found, given) = tried(&mut lab, |_| 1.0);
-    let original = Why::Given { actuator: Actuator::None };
-    assert!(matches!(found[..], [why, Why::Slice { .. }] if why == original), "{found:?}");
+    let original = FaithfulReason::Given { actuator: Actuator::None };
+    assert!(
+        matches!(found[..], [why, FaithfulReason::Slice { .. }] if why == original),
+        "{found:?}"
+    );
     assert_eq!(given, Settings::default());
 }
 
@@ -160,8 +170,8 @@ fn samples_of_a_trial_decide_no_slice() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     assert!(matches!(
-        lab.plan.reasons[..],
-        [_, Reason { why: Why::Slice { .. }, .. }, Reason { why: Why::Tried { .. }, .. }]
+        reasons(&lab)[..],
+        [_, FaithfulReason::Slice { .. }, FaithfulReason::Tried { .. }]
     ));
     interval(&mut lab, &[0.9, 0.9], None);
     assert!(lab.plan.reasons.is_empty(), "{:?}", lab.plan.reasons);
@@ -205,7 +215,7 @@ fn a_sample_within_a_moment_counts_as_a_part_of_it() {
         if let Some(Directive::Run(settings)) = lab.plan.directive(A) {
             given = *settings;
         }
-        found.extend(lab.plan.reasons.iter().map(|reason| reason.why));
+        found.extend(reasons(&lab));
         let (from, to) = (lab.scene.now, lab.next_wake().unwrap());
         let middle = from + Nanos((to - from).0 / 2);
         // The whole difference is in the first half.
@@ -229,8 +239,12 @@ fn known(in_force: Actuator, tried: &[Actuator]) -> Lab<Faithful> {
     lab
 }
 
-fn first_trial(found: &[Why]) -> Option<Why> {
-    found.iter().copied().find(|why| matches!(why, Why::Tried { .. }))
+fn reasons(lab: &Lab<Faithful>) -> Vec<FaithfulReason> {
+    lab.plan.reasons.iter().filter_map(|reason| reason.why.read()).collect()
+}
+
+fn first_trial(found: &[FaithfulReason]) -> Option<FaithfulReason> {
+    found.iter().copied().find(|why| matches!(why, FaithfulReason::Tried { .. }))
 }
 
 /// A learned setting is applied at once, and compared with the original settings only later.
@@ -238,14 +252,14 @@ fn first_trial(found: &[Why]) -> Option<Why> {
 fn a_learned_setting_is_applied_at_once() {
     use Actuator::{Batch, BatchSlice, None, Slice};
     let mut lab = known(Batch, &[Slice, Batch, BatchSlice]);
-    assert_eq!(lab.plan.reasons[0].why, Why::Recalled { actuator: Batch });
+    assert_eq!(reasons(&lab)[0], FaithfulReason::Recalled { actuator: Batch });
     assert!(matches!(lab.plan.directive(A), Some(Directive::Run(given)) if is_batch(*given)));
     let batch = Settings { class: Some(Class::Batch), ..Settings::default() };
     let speed = |given| if is_batch(given) { 0.8 } else { 1.0 };
     let (found, given) = tried_for(Nanos::from_secs(9), batch, &mut lab, speed);
     assert_eq!((first_trial(&found), is_batch(given)), (Option::None, true));
     let (found, given) = tried_for(Nanos::from_secs(15), batch, &mut lab, speed);
-    assert_eq!(first_trial(&found), Some(Why::Tried { actuator: Batch, against: None }));
+    assert_eq!(first_trial(&found), Some(FaithfulReason::Tried { actuator: Batch, against: None }));
     assert!(!is_batch(given), "it was true of another time");
 }
 
@@ -254,8 +268,11 @@ fn a_learned_setting_is_applied_at_once() {
 fn an_untried_slice_is_compared_with_the_learned_one() {
     use Actuator::{Batch, BatchSlice, Slice};
     let lab = known(Batch, &[Slice, Batch]);
-    let reasons: Vec<Why> = lab.plan.reasons.iter().map(|reason| reason.why).collect();
-    assert_eq!(first_trial(&reasons), Some(Why::Tried { actuator: BatchSlice, against: Batch }));
+    let reasons = reasons(&lab);
+    assert_eq!(
+        first_trial(&reasons),
+        Some(FaithfulReason::Tried { actuator: BatchSlice, against: Batch })
+    );
 }
 
 #[test]
@@ -267,8 +284,8 @@ fn relearn_ignores_earlier_runs() {
     born(&mut lab, 2);
     interval(&mut lab, &[0.5, 0.5], None);
     interval(&mut lab, &[0.5, 0.5], None);
-    let reasons: Vec<Why> = lab.plan.reasons.iter().map(|reason| reason.why).collect();
-    let first = Why::Tried { actuator: Actuator::Batch, against: Actuator::None };
+    let reasons = reasons(&lab);
+    let first = FaithfulReason::Tried { actuator: Actuator::Batch, against: Actuator::None };
     assert_eq!(first_trial(&reasons), Some(first), "{reasons:?}");
 }
 
@@ -277,8 +294,8 @@ fn relearn_ignores_earlier_runs() {
 fn a_learned_setting_that_is_not_allowed_now_is_not_used() {
     use Actuator::{None, RoundRobin, Slice};
     let lab = known(RoundRobin, &[RoundRobin]);
-    let reasons: Vec<Why> = lab.plan.reasons.iter().map(|reason| reason.why).collect();
-    let first = Why::Tried { actuator: Slice, against: None };
+    let reasons = reasons(&lab);
+    let first = FaithfulReason::Tried { actuator: Slice, against: None };
     assert_eq!(first_trial(&reasons), Some(first), "{reasons:?}");
-    assert!(!reasons.iter().any(|why| matches!(why, Why::Recalled { .. })));
+    assert!(!reasons.iter().any(|why| matches!(why, FaithfulReason::Recalled { .. })));
 }

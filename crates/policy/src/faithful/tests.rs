@@ -110,8 +110,10 @@ fn the_larger_of_misses_and_locks_decides() {
     let mut lab = prepared();
     interval(&mut lab, &[0.1, 0.1], Some(0.45));
     assert_eq!(slice(&lab), Some(80));
-    let why = lab.plan.reasons.last().unwrap().why;
-    let Why::Slice { lock_contention, miss_ratio, .. } = why else { panic!("{why:?}") };
+    let why = lab.plan.reasons.last().unwrap().why.read();
+    let Some(FaithfulReason::Slice { lock_contention, miss_ratio, .. }) = why else {
+        panic!("{why:?}")
+    };
     assert!((lock_contention - 0.1).abs() < 1e-6 && miss_ratio == Some(0.45));
 }
 
@@ -162,8 +164,8 @@ fn profiled() -> Lab<Faithful> {
 }
 
 fn why(lab: &Lab<Faithful>) -> (Option<f64>, bool) {
-    match lab.plan.reasons.last().map(|reason| reason.why) {
-        Some(Why::Slice { miss_ratio, profiled, .. }) => (miss_ratio, profiled),
+    match lab.plan.reasons.last().and_then(|reason| reason.why.read()) {
+        Some(FaithfulReason::Slice { miss_ratio, profiled, .. }) => (miss_ratio, profiled),
         other => panic!("{other:?}"),
     }
 }
@@ -267,7 +269,8 @@ fn without_the_guard_the_first_actuator_is_always_used() {
     (0..2).for_each(|_| interval(&mut lab, &[0.9, 0.9], None));
     let batch = Settings { class: Some(Class::Batch), ..Settings::default() };
     assert_eq!(lab.plan.directive(A), Some(&Directive::Run(batch)));
-    assert_eq!(lab.plan.reasons[0].why, Why::Given { actuator: Actuator::Batch });
+    let given = FaithfulReason::Given { actuator: Actuator::Batch };
+    assert_eq!(lab.plan.reasons[0].why.read(), Some(given));
 }
 
 #[test]

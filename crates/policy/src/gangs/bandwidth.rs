@@ -29,12 +29,43 @@ mod table;
 
 pub use table::{Slowdowns, SlowdownsError};
 
-use cosched_core::Why;
+use std::borrow::Cow;
+
+use cosched_core::Words;
+use serde::{Deserialize, Serialize};
 
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, Need, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Gang, Rounds, descending};
 use crate::kind::{Kind, Unfit};
+use crate::reasons::read;
+
+/// A reason of `bandwidth`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum BandwidthReason {
+    /// It loses the least in this gang, of the gangs with room. It is alone where a gang of its own
+    /// is better.
+    LeastLost {
+        /// Its predicted slowdown there.
+        slowdown: f64,
+    },
+}
+
+impl Words for BandwidthReason {
+    fn in_general(&self) -> Cow<'static, str> {
+        "this gang loses the least speed by taking it in".into()
+    }
+
+    fn figures(&self) -> Option<String> {
+        let BandwidthReason::LeastLost { slowdown } = self;
+        Some(format!("predicted slowdown {slowdown:.2}"))
+    }
+
+    fn brief(&self) -> Cow<'static, str> {
+        "costs least".into()
+    }
+}
 
 /// The most gangs that the first step examines for one program.
 const GANGS: usize = 64;
@@ -47,6 +78,7 @@ const LEAST: f64 = 1e-9;
 pub(crate) const BANDWIDTH: Descriptor = Descriptor {
     options: &[OF_GANGS, &[OptionGroup::Slowdowns]],
     needs: &[Need::Traffic, Need::Slowdowns],
+    reasons: &[read::<BandwidthReason>],
     ..Descriptor::of_gangs(
         "bandwidth",
         "taking turns; programs with the smallest predicted interference share a turn",
@@ -168,7 +200,10 @@ impl Board<'_> {
     }
 
     fn reasoned(&self, members: &[usize]) -> Gang {
-        let reason = |position| Why::LeastLost { slowdown: self.slowdown(members, position) };
+        let reason = |position| {
+            let slowdown = self.slowdown(members, position);
+            BandwidthReason::LeastLost { slowdown }.into()
+        };
         members.iter().enumerate().map(|(position, unit)| (*unit, reason(position))).collect()
     }
 }
@@ -243,8 +278,9 @@ mod tests {
     #[test]
     fn the_predicted_slowdown_is_reported_for_each_program() {
         let gangs = cut(&units(&[(4, 0.0), (4, 10.0)]), 8, &slowdowns());
-        let reasons: Vec<Why> = gangs[0].iter().map(|(_, why)| *why).collect();
-        assert_eq!(reasons, [Why::LeastLost { slowdown: 1.0 }, Why::LeastLost { slowdown: 1.0 }]);
+        let reasons = gangs[0].iter().map(|(_, why)| why.read::<BandwidthReason>());
+        let none = Some(BandwidthReason::LeastLost { slowdown: 1.0 });
+        assert_eq!(reasons.collect::<Vec<_>>(), [none, none]);
     }
 
     proptest! {

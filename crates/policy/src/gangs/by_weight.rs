@@ -29,8 +29,10 @@ use std::collections::BTreeMap;
 
 use cosched_core::{
     AtExpiry, Cause, CpuSet, Directive, Level, Nanos, Plan, Policy, Program, ProgramId,
-    ProgramState, Settings, Topology, Turn, Why, World,
+    ProgramState, Settings, Topology, Turn, World,
 };
+
+use crate::common::reasons::SharedReason;
 
 /// The limit on waiting: long enough that no number of programs shortens their turns.
 const LONGEST_WAIT: Nanos = Nanos::from_secs(365 * 86_400);
@@ -121,7 +123,7 @@ impl ByWeight {
             part.bound = false;
             let (turn, thread_limit) = (Some(part.turn), part.thread_limit);
             plan.run(*id, Settings { turn, thread_limit, ..Settings::default() });
-            plan.because(Some(*id), Why::Turn);
+            plan.because(Some(*id), SharedReason::Turn);
         }
     }
 
@@ -174,7 +176,7 @@ impl Policy for ByWeight {
             if *directive == Directive::Freeze {
                 let of_it =
                     plan.reasons[own..].iter_mut().filter(|reason| reason.program == Some(*id));
-                of_it.for_each(|reason| reason.why = Why::Filler);
+                of_it.for_each(|reason| reason.why = SharedReason::Filler.into());
             }
             *directive = self.by_weight(*id, *directive, world.now);
         }
@@ -189,6 +191,8 @@ impl Policy for ByWeight {
 
 #[cfg(test)]
 mod tests {
+    use cosched_core::Why;
+
     use super::*;
     use crate::common::testkit::{Lab, program};
     use crate::gangs::fcfs::Fcfs;
@@ -212,7 +216,8 @@ mod tests {
         let programs = (0..3).map(|slot| program(slot, 2)).collect();
         let mut lab = Lab::new(policy, 2, programs);
         assert_eq!(turns(&lab), [(0, InTurn), (1, Filler), (2, Filler)]);
-        let fillers = lab.plan.reasons.iter().filter(|reason| reason.why == Why::Filler);
+        let filler = Why::from(SharedReason::Filler);
+        let fillers = lab.plan.reasons.iter().filter(|reason| reason.why == filler);
         assert_eq!(
             fillers.filter_map(|reason| Some(reason.program?.slot)).collect::<Vec<_>>(),
             [1, 2]

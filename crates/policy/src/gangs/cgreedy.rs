@@ -21,16 +21,54 @@
 //! have no gang yet: the one with the fewest misses that fits with both. There may therefore be
 //! fewer gangs, and rounds get shorter.
 
-use cosched_core::Why;
+use std::borrow::Cow;
 
+use cosched_core::Words;
+use serde::{Deserialize, Serialize};
+
+use crate::common::reasons::SharedReason;
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, Need, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Gang, Rounds, descending};
+use crate::reasons::read;
+
+/// A reason of `cgreedy`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum CgreedyReason {
+    /// It has the highest cache miss rate of those not yet in a gang.
+    MostMisses,
+    /// It has the lowest cache miss rate of those that fit together with the gang's first.
+    FewestMissesThatFit,
+}
+
+impl Words for CgreedyReason {
+    fn in_general(&self) -> Cow<'static, str> {
+        let words = match self {
+            CgreedyReason::MostMisses => {
+                "it has the most cache misses of the programs that are not in a gang yet"
+            }
+            CgreedyReason::FewestMissesThatFit => {
+                "it has the fewest cache misses of the programs that fit with the first of its gang"
+            }
+        };
+        words.into()
+    }
+
+    fn brief(&self) -> Cow<'static, str> {
+        let words = match self {
+            CgreedyReason::MostMisses => "most misses",
+            CgreedyReason::FewestMissesThatFit => "fewest misses that fit",
+        };
+        words.into()
+    }
+}
 
 /// Section 4.2.3.
 pub(crate) const CGREEDY: Descriptor = Descriptor {
     options: &[OF_GANGS, &[OptionGroup::Fill]],
     needs: &[Need::Misses],
+    reasons: &[read::<CgreedyReason>],
     ..Descriptor::of_gangs(
         "cgreedy",
         "taking turns in pairs: a program with many cache misses and one with few",
@@ -56,7 +94,7 @@ fn cut(units: &[Unit], cpus: usize, partners: usize) -> Vec<Gang> {
     let mut gangs = Vec::new();
     while !left.is_empty() {
         let first = left.remove(0);
-        let mut gang = vec![(first, Why::MostMisses)];
+        let mut gang = vec![(first, CgreedyReason::MostMisses.into())];
         let mut taken = units[first].threads;
         for _ in 0..partners {
             let Some(fits) = left.iter().rposition(|&unit| taken + units[unit].threads <= cpus)
@@ -65,7 +103,10 @@ fn cut(units: &[Unit], cpus: usize, partners: usize) -> Vec<Gang> {
             };
             let partner = left.remove(fits);
             taken += units[partner].threads;
-            let why = if gang.len() == 1 { Why::FewestMissesThatFit } else { Why::Backfills };
+            let why = match gang.len() {
+                1 => CgreedyReason::FewestMissesThatFit.into(),
+                _ => SharedReason::Backfills.into(),
+            };
             gang.push((partner, why));
         }
         gangs.push(gang);

@@ -14,8 +14,9 @@
 
 use std::collections::BTreeSet;
 
-use cosched_core::{Cause, Plan, Policy, Program, ProgramId, ProgramState, Settings, Why, World};
+use cosched_core::{Cause, Plan, Policy, Program, ProgramId, ProgramState, Settings, World};
 
+use crate::common::reasons::SharedReason;
 use crate::descriptor::Descriptor;
 
 /// One after another.
@@ -50,12 +51,12 @@ impl Policy for Fcfs {
         for program in start {
             self.start_sent.insert(program.id);
             plan.run(program.id, Settings::default());
-            plan.because(Some(program.id), Why::Turn);
+            plan.because(Some(program.id), SharedReason::Turn);
         }
         for (ahead, program) in wait.into_iter().enumerate() {
             if self.wait_sent.insert(program.id) {
                 plan.freeze(program.id);
-                plan.because(Some(program.id), Why::Queued { ahead: ahead as u16 });
+                plan.because(Some(program.id), SharedReason::Queued { ahead: ahead as u16 });
             }
         }
     }

@@ -14,8 +14,7 @@
 //! *Source.* Section 4.2.1, figure 4.1. Ours: programs of one group are one gang, heavier ones have
 //! longer quanta ([`quantum`](crate::gangs::quantum)), and programs may arrive and end at any time.
 
-use cosched_core::Why;
-
+use crate::common::reasons::SharedReason;
 use crate::common::unit::Unit;
 use crate::descriptor::Descriptor;
 use crate::gangs::rounds::{Gang, Rounds};
@@ -28,5 +27,5 @@ pub(crate) const GANG: Descriptor =
 
 /// One gang for every unit, in the order of the workload.
 fn cut(units: &[Unit], _cpus: usize) -> Vec<Gang> {
-    (0..units.len()).map(|unit| vec![(unit, Why::InGang)]).collect()
+    (0..units.len()).map(|unit| vec![(unit, SharedReason::InGang.into())]).collect()
 }

@@ -28,12 +28,12 @@
 //! The thesis' adaptive schedulers decide once per round (section 4.2), when every program has had
 //! a turn with the counts of before. Where all programs fit into one gang, a round is one quantum.
 
-use cosched_core::Why;
-
+use crate::common::reasons::SharedReason;
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Fill, Gang, Rounds, descending, first_fit};
-use crate::gangs::thread_limits::ThreadLimits;
+use crate::gangs::thread_limits::{LimitReason, ThreadLimits};
+use crate::reasons::read;
 
 /// Section 4.2.2.
 pub(crate) const GREEDY: Descriptor = Descriptor {
@@ -49,14 +49,17 @@ pub(crate) const GREEDY: Descriptor = Descriptor {
 };
 
 /// Sections 4.2 and 4.3; the algorithm is ours.
-pub(crate) const ADAPTIVE_GREEDY: Descriptor = Descriptor::of_gangs(
-    "adaptive-greedy",
-    "greedy, and chooses the thread counts of malleable programs in every round",
-    |options| {
-        let thread_limits = ThreadLimits::new(turns, options.quantum);
-        Ok(Box::new(Rounds::new(options, cut, None).with_thread_limits(thread_limits)))
-    },
-);
+pub(crate) const ADAPTIVE_GREEDY: Descriptor = Descriptor {
+    reasons: &[read::<LimitReason>],
+    ..Descriptor::of_gangs(
+        "adaptive-greedy",
+        "greedy, and chooses the thread counts of malleable programs in every round",
+        |options| {
+            let thread_limits = ThreadLimits::new(turns, options.quantum);
+            Ok(Box::new(Rounds::new(options, cut, None).with_thread_limits(thread_limits)))
+        },
+    )
+};
 
 /// First-fit decreasing.
 pub(crate) fn cut(units: &[Unit], cpus: usize) -> Vec<Gang> {
@@ -67,7 +70,7 @@ pub(crate) fn cut(units: &[Unit], cpus: usize) -> Vec<Gang> {
         if gang == gangs.len() {
             gangs.push(Vec::new());
         }
-        gangs[gang].push((*unit, Why::InGang));
+        gangs[gang].push((*unit, SharedReason::InGang.into()));
     }
     gangs
 }
@@ -96,7 +99,8 @@ fn first_fits(sizes: impl IntoIterator<Item = usize>, cpus: usize) -> Vec<usize>
 
 /// The units of the others, in their order, that fit into the free CPUs.
 fn fill(others: &[(usize, &Unit)], free: usize) -> Gang {
-    first_fit(others.iter().copied(), free).into_iter().map(|unit| (unit, Why::Backfills)).collect()
+    let fits = first_fit(others.iter().copied(), free).into_iter();
+    fits.map(|unit| (unit, SharedReason::Backfills.into())).collect()
 }
 
 #[cfg(test)]

@@ -41,14 +41,13 @@
 
 mod ahead;
 mod backfill;
+mod reasons;
 mod slowed;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use cosched_core::{
-    AtExpiry, Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Wake, Why, World,
-};
+use cosched_core::{AtExpiry, Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Wake, World};
 
 use crate::common::unit::{
     Assignment, Denied, Places, Sorted, Unfreezable, Unit, only_settled, run_together,
@@ -56,28 +55,36 @@ use crate::common::unit::{
 use crate::descriptor::Descriptor;
 use crate::gangs::quantum::{Quantum, Weights};
 use crate::gangs::rounds::first_fit;
-use crate::gangs::thread_limits::{ThreadLimits, only_learns};
+use crate::gangs::thread_limits::{LimitReason, ThreadLimits, only_learns};
 use crate::kind::Options;
+use crate::reasons::read;
 pub(crate) use ahead::{Share, shares};
 use backfill::Backfill;
+pub use reasons::MinwaitReason;
 use slowed::Slowed;
 
 /// The only wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
 
 /// Section 4.2.4.
-pub(crate) const MINWAIT: Descriptor = Descriptor::of_gangs(
-    "minwait",
-    "taking turns; the programs that have waited longest run, as many as fit",
-    |options| Ok(Box::new(Minwait::new(options))),
-);
+pub(crate) const MINWAIT: Descriptor = Descriptor {
+    reasons: &[read::<MinwaitReason>],
+    ..Descriptor::of_gangs(
+        "minwait",
+        "taking turns; the programs that have waited longest run, as many as fit",
+        |options| Ok(Box::new(Minwait::new(options))),
+    )
+};
 
 /// Sections 4.2 and 4.3; the algorithm is ours.
-pub(crate) const ADAPTIVE_MINWAIT: Descriptor = Descriptor::of_gangs(
-    "adaptive-minwait",
-    "minwait, and chooses the thread counts of malleable programs in every turn",
-    |options| Ok(Box::new(Minwait::adaptive(options))),
-);
+pub(crate) const ADAPTIVE_MINWAIT: Descriptor = Descriptor {
+    reasons: &[read::<MinwaitReason>, read::<LimitReason>],
+    ..Descriptor::of_gangs(
+        "adaptive-minwait",
+        "minwait, and chooses the thread counts of malleable programs in every turn",
+        |options| Ok(Box::new(Minwait::adaptive(options))),
+    )
+};
 
 /// The policy `minwait`.
 #[derive(Debug)]
@@ -233,14 +240,15 @@ impl Minwait {
         let is_weighed = self.weighed == Weighed::Waits;
         let because = |waits: &Waits<'_>| match waits.slowdown {
             Some(slowdown) => {
-                Why::SlowedMost { slowdown: Some(slowdown).filter(|slowdown| slowdown.is_finite()) }
+                let slowdown = Some(slowdown).filter(|slowdown| slowdown.is_finite());
+                MinwaitReason::SlowedMost { slowdown }
             }
-            None => Why::WaitedLongest {
+            None => MinwaitReason::WaitedLongest {
                 waited: waits.since,
                 weight: Some(waits.unit.weight).filter(|weight| is_weighed && *weight != 1.0),
             },
         };
-        let gang = chosen.into_iter().map(|i| (queue[i].unit, because(&queue[i]))).collect();
+        let gang = chosen.into_iter().map(|i| (queue[i].unit, because(&queue[i]).into())).collect();
         self.assignments.extend(run_together(gang, free, &mut self.places, world, plan));
     }
 
@@ -270,7 +278,7 @@ impl Minwait {
                 self.waiting.remove(&id);
             } else if self.waiting.insert(id) || denied.contains(&id) {
                 plan.freeze(id);
-                plan.because(Some(id), Why::DoesNotFit { free });
+                plan.because(Some(id), MinwaitReason::DoesNotFit { free });
             }
         }
     }

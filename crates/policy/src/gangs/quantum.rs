@@ -17,7 +17,9 @@
 //! wait for parts of two rounds when gangs are cut again. In both cases the engine ends freezes
 //! that last too long.
 
-use cosched_core::{Nanos, Plan, Why};
+use cosched_core::{Nanos, Plan};
+
+use crate::common::reasons::SharedReason;
 
 /// The shortest quantum.
 pub const SHORTEST: Nanos = Nanos::from_millis(1);
@@ -96,7 +98,7 @@ impl Quantum {
         let per_weight = weights.worth(self.requested, limit);
         let given = length_of(weights.lightest, per_weight);
         if given != self.given && given < self.requested {
-            plan.because(None, Why::QuantumShortened { requested: self.requested, given });
+            plan.because(None, SharedReason::QuantumShortened { requested: self.requested, given });
         }
         self.given = given;
         length_of(weights.each[turn], per_weight)

@@ -30,6 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
+use crate::common::reasons::SharedReason;
 use crate::common::unit::{
     Denied, Member, Places, Sorted, Unfreezable, Unit, only_settled, run_together,
 };
@@ -291,7 +292,7 @@ impl Rounds {
                 others.map(|(unit, _)| (*unit, &units[*unit])).collect();
             running.extend(fill(&others, world.cpus.len().saturating_sub(taken)));
         }
-        let together = running.iter().map(|(unit, why)| (&units[*unit], *why)).collect();
+        let together = running.iter().map(|(unit, why)| (&units[*unit], why.clone())).collect();
         run_together(together, *world.cpus, &mut self.places, world, plan);
         running.iter().flat_map(|(unit, _)| units[*unit].ids()).collect()
     }
@@ -304,7 +305,7 @@ impl Rounds {
         let ahead = waiting.saturating_sub(newcomers.len());
         for id in newcomers {
             plan.freeze(*id);
-            plan.because(Some(*id), Why::Queued { ahead: ahead as u16 });
+            plan.because(Some(*id), SharedReason::Queued { ahead: ahead as u16 });
         }
     }
 }
@@ -347,7 +348,7 @@ fn freeze_others(cutting: &Cutting, others: impl Iterator<Item = ProgramId>, pla
     });
     for ((turns, _), id) in waits.collect::<BTreeMap<_, _>>() {
         plan.freeze(id);
-        plan.because(Some(id), Why::OtherGang { gang: cutting.ahead(turns) as u16 });
+        plan.because(Some(id), SharedReason::OtherGang { gang: cutting.ahead(turns) as u16 });
     }
 }
 

@@ -43,17 +43,18 @@
 
 mod choice;
 mod curve;
+mod reasons;
 
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    AtExpiry, Cause, Measure, Nanos, Observe, Plan, Program, ProgramId, Speedup, Token, Wake, Why,
-    World,
+    AtExpiry, Cause, Measure, Nanos, Observe, Plan, Program, ProgramId, Speedup, Token, Wake, World,
 };
 
 use crate::common::unit::Unit;
 use choice::Choice;
 use curve::{Basis, Curve};
+pub use reasons::LimitReason;
 
 /// The measurements of progress.
 const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::UserTime];
@@ -409,10 +410,10 @@ impl ThreadLimits {
         known.light &= threads > 1;
         let requested = known.requested;
         if is_its(begun) {
-            plan.aside(id, Why::TriesThreads { threads, requested });
+            plan.aside(id, LimitReason::TriesThreads { threads, requested });
         } else if changed || is_its(ended) {
             let speed = known.relative(threads);
-            plan.aside(id, Why::LimitsThreads { threads, requested, speed });
+            plan.aside(id, LimitReason::LimitsThreads { threads, requested, speed });
         }
         let Some(program) = world.program(id) else { return };
         known.requested = program.requested;

@@ -1,7 +1,8 @@
-use cosched_core::{Molding, Why};
+use cosched_core::Molding;
 use cosched_workload::{Place, Position};
 
 use super::*;
+use crate::common::reasons::SharedReason;
 use crate::common::testkit::options;
 
 /// A demand of a program of jobs.toml, with its command in line 2 and its threads in line 3.
@@ -104,8 +105,9 @@ fn a_lower_thread_count_is_reported_under_every_goal() {
             let mut molded = program(0, 1);
             molded.profile.molded = Some(Molding { requested: 2, solo: Nanos::from_secs(1) });
             let lab = Lab::new(policy, 2, vec![molded, program(1, 2)]);
-            let expected = Why::Molded { threads: 1, requested: 2 };
-            assert!(lab.plan.reasons.iter().any(|reason| reason.why == expected), "{kind} {goal}");
+            let expected = Some(SharedReason::Molded { threads: 1, requested: 2 });
+            let mut reasons = lab.plan.reasons.iter();
+            assert!(reasons.any(|reason| reason.why.read() == expected), "{kind} {goal}");
         }
     }
 }

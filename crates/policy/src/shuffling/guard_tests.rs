@@ -11,7 +11,7 @@ struct Guarded {
     on: BTreeMap<u32, String>,
     /// The CPUs of its threads at each change so far.
     states: Vec<BTreeMap<u32, String>>,
-    whys: Vec<Why>,
+    whys: Vec<ShufflingReason>,
 }
 
 /// Threads 0 and 2 wait long.
@@ -41,7 +41,15 @@ impl Guarded {
             self.states.push(self.on.clone());
         }
         let own = |reason: &&Reason| reason.program == Some(A);
-        self.whys.extend(self.stage.lab.plan.reasons.iter().filter(own).map(|one| one.why));
+        self.whys.extend(
+            self.stage
+                .lab
+                .plan
+                .reasons
+                .iter()
+                .filter(own)
+                .filter_map(|one| one.why.read::<ShufflingReason>()),
+        );
     }
 
     /// Whether the threads that wait long share a socket, and no other thread is there.
@@ -80,15 +88,15 @@ impl Guarded {
     }
 
     fn tried(&self) -> usize {
-        self.whys.iter().filter(|why| matches!(why, Why::GroupsTried { .. })).count()
+        self.whys.iter().filter(|why| matches!(why, ShufflingReason::GroupsTried { .. })).count()
     }
 
     fn kept(&self) -> usize {
-        self.whys.iter().filter(|why| matches!(why, Why::GroupsKept { .. })).count()
+        self.whys.iter().filter(|why| matches!(why, ShufflingReason::GroupsKept { .. })).count()
     }
 
     fn put_back(&self) -> usize {
-        self.whys.iter().filter(|why| matches!(why, Why::GroupsPutBack { .. })).count()
+        self.whys.iter().filter(|why| matches!(why, ShufflingReason::GroupsPutBack { .. })).count()
     }
 }
 
@@ -98,9 +106,11 @@ fn groups_that_make_a_program_faster_are_kept() {
     let mut guarded = Guarded::new();
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     assert!(guarded.is_shuffled(), "{:?}", guarded.on);
-    assert!(matches!(guarded.whys[1], Why::GroupsTried { threads: 4, groups: 2 }));
-    let reported =
-        guarded.whys.iter().filter(|why| matches!(why, Why::Shuffled { threads: 4, .. }));
+    assert!(matches!(guarded.whys[0], ShufflingReason::GroupsTried { threads: 4, groups: 2 }));
+    let reported = guarded
+        .whys
+        .iter()
+        .filter(|why| matches!(why, ShufflingReason::Shuffled { threads: 4, .. }));
     assert_eq!((reported.count(), guarded.put_back()), (1, 0), "{:?}", guarded.whys);
 }
 
@@ -115,10 +125,10 @@ fn groups_that_do_not_help_are_undone() {
         guarded.runs(1, &WAITS, slower);
     }
     assert_eq!((guarded.on.len(), guarded.kept()), (0, 0), "{:?}", guarded.on);
-    let is_shuffle = |why: &&Why| matches!(why, Why::Shuffled { .. });
+    let is_shuffle = |why: &&ShufflingReason| matches!(why, ShufflingReason::Shuffled { .. });
     assert_eq!(guarded.whys.iter().find(is_shuffle), None, "no thread was moved for good");
-    let pauses = guarded.whys.iter().filter_map(|why| match why {
-        Why::GroupsPutBack { groups: 0, pause, .. } => Some(pause.0 / 1_000_000_000),
+    let pauses = guarded.whys.iter().filter_map(|why| match *why {
+        ShufflingReason::GroupsPutBack { groups: 0, pause, .. } => Some(pause.0 / 1_000_000_000),
         _ => None,
     });
     let pauses: Vec<u64> = pauses.collect();
@@ -131,7 +141,12 @@ fn groups_that_turn_slow_are_undone() {
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     guarded.runs(300, &WAITS, |it| if it.is_shuffled() { 0.8 } else { 1.0 });
     assert_eq!(guarded.on.len(), 0);
-    assert!(guarded.whys.iter().any(|why| matches!(why, Why::GroupsPutBack { groups: 0, .. })));
+    assert!(
+        guarded
+            .whys
+            .iter()
+            .any(|why| matches!(why, ShufflingReason::GroupsPutBack { groups: 0, .. }))
+    );
 }
 
 #[test]
@@ -147,7 +162,12 @@ fn new_groups_are_compared_with_the_present_ones() {
         _ => 1.1,
     });
     assert_eq!(guarded.on, before);
-    assert!(guarded.whys.iter().any(|why| matches!(why, Why::GroupsPutBack { groups: 2, .. })));
+    assert!(
+        guarded
+            .whys
+            .iter()
+            .any(|why| matches!(why, ShufflingReason::GroupsPutBack { groups: 2, .. }))
+    );
     guarded.runs(300, &others, |it| if it.is_shuffled() { 1.0 } else { 1.2 });
     assert!(!guarded.is_shuffled() && guarded.on.len() < 5, "{:?}", guarded.on);
 }
@@ -175,7 +195,7 @@ fn a_program_that_stops_waiting_is_released() {
     guarded.runs(20, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     guarded.runs(60, &[0.01; 4], |_| 1.0);
     assert_eq!(guarded.on.len(), 0);
-    assert!(guarded.whys.iter().any(|why| matches!(why, Why::Unbound { .. })));
+    assert!(guarded.whys.iter().any(|why| matches!(why, ShufflingReason::Unbound { .. })));
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     assert!(guarded.is_shuffled());
 }
@@ -195,7 +215,8 @@ fn released_threads_first_return_to_their_place() {
 fn groups_that_prove_themselves_again_are_not_reported() {
     let mut guarded = Guarded::new();
     guarded.runs(300, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
-    let reported = guarded.whys.iter().filter(|why| matches!(why, Why::Shuffled { .. })).count();
+    let reported =
+        guarded.whys.iter().filter(|why| matches!(why, ShufflingReason::Shuffled { .. })).count();
     assert!(guarded.kept() > 1 && reported == 1, "{:?}", guarded.whys);
 }
 
@@ -213,7 +234,11 @@ fn learned_groups_are_applied_at_once() {
     let mut guarded = known(true, ShufflingOptions::default());
     guarded.runs(9, &WAITS, |_| 1.0);
     assert!(guarded.is_shuffled() && guarded.tried() == 0, "{:?}", guarded.whys);
-    assert!(guarded.whys.contains(&Why::GroupsRecalled { helped: true }), "{:?}", guarded.whys);
+    assert!(
+        guarded.whys.contains(&ShufflingReason::GroupsRecalled { helped: true }),
+        "{:?}",
+        guarded.whys
+    );
     guarded.runs(25, &WAITS, |it| if it.is_shuffled() { 0.8 } else { 1.0 });
     assert_eq!((guarded.tried(), guarded.on.len()), (1, 0), "it was true of another time");
 }
@@ -244,7 +269,11 @@ fn a_repeated_program_starts_with_its_last_runs_result() {
     guarded.on.clear();
     guarded.look();
     guarded.runs(9, &WAITS, |_| 1.0);
-    assert!(guarded.whys.contains(&Why::GroupsRecalled { helped: true }), "{:?}", guarded.whys);
+    assert!(
+        guarded.whys.contains(&ShufflingReason::GroupsRecalled { helped: true }),
+        "{:?}",
+        guarded.whys
+    );
     assert!(guarded.is_shuffled() && guarded.tried() == 1, "{:?}", guarded.whys);
 }
 

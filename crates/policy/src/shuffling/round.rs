@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    CpuSet, Grouping, MaskOwner, Nanos, Output, Plan, ProgramId, Sample, Thread, ThreadId, Why,
-    World,
+    CpuSet, Grouping, MaskOwner, Nanos, Output, Plan, ProgramId, Sample, Thread, ThreadId, World,
 };
 
 use super::grouping::{Contender, spread};
 use super::pages::{loss, share_out_but_hold};
-use super::{Homes, ShufflingOptions, SortBy};
+use super::{Homes, ShufflingOptions, ShufflingReason, SortBy};
 
 /// What was sampled of a thread in an interval.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,7 +85,8 @@ impl Shuffle {
     /// Says that the groups are in force from now on.
     pub(super) fn tell(self, id: ProgramId, plan: &mut Plan) {
         let Shuffle { threads, moved, groups, lock_time, before, after } = self;
-        plan.because(Some(id), Why::Shuffled { threads, moved, groups, lock_time, before, after });
+        let why = ShufflingReason::Shuffled { threads, moved, groups, lock_time, before, after };
+        plan.because(Some(id), why);
         let sorted = Grouping::Sorted { threads, moved, groups, lock_time };
         plan.output(id, Output::Grouped(sorted));
     }

@@ -104,8 +104,8 @@ impl Stage {
         moves
     }
 
-    fn why(&self) -> Option<Why> {
-        self.lab.plan.reasons.last().map(|reason| reason.why)
+    fn why(&self) -> Option<ShufflingReason> {
+        self.lab.plan.reasons.last()?.why.read()
     }
 }
 
@@ -133,8 +133,14 @@ fn threads_that_wait_alike_are_bound_to_one_socket() {
     // On CPUs 0 to 3; 0 and 3 wait long.
     stage.interval(&[0.80, 0.05, 0.10, 0.75]);
     assert_eq!(stage.moves(), expected(&[(0, "0-1"), (1, "2-3"), (2, "2-3"), (3, "0-1")]));
-    let Some(Why::Shuffled { threads: 4, moved: 2, groups: 2, lock_time, before, after }) =
-        stage.why()
+    let Some(ShufflingReason::Shuffled {
+        threads: 4,
+        moved: 2,
+        groups: 2,
+        lock_time,
+        before,
+        after,
+    }) = stage.why()
     else {
         panic!("{:?}", stage.why())
     };
@@ -171,7 +177,7 @@ fn without_contention_no_thread_moves() {
     }
     stage.interval(&[0.01, 0.0, 0.0, 0.0]);
     assert_eq!(stage.moves(), expected(&[(0, ""), (1, ""), (2, ""), (3, "")]));
-    assert!(matches!(stage.why(), Some(Why::Unbound { .. })));
+    assert!(matches!(stage.why(), Some(ShufflingReason::Unbound { .. })));
     stage.interval(&[0.01, 0.0, 0.0, 0.0]);
     assert_eq!(stage.moves(), []);
 }
@@ -197,7 +203,7 @@ fn threads_that_did_not_run_or_came_late_are_not_sampled() {
     assert_eq!(stage.moves(), [], "a part of an interval");
     stage.interval_of(&[(0, 0.8), (1, 0.1), (2, 0.5)], Nanos::from_millis(300));
     assert_eq!(stage.moves().len(), 3);
-    assert!(matches!(stage.why(), Some(Why::Shuffled { threads: 3, .. })));
+    assert!(matches!(stage.why(), Some(ShufflingReason::Shuffled { threads: 3, .. })));
 }
 
 /// A thread that comes later goes where there is room, and a thread that ends is forgotten.
@@ -330,7 +336,8 @@ proptest! {
             }
             let waits: Vec<f64> = threads.iter().map(|(wait, ..)| *wait).collect();
             stage.interval(&waits);
-            let Some(Why::Shuffled { threads: shared, groups, moved, .. }) = stage.why() else {
+            let why = stage.why();
+            let Some(ShufflingReason::Shuffled { threads: shared, groups, moved, .. }) = why else {
                 continue;
             };
             let bound = threads.iter().filter(|(_, bound, _)| *bound).count();

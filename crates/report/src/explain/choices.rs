@@ -1,6 +1,7 @@
 //! The modes in which `auto` ran the programs: from when on, which, and why.
 
-use cosched_core::{Mode, Nanos, ReasonCode, Why};
+use cosched_core::{Nanos, Why};
+use cosched_policy::reasons::{AutoReason, Mode, ReasonCode};
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
@@ -28,23 +29,24 @@ pub struct Choice {
 
 impl Choice {
     pub(super) fn why(&self) -> Why {
-        Why::Chosen {
+        let chosen = AutoReason::Chosen {
             mode: self.mode,
             reason_code: self.reason_code,
             corun: self.corun_cpus,
             gangs: self.gangs_cpus,
             explored: nanos(self.explored_seconds),
-        }
+        };
+        chosen.into()
     }
 }
 
 /// All choices of a run, in order of time.
 pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
     let reasons = result.decisions.iter().flat_map(|decision| {
-        decision.reasons.iter().map(|reason| (decision.at_seconds, reason.why))
+        decision.reasons.iter().map(|reason| (decision.at_seconds, &reason.why))
     });
-    let choice = |(from_seconds, why)| match why {
-        Why::Chosen { mode, reason_code, corun, gangs, explored } => Some(Choice {
+    let choice = |(from_seconds, why): (f64, &Why)| match why.read()? {
+        AutoReason::Chosen { mode, reason_code, corun, gangs, explored } => Some(Choice {
             from_seconds,
             mode,
             reason_code,

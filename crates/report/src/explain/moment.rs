@@ -5,7 +5,8 @@
 //! either the freeze is not confirmed yet, or it failed, and a deviation says why. A start or a
 //! thaw may be unconfirmed in the same way.
 
-use cosched_core::{Aspect, CpuSet, Mode, Nanos, Why};
+use cosched_core::{Aspect, CpuSet, Nanos, Quantum, Why};
+use cosched_policy::reasons::{Mode, SharedReason};
 use cosched_results::result::{DeviationResult, RunResult};
 use serde::Serialize;
 
@@ -147,7 +148,7 @@ fn quantum(history: &History<'_>, at: Nanos) -> Option<QuantumMoment> {
     }
     let of_the_plan = history.result.decisions[quantum.decision].reasons.iter();
     for reason in of_the_plan.filter(|reason| reason.program.is_none()) {
-        if !matches!(reason.why, Why::Quantum { .. }) {
+        if Quantum::of(&reason.why).is_none() {
             sentence.push_str(&format!("; {}", words::reason(&reason.why)));
         }
     }
@@ -184,7 +185,7 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
         since_seconds: Some(phase.from.as_secs_f64()),
         until_seconds: Some(phase.to.as_secs_f64()),
         cpus,
-        reason: sent.map(|sent| sent.why),
+        reason: sent.map(|sent| sent.why.clone()),
         decided_seconds: sent.map(|sent| sent.at.as_secs_f64()),
         sentence,
     }
@@ -240,7 +241,7 @@ fn part(
     slot: usize,
     at: Nanos,
     phase: &Phase,
-    sent: Option<Sent>,
+    sent: Option<Sent<'_>>,
 ) -> (&'static str, (Nanos, Nanos)) {
     let whole = (phase.from, phase.to);
     if !matches!(phase.state, State::Running(_)) {
@@ -259,10 +260,15 @@ fn part(
             until = until.min(from);
         }
     }
-    match sent.is_some_and(|sent| sent.why == Why::Filler) {
+    match sent.is_some_and(is_filler) {
         true => (FILLER, (since, until)),
         false => (RUNS, whole),
     }
+}
+
+/// Whether a program gets only what programs in turn leave.
+fn is_filler(sent: Sent<'_>) -> bool {
+    sent.why.read() == Some(SharedReason::Filler)
 }
 
 /// The programs that are in turn.
@@ -292,16 +298,22 @@ fn span_in_words((from, to): (Nanos, Nanos)) -> String {
 
 /// The reason in force, with the figures from when it was given, and why the program does something
 /// else.
-fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, sent: Option<Sent>) -> String {
+fn why(
+    history: &History<'_>,
+    slot: usize,
+    at: Nanos,
+    phase: &Phase,
+    sent: Option<Sent<'_>>,
+) -> String {
     let Some(sent) = sent else { return "there was no decision about it yet".to_owned() };
     let decided =
-        format!("decided at {} because {}", words::instant(sent.at), words::reason(&sent.why));
-    let to_run = || match sent.why {
+        format!("decided at {} because {}", words::instant(sent.at), words::reason(sent.why));
+    let to_run = || match is_filler(sent) {
         // It will run for this reason, but that is not why it begins to.
-        Why::Filler => {
-            format!("as decided at {}; then {}", words::instant(sent.at), words::reason(&sent.why))
+        true => {
+            format!("as decided at {}; then {}", words::instant(sent.at), words::reason(sent.why))
         }
-        _ => decided.clone(),
+        false => decided.clone(),
     };
     match (phase.state, sent.runs()) {
         (State::Stopped, _) => "cosched does not touch it until it continues".to_owned(),
@@ -315,7 +327,7 @@ fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, sent: Optio
         },
         (State::Frozen, Some(true)) => format!("it is about to continue, {}", to_run()),
         (State::Unstarted, Some(true)) => format!("it is about to start, {}", to_run()),
-        _ => words::earlier_reason(&sent.why, sent.at),
+        _ => words::earlier_reason(sent.why, sent.at),
     }
 }
 

@@ -5,6 +5,7 @@
 //! hundreds of slices. The sentences then have the first and the last ones; the data have all.
 
 use cosched_core::{Actuator, Reason, Why};
+use cosched_policy::reasons::FaithfulReason;
 use cosched_results::result::{ProgramResult, RunResult};
 use serde::Serialize;
 
@@ -47,14 +48,16 @@ pub struct TriedActuator {
 
 /// Every slice of a program, in order of time.
 pub(super) fn choices(result: &RunResult, slot: usize) -> Vec<SliceChoice> {
-    let choice = |(from_seconds, why)| match why {
-        Why::Slice { slice, lock_contention, miss_ratio, profiled } => Some(SliceChoice {
-            from_seconds,
-            slice_seconds: slice.as_secs_f64(),
-            lock_contention,
-            miss_ratio,
-            profiled,
-        }),
+    let choice = |(from_seconds, why): (f64, &Why)| match why.read()? {
+        FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled } => {
+            Some(SliceChoice {
+                from_seconds,
+                slice_seconds: slice.as_secs_f64(),
+                lock_contention,
+                miss_ratio,
+                profiled,
+            })
+        }
         _ => None,
     };
     reasons(result, slot).filter_map(choice).collect()
@@ -62,11 +65,11 @@ pub(super) fn choices(result: &RunResult, slot: usize) -> Vec<SliceChoice> {
 
 /// Every trial, in order of time.
 pub(super) fn trials(result: &RunResult, slot: usize) -> Vec<TriedActuator> {
-    let trial = |(at_seconds, why)| match why {
-        Why::Kept { actuator, progress } => {
+    let trial = |(at_seconds, why): (f64, &Why)| match why.read()? {
+        FaithfulReason::Kept { actuator, progress } => {
             Some(TriedActuator { at_seconds, actuator, progress, kept: true, pause_seconds: None })
         }
-        Why::PutBack { actuator, progress, pause } => Some(TriedActuator {
+        FaithfulReason::PutBack { actuator, progress, pause } => Some(TriedActuator {
             at_seconds,
             actuator,
             progress,
@@ -79,12 +82,12 @@ pub(super) fn trials(result: &RunResult, slot: usize) -> Vec<TriedActuator> {
 }
 
 /// Every reason that was given for a program, with its time.
-pub(super) fn reasons(result: &RunResult, slot: usize) -> impl Iterator<Item = (f64, Why)> + '_ {
+pub(super) fn reasons(result: &RunResult, slot: usize) -> impl Iterator<Item = (f64, &Why)> + '_ {
     let own = move |reason: &&Reason| {
         reason.program.is_some_and(|program| usize::from(program.slot) == slot)
     };
     result.decisions.iter().flat_map(move |decision| {
-        decision.reasons.iter().filter(own).map(|reason| (decision.at_seconds, reason.why))
+        decision.reasons.iter().filter(own).map(|reason| (decision.at_seconds, &reason.why))
     })
 }
 
@@ -95,8 +98,8 @@ pub(super) fn scheduled(result: &RunResult, slot: usize) -> Option<Actuator> {
 
 /// The learned setting from earlier runs or repetitions, where it was used.
 pub(super) fn recalled(result: &RunResult, slot: usize) -> Option<Actuator> {
-    reasons(result, slot).find_map(|(_, why)| match why {
-        Why::Recalled { actuator } => Some(actuator),
+    reasons(result, slot).find_map(|(_, why)| match why.read()? {
+        FaithfulReason::Recalled { actuator } => Some(actuator),
         _ => None,
     })
 }

@@ -1,6 +1,6 @@
 //! The memory-bound programs that the policy spread over the caches.
 
-use cosched_core::Why;
+use cosched_policy::reasons::SharedReason;
 use cosched_results::result::RunResult;
 
 use crate::words;
@@ -9,8 +9,8 @@ use crate::words;
 pub(super) fn sentence(result: &RunResult) -> Option<String> {
     let named = result.programs.iter().zip(0u16..).filter_map(|(program, slot)| {
         let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
-        let misses = reasons.into_iter().find_map(|reason| match reason.why {
-            Why::Spread { misses } if reason.program.is_some_and(|id| id.slot == slot) => {
+        let misses = reasons.into_iter().find_map(|reason| match reason.why.read()? {
+            SharedReason::Spread { misses } if reason.program.is_some_and(|id| id.slot == slot) => {
                 Some(misses)
             }
             _ => None,
@@ -37,7 +37,7 @@ mod tests {
         assert_eq!(sentence(&run), None);
         let spread = |slot: usize, misses| Reason {
             program: Some(ProgramId::first(slot as u16)),
-            why: Why::Spread { misses },
+            why: SharedReason::Spread { misses }.into(),
         };
         run.decisions[0].reasons.push(spread(B, 12.3));
         run.decisions[1].reasons.extend([spread(A, 100.0), spread(B, 12.3)]);

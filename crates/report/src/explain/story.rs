@@ -6,6 +6,7 @@
 //! for cosched. That time is a part of its own and no interference. Everything is counted until the
 //! program was done, as in `run.json`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cosched_core::{Actuator, Exit, Nanos};
@@ -327,7 +328,7 @@ fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReas
                 known.times += 1;
                 known.seconds += seconds;
             }
-            None => reasons.push(WaitReason { reason: words.to_owned(), times: 1, seconds }),
+            None => reasons.push(WaitReason { reason: words.into_owned(), times: 1, seconds }),
         }
     }
     reasons.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -335,13 +336,13 @@ fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReas
 }
 
 /// The reasons that were in force in a wait, and how long each was. Equal reasons in a row are one.
-fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(&'static str, Nanos)> {
-    let mut parts: Vec<(&'static str, Nanos)> = Vec::new();
-    let mut add = |sent: Option<Sent>, length: Nanos| {
+fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(Cow<'static, str>, Nanos)> {
+    let mut parts: Vec<(Cow<'static, str>, Nanos)> = Vec::new();
+    let mut add = |sent: Option<Sent<'_>>, length: Nanos| {
         let words = match sent.map(|sent| (sent.why, sent.runs())) {
-            None => "it had just arrived",
-            Some((_, Some(true))) => "cosched was starting or resuming it",
-            Some((why, _)) => words::in_general(&why),
+            None => "it had just arrived".into(),
+            Some((_, Some(true))) => "cosched was starting or resuming it".into(),
+            Some((why, _)) => words::in_general(why),
         };
         match parts.last_mut() {
             Some((last, sum)) if *last == words => *sum += length,

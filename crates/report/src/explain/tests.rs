@@ -1,7 +1,8 @@
 //! The words, on a run made by hand.
 
 use cosched_core::engine::outcome::Decision;
-use cosched_core::{Actuator, Exit, Mode, ProgramId, Reason, ReasonCode, Why};
+use cosched_core::{Actuator, Exit, ProgramId, Quantum, Reason};
+use cosched_policy::reasons::{AutoReason, FaithfulReason, Mode, ReasonCode, SharedReason};
 use cosched_results::result::{BarrierResult, DecisionResult, RunResult, TimelineEntry};
 use cosched_workload::Barrier;
 
@@ -39,7 +40,7 @@ fn a_moment_is_in_no_quantum_while_all_programs_fit() {
     outcome.programs[B].timeline[0].to = ms(300);
     outcome.decisions.pop();
     let last = outcome.decisions.last_mut().unwrap();
-    last.reasons[0].why = Why::Quantum { round: 1, gang: 0, gangs: 2, length: ms(20) };
+    last.reasons[0].why = Quantum { round: 1, gang: 0, gangs: 2, length: ms(20) }.into();
     let moment = Moment::of(&RunResult::new(&outcome, &context()), ms(250), None);
     assert_eq!((&moment.quantum, moment.room_since_seconds), (&None, Some(0.203)));
     assert_eq!(
@@ -54,7 +55,8 @@ fn a_moment_has_the_recorded_reason_to_run_together() {
     let mut run = run();
     let chosen = |mode, reason_code| Reason {
         program: None,
-        why: Why::Chosen { mode, reason_code, corun: None, gangs: None, explored: ms(1) },
+        why: AutoReason::Chosen { mode, reason_code, corun: None, gangs: None, explored: ms(1) }
+            .into(),
     };
     run.decisions[1].reasons.push(chosen(Mode::Gangs, ReasonCode::GangsFill));
     let reasons = vec![chosen(Mode::Corun, ReasonCode::GangsIdle)];
@@ -84,7 +86,7 @@ fn reasons_of_the_plan_stand_with_the_quantum() {
 fn a_start_is_not_due_to_leftover_cpu_time() {
     let mut run = run();
     for reason in run.decisions.iter_mut().flat_map(|decision| &mut decision.reasons) {
-        reason.why = Why::Filler;
+        reason.why = SharedReason::Filler.into();
     }
     let moment = Moment::of(&run, ms(150), None);
     let expected = "it is about to start, as decided at 0.150 s; then it gets the CPU time that \
@@ -117,7 +119,7 @@ fn a_filler_is_named_with_the_program_in_turn() {
     filler.programs[A].timeline = vec![TimelineEntry(0.0, 0.3, None)];
     for reason in filler.decisions.iter_mut().flat_map(|decision| &mut decision.reasons) {
         if reason.program.is_some_and(|id| usize::from(id.slot) == A) {
-            reason.why = Why::Filler;
+            reason.why = SharedReason::Filler.into();
         }
     }
     filler.programs[A].turns = vec![(0.0, 0.1), (0.25, 0.3)];
@@ -181,7 +183,7 @@ fn a_program_is_absent_before_its_arrival_and_after_its_end() {
 fn the_data_hold_what_the_sentences_say() {
     let moment = Moment::of(&run(), ms(150), Some(A));
     let program = &moment.programs[0];
-    assert_eq!(program.reason, Some(Why::OtherGang { gang: 0 }));
+    assert_eq!(program.reason, Some(SharedReason::OtherGang { gang: 0 }.into()));
     assert_eq!(
         (program.state, program.since_seconds, program.until_seconds, program.decided_seconds),
         ("frozen", Some(0.101), Some(0.203), Some(0.1))
@@ -241,7 +243,7 @@ fn each_reason_of_a_wait_counts_while_it_is_in_force() {
         at: ms(at),
         reasons: vec![Reason { program: Some(ProgramId::first(B as u16)), why }],
     };
-    outcome.decisions.insert(2, back(150, Why::OtherGang { gang: 1 }));
+    outcome.decisions.insert(2, back(150, SharedReason::OtherGang { gang: 1 }.into()));
     let story = Story::of(&RunResult::new(&outcome, &context()), Some(B));
     let reasons = story.programs[0].reasons.iter();
     let listed: Vec<_> = reasons.map(|reason| (reason.reason.as_str(), reason.times)).collect();
@@ -330,12 +332,13 @@ fn of_many_slices_the_first_and_the_last_are_shown() {
                 at_seconds: 0.01 * (i + 1) as f64,
                 reasons: vec![Reason {
                     program: Some(ProgramId::first(B as u16)),
-                    why: Why::Slice {
+                    why: FaithfulReason::Slice {
                         slice: ms(*slice),
                         lock_contention: 0.84,
                         miss_ratio: (*slice == 20).then_some(0.05),
                         profiled: false,
-                    },
+                    }
+                    .into(),
                 }],
             });
         }
@@ -383,8 +386,9 @@ fn trials_have_their_results() {
     assert_eq!(explained.trials.len(), 2);
     let mut unclear = testkit::faithful();
     let last = unclear.decisions.last_mut().unwrap();
-    let Why::PutBack { progress, .. } = &mut last.reasons[0].why else { panic!() };
-    *progress = 1.04;
+    let why = &mut last.reasons[0].why;
+    let Some(FaithfulReason::PutBack { actuator, pause, .. }) = why.read() else { panic!() };
+    *why = FaithfulReason::PutBack { actuator, progress: 1.04, pause }.into();
     let unclear = Story::of(&unclear, Some(0)).programs.remove(0).sentences.pop().unwrap();
     assert!(
         unclear.contains(

@@ -2,6 +2,7 @@
 //! use, and how many it requested.
 
 use cosched_core::Why;
+use cosched_policy::reasons::LimitReason;
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
@@ -27,14 +28,13 @@ pub struct ThreadLimit {
 
 /// All thread limits of a program, in order of time.
 pub(super) fn thread_limits(result: &RunResult, slot: usize) -> Vec<ThreadLimit> {
-    let thread_limit = |(from_seconds, why)| match why {
-        Why::LimitsThreads { threads, requested, speed } => {
+    let thread_limit = |(from_seconds, why): (f64, &Why)| match why.read()? {
+        LimitReason::LimitsThreads { threads, requested, speed } => {
             Some(ThreadLimit { from_seconds, threads, requested, speed, trial: false })
         }
-        Why::TriesThreads { threads, requested } => {
+        LimitReason::TriesThreads { threads, requested } => {
             Some(ThreadLimit { from_seconds, threads, requested, speed: None, trial: true })
         }
-        _ => None,
     };
     reasons(result, slot).filter_map(thread_limit).collect()
 }

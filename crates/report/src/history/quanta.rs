@@ -6,7 +6,7 @@
 //! the run. A quantum that goes on for twice its length therefore ends when the programs that had
 //! to wait in it no longer wait, if no program waits from then on.
 
-use cosched_core::{Nanos, Why};
+use cosched_core::Nanos;
 use cosched_results::result::RunResult;
 
 use super::{Phase, State, nanos};
@@ -41,7 +41,8 @@ pub(super) fn quanta(result: &RunResult, phases: &[Vec<Phase>]) -> Vec<Quantum> 
     for (decision, made) in result.decisions.iter().enumerate() {
         let from = nanos(made.at_seconds);
         for reason in &made.reasons {
-            let Why::Quantum { round, gang, gangs, length } = reason.why else { continue };
+            let Some(begun) = cosched_core::Quantum::of(&reason.why) else { continue };
+            let cosched_core::Quantum { round, gang, gangs, length } = begun;
             if let Some(last) = quanta.last_mut() {
                 last.to = from;
             }

@@ -3,6 +3,8 @@
 use cosched_core::engine::outcome::Span;
 use cosched_core::{Aspect, Exit};
 
+use cosched_policy::reasons::SharedReason;
+
 use super::*;
 use crate::by_hand::{A, B, C, context, ms, outcome, run};
 
@@ -90,14 +92,14 @@ fn an_interrupted_run_leaves_a_frozen_program_frozen() {
 fn the_reason_in_force_is_the_last_of_the_current_run() {
     let result = run();
     let history = History::of(&result);
-    let at = |slot, at| history.sent_at(slot, at).map(|sent| (sent.at, sent.why));
-    assert_eq!(at(A, ms(50)), Some((ms(0), Why::InGang)));
-    assert_eq!(at(A, ms(100)), Some((ms(100), Why::OtherGang { gang: 0 })));
-    assert_eq!(at(C, ms(149)), Some((ms(0), Why::NeverFrozen)));
-    assert_eq!(at(C, ms(151)), Some((ms(150), Why::NeverFrozen)));
+    let at = |slot, at| history.sent_at(slot, at).map(|sent| (sent.at, sent.why.read()));
+    assert_eq!(at(A, ms(50)), Some((ms(0), Some(SharedReason::InGang))));
+    assert_eq!(at(A, ms(100)), Some((ms(100), Some(SharedReason::OtherGang { gang: 0 }))));
+    assert_eq!(at(C, ms(149)), Some((ms(0), Some(SharedReason::NeverFrozen))));
+    assert_eq!(at(C, ms(151)), Some((ms(150), Some(SharedReason::NeverFrozen))));
     let frozen = history.phase_at(A, ms(150)).expect("it has come and not ended");
     let why = history.waits_because(A, &frozen).expect("it was told");
-    assert_eq!((why.at, why.why), (ms(100), Why::OtherGang { gang: 0 }));
+    assert_eq!((why.at, why.why.read()), (ms(100), Some(SharedReason::OtherGang { gang: 0 })));
 }
 
 #[test]
@@ -123,7 +125,8 @@ fn a_quantum_ends_when_all_programs_fit_at_once() {
         outcome.programs[B].timeline = vec![if frozen_again { until } else { whole }].into();
         outcome.decisions.pop();
         let last = outcome.decisions.last_mut().expect("there are some");
-        last.reasons[0].why = Why::Quantum { round: 1, gang: 0, gangs: 2, length: ms(length) };
+        last.reasons[0].why =
+            cosched_core::Quantum { round: 1, gang: 0, gangs: 2, length: ms(length) }.into();
         let result = RunResult::new(&outcome, &context());
         let history = History::of(&result);
         let at = |at: u64| (history.quantum_at(ms(at)).is_some(), history.room_since(ms(at)));

@@ -1,7 +1,8 @@
 //! The panel of `faithful`: how much threads waited for locks and memory, and how they were
 //! scheduled.
 
-use cosched_core::{Actuator, Why};
+use cosched_core::Actuator;
+use cosched_policy::reasons::FaithfulReason;
 use cosched_results::result::RunResult;
 
 use super::{Course, Courses, Mark, Panel, Plot, Point};
@@ -65,11 +66,11 @@ fn point(change: &Change, actuators: &[Actuator]) -> Option<Point> {
         tried: place(change.now.tried),
         in_force: treatment::in_words(&change.now)?,
         why: change.because(),
-        mark: change.whys.iter().find_map(|why| match *why {
-            Why::Kept { actuator, .. } => {
+        mark: change.whys.iter().find_map(|why| match why.read()? {
+            FaithfulReason::Kept { actuator, .. } => {
                 place(Some(actuator)).map(|actuator| (Mark::Kept, actuator))
             }
-            Why::PutBack { actuator, .. } => {
+            FaithfulReason::PutBack { actuator, .. } => {
                 place(Some(actuator)).map(|actuator| (Mark::PutBack, actuator))
             }
             _ => None,

@@ -1,7 +1,7 @@
 //! The panels of `fair-progress`, which estimates solo speeds: for how much of each program they
 //! became known, and what measuring cost.
 
-use cosched_core::Why;
+use cosched_policy::reasons::FairReason;
 use cosched_results::result::{DecisionResult, ProgramResult, RunResult};
 
 use super::{Bar, Dot, Dots, Panel, Plot, Stack};
@@ -13,7 +13,7 @@ use crate::words;
 pub(super) fn coverage(run: &RunResult) -> Option<Panel> {
     let last = |slot: usize| {
         whys(run).filter(|(of, _)| *of == slot).fold(None, |last, (_, why)| match why {
-            Why::LeastProgress { coverage, .. } => Some(coverage),
+            FairReason::LeastProgress { coverage, .. } => Some(coverage),
             _ => last,
         })
     };
@@ -49,8 +49,9 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
         Some([dot("estimated", Some(last(slot)?)), dot("measured", program.slowdown)])
     };
     let rows: Vec<Dot> = run.programs.iter().enumerate().filter_map(dots).flatten().collect();
-    let tells =
-        |made: &&DecisionResult| made.reasons.iter().any(|reason| slowdown(reason.why).is_some());
+    let tells = |made: &&DecisionResult| {
+        made.reasons.iter().any(|reason| reason.why.read().and_then(slowdown).is_some())
+    };
     let latest = run.decisions.iter().rev().find(tells)?;
     let [latest, end] = [latest.at_seconds, run.total_seconds].map(|at| words::instant(nanos(at)));
     (!rows.is_empty()).then(|| Panel {
@@ -66,9 +67,11 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
 }
 
 /// The slowdown in a reason.
-fn slowdown(why: Why) -> Option<f64> {
+fn slowdown(why: FairReason) -> Option<f64> {
     match why {
-        Why::LeastProgress { slowdown, .. } | Why::MoreProgress { slowdown, .. } => slowdown,
+        FairReason::LeastProgress { slowdown, .. } | FairReason::MoreProgress { slowdown, .. } => {
+            slowdown
+        }
         _ => None,
     }
 }
@@ -76,8 +79,10 @@ fn slowdown(why: Why) -> Option<f64> {
 /// How many training quanta each program had.
 pub(super) fn training(run: &RunResult) -> Option<Panel> {
     let count = |slot: usize, in_sequence: bool| {
-        let is_one =
-            |why: Why| matches!(why, Why::Trained { sequential, .. } if sequential == in_sequence);
+        let is_one = |why: FairReason| match why {
+            FairReason::Trained { sequential, .. } => sequential == in_sequence,
+            _ => false,
+        };
         whys(run).filter(|(of, why)| *of == slot && is_one(*why)).count() as f64
     };
     let bar = |slot: usize| Bar {
@@ -96,9 +101,9 @@ pub(super) fn training(run: &RunResult) -> Option<Panel> {
 }
 
 /// All reasons that are about a program: its slot, and the reason.
-fn whys(run: &RunResult) -> impl Iterator<Item = (usize, Why)> + '_ {
+fn whys(run: &RunResult) -> impl Iterator<Item = (usize, FairReason)> + '_ {
     let reasons = run.decisions.iter().flat_map(|decision| &decision.reasons);
-    reasons.filter_map(|reason| Some((usize::from(reason.program?.slot), reason.why)))
+    reasons.filter_map(|reason| Some((usize::from(reason.program?.slot), reason.why.read()?)))
 }
 
 #[cfg(test)]
@@ -112,14 +117,17 @@ mod tests {
     fn the_last_estimate_counts_and_training_has_two_kinds() {
         let mut run = testkit::gang();
         assert_eq!((coverage(&run), training(&run), slowdowns(&run)), (None, None, None));
-        let known = |coverage| Why::LeastProgress {
+        let known = |coverage| FairReason::LeastProgress {
             progress: Nanos::ZERO,
             coverage,
             slowdown: Some(1.0 + coverage),
         };
-        let trained = |sequential| Why::Trained { sequential, idle: 1 };
+        let trained = |sequential| FairReason::Trained { sequential, idle: 1 };
         for (decision, why) in run.decisions.iter_mut().zip([known(0.25), known(0.5)]) {
-            let of = |why| Reason { program: Some(ProgramId::first(1)), why };
+            let of = |why: FairReason| {
+                let program = Some(ProgramId::first(1));
+                Reason { program, why: why.into() }
+            };
             decision.reasons = [why, trained(false), trained(true)].map(of).to_vec();
         }
         let Some(Panel { plot: Plot::Dots(dots), .. }) = coverage(&run) else { panic!() };

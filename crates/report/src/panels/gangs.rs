@@ -1,7 +1,8 @@
 //! The panels of policies with gangs: how many gangs a round has, and how long the chosen programs
 //! had waited.
 
-use cosched_core::Why;
+use cosched_core::{Quantum, Why};
+use cosched_policy::reasons::MinwaitReason;
 use cosched_results::result::RunResult;
 
 use super::{Panel, Plot, Steps, over_time};
@@ -9,10 +10,7 @@ use super::{Panel, Plot, Steps, over_time};
 /// How many gangs a round has (`gang`, `greedy`, `cgreedy`, `bandwidth`): a program waits for this
 /// many quanta until its next turn.
 pub(super) fn round(run: &RunResult) -> Option<Panel> {
-    let gangs = figures(run, |why| match why {
-        Why::Quantum { gangs, .. } => Some(f64::from(gangs)),
-        _ => None,
-    });
+    let gangs = figures(run, |why| Some(f64::from(Quantum::of(why)?.gangs)));
     let rounds = gangs.iter().any(|(_, gangs)| *gangs > 1.0);
     rounds.then(|| Panel {
         id: "round",
@@ -26,8 +24,8 @@ pub(super) fn round(run: &RunResult) -> Option<Panel> {
 
 /// How long the program that had waited longest had waited when it was chosen (`minwait`).
 pub(super) fn longest_wait(run: &RunResult) -> Option<Panel> {
-    let waits = figures(run, |why| match why {
-        Why::WaitedLongest { waited, .. } => Some(waited.as_secs_f64()),
+    let waits = figures(run, |why| match why.read()? {
+        MinwaitReason::WaitedLongest { waited, .. } => Some(waited.as_secs_f64()),
         _ => None,
     });
     (!waits.is_empty()).then(|| Panel {
@@ -40,9 +38,9 @@ pub(super) fn longest_wait(run: &RunResult) -> Option<Panel> {
 }
 
 /// The largest figure of each decision that has one.
-fn figures(run: &RunResult, figure: fn(Why) -> Option<f64>) -> Vec<(f64, f64)> {
+fn figures(run: &RunResult, figure: fn(&Why) -> Option<f64>) -> Vec<(f64, f64)> {
     let largest = run.decisions.iter().filter_map(|decision| {
-        let figures = decision.reasons.iter().filter_map(|reason| figure(reason.why));
+        let figures = decision.reasons.iter().filter_map(|reason| figure(&reason.why));
         Some((decision.at_seconds, figures.reduce(f64::max)?))
     });
     largest.collect()
@@ -65,11 +63,11 @@ mod tests {
         let mut run = testkit::gang();
         assert!(round(&run).is_some() && longest_wait(&run).is_none());
         for decision in &mut run.decisions {
-            let waited = [1, 3].map(|seconds| Why::WaitedLongest {
+            let waited = [1, 3].map(|seconds| MinwaitReason::WaitedLongest {
                 waited: Nanos::from_secs(seconds),
                 weight: None,
             });
-            decision.reasons = waited.map(|why| Reason { program: None, why }).to_vec();
+            decision.reasons = waited.map(|why| Reason { program: None, why: why.into() }).to_vec();
         }
         assert!(round(&run).is_none());
         let Some(Panel { plot: Plot::Steps(steps), .. }) = longest_wait(&run) else { panic!() };

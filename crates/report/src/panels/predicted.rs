@@ -1,6 +1,7 @@
 //! The panel of `bandwidth`: the slowdowns that it predicted, and the measured ones.
 
-use cosched_core::{ProgramId, Why};
+use cosched_core::ProgramId;
+use cosched_policy::reasons::BandwidthReason;
 use cosched_results::result::RunResult;
 
 use super::{Dot, Dots, Panel, Plot};
@@ -12,8 +13,8 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
     let predicted = |slot: usize| {
         let reasons = run.decisions.iter().flat_map(|decision| &decision.reasons);
         let figures: Vec<f64> = reasons
-            .filter_map(|reason| match (reason.program, reason.why) {
-                (Some(ProgramId { slot: of, .. }), Why::LeastLost { slowdown })
+            .filter_map(|reason| match (reason.program, reason.why.read()?) {
+                (Some(ProgramId { slot: of, .. }), BandwidthReason::LeastLost { slowdown })
                     if usize::from(of) == slot =>
                 {
                     Some(slowdown)
@@ -61,7 +62,7 @@ mod tests {
     fn predictions_stand_with_measured_slowdowns() {
         let mut run = testkit::gang();
         assert_eq!(slowdowns(&run), None);
-        let why = Why::LeastLost { slowdown: 1.5 };
+        let why = BandwidthReason::LeastLost { slowdown: 1.5 }.into();
         run.decisions[0].reasons.push(Reason { program: Some(ProgramId::first(1)), why });
         run.programs[1].solo_seconds = Some(0.15);
         let Some(Panel { plot: Plot::Dots(dots), .. }) = slowdowns(&run) else { panic!() };

@@ -2,6 +2,7 @@
 //! were, and how many moved.
 
 use cosched_core::{Reason, Why};
+use cosched_policy::reasons::ShufflingReason;
 use cosched_results::result::RunResult;
 
 use super::{Course, Courses, Panel, Plot, Point};
@@ -45,12 +46,12 @@ pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
 /// The figures of a reason. Trials have none: threads only change their groups if a trial's groups
 /// are kept, or the earlier ones are not.
 fn point(at: f64, why: &Why) -> Option<Point> {
-    let (shares, level, in_force) = match *why {
-        Why::Shuffled { moved, groups, lock_time, before, .. } => {
+    let (shares, level, in_force) = match why.read()? {
+        ShufflingReason::Shuffled { moved, groups, lock_time, before, .. } => {
             ([lock_time, before.min(1.0)], f64::from(moved), format!("{groups} groups"))
         }
-        Why::Unbound { lock_time } => ([lock_time, 0.0], 0.0, "anywhere".to_owned()),
-        Why::GroupsPutBack { groups: 0, .. } => ([0.0; 2], 0.0, "anywhere".to_owned()),
+        ShufflingReason::Unbound { lock_time } => ([lock_time, 0.0], 0.0, "anywhere".to_owned()),
+        ShufflingReason::GroupsPutBack { groups: 0, .. } => ([0.0; 2], 0.0, "anywhere".to_owned()),
         _ => return None,
     };
     let why = words::reason(why);

@@ -1,6 +1,6 @@
 //! Which program ran where and when: the thesis' snapshots (figures 5.11 and 5.12), for any run.
 
-use cosched_core::{CpuSet, Why};
+use cosched_core::{CpuSet, Quantum};
 use cosched_results::result::{ProgramResult, RunResult, TimelineEntry};
 
 use super::{Panel, Plot, Table};
@@ -91,7 +91,7 @@ impl Snapshot {
         let all = CpuSet::first(run.machine.cpus);
         let cpus = if bound.is_subset(&all) { all } else { bound };
         let began = run.decisions.iter().filter(|decision| {
-            decision.reasons.iter().any(|reason| matches!(reason.why, Why::Quantum { .. }))
+            decision.reasons.iter().any(|reason| Quantum::of(&reason.why).is_some())
         });
         let quanta = began.map(|decision| decision.at_seconds).collect();
         Snapshot {

@@ -1,7 +1,7 @@
 //! The panel of policies that set thread limits: how many threads each malleable program had, of
 //! the threads that it requested.
 
-use cosched_core::Why;
+use cosched_policy::reasons::LimitReason;
 use cosched_results::result::RunResult;
 
 use super::{Bar, Panel, Plot, Stack};
@@ -40,12 +40,11 @@ fn known(run: &RunResult, slot: usize) -> Vec<(f64, f64, f64)> {
         let own = decision.reasons.iter().filter(|reason| {
             reason.program.is_some_and(|program| usize::from(program.slot) == slot)
         });
-        known.extend(own.filter_map(|reason| match reason.why {
-            Why::LimitsThreads { threads, requested, .. }
-            | Why::TriesThreads { threads, requested } => {
+        known.extend(own.filter_map(|reason| match reason.why.read()? {
+            LimitReason::LimitsThreads { threads, requested, .. }
+            | LimitReason::TriesThreads { threads, requested } => {
                 Some((decision.at_seconds, f64::from(threads), f64::from(requested)))
             }
-            _ => None,
         }));
     }
     known

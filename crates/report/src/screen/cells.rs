@@ -1,6 +1,7 @@
 //! The words and figures of a frame, each fitted to its column.
 
 use cosched_core::{Exit, Why};
+use cosched_policy::reasons::SharedReason;
 use cosched_results::live::{Snapshot, Standing, State};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -204,7 +205,10 @@ fn threads(program: &Standing) -> String {
 
 /// The last reason, or the setting for the program's threads where there is one.
 fn why(program: &Standing) -> String {
-    let reason = || program.why.map_or_else(String::new, |why| words::brief(why).into_owned());
+    let reason = || {
+        let why = program.why.as_ref();
+        why.map_or_else(String::new, |why| words::brief(why).into_owned())
+    };
     match (program.actuator, program.tried) {
         _ if program.state == State::Ended => String::new(),
         (_, Some(tried)) => format!("tries {}", treatment::name(tried)),
@@ -303,9 +307,10 @@ fn state(now: &Snapshot, program: &Standing) -> String {
 /// change.
 fn gang(now: &Snapshot, program: &Standing) -> String {
     let quantum = now.quantum.filter(|quantum| quantum.gangs > 1);
-    match (program.why, quantum) {
+    let is_other = |why: &Why| matches!(why.read(), Some(SharedReason::OtherGang { .. }));
+    match (&program.why, quantum) {
         _ if program.state == State::Ended => "-".to_owned(),
-        (Some(Why::OtherGang { .. }), _) => "-".to_owned(),
+        (Some(why), _) if is_other(why) => "-".to_owned(),
         (Some(_), Some(quantum)) if program.state.may_run() => format!("{}*", quantum.gang + 1),
         _ => "-".to_owned(),
     }

@@ -1,4 +1,5 @@
 use cosched_core::Why;
+use cosched_policy::reasons::{CgreedyReason, MinwaitReason, SharedReason};
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
@@ -46,7 +47,8 @@ fn a_frame_has_states_and_reasons() {
 fn a_filler_has_no_turn() {
     let mut now = snapshot();
     let sort = &mut now.programs[1];
-    (sort.state, sort.is_filler, sort.why) = (State::Running, true, Some(Why::Filler));
+    (sort.state, sort.is_filler, sort.why) =
+        (State::Running, true, Some(SharedReason::Filler.into()));
     (sort.running_seconds, sort.waiting_seconds, sort.filler_seconds) = (2.4, 0.0, 1.8);
     let lines = frame(&now, None, View::default(), 90, None);
     let shown = texts(&lines);
@@ -138,7 +140,12 @@ fn barriers_of_cosched_have_columns() {
 #[test]
 fn figures_of_earlier_decisions_are_not_shown() {
     let mut now = snapshot();
-    for why in [Why::OtherGang { gang: 6 }, Why::Queued { ahead: 7 }, Why::DoesNotFit { free: 7 }] {
+    let whys: [Why; 3] = [
+        SharedReason::OtherGang { gang: 6 }.into(),
+        SharedReason::Queued { ahead: 7 }.into(),
+        MinwaitReason::DoesNotFit { free: 7 }.into(),
+    ];
+    for why in whys {
         now.programs[1].why = Some(why);
         let row = frame(&now, None, View::default(), 80, None)[ABOVE + 1].text.clone();
         assert!(!row.contains('7'), "{row}");
@@ -246,7 +253,7 @@ fn cut_texts_have_a_mark() {
     let mut now = snapshot();
     let (name, why) = ("solver-".repeat(7), "fewest misses that fit");
     now.programs[0].name = name.clone();
-    now.programs[0].why = Some(Why::FewestMissesThatFit);
+    now.programs[0].why = Some(CgreedyReason::FewestMissesThatFit.into());
     now.programs[0].cpus = Some("0-3,8-11,16-19".parse().unwrap());
     let row = |width| frame(&now, None, View::default(), width, None)[ABOVE].text.clone();
     let (narrow, wide) = (row(80), row(240));

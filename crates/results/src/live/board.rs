@@ -62,7 +62,7 @@ impl Board {
             if let Some(id) =
                 reason.program.filter(|_| plan.asides.binary_search(&position).is_err())
             {
-                self.whys[usize::from(id.slot)] = Some(reason.why);
+                self.whys[usize::from(id.slot)] = Some(reason.why.clone());
             }
         }
         for (id, output) in &plan.outputs {
@@ -143,7 +143,7 @@ impl Board {
             turns: totals.turns,
             completions: account.completions.count(),
             exit: account.completions.last().map(|completion| completion.exit),
-            why: self.whys[usize::from(slot)],
+            why: self.whys[usize::from(slot)].clone(),
             slice: treatment.chosen.map(ChosenSlice::from),
             actuator: treatment.in_force,
             tried: treatment.tried,

@@ -26,14 +26,18 @@ impl Policy for InTurn {
         for (i, program) in world.programs.iter().enumerate() {
             if i == usize::from(gang) {
                 plan.run(program.id, Settings::default());
-                plan.because(Some(program.id), Why::InGang);
+                plan.because(Some(program.id), Why::new("in-gang"));
             } else {
                 plan.freeze(program.id);
-                plan.because(Some(program.id), Why::OtherGang { gang: i as u16 });
+                plan.because(Some(program.id), other_gang(i as u16));
             }
         }
         plan.wake_at(world.now + length, Token(0));
     }
+}
+
+fn other_gang(gang: u16) -> Why {
+    Why::new("other-gang").with("gang", gang)
 }
 
 /// Keeps every snapshot.
@@ -142,7 +146,8 @@ fn reasons_stand_with_the_programs_that_they_are_about() {
         }
         for (i, program) in snapshot.programs.iter().enumerate() {
             let gang = i as u16;
-            let why = if gang == quantum.gang { Why::InGang } else { Why::OtherGang { gang } };
+            let in_gang = gang == quantum.gang;
+            let why = if in_gang { Why::new("in-gang") } else { other_gang(gang) };
             assert_eq!(program.why, Some(why));
         }
     }
@@ -197,15 +202,15 @@ fn a_slice_and_a_trial_stay_until_the_next_choice() {
                     plan.output(program.id, Output::Scheduled(change));
                 }
             }
-            plan.because(Some(program.id), Why::InGang);
-            plan.aside(program.id, Why::TriesThreads { threads: 1, requested: 2 });
+            plan.because(Some(program.id), Why::new("in-gang"));
+            plan.aside(program.id, Why::new("tries-threads").with("threads", 1_u16));
             plan.run(program.id, Settings::default());
             plan.wake_at(world.now + MS(50), Token(0));
         }
     }
     let seen = seen(&[MS(400)], vec![Entry::new(2)], Tries(0), MS(60), true);
     let last = &seen[seen.len() - 2].programs[0];
-    assert_eq!(last.why, Some(Why::InGang));
+    assert_eq!(last.why, Some(Why::new("in-gang")));
     let slice = ChosenSlice { slice_seconds: 0.03, lock_contention: 0.25, miss_ratio: None };
     assert_eq!(last.slice, Some(slice));
     assert_eq!((last.actuator, last.tried), (Some(Actuator::None), Some(Actuator::Batch)));

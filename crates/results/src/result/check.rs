@@ -12,7 +12,7 @@
 use std::collections::HashSet;
 
 use cosched_core::MAX_CPUS;
-use cosched_core::{Reason, Why};
+use cosched_core::{Quantum, Reason};
 use cosched_workload::LONGEST_WORD;
 
 use super::{DecisionResult, ProgramResult, RunResult};
@@ -167,12 +167,9 @@ fn decision(i: usize, made: &DecisionResult, run: &RunResult) -> Result<(), Faul
         if let Some(id) = reason.program {
             known(&format!("{at}.program.slot"), id.slot, run)?;
         }
-        match reason.why {
-            Why::Quantum { gang, gangs, .. } if gang >= gangs.max(1) => {
+        match Quantum::of(&reason.why) {
+            Some(Quantum { gang, gangs, .. }) if gang >= gangs.max(1) => {
                 fault(&format!("{at}.gang"), format!("is {gang} of {gangs}; the first one is 0"))
-            }
-            Why::OtherGang { gang: u16::MAX } => {
-                fault(&format!("{at}.gang"), format!("is {}, which no gang is", u16::MAX))
             }
             _ => Ok(()),
         }

@@ -8,7 +8,7 @@ use cosched_core::engine::outcome::{
     Completion, Decision, Deviation, Earlier, Ended, NotStarted, Outcome, ProgramOutcome, Span,
 };
 use cosched_core::waits::Waits;
-use cosched_core::{Interruption, Nanos, Why};
+use cosched_core::{Interruption, Nanos, Quantum, Why};
 use serde_json::{Value, json};
 
 use super::*;
@@ -44,8 +44,8 @@ pub(super) fn outcome() -> Outcome {
         .into(),
         ..ProgramOutcome::default()
     };
-    let gang = Why::Quantum { round: 1, gang: 0, gangs: 2, length: Nanos::from_millis(100) };
-    let turn = Reason { program: Some(ProgramId::first(0)), why: Why::InGang };
+    let gang = Quantum { round: 1, gang: 0, gangs: 2, length: Nanos::from_millis(100) }.into();
+    let turn = Reason { program: Some(ProgramId::first(0)), why: Why::new("in-gang") };
     Outcome {
         ended: Ended::Complete,
         total: seconds(6),

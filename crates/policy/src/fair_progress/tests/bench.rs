@@ -1,6 +1,6 @@
 //! A machine for the tests of fair progress: programs slow each other down by their memory traffic.
 
-use cosched_core::{Exit, IpBin, Program, ProgramState, Quality, Sample};
+use cosched_core::{Exit, IpBin, Output, Program, ProgramState, Quality, Sample};
 
 use super::*;
 
@@ -146,7 +146,8 @@ impl Bench {
     }
 
     pub(super) fn is_training(&self) -> bool {
-        self.lab.plan.reasons.iter().any(|reason| matches!(reason.why, Why::Trained { .. }))
+        let trains = |(_, output): &(_, Output)| matches!(output, Output::Trained { .. });
+        self.lab.plan.outputs.iter().any(trains)
     }
 }
 

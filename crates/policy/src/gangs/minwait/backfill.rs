@@ -17,8 +17,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cosched_core::{CpuSet, Level, Nanos, Output, Plan, ProgramId, Settings, Why, World};
+use cosched_core::{CpuSet, Level, Nanos, Output, Plan, ProgramId, Settings, World};
 
+use super::MinwaitReason;
 use crate::common::unit::Unit;
 
 /// The programs that backfill.
@@ -83,7 +84,7 @@ impl Backfill {
             for id in unit.ids() {
                 self.waits.entry(id).or_insert(waits);
                 plan.run(id, Settings::on(cpus));
-                plan.because(Some(id), Why::SharesBackfill { cpus: cpus.len() as u16 });
+                plan.because(Some(id), MinwaitReason::SharesBackfill { cpus: cpus.len() as u16 });
                 plan.output(id, Output::Backfilled);
             }
         }

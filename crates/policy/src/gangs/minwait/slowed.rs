@@ -147,11 +147,11 @@ impl Slowed {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::ProgramState;
+    use cosched_core::{ProgramState, Why};
 
     use super::*;
     use crate::common::testkit::{Lab, Scene, program};
-    use crate::gangs::minwait::Minwait;
+    use crate::gangs::minwait::{Minwait, MinwaitReason};
     use crate::kind::Options;
 
     const SECOND: Nanos = Nanos::from_secs(1);
@@ -232,7 +232,8 @@ mod tests {
             lab.wake();
         }
         assert!(turns[1] >= 8, "{turns:?}");
-        let slowed = |why| matches!(why, cosched_core::Why::SlowedMost { slowdown: Some(_) });
-        assert!(lab.plan.reasons.iter().any(|reason| slowed(reason.why)), "{:?}", lab.plan);
+        let slowed =
+            |why: &Why| matches!(why.read(), Some(MinwaitReason::SlowedMost { slowdown: Some(_) }));
+        assert!(lab.plan.reasons.iter().any(|reason| slowed(&reason.why)), "{:?}", lab.plan);
     }
 }

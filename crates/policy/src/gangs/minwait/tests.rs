@@ -181,9 +181,9 @@ fn backfilled_cpus_are_no_turn() {
         seen.push(cpus(&lab));
     }
     assert_eq!(seen, [[18, 6, 0], [0, 18, 6], [6, 0, 18], [18, 6, 0]]);
-    let backfilled = Why::SharesBackfill { cpus: 6 };
+    let backfilled = Some(MinwaitReason::SharesBackfill { cpus: 6 });
     assert!(
-        lab.plan.reasons.iter().any(|reason| reason.why == backfilled),
+        lab.plan.reasons.iter().any(|reason| reason.why.read() == backfilled),
         "{:?}",
         lab.plan.reasons
     );

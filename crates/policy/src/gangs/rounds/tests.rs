@@ -88,7 +88,8 @@ fn a_newcomer_waits_for_the_quantums_end() {
     lab.arrive(program(9, 1));
     assert_eq!(lab.running(), [0]);
     let reason = lab.plan.reasons.iter().find(|r| r.program == Some(ProgramId::first(9)));
-    assert_eq!(reason.map(|r| r.why), Some(Why::Queued { ahead: 1 }));
+    let why = reason.and_then(|r| r.why.read());
+    assert_eq!(why, Some(SharedReason::Queued { ahead: 1 }));
     assert_eq!(lab.quanta(5), [[0], [1], [9], [0], [1]]);
 }
 
@@ -187,8 +188,8 @@ fn heavier_programs_have_longer_quanta() {
     let many = lab(Kind::Gang, 2, programs(&[2; 19]));
     let (_, _, gangs, length) = many.quantum().unwrap();
     assert_eq!((gangs, length), (19, Nanos::from_micros(49_500)));
-    let shortened = Why::QuantumShortened { requested: QUANTUM, given: length };
-    assert!(many.plan.reasons.iter().any(|reason| reason.why == shortened));
+    let shortened = Some(SharedReason::QuantumShortened { requested: QUANTUM, given: length });
+    assert!(many.plan.reasons.iter().any(|reason| reason.why.read() == shortened));
 }
 
 #[test]

@@ -228,17 +228,19 @@ fn trials_find_that_fewer_threads_are_faster() {
 fn a_trial_that_shows_nothing_better_is_undone() {
     for kind in BOTH {
         let mut lab = lab(kind, 4, malleable(&[4]));
-        let (mut allowed, mut reasons) = (Vec::new(), Vec::new());
+        let (mut allowed, mut reasons) = (Vec::new(), Vec::<LimitReason>::new());
         for _ in 0..1000 {
             allowed.push(threads(&lab)[0]);
             pass(&mut lab, f64::from);
-            let whys = lab.plan.reasons.iter().map(|reason| reason.why);
-            reasons.extend(whys.filter(Why::is_of_threads));
+            reasons.extend(
+                lab.plan.reasons.iter().filter_map(|reason| reason.why.read::<LimitReason>()),
+            );
         }
         let other = allowed.iter().filter(|threads| **threads != 4).count();
         assert!((1..=20).contains(&other), "{kind}: {other}");
-        assert!(reasons.contains(&Why::TriesThreads { threads: 2, requested: 4 }), "{reasons:?}");
-        let back = Why::LimitsThreads { threads: 4, requested: 4, speed: Some(1.0) };
+        let tries = LimitReason::TriesThreads { threads: 2, requested: 4 };
+        assert!(reasons.contains(&tries), "{reasons:?}");
+        let back = LimitReason::LimitsThreads { threads: 4, requested: 4, speed: Some(1.0) };
         assert!(reasons.contains(&back), "{reasons:?}");
     }
 }

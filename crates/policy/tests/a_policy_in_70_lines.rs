@@ -9,22 +9,39 @@
 //! frozen. A start takes a moment to show in the world, so the policy remembers what it started.
 //!
 //! *To make it one that users can choose*: move the file to `crates/policy/src`, give it a
-//! descriptor, and add a line to the registry in `kind.rs`. Help, checks, completions and the
-//! properties that all policies must have follow from these.
+//! descriptor, and add a line to the registry in `kind.rs`. Help, checks, completions, reports and
+//! the properties that all policies must have follow from these.
 //!
 //! ```ignore
-//! pub(crate) const SHORTEST_FIRST: Descriptor =
-//!     Descriptor::without_gangs("shortest-first", "one at a time, the shortest first", |_| {
+//! pub(crate) const SHORTEST_FIRST: Descriptor = Descriptor {
+//!     reasons: &[read::<ShortestReason>],
+//!     ..Descriptor::without_gangs("shortest-first", "one at a time, the shortest first", |_| {
 //!         Ok(Box::new(ShortestFirst::default()))
-//!     });
+//!     })
+//! };
 //! ```
+
+use std::borrow::Cow;
 
 use cosched_core::engine::{Entry, Limits, Setup};
 use cosched_core::fake::Fake;
 use cosched_core::{
-    Cause, Engine, Nanos, Plan, Policy, Profile, Program, ProgramId, Settings, Step, Topology, Why,
-    World,
+    Cause, Engine, Nanos, Plan, Policy, Profile, Program, ProgramId, Settings, Step, Topology,
+    Words, World,
 };
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+enum ShortestReason {
+    Shortest { solo: Option<Nanos> },
+}
+
+impl Words for ShortestReason {
+    fn in_general(&self) -> Cow<'static, str> {
+        "it is the shortest program that is there".into()
+    }
+}
 
 #[derive(Debug, Default)]
 struct ShortestFirst {
@@ -45,7 +62,8 @@ impl Policy for ShortestFirst {
         if let Some(shortest) = world.programs.iter().min_by_key(rank) {
             self.started = Some(shortest.id);
             plan.run(shortest.id, Settings::default());
-            plan.because(Some(shortest.id), Why::Turn);
+            let solo = shortest.profile.solo;
+            plan.because(Some(shortest.id), ShortestReason::Shortest { solo });
         }
     }
 }
@@ -69,5 +87,7 @@ fn the_shortest_program_runs_first() {
     });
     let at = Nanos::from_millis;
     assert_eq!(started.collect::<Vec<_>>(), [(1, at(0)), (2, at(100)), (0, at(300))]);
-    assert!(outcome.is_ok());
+    let why = &outcome.unwrap().decisions[0].reasons[0].why;
+    let shortest = ShortestReason::Shortest { solo: Some(solo[1]) };
+    assert_eq!((why.code(), why.read()), ("shortest", Some(shortest)));
 }

@@ -68,7 +68,10 @@ pub enum ReasonCode {
 
 #[cfg(test)]
 mod tests {
+    use cosched_core::{Nanos, Why};
+
     use super::*;
+    use crate::auto::AutoReason;
 
     #[test]
     fn choices_of_earlier_versions_can_be_read() {
@@ -78,12 +81,18 @@ mod tests {
         let reason_code = |text| serde_json::from_str::<ReasonCode>(text).unwrap();
         assert_eq!(reason_code("\"gangs-idle\""), ReasonCode::GangsIdle);
         assert_eq!(reason_code("\"much-waiting\""), ReasonCode::Earlier);
-        let why = |text| serde_json::from_str::<crate::Why>(text).unwrap();
-        assert_eq!(why(r#"{"why":"looks-back","moment":5}"#), crate::Why::Earlier);
-        let probes = crate::Why::SoloProbes { length: crate::Nanos(5), probes: 2 };
-        assert_eq!(why(r#"{"why":"looks-at-each","moment":5,"moments":2}"#), probes);
-        let chosen = r#"{"why":"chosen","manner":"in-gangs","ground":"further-in-turns","side_by_side":1.5,
-            "in_gangs":null,"speedups":{"side_by_side":0.5,"in_turns":1.0},"others":0.7,"explored":3}"#;
-        assert!(matches!(why(chosen), crate::Why::Chosen { reason_code: ReasonCode::Earlier, .. }));
+        let why = |text| serde_json::from_str::<Why>(text).unwrap().read::<AutoReason>();
+        assert_eq!(why(r#"{"why":"looks-back","moment":5}"#), None);
+        let probes = AutoReason::SoloProbes { length: Nanos(5), probes: 2 };
+        assert_eq!(why(r#"{"why":"looks-at-each","moment":5,"moments":2}"#), Some(probes));
+        let chosen = why(
+            r#"{"why":"chosen","manner":"in-gangs","ground":"further-in-turns","side_by_side":1.5,
+            "in_gangs":null,"speedups":{"side_by_side":0.5,"in_turns":1.0},"others":0.7,
+            "explored":3}"#,
+        );
+        assert!(matches!(
+            chosen,
+            Some(AutoReason::Chosen { reason_code: ReasonCode::Earlier, .. })
+        ));
     }
 }

@@ -1,0 +1,156 @@
+//! The reasons that several policies give.
+
+use std::borrow::Cow;
+
+use cosched_core::words::{count, misses_per_kilo_instruction, of_requested, place, planned, span};
+use cosched_core::{Nanos, Says, Words};
+use serde::{Deserialize, Serialize};
+
+/// A reason that several policies give.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum SharedReason {
+    /// The policy leaves everything to the kernel.
+    LeftToKernel,
+    /// It is this program's turn: no other program runs until it ends.
+    Turn,
+    /// It waits for its turn behind `ahead` programs.
+    Queued {
+        /// How many programs come before it.
+        ahead: u16,
+    },
+    /// A quantum begins: [`Quantum`](cosched_core::Quantum).
+    Quantum {
+        /// The number of the round; policies without rounds count quanta.
+        round: u64,
+        /// The gang of the round.
+        gang: u16,
+        /// How many gangs the round has.
+        gangs: u16,
+        /// How long it lasts.
+        length: Nanos,
+    },
+    /// The program is in the gang that has the quantum.
+    InGang,
+    /// The program's gang has another quantum.
+    OtherGang {
+        /// The gang that has it.
+        gang: u16,
+    },
+    /// It backfills CPUs that the quantum would leave idle.
+    #[serde(alias = "fills")]
+    Backfills,
+    /// Programs take turns by weight, and it has no turn: it gets what the programs in turn leave.
+    Filler,
+    /// It may not be frozen, so it always runs.
+    NeverFrozen,
+    /// The quantum is shorter than requested, so that no program is frozen longer than allowed.
+    QuantumShortened {
+        /// The requested length.
+        #[serde(alias = "asked")]
+        requested: Nanos,
+        /// The length in effect.
+        given: Nanos,
+    },
+    /// It was started with fewer threads than it requests. By solo runs, the last program ends
+    /// sooner this way.
+    Molded {
+        /// How many threads it has.
+        threads: u16,
+        /// How many threads it requests.
+        #[serde(alias = "asked")]
+        requested: u16,
+    },
+    /// Its CPUs are spread over caches from now on, because it is memory-bound.
+    Spread {
+        /// Its last-level cache misses per 1000 instructions.
+        misses: f64,
+    },
+}
+
+impl Words for SharedReason {
+    fn in_general(&self) -> Cow<'static, str> {
+        let words = match self {
+            SharedReason::LeftToKernel => "the policy leaves scheduling to the kernel",
+            SharedReason::Turn => "it has its turn, which lasts until it ends",
+            SharedReason::Queued { .. } => "it is queued for its turn",
+            SharedReason::Quantum { .. } => "a quantum begins",
+            SharedReason::InGang => "it has its turn",
+            SharedReason::OtherGang { .. } => "it is another program's turn",
+            SharedReason::Backfills => "backfill: it fits into CPUs that this quantum leaves idle",
+            SharedReason::Filler => "it gets the CPU time that the programs in turn leave idle",
+            SharedReason::NeverFrozen => "it must never be paused",
+            SharedReason::QuantumShortened { .. } => {
+                "quanta are shortened, so that no program is paused for longer than allowed"
+            }
+            SharedReason::Molded { .. } => {
+                "it was started with fewer threads, because solo times show that the last program \
+                 then ends sooner"
+            }
+            SharedReason::Spread { .. } => "memory-bound: its threads are spread over caches",
+        };
+        words.into()
+    }
+
+    fn figures(&self) -> Option<String> {
+        Some(match *self {
+            SharedReason::Queued { ahead: 0 } => "it is first in the queue".to_owned(),
+            SharedReason::Queued { ahead } => {
+                format!("{} ahead of it in the queue", count(ahead.into(), "program", "programs"))
+            }
+            SharedReason::Quantum { round, gang, gangs, length } => {
+                format!("{}, {}", place(round, gang, gangs), planned(length))
+            }
+            SharedReason::OtherGang { gang } => {
+                format!("it is in gang {}", u32::from(gang) + 1)
+            }
+            SharedReason::QuantumShortened { requested, given } => {
+                format!("{} instead of {}", span(given), span(requested))
+            }
+            SharedReason::Molded { threads, requested } => of_requested(threads, requested),
+            SharedReason::Spread { misses } => misses_per_kilo_instruction(misses),
+            SharedReason::LeftToKernel
+            | SharedReason::Turn
+            | SharedReason::InGang
+            | SharedReason::Backfills
+            | SharedReason::Filler
+            | SharedReason::NeverFrozen => return None,
+        })
+    }
+
+    fn brief(&self) -> Cow<'static, str> {
+        let words = match self {
+            SharedReason::LeftToKernel => "left to the kernel",
+            SharedReason::Turn => "its turn",
+            SharedReason::Queued { .. } => "queued",
+            SharedReason::Quantum { .. } => "quantum",
+            SharedReason::InGang => "in gang",
+            SharedReason::OtherGang { .. } => "other gang",
+            SharedReason::Backfills => "backfill",
+            SharedReason::Filler => "fills idle CPU time",
+            SharedReason::NeverFrozen => "never paused",
+            SharedReason::QuantumShortened { .. } => "quantum shortened",
+            SharedReason::Molded { threads, requested } => {
+                return format!("started with {threads} of {requested} threads").into();
+            }
+            SharedReason::Spread { .. } => "spread",
+        };
+        words.into()
+    }
+
+    fn says(&self) -> Says {
+        match self {
+            SharedReason::LeftToKernel
+            | SharedReason::Turn
+            | SharedReason::InGang
+            | SharedReason::Backfills
+            | SharedReason::Filler
+            | SharedReason::NeverFrozen => Says::Runs,
+            SharedReason::Queued { .. } | SharedReason::OtherGang { .. } => Says::Waits,
+            SharedReason::Quantum { .. }
+            | SharedReason::QuantumShortened { .. }
+            | SharedReason::Molded { .. }
+            | SharedReason::Spread { .. } => Says::Nothing,
+        }
+    }
+}

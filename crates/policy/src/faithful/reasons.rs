@@ -1,0 +1,148 @@
+//! The reasons of `faithful`, and their words.
+
+use std::borrow::Cow;
+
+use cosched_core::words::{actuator as name, percent, span};
+use cosched_core::{Actuator, Chosen, Nanos, Scheduling, Words};
+use serde::{Deserialize, Serialize};
+
+/// A reason of `faithful`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum FaithfulReason {
+    /// A slice was chosen for its threads, by the time that they wait for locks or memory. How they
+    /// are scheduled decides whether they get it.
+    Slice {
+        /// How long a thread may keep a CPU.
+        slice: Nanos,
+        /// Share of its threads' time that they waited for locks, 0 to 1.
+        lock_contention: f64,
+        /// Share of references to the last-level cache that missed, 0 to 1, where it is known.
+        miss_ratio: Option<f64>,
+        /// Whether the miss ratio is not measured now, but known from solo runs.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        profiled: bool,
+    },
+    /// Its threads use this actuator from now on, without a trial: there is no other one to try, or
+    /// others are to be tried against it.
+    Given {
+        /// The actuator.
+        actuator: Actuator,
+    },
+    /// Earlier runs of the program, or repetitions in this one, have shown this actuator to be
+    /// best. It is not tried again for now.
+    Recalled {
+        /// The actuator that is in force from now on.
+        actuator: Actuator,
+    },
+    /// A trial has begun of whether the program is faster with this actuator. The program
+    /// alternates between it and the one before.
+    Tried {
+        /// The actuator on trial.
+        actuator: Actuator,
+        /// The actuator that it is compared with.
+        against: Actuator,
+    },
+    /// A trial has ended, and its actuator stays in force.
+    Kept {
+        /// The actuator that was tried.
+        actuator: Actuator,
+        /// Progress with it against progress without: above 1 is faster.
+        progress: f64,
+    },
+    /// A trial has ended, and the actuator of before is in force again.
+    PutBack {
+        /// The actuator that was tried.
+        actuator: Actuator,
+        /// Progress with it against progress without: below 1 is slower.
+        progress: f64,
+        /// How long nothing is tried again, unless the program changes.
+        pause: Nanos,
+    },
+}
+
+impl FaithfulReason {
+    /// What it says of how the program's threads are scheduled.
+    pub fn scheduling(self) -> Scheduling {
+        match self {
+            FaithfulReason::Slice { slice, lock_contention, miss_ratio, .. } => {
+                Scheduling::Slice(Chosen { slice, lock_contention, miss_ratio })
+            }
+            FaithfulReason::Given { actuator }
+            | FaithfulReason::Recalled { actuator }
+            | FaithfulReason::Kept { actuator, .. } => Scheduling::InForce(actuator),
+            FaithfulReason::Tried { actuator, against } => Scheduling::Trial { actuator, against },
+            FaithfulReason::PutBack { .. } => Scheduling::TrialFailed,
+        }
+    }
+}
+
+impl Words for FaithfulReason {
+    fn in_general(&self) -> Cow<'static, str> {
+        let words = match self {
+            FaithfulReason::Slice { .. } => {
+                "this time slice suits its waits at locks and its cache misses"
+            }
+            FaithfulReason::Given { .. } => "its threads are scheduled this way without a trial",
+            FaithfulReason::Recalled { .. } => {
+                "learned setting: earlier trials showed how to schedule its threads"
+            }
+            FaithfulReason::Tried { .. } => "a trial measures another way to schedule its threads",
+            FaithfulReason::Kept { .. } => {
+                "a trial of another way to schedule its threads succeeded"
+            }
+            FaithfulReason::PutBack { .. } => {
+                "a trial of another way to schedule its threads failed, and the earlier way is \
+                 restored"
+            }
+        };
+        words.into()
+    }
+
+    fn figures(&self) -> Option<String> {
+        Some(match *self {
+            FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled } => {
+                format!("{}; {}", span(slice), at_locks(lock_contention, miss_ratio, profiled))
+            }
+            FaithfulReason::Given { actuator } | FaithfulReason::Recalled { actuator } => {
+                name(actuator).to_owned()
+            }
+            FaithfulReason::Tried { actuator, against } => {
+                format!("{} against {}", name(actuator), name(against))
+            }
+            FaithfulReason::Kept { actuator, progress } => {
+                format!("{}, {progress:.2} times the progress", name(actuator))
+            }
+            FaithfulReason::PutBack { actuator, progress, pause } => format!(
+                "{}, {progress:.2} times the progress; no trial for {}",
+                name(actuator),
+                span(pause)
+            ),
+        })
+    }
+
+    /// The length of a slice holds until the next slice is chosen.
+    fn brief(&self) -> Cow<'static, str> {
+        let words = match *self {
+            FaithfulReason::Slice { slice, .. } => format!("slice {}", span(slice)),
+            FaithfulReason::Given { actuator } => format!("uses {}", name(actuator)),
+            FaithfulReason::Recalled { actuator } => format!("learned {}", name(actuator)),
+            FaithfulReason::Tried { actuator, .. } => format!("tries {}", name(actuator)),
+            FaithfulReason::Kept { actuator, .. } => format!("keeps {}", name(actuator)),
+            FaithfulReason::PutBack { actuator, .. } => format!("rejects {}", name(actuator)),
+        };
+        words.into()
+    }
+}
+
+/// What threads wait for; `profiled`: the misses are from the program's profile.
+pub fn at_locks(lock_contention: f64, miss_ratio: Option<f64>, profiled: bool) -> String {
+    let misses = match miss_ratio {
+        Some(ratio) if profiled => {
+            format!("{} cache misses in its profile, not measured in this run", percent(ratio))
+        }
+        Some(ratio) => format!("{} cache misses", percent(ratio)),
+        None => "cache misses unknown".to_owned(),
+    };
+    format!("{} of the time at locks, {misses}", percent(lock_contention))
+}

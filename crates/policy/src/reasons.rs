@@ -1,0 +1,90 @@
+//! The reasons of all policies, and their words.
+//!
+//! A policy that has reasons of its own has an enum of them in its own folder, and lists it in its
+//! [descriptor](crate::Descriptor). All policies share [`SharedReason`]. Codes name reasons of all
+//! policies, so no two enums have the same one.
+
+use std::borrow::Cow;
+
+use cosched_core::{Says, Why, Words};
+use serde::de::DeserializeOwned;
+
+pub use crate::auto::{AutoReason, Mode, ReasonCode};
+pub use crate::common::reasons::SharedReason;
+pub use crate::fair_progress::FairReason;
+pub use crate::faithful::FaithfulReason;
+pub use crate::gangs::bandwidth::BandwidthReason;
+pub use crate::gangs::cgreedy::CgreedyReason;
+pub use crate::gangs::minwait::MinwaitReason;
+pub use crate::gangs::thread_limits::LimitReason;
+pub use crate::shuffling::ShufflingReason;
+
+use crate::kind::Kind;
+
+/// Reads a reason as one of an enum; `None` if it is not one of these.
+pub(crate) type Read = fn(&Why) -> Option<Box<dyn Words>>;
+
+/// Reads a reason as one of an enum of reasons.
+pub(crate) fn read<T: Words + DeserializeOwned + 'static>(why: &Why) -> Option<Box<dyn Words>> {
+    why.read::<T>().map(|own| Box::new(own) as Box<dyn Words>)
+}
+
+/// The words of a recorded reason. A reason that no policy has is shown as its code and fields: it
+/// is of an earlier or newer version of cosched.
+pub fn words(why: &Why) -> Box<dyn Words> {
+    let policies = Kind::ALL.into_iter().flat_map(|kind| kind.descriptor().reasons);
+    let unknown = || Box::new(Unknown(why.clone())) as Box<dyn Words>;
+    read::<SharedReason>(why)
+        .or_else(|| policies.into_iter().find_map(|read| read(why)))
+        .unwrap_or_else(unknown)
+}
+
+/// A reason that no policy of this version has.
+struct Unknown(Why);
+
+impl Words for Unknown {
+    fn in_general(&self) -> Cow<'static, str> {
+        let code = self.0.code();
+        format!("another version of cosched has the reason '{code}', which this one lacks").into()
+    }
+
+    fn figures(&self) -> Option<String> {
+        let fields = self.0.fields().map(|(name, value)| format!("{name} {value}"));
+        let fields: Vec<String> = fields.collect();
+        (!fields.is_empty()).then(|| fields.join(", "))
+    }
+
+    fn brief(&self) -> Cow<'static, str> {
+        self.0.code().to_owned().into()
+    }
+
+    fn says(&self) -> Says {
+        Says::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_of_all_policies_are_found_by_their_codes() {
+        let general = |why: Why| words(&why).in_general().into_owned();
+        assert_eq!(general(SharedReason::InGang.into()), "it has its turn");
+        let limits = Why::from(LimitReason::TriesThreads { threads: 2, requested: 4 });
+        assert_eq!(words(&limits).says(), Says::Threads);
+        assert_eq!(words(&limits).brief(), "tries 2 threads");
+        assert_eq!(general(AutoReason::HardlyRuns.into()).find("CPU time"), Some(19));
+    }
+
+    #[test]
+    fn an_unknown_reason_is_shown_as_its_code_and_fields() {
+        let why = Why::new("looks-back").with("moment", 5_u16).with("share", 0.5);
+        let words = words(&why);
+        assert!(words.in_general().contains("'looks-back'"));
+        assert_eq!(words.figures().as_deref(), Some("moment 5, share 0.5"));
+        assert_eq!((words.brief().as_ref(), words.says()), ("looks-back", Says::Nothing));
+        let damaged = Why::new("queued").with("ahead", 0.5);
+        assert_eq!(super::words(&damaged).brief(), "queued");
+    }
+}
