@@ -308,6 +308,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         watch.decided(&world, &plan);
         self.causes.clear();
         self.adopt(&plan);
+        self.record(&mut plan);
         self.plan = plan;
         Ok(())
     }
@@ -338,13 +339,18 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             self.controls[i].apply_anyway = true;
             self.count_directive(i);
         }
+    }
+
+    /// Records what the policy has said. The reasons are taken out of the plan.
+    fn record(&mut self, plan: &mut Plan) {
         for (id, output) in &plan.outputs {
             if let Some(account) = self.accounts.get_mut(usize::from(id.slot)) {
                 account.outcome.learning.take_in(output);
             }
         }
         if !plan.reasons.is_empty() {
-            self.outcome.decisions.push(Decision { at: self.now, reasons: plan.reasons.clone() });
+            let reasons = std::mem::take(&mut plan.reasons);
+            self.outcome.decisions.push(Decision { at: self.now, reasons });
         }
     }
 
