@@ -7,7 +7,8 @@
 //! silently. Lengths outside the range are therefore refused here. [`default_slice`] finds out
 //! whether slices work by setting one and reading it back.
 //!
-//! Neither libc nor rustix wraps the two calls, hence the `unsafe` below.
+//! libc has the structure, but neither libc nor rustix wraps the two calls, hence the `unsafe`
+//! below. It is the kernel's first version: utilisation clamps, which came later, stay untouched.
 
 use cosched_core::Nanos;
 use rustix::io::Errno;
@@ -18,7 +19,7 @@ pub const SHORTEST_SLICE: Nanos = Nanos::from_micros(100);
 pub const LONGEST_SLICE: Nanos = Nanos::from_millis(100);
 
 /// The flag that keeps children from inheriting.
-const RESET_ON_FORK: u64 = 1;
+const RESET_ON_FORK: u64 = libc::SCHED_FLAG_RESET_ON_FORK as u64;
 
 /// A scheduling class, by the kernel's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -206,42 +207,36 @@ pub enum SchedError {
     },
 }
 
-/// The kernel's `struct sched_attr` in its first version: utilisation clamps, which came later,
-/// stay untouched.
-#[repr(C)]
-#[derive(Default)]
-struct Raw {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime: u64,
-    deadline: u64,
-    period: u64,
-}
-
-const RAW_SIZE: u32 = size_of::<Raw>() as u32;
-const _: () = assert!(RAW_SIZE == 48);
+const SIZE: u32 = size_of::<libc::sched_attr>() as u32;
+const _: () = assert!(SIZE == 48);
 
 /// How a thread is scheduled; thread 0 is the caller.
 ///
 /// # Errors
 /// When the thread has ended.
 pub fn get(tid: i32) -> Result<SchedAttr, SchedError> {
-    let mut raw = Raw::default();
-    // SAFETY: the kernel writes at most `RAW_SIZE` bytes behind the pointer, which is the size of
-    // the structure that is exclusively borrowed for the call; any bytes make a valid `Raw`.
-    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut raw, RAW_SIZE, 0) };
+    let mut raw = libc::sched_attr {
+        size: SIZE,
+        sched_policy: 0,
+        sched_flags: 0,
+        sched_nice: 0,
+        sched_priority: 0,
+        sched_runtime: 0,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: the kernel writes at most `SIZE` bytes behind the pointer, which is the size of
+    // the structure that is exclusively borrowed for the call; any bytes are valid in it.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut raw, SIZE, 0) };
     check("read", tid, result)?;
     Ok(SchedAttr {
-        policy: SchedPolicy::of(raw.policy),
-        flags: raw.flags,
-        nice: raw.nice,
-        priority: raw.priority,
-        runtime: Nanos(raw.runtime),
-        deadline: Nanos(raw.deadline),
-        period: Nanos(raw.period),
+        policy: SchedPolicy::of(raw.sched_policy),
+        flags: raw.sched_flags,
+        nice: raw.sched_nice,
+        priority: raw.sched_priority,
+        runtime: Nanos(raw.sched_runtime),
+        deadline: Nanos(raw.sched_deadline),
+        period: Nanos(raw.sched_period),
     })
 }
 
@@ -250,15 +245,15 @@ pub fn get(tid: i32) -> Result<SchedAttr, SchedError> {
 /// # Errors
 /// When the thread has ended, permission is missing, or the kernel finds the values impossible.
 pub fn set(tid: i32, attr: &SchedAttr) -> Result<(), SchedError> {
-    let raw = Raw {
-        size: RAW_SIZE,
-        policy: attr.policy.number(),
-        flags: attr.flags,
-        nice: attr.nice,
-        priority: attr.priority,
-        runtime: attr.runtime.0,
-        deadline: attr.deadline.0,
-        period: attr.period.0,
+    let raw = libc::sched_attr {
+        size: SIZE,
+        sched_policy: attr.policy.number(),
+        sched_flags: attr.flags,
+        sched_nice: attr.nice,
+        sched_priority: attr.priority,
+        sched_runtime: attr.runtime.0,
+        sched_deadline: attr.deadline.0,
+        sched_period: attr.period.0,
     };
     // SAFETY: the kernel reads the `size` bytes that the structure declares, which is its real
     // size, from a reference that outlives the call, and keeps no pointer to it.
