@@ -13,7 +13,7 @@ use cosched_workload::{Workload, shown_path};
 use serde::Serialize;
 
 use super::options::CalibrateOptions;
-use super::{Scene, Simulator};
+use super::simulator::{Scene, Simulator};
 use crate::ui::failure::Failure;
 use crate::ui::print;
 

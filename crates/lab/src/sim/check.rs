@@ -30,7 +30,8 @@ use cosched_sim::{Hardware, Job, Kernel};
 use cosched_workload::Workload;
 
 use super::options::CheckOptions;
-use super::{Scene, Simulator, this};
+use super::simulator::{Scene, Simulator};
+use super::this;
 use crate::how::How;
 use crate::session::Session;
 use crate::ui::failure::{Failure, exit_code};

@@ -15,7 +15,7 @@ use cosched_results::result::Context;
 use cosched_sim::{Hardware, Job, Kernel};
 use cosched_workload::Workload;
 
-use super::{Prepared, Scene, Simulator, hardware};
+use super::simulator::{Prepared, Scene, Simulator, hardware};
 use crate::experiment::{Site, Turn};
 use crate::how::How;
 use crate::out;

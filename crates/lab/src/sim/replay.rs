@@ -23,7 +23,8 @@ use cosched_sim::{Hardware, Kernel};
 use cosched_workload::{Workload, shown_path};
 
 use super::options::RunOptions;
-use super::{Scene, Simulator};
+use super::simulator::{Scene, Simulator, hardware};
+use super::this::THIS;
 use crate::experiment::{self, Variant};
 use crate::how::{How, PolicyChoices};
 use crate::out;
@@ -42,7 +43,7 @@ pub(super) fn replay(run: &Path, args: &RunOptions) -> Result<ExitCode, Failure>
         true => given.check_use(&[policy, record.policy])?,
         false => given.check_use(&[policy])?,
     }
-    let named = args.machine.as_deref().map(super::hardware).transpose()?;
+    let named = args.machine.as_deref().map(hardware).transpose()?;
     let (hardware, assumed) =
         machine::hardware(&record.result, named).map_err(|failure| record.name_in(failure))?;
     let programs =
@@ -98,7 +99,7 @@ fn command(args: &RunOptions, record: &RunResult, hardware: &Hardware, kernel: K
     let machine = match &args.machine {
         Some(named) => named,
         None if is_named => &hardware.name,
-        None => super::this::THIS,
+        None => THIS,
     };
     let machine = shell_words::quote(machine);
     match kernel {

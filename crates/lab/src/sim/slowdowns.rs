@@ -16,7 +16,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload, shown_path};
 use serde::Serialize;
 
 use super::options::SlowdownsOptions;
-use super::{Scene, Simulator, on_its_own};
+use super::simulator::{Scene, Simulator, on_its_own};
 use crate::source;
 use crate::ui::failure::Failure;
 use crate::ui::print;

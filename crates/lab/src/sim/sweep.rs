@@ -16,7 +16,7 @@ use cosched_workload::Workload;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::options::RunOptions;
-use super::{Alone, Prepared, Scene, Simulator};
+use super::simulator::{Alone, Prepared, Scene, Simulator, tell_unscaled};
 use crate::source;
 use crate::ui::failure::Failure;
 use crate::ui::{print, watched};
@@ -38,7 +38,7 @@ pub(super) fn sweep(args: &RunOptions) -> Result<ExitCode, Failure> {
         .collect::<Result<Vec<_>, _>>()?;
 
     if args.no_solo {
-        super::tell_unscaled(&workload, &kinds);
+        tell_unscaled(&workload, &kinds);
     }
     let solos = match args.no_solo {
         true => Vec::new(),

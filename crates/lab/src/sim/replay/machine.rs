@@ -4,7 +4,8 @@ use cosched_results::result::RunResult;
 use cosched_sim::Hardware;
 
 use crate::session::Session;
-use crate::sim::{hardware as named_hardware, this};
+use crate::sim::simulator::hardware as named_hardware;
+use crate::sim::this;
 use crate::ui::failure::Failure;
 
 /// The machine, and what had to be assumed about it.

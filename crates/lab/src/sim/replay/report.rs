@@ -5,8 +5,9 @@ use cosched_sim::Hardware;
 use cosched_workload::escaped;
 use serde::Serialize;
 
+use super::Record;
 use super::program::{Basis, Replayed};
-use super::{Record, Scene};
+use crate::sim::simulator::Scene;
 use crate::ui::table::{number, table, text};
 
 /// A model that is further off the total time of the record does not fit, percent...

@@ -5,9 +5,9 @@ use std::time::Duration;
 use cosched_policy::{Kind, OptionGroup, Placement};
 use cosched_sim::Kernel;
 
-use super::super::Scene;
 use crate::how::How;
 use crate::sim::options::RunOptions;
+use crate::sim::simulator::{Scene, no_machine};
 use crate::ui::failure::Failure;
 use crate::values::{kernel, max_frozen, named, quantum};
 
@@ -203,7 +203,7 @@ impl Given {
 
     pub(super) fn scene(self) -> Result<Scene, Failure> {
         let missing = || {
-            let one = super::super::no_machine();
+            let one = no_machine();
             Failure::Input(format!("{one}; or several, with --sweep machine=A,B"))
         };
         Ok(Scene {

@@ -3,8 +3,8 @@
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
-use super::super::Scene;
 use super::axis::{Axis, Key};
+use crate::sim::simulator::Scene;
 use crate::ui::table::{number, table, text};
 
 /// The version of the schema.
