@@ -18,7 +18,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use crate::alone::{self, Measured};
 use crate::how::How;
-use crate::session::{Extras, Origins, Ran, Request, Session, enter_scope};
+use crate::session::{Ran, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs, Source};
 use crate::store::{Entry, Key, Store};
 use crate::table::{self, After};
@@ -224,16 +224,10 @@ fn apply(
     let workload = Workload { programs: counted.collect() };
     let profiles = session.profiles(&workload, how, Some(store));
     let request = Request {
-        workload: &workload,
-        kind: advice.policy,
-        how,
         out: args.out.as_deref(),
         stdout_is_taken: args.json,
         redirects: true,
-        profiles: &profiles,
-        count: false,
-        origins: Origins::Started,
-        extras: Extras::default(),
+        ..Request::new(&workload, advice.policy, how, &profiles)
     };
     let live = session.open_live(&request, None)?;
     session.show(&request, live)

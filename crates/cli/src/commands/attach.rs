@@ -20,7 +20,7 @@ use cosched_workload::Workload;
 use crate::args::in_place::InPlaceArgs;
 use crate::args::pid;
 use crate::how::check::useless;
-use crate::session::{Extras, Origins, Request, Session};
+use crate::session::{Origins, Request, Session};
 use crate::table::{self, After};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
@@ -56,16 +56,10 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     let profiles = vec![Profile::default(); processes.len()];
     let request = Request {
-        workload: &workload,
-        kind: args.place.policy,
-        how: &how,
         out: args.place.out.as_deref(),
         stdout_is_taken: args.json,
-        redirects: false,
-        profiles: &profiles,
-        count: false,
         origins: Origins::Running(&processes),
-        extras: Extras::default(),
+        ..Request::new(&workload, args.place.policy, &how, &profiles)
     };
     let live = session.open_live(&request, args.place.metrics.as_ref())?;
     let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();

@@ -24,7 +24,7 @@ use rustix::process::{
 use crate::args::BarrierArgs;
 use crate::args::in_place::InPlaceArgs;
 use crate::how::How;
-use crate::session::{Extras, Origins, Request, Session};
+use crate::session::{Origins, Request, Session};
 use crate::source::{check_launcher, check_one_program};
 use crate::store::Store;
 use crate::ui::failure::{Failure, exit_code, exit_code_of};
@@ -57,16 +57,10 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_if_there();
     let profiles = session.profiles(&workload, &how, store.as_ref());
     let request = Request {
-        workload: &workload,
-        kind: args.place.policy,
-        how: &how,
         out: args.place.out.as_deref(),
         stdout_is_taken: false,
-        redirects: false,
-        profiles: &profiles,
-        count: false,
         origins: Origins::Child,
-        extras: Extras::default(),
+        ..Request::new(&workload, args.place.policy, &how, &profiles)
     };
     let live = session.open_live(&request, args.place.metrics.as_ref())?;
     let ran = session.show(&request, live)?;

@@ -16,7 +16,7 @@ use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, named, whole};
 use crate::live::MetricsAt;
 use crate::out;
-use crate::session::{Extras, Origins, Request, Session, enter_scope};
+use crate::session::{Extras, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs};
 use crate::store::Store;
 use crate::table::{self, After};
@@ -85,16 +85,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_if_there();
     let profiles = session.profiles(&workload, &how, store.as_ref());
     let request = Request {
-        workload: &workload,
-        kind: args.policy,
-        how: &how,
         out,
         stdout_is_taken: args.json,
         redirects: true,
-        profiles: &profiles,
-        count: false,
-        origins: Origins::Started,
         extras: Extras { talk, labels, force: args.force, solo_runs: false },
+        ..Request::new(&workload, args.policy, &how, &profiles)
     };
     let live = session.open_live(&request, args.metrics.as_ref())?;
     let ran = session.show(&request, live)?;

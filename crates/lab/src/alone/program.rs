@@ -22,7 +22,7 @@ use cosched_workload::{Barrier, ProgramSpec, Repeat, Workload};
 use super::disturbed::Disturbance;
 use crate::how::How;
 use crate::out;
-use crate::session::{Extras, Origins, Request, Session};
+use crate::session::{Request, Session};
 use crate::store::{Entry, StoreError};
 use crate::ui::failure::Failure;
 use crate::ui::say;
@@ -121,17 +121,12 @@ pub(super) fn run_alone(session: &Session, spec: &ProgramSpec, how: &How) -> Res
         ..spec.clone()
     };
     let outputs = crate::out::hidden()?;
+    let workload = Workload { programs: vec![alone] };
+    let kind = if fits { Kind::Gang } else { Kind::Linux };
     let mut ran = session.execute(&Request {
-        workload: &Workload { programs: vec![alone] },
-        kind: if fits { Kind::Gang } else { Kind::Linux },
-        how,
         out: Some(outputs.path()),
-        stdout_is_taken: true,
-        redirects: false,
-        profiles: &[Profile::default()],
         count: true,
-        origins: Origins::Started,
-        extras: Extras::default(),
+        ..Request::new(&workload, kind, how, &[Profile::default()])
     })?;
     if let Some(trouble) = ran.troubles.pop() {
         return Err(Stop::Failed(trouble));

@@ -11,7 +11,7 @@ use super::{Site, Turn};
 use crate::alone;
 use crate::how::How;
 use crate::session::ByWeightReport;
-use crate::session::{Extras, NO_WEIGHTS, Origins, Ran, Request, Session, by_weight};
+use crate::session::{Extras, NO_WEIGHTS, Ran, Request, Session, by_weight};
 use crate::store::Store;
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
@@ -53,16 +53,8 @@ impl<'a> Here<'a> {
 
     fn request<'r>(&'r self, workload: &'r Workload, kind: Kind, how: &'r How) -> Request<'r> {
         Request {
-            workload,
-            kind,
-            how,
-            out: None,
-            stdout_is_taken: true,
-            redirects: false,
-            profiles: &self.profiles,
-            count: false,
-            origins: Origins::Started,
             extras: Extras { talk: self.talk, solo_runs: self.solo, ..Extras::default() },
+            ..Request::new(workload, kind, how, &self.profiles)
         }
     }
 }

@@ -15,7 +15,7 @@ use cosched_workload::{ProgramSpec, Repeat, Workload};
 use super::trainees::Trainee;
 use crate::alone;
 use crate::how::{How, PolicyChoices};
-use crate::session::{Extras, Origins, Request, Session};
+use crate::session::{Request, Session};
 use crate::ui::failure::Failure;
 use crate::ui::pace::{Pace, order};
 use crate::ui::say;
@@ -133,17 +133,12 @@ impl Lab<'_> {
         let (sender, receiver) = channel();
         let interval = (self.seconds / INTERVALS).max(SHORTEST_INTERVAL);
         let policy = Fixed::new(slice, Nanos((interval * 1e9) as u64), sender);
+        let workload = Workload { programs: vec![alone] };
+        let how = How::from(PolicyChoices::default());
+        let profiles = [Profile::default()];
         let request = Request {
-            workload: &Workload { programs: vec![alone] },
-            kind: Kind::Linux,
-            how: &How::from(PolicyChoices::default()),
             out: Some(outputs.path()),
-            stdout_is_taken: true,
-            redirects: false,
-            profiles: &[Profile::default()],
-            count: false,
-            origins: Origins::Started,
-            extras: Extras::default(),
+            ..Request::new(&workload, Kind::Linux, &how, &profiles)
         };
         let mut ran = self.session.execute_under(&request, Box::new(policy))?;
         if let Some(trouble) = ran.troubles.pop() {

@@ -229,18 +229,7 @@ impl Simulator {
         kind: Kind,
         profiles: &'r [Profile],
     ) -> Request<'r> {
-        Request {
-            workload,
-            kind,
-            how: &self.scene.how,
-            out: None,
-            stdout_is_taken: true,
-            redirects: false,
-            profiles,
-            count: false,
-            origins: Origins::Started,
-            extras: Extras::default(),
-        }
+        Request::new(workload, kind, &self.scene.how, profiles)
     }
 
     pub(super) fn jobs(&self, workload: &Workload) -> Result<Vec<Job>, Failure> {

@@ -62,7 +62,29 @@ pub struct Labels {
     pub stderr: bool,
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    /// A run whose outputs are not shown and not kept: cosched starts the programs, and counts
+    /// nothing. The profiles are those of the programs, one by one.
+    pub fn new(
+        workload: &'a Workload,
+        kind: Kind,
+        how: &'a How,
+        profiles: &'a [Profile],
+    ) -> Request<'a> {
+        Request {
+            workload,
+            kind,
+            how,
+            out: None,
+            stdout_is_taken: true,
+            redirects: false,
+            profiles,
+            count: false,
+            origins: Origins::Started,
+            extras: Extras::default(),
+        }
+    }
+
     /// Whether what programs tell of their progress is of use.
     pub(super) fn hears_progress(&self) -> bool {
         self.kind.hears_progress(self.how.policy.goal.unwrap_or_default())

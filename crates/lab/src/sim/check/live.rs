@@ -19,7 +19,7 @@ use super::suite::Mixture;
 use super::workload;
 use crate::alone::{self, Alone};
 use crate::how::How;
-use crate::session::{Extras, Origins, Request, Session};
+use crate::session::{Request, Session};
 use crate::ui::failure::Failure;
 use crate::ui::pace::{Pace, order};
 use crate::ui::say;
@@ -152,16 +152,8 @@ fn together(
 ) -> Result<Result<Figures, Ended>, Failure> {
     let out = crate::out::hidden()?;
     let ran = session.execute(&Request {
-        workload,
-        kind: policy,
-        how,
         out: Some(out.path()),
-        stdout_is_taken: true,
-        redirects: false,
-        profiles,
-        count: false,
-        origins: Origins::Started,
-        extras: Extras::default(),
+        ..Request::new(workload, policy, how, profiles)
     })?;
     match (ran.ended, ran.report_troubles() && ran.all_succeeded()) {
         (Ended::Complete, true) => Ok(Ok(Figures::of(&ran.result))),
