@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use cosched_results::result::BarrierResult;
 use cosched_workload::Barrier;
 
-use super::{Request, Session, between};
+use super::between;
+use super::here::Session;
+use super::request::Request;
 
 impl Session {
     /// How each program waits at barriers.

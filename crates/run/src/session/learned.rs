@@ -4,7 +4,8 @@ use cosched_core::{Learned, Learning};
 use cosched_policy::{Kind, Learns};
 use cosched_workload::Workload;
 
-use super::{Ran, Request, Session};
+use super::here::Session;
+use super::request::{Ran, Request};
 use crate::how::How;
 use crate::store::{Division, Key, Store, StoreError};
 

@@ -5,7 +5,9 @@ use std::time::SystemTime;
 use cosched_linux::kernel::poll::hold_interruptions;
 use cosched_results::live::About;
 
-use super::{Molded, Request, Session};
+use super::here::Session;
+use super::molding::Molded;
+use super::request::Request;
 use crate::live::{Live, MetricsAt};
 use crate::ui::failure::Failure;
 

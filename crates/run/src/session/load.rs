@@ -9,7 +9,7 @@ use cosched_linux::kernel::procfs::{CpuLoad, Proc};
 use cosched_report::disturbance;
 use cosched_results::result::RunResult;
 
-use super::Session;
+use super::here::Session;
 use crate::ui::Talk;
 
 /// How long it is watched whether a machine is busy: thirty clock ticks for each CPU.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
-use cosched_core::Policy;
+use cosched_core::{Nanos, Policy};
 use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Watch};
 use cosched_linux::clients::cpu_time::Roots;
@@ -26,11 +26,12 @@ use cosched_policy::{Kind, Learns, Turns, binds_by_weight};
 use cosched_results::result::{Backends, NONE, RunResult};
 use cosched_workload::{Barrier, OPENMP, ProgramSpec};
 
+use super::here::{Planned, Session};
 use super::load::{self, Load};
+use super::molding::Molded;
+use super::request::{Origins, Ran, Request};
 use super::sources::{self, Source};
-use super::{
-    HEARTBEAT, Molded, NO_WEIGHTS, Origins, Planned, Ran, Request, Session, between, streams,
-};
+use super::{between, streams};
 use crate::how::How;
 use crate::live::Live;
 use crate::out::{self, Folder, Mark};
@@ -59,6 +60,14 @@ pub struct Checked {
 /// The number of decisions that a run keeps: those of the last quarter of an hour, where turns last
 /// 100 ms. More of them would let the memory of a run grow for longer than ten minutes.
 const HISTORY: usize = 8192;
+
+/// How often clients are told how the run stands. Rounds are hardly ever a multiple of it, so that
+/// clients do not always see the same gang.
+pub(super) const HEARTBEAT: Nanos = Nanos::from_millis(237);
+
+/// What is said where programs cannot take turns by weight, and need not.
+pub const NO_WEIGHTS: &str = "turns by weight are not possible here: the policy auto decides, \
+                              which may pause programs. `cosched doctor` says what is missing";
 
 impl Session {
     /// Checks everything that can be wrong before anything is started.

@@ -12,7 +12,8 @@ use cosched_policy::molding::mold;
 use cosched_policy::{OptionGroup, advice::Candidate};
 use cosched_workload::{ProgramSpec, Repeat, THREAD_VARIABLES, Workload};
 
-use super::{Request, Session};
+use super::here::Session;
+use super::request::Request;
 
 /// Programs that are started with fewer threads than they would have.
 pub struct Molded {

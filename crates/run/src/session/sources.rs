@@ -12,7 +12,7 @@ use cosched_policy::Learns;
 use cosched_results::result::Instead;
 use cosched_workload::{Barrier, ProgramSpec};
 
-use super::{Origins, Request};
+use super::request::{Origins, Request};
 use crate::ui::failure::Failure;
 
 /// What tells how far a program comes.

@@ -23,7 +23,7 @@ use cosched_results::whole_file;
 use cosched_workload::{ProgramSpec, StreamFile, Workload, WorkloadError, shown, shown_path};
 use rustix::fs::{Access, access};
 
-use super::Request;
+use super::request::Request;
 use crate::out::{self, Folder};
 use crate::ui::failure::Failure;
 

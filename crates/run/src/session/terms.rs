@@ -10,8 +10,10 @@ use cosched_policy::{OptionGroup, binds_by_weight};
 use cosched_results::result::{AfterResult, Backends, Context, NONE, ProgramContext, Terms};
 use cosched_workload::{After, Barrier, ProgramSpec};
 
-use super::making::by_weight;
-use super::{HEARTBEAT, Origins, Request, Session, barriers};
+use super::barriers;
+use super::here::Session;
+use super::making::{HEARTBEAT, by_weight};
+use super::request::{Origins, Request};
 use crate::environment;
 use crate::ui::watched;
 
