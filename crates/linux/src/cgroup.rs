@@ -29,7 +29,7 @@ use cosched_core::ProgramId;
 
 pub use controllers::{EnableError, Enabled, LEAF, enable_controllers, leaf_below};
 pub use cpuset::bind_to;
-pub use dir::{Dir, Version};
+pub use dir::{Dir, PROBE, Version};
 pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
 pub use mark::Mark;
@@ -38,9 +38,6 @@ pub use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 
 /// The start of the name of a run's cgroup; the number of its cosched follows.
 pub const RUN: &str = "cosched-";
-
-/// The start of the name of a cgroup that is made to find out what may be done.
-pub const PROBE: &str = "cosched-probe-";
 
 /// The name of a program's cgroup in that of its run.
 pub fn name_of(program: ProgramId) -> String {

@@ -15,9 +15,9 @@ use cosched_results::result::{Backends, MachineDescription, RunResult};
 use cosched_results::statistics::{Estimate, Verdict, comparison, median_estimate, ratio_estimate};
 use serde::{Deserialize, Serialize};
 
-use crate::Variant;
 use crate::disturbance::disturbed_rounds;
 use crate::history::History;
+use crate::variant::Variant;
 use check::{Fault, alike};
 
 /// The version of the JSON that is written and read.

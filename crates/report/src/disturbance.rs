@@ -6,7 +6,8 @@
 use cosched_results::result::{ProgramResult, RunResult};
 
 use crate::history::nanos;
-use crate::{Variant, words};
+use crate::variant::Variant;
+use crate::words;
 
 /// A run is disturbed if other processes used at least this part of its CPUs...
 pub const SHARE: f64 = 0.05;

@@ -2,8 +2,10 @@
 
 use cosched_results::result::RunResult;
 
+use crate::comparison::Comparison;
 use crate::panels::{self, Panel, Plot};
-use crate::{Comparison, Variant, html, svg};
+use crate::variant::Variant;
+use crate::{html, svg};
 
 /// A report as data.
 #[derive(Clone, Debug, PartialEq)]

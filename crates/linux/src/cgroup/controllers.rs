@@ -9,7 +9,7 @@
 
 use std::path::PathBuf;
 
-use super::Dir;
+use super::dir::Dir;
 use crate::kernel::files::FileError;
 
 /// The child of a cgroup into which the caller steps down if it is in the way; made by

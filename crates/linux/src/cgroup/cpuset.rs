@@ -7,7 +7,7 @@
 
 use cosched_core::CpuSet;
 
-use super::{Dir, Version};
+use super::dir::{Dir, Version};
 use crate::kernel::files::FileError;
 
 /// Binds a cgroup of a cpuset tree to CPUs, and to NUMA nodes if any are given. Pages that are

@@ -3,8 +3,10 @@
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use super::PROBE;
 use crate::kernel::files::{self, FileError};
+
+/// The start of the name of a cgroup that is made to find out what may be done.
+pub const PROBE: &str = "cosched-probe-";
 
 /// Which generation of the interface a cgroup belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Dir, Version};
+use super::dir::{Dir, Version};
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Membership, Proc, memberships, words};
 

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::{Dir, Version};
+use super::dir::{Dir, Version};
 use crate::kernel::files::FileError;
 
 /// The opened freezing files of one cgroup. Dropping it changes nothing: a frozen cgroup stays

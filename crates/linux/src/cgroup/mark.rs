@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, XattrFlags, fgetxattr, flock, fsetxattr};
 
-use super::Dir;
+use super::dir::Dir;
 
 const NAME: &str = "user.cosched";
 /// The longest path that the kernel takes.

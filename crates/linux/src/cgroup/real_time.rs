@@ -7,7 +7,7 @@
 //! would alone (usually 95 % of each CPU). A program with real-time threads that need more leaves
 //! nothing to others anyway.
 
-use super::Dir;
+use super::dir::Dir;
 
 /// Microseconds in each period, which is a second.
 const BUDGET: &str = "cpu.rt_runtime_us";

@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 
-use crate::cgroup::{Dir, Hierarchies};
+use super::dir::Dir;
+use super::find::Hierarchies;
 use crate::kernel::clock::monotonic;
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::Proc;

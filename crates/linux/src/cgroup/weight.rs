@@ -22,7 +22,7 @@ use std::os::fd::AsFd;
 use cosched_core::Turn;
 use rustix::io::Errno;
 
-use super::{Dir, Version};
+use super::dir::{Dir, Version};
 use crate::kernel::files::FileError;
 
 const IDLE: &str = "cpu.idle";

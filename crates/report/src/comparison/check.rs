@@ -9,7 +9,8 @@ use cosched_results::result::{ProgramResult, RunResult};
 use cosched_workload::{Barrier, shown};
 
 use super::{Compared, Comparison, Incomparable, Samples};
-use crate::{Variant, after};
+use crate::after;
+use crate::variant::Variant;
 
 /// The largest possible figure: no time is longer than thirty years, and no ratio is larger.
 const LARGEST: f64 = 1e9;

@@ -3,7 +3,7 @@
 
 use cosched_results::result::{ProgramResult, RunResult};
 
-use super::{Bar, Panel, Plot, Stack};
+use super::panel::{Bar, Panel, Plot, Stack};
 
 /// The barrier statistics of each program that has some.
 pub(super) fn waits(run: &RunResult) -> Option<Panel> {

@@ -2,7 +2,7 @@
 
 use cosched_results::statistics::Estimate;
 
-use super::{Dot, Dots, Panel, Plot};
+use super::panel::{Dot, Dots, Panel, Plot};
 use crate::comparison::{Compared, Comparison};
 
 /// A figure of a comparison: its name, its sentence, and where its value is.

@@ -1,7 +1,7 @@
 //! Figures of each program that change over time: two shares, a level, and which setting is in
 //! force or on trial.
 
-use super::Table;
+use super::panel::Table;
 
 /// A table has at most this many rows of each program: its first and its last ones.
 const ROWS: usize = 200;

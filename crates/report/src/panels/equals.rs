@@ -5,7 +5,8 @@ use cosched_core::Actuator;
 use cosched_policy::reasons::FaithfulReason;
 use cosched_results::result::RunResult;
 
-use super::{Course, Courses, Mark, Panel, Plot, Point};
+use super::courses::{Course, Courses, Mark, Point};
+use super::panel::{Panel, Plot};
 use crate::treatment::{self, Change};
 
 /// Lock contention, scaling factor and slice of each program, and how its threads were scheduled.

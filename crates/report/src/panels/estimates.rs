@@ -4,7 +4,7 @@
 use cosched_policy::reasons::FairReason;
 use cosched_results::result::{DecisionResult, ProgramResult, RunResult};
 
-use super::{Bar, Dot, Dots, Panel, Plot, Stack};
+use super::panel::{Bar, Dot, Dots, Panel, Plot, Stack};
 use crate::history::nanos;
 use crate::words;
 

@@ -5,7 +5,8 @@ use cosched_core::{Quantum, Why};
 use cosched_policy::reasons::MinwaitReason;
 use cosched_results::result::RunResult;
 
-use super::{Panel, Plot, Steps, over_time};
+use super::over_time;
+use super::panel::{Panel, Plot, Steps};
 
 /// How many gangs a round has (`gang`, `greedy`, `cgreedy`, `bandwidth`): a program waits for this
 /// many quanta until its next turn.

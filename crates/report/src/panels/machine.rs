@@ -2,7 +2,9 @@
 
 use cosched_results::result::RunResult;
 
-use super::{Panel, Plot, Rows, Snapshot, Steps, over_time};
+use super::over_time;
+use super::panel::{Panel, Plot, Steps};
+use super::snapshot::{Rows, Snapshot};
 
 /// Threads that were allowed to run and had a CPU, at every time. Nothing where programs shared
 /// CPUs, since it is not known which thread had which CPU.

@@ -4,7 +4,7 @@ use cosched_core::ProgramId;
 use cosched_policy::reasons::BandwidthReason;
 use cosched_results::result::RunResult;
 
-use super::{Dot, Dots, Panel, Plot};
+use super::panel::{Dot, Dots, Panel, Plot};
 use crate::interference::Interference;
 
 /// The mean of the predictions for every program, and running time / solo time. Nothing without

@@ -5,7 +5,8 @@ use cosched_core::{Reason, Why};
 use cosched_policy::reasons::ShufflingReason;
 use cosched_results::result::RunResult;
 
-use super::{Course, Courses, Panel, Plot, Point};
+use super::courses::{Course, Courses, Point};
+use super::panel::{Panel, Plot};
 use crate::words;
 
 /// The figures of each program with shuffled threads: at each shuffling, and when the threads

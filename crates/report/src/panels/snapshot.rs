@@ -3,7 +3,7 @@
 use cosched_core::{CpuSet, Quantum};
 use cosched_results::result::{ProgramResult, RunResult, TimelineEntry};
 
-use super::{Panel, Plot, Table};
+use super::panel::{Panel, Plot, Table};
 
 /// Times are rounded to microseconds: nearer spans are one.
 const ROUNDING: f64 = 2e-6;

@@ -4,7 +4,7 @@
 use cosched_policy::reasons::LimitReason;
 use cosched_results::result::RunResult;
 
-use super::{Bar, Panel, Plot, Stack};
+use super::panel::{Bar, Panel, Plot, Stack};
 
 /// The mean thread limit and the mean request of each program, from the first decision about it to
 /// its end.

@@ -2,7 +2,7 @@
 
 use cosched_results::result::{ProgramResult, RunResult};
 
-use super::{Bar, Dot, Dots, INTERFERENCE, Panel, Plot, STOPPED, Stack, WAITING};
+use super::panel::{Bar, Dot, Dots, INTERFERENCE, Panel, Plot, STOPPED, Stack, WAITING};
 use crate::disturbance::why_unknown;
 use crate::interference::Interference;
 

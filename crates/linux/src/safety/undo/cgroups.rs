@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::CgroupKind;
+use super::record::CgroupKind;
 use crate::cgroup::{Dir, Version, even_out};
 use crate::kernel::files::FileError;
 

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::journal::Journal;
 use super::kept::REMOVED;
-use super::log::owner;
-use super::{Journal, Log, LogError};
+use super::log::{Log, LogError, open, owner};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, Version};
 use crate::kernel::procfs::{Proc, State};
 use crate::process::helper::Helper;
@@ -113,7 +113,7 @@ impl HeldUp {
     /// When it cannot be read.
     pub fn journal(&self, proc: &Proc) -> io::Result<Journal> {
         // The file of that name is newer after the log was rewritten.
-        let named = super::open(&self.path);
+        let named = open(&self.path);
         let file = named.as_ref().unwrap_or(&self.file);
         match &self.memory {
             Some(memory) => Log::read_both(file, memory, proc),

@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 use cosched_core::ProgramId;
 use rustix::fs::{FlockOperation, flock};
 
-use super::log::{open, owner};
+use super::journal::Journal;
+use super::log::{Log, LogError, open, owner};
 use super::owed::Owed;
-use super::{Journal, Log, LogError, Record};
+use super::record::Record;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::{Process, Tree};
 use crate::safety::attachable::may_change_any;

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::Record;
+use super::record::Record;
 use crate::process::tree::Process;
 
 /// The records that are in force.

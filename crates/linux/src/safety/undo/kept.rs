@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::log::{is_in_use, owner};
-use super::{Journal, Log, LogError};
+use super::journal::Journal;
+use super::log::{Log, LogError, is_in_use, owner};
 use crate::kernel::procfs::Proc;
 use crate::process::helper::Helper;
 

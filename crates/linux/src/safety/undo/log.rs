@@ -23,7 +23,9 @@ use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Journal, Record, namespace};
+use super::journal::Journal;
+use super::namespace;
+use super::record::Record;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
 

@@ -7,8 +7,10 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::journal::Journal;
 use super::log::owner;
-use super::{CgroupKind, Journal, Record, is_own_folder};
+use super::place::is_own_folder;
+use super::record::{CgroupKind, Record};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, LEAF, Mark, PROBE, RUN, Version};
 use crate::kernel::procfs::Proc;
 

@@ -10,7 +10,8 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::{Record, log};
+use super::log;
+use super::record::Record;
 use crate::kernel::procfs::Proc;
 
 /// The namespace in which all processes can be seen (`PROC_PID_INIT_INO` of the kernel).

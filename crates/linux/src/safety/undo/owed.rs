@@ -7,7 +7,8 @@ use cosched_core::{CpuSet, ProgramId};
 
 use super::cgroups::Doomed;
 use super::changes::Changes;
-use super::{Journal, Record};
+use super::journal::Journal;
+use super::record::Record;
 use crate::cgroup;
 use crate::kernel::procfs::Proc;
 use crate::kernel::sched_attr::SchedAttr;

@@ -21,9 +21,9 @@ use cosched_core::CpuSet;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::Journal;
 use super::cgroups::pass_on_no_more;
 use super::changes::Changes;
+use super::journal::Journal;
 use super::owed::{Owed, Program};
 use crate::kernel::affinity::{self, AffinityError, Seen};
 use crate::kernel::files::{self, FileError};
