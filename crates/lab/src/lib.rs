@@ -5,6 +5,7 @@
 //! | [`values`] | values that users write: times, numbers, files |
 //! | `alone` | each program alone, measured and kept |
 //! | [`experiment`] | several runs are compared |
+//! | [`gather`] | which runs belong together, and are compared |
 //! | [`gaps`] | how long a switch between gangs takes |
 //! | [`sim`] | simulated machines, and how they are measured and checked |
 //! | [`profile`] | how programs run alone, shown |
@@ -20,6 +21,7 @@ pub mod advise;
 mod alone;
 pub mod experiment;
 pub mod gaps;
+pub mod gather;
 pub mod profile;
 pub mod quanta;
 pub mod sim;

@@ -1,13 +1,12 @@
 //! `cosched report`: what runs and comparisons show, as one HTML page and as plots for a paper.
 
-mod gather;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use cosched_core::Nanos;
+use cosched_lab::gather::gather;
 use cosched_report::html::GENERATOR;
 use cosched_report::svg::MARK;
 use cosched_report::{Report, Variant};
@@ -93,7 +92,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         ));
     }
     let window = window(args.begin, args.end)?;
-    let found = gather::gather(&args.from, args.against.as_deref())?;
+    let found = gather(&args.from, args.against.as_deref())?;
     check_window(window, args.begin, &found.variants)?;
     let mut notes = found.notes;
     notes.extend(found.variants.iter().filter_map(|variant| too_short(variant, window)));

@@ -30,13 +30,15 @@ const COMPARISON: &str = "cosched-compare/";
 const READABLE: &str = "name a folder that `cosched run --out` or `compare --out` made";
 
 /// What there is to report.
-pub(super) struct Found {
-    pub(super) variants: Vec<Variant>,
+pub struct Found {
+    /// The variants, the one first with which the others are compared.
+    pub variants: Vec<Variant>,
     /// The `run.json` of every run of each variant.
-    pub(super) files: Vec<Vec<PathBuf>>,
-    pub(super) comparison: Option<Comparison>,
+    pub files: Vec<Vec<PathBuf>>,
+    /// What can be said of the variants against each other.
+    pub comparison: Option<Comparison>,
     /// What is missing, for the reader.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// One run, and where it belongs.
@@ -53,8 +55,13 @@ struct Entry {
     run: RunResult,
 }
 
-/// Reads everything that is named.
-pub(super) fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, Failure> {
+/// Reads everything that is named: folders of runs and of comparisons, and files of one. `against`
+/// names the variant with which the others are compared; `None`: `linux`, or else the first one.
+///
+/// # Errors
+/// When something that is named is no result, is there twice, or is of another policy than its
+/// folder says.
+pub fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, Failure> {
     let (mut entries, mut notes) = (Vec::new(), Vec::new());
     let mut printed = None;
     for (named, path) in from.iter().enumerate() {
