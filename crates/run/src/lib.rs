@@ -7,6 +7,7 @@
 //! | [`store`] | what earlier runs have shown |
 //! | [`out`] | the files that a run writes |
 //! | [`live`] | what a run shows while it lasts |
+//! | [`recover`] | undoing what killed runs left behind |
 //! | [`replace`] | replacing a file that cosched made |
 //! | `progress` | what the terminal shows while programs run |
 //! | [`deviations`] | deviations in sentences |
@@ -24,6 +25,7 @@ pub mod how;
 pub mod live;
 pub mod out;
 mod progress;
+pub mod recover;
 pub mod replace;
 pub mod session;
 pub mod source;

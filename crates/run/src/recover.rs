@@ -1,0 +1,293 @@
+//! Undoing what a killed cosched and its killed sentinel have left behind.
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cosched_linux::kernel::affinity;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::Process;
+use cosched_linux::safety::refuge;
+use cosched_linux::safety::undo::{self, Journal, Log, LostGroups, Restored};
+use serde::Serialize;
+
+use crate::live;
+use crate::ui::failure::Failure;
+use crate::ui::say;
+
+/// The version of the JSON that is written.
+const SCHEMA: &str = "cosched-recover/1";
+
+/// How long a sentinel may take to undo everything on a busy machine.
+const SENTINEL_WORKS: Duration = Duration::from_secs(3);
+/// How long a command waits for one before it says that there is something to undo.
+const SENTINEL_ENDS: Duration = Duration::from_millis(500);
+
+/// Everything that was done, as `cosched recover --json` prints it.
+#[derive(Debug, Serialize)]
+pub struct Recovered {
+    schema: &'static str,
+    /// One for each cosched that is gone.
+    undone: Vec<Undone>,
+    /// Of killed runs, which have undone everything themselves.
+    sentinels_continued: usize,
+    /// Of killed runs, at which they could be looked at.
+    sockets_removed: usize,
+    /// Whether nothing is left to undo.
+    #[serde(skip)]
+    pub is_complete: bool,
+}
+
+/// What was undone of one log.
+#[derive(Debug, Serialize)]
+struct Undone {
+    log: PathBuf,
+    processes_continued: usize,
+    threads_unpinned: usize,
+    threads_rescheduled: usize,
+    processes_moved: usize,
+    cgroups_removed: usize,
+    failed: usize,
+    #[serde(skip)]
+    is_damaged: bool,
+}
+
+impl Undone {
+    fn new(log: PathBuf, restored: &Restored) -> Undone {
+        Undone {
+            log,
+            processes_continued: restored.continued,
+            threads_unpinned: restored.masks,
+            threads_rescheduled: restored.attrs,
+            processes_moved: restored.moved,
+            cgroups_removed: restored.cgroups,
+            failed: restored.failed.len(),
+            is_damaged: false,
+        }
+    }
+}
+
+impl Recovered {
+    fn nothing() -> Recovered {
+        Recovered {
+            schema: SCHEMA,
+            undone: Vec::new(),
+            sentinels_continued: 0,
+            sockets_removed: 0,
+            is_complete: true,
+        }
+    }
+
+    /// Undoes every log of a cosched that is gone. What could not be undone is told on standard
+    /// error.
+    ///
+    /// # Errors
+    /// When the kernel's files or the folders of logs cannot be read.
+    pub fn all() -> Result<Recovered, Failure> {
+        let proc = Proc::own().map_err(Failure::input)?;
+        let folders = undo::own_log_folders().map_err(Failure::input)?;
+        let possible = undo::possible_log_folders();
+        let stopped = undo::stopped_sentinels(&possible, &proc);
+        undo::continue_sentinels(&stopped, &proc);
+        let held_up = undo::held_up_sentinels(&possible, &proc);
+        let continued = |one: &&Process| held_up.iter().all(|held_up| held_up.sentinel != **one);
+        let mut all = Recovered {
+            sentinels_continued: stopped.iter().filter(continued).count(),
+            sockets_removed: folders.iter().map(|folder| live::remove_left(folder)).sum(),
+            ..Recovered::nothing()
+        };
+        for one in held_up {
+            say(format_args!(
+                "the sentinel of a killed run, process {}, is stopped or frozen, and was killed; \
+                 what it had to undo is undone here",
+                one.sentinel.pid
+            ));
+            let path = one.path.clone();
+            all.undo(&path, one.journal(&proc), &proc, || one.forget());
+        }
+        if undo::are_at_work(&possible, &proc, Duration::ZERO) {
+            say(format_args!(
+                "a sentinel is still at work after its cosched was killed; type `cosched recover` \
+                 again"
+            ));
+            all.is_complete = false;
+        }
+        for folder in &folders {
+            for log in Log::leftovers(folder, &proc).map_err(Failure::broken)? {
+                let forget = || Log::delete_at(&log);
+                all.undo(&log, undo::load_left(&log, &proc), &proc, forget);
+            }
+            for log in Log::left_elsewhere(folder, &proc).map_err(Failure::broken)? {
+                say(format_args!(
+                    "{}: a run in another container left this; type `cosched recover` there",
+                    log.display()
+                ));
+            }
+        }
+        for kept in undo::kept_by_shims(&possible, &proc) {
+            let path = kept.path.clone();
+            all.undo(&path, kept.journal(&proc), &proc, || kept.forget());
+        }
+        for lost in lost_groups(&possible, &proc) {
+            let read = Ok::<_, Infallible>(lost.journal);
+            all.undo(&lost.log, read, &proc, || Ok::<_, Infallible>(()));
+            say(format_args!(
+                "{} was removed, so only cgroups could be restored: threads that were bound, \
+                 stopped or re-prioritised one by one are not known",
+                lost.log.display()
+            ));
+        }
+        refuge::remove_left_refuges(&proc);
+        Ok(all)
+    }
+
+    /// Undoes what a log holds, and forgets the log. A log that cannot
+    /// be read keeps no other one from being undone.
+    fn undo<R: Display, F: Display>(
+        &mut self,
+        log: &Path,
+        journal: Result<Journal, R>,
+        proc: &Proc,
+        forget: impl FnOnce() -> Result<(), F>,
+    ) {
+        let said = |failed: &dyn Display| say(format_args!("{}: {failed}", log.display()));
+        let journal = match journal {
+            Ok(journal) => journal,
+            Err(error) => {
+                said(&format!("{error}; if it is no log of yours, remove it"));
+                self.is_complete = false;
+                return;
+            }
+        };
+        let restored = undo::restore(&journal, proc);
+        restored.failed.iter().for_each(|failed| said(failed));
+        let is_damaged = journal.damaged_lines() > 0;
+        self.undone.push(Undone { is_damaged, ..Undone::new(log.to_owned(), &restored) });
+        let is_restored = restored.failed.is_empty();
+        // A log without a name can be kept by no copy.
+        let kept = (is_damaged && is_restored).then(|| Log::set_aside(log).ok()).flatten();
+        if is_damaged {
+            said(&damage(kept.as_deref()));
+        }
+        let is_over = is_restored && kept.is_none();
+        let is_forgotten = is_over && forget().map_err(|error| said(&error)).is_ok();
+        self.is_complete &= is_forgotten && !is_damaged;
+    }
+
+    /// What was done, in sentences.
+    pub fn sentence(&self) -> String {
+        let sockets = match self.sockets_removed {
+            0 => String::new(),
+            1 => " Removed the socket of a killed run.".to_owned(),
+            count => format!(" Removed the sockets of {count} killed runs."),
+        };
+        let sentinels = match self.sentinels_continued {
+            0 => "",
+            1 => "A stopped sentinel continued, and has restored its run. ",
+            _ => "Stopped sentinels continued, and have restored their runs. ",
+        };
+        if self.undone.is_empty() {
+            let is_all = sockets.is_empty() && sentinels.is_empty();
+            let nothing = if is_all { "Nothing" } else { "Nothing else" };
+            return format!("{sentinels}{nothing} was left behind.{sockets}");
+        }
+        let is_damaged = self.undone.iter().any(|undone| undone.is_damaged);
+        let nothing =
+            if is_damaged { "nothing that is known was left" } else { "nothing was left" };
+        let sum = |count: fn(&Undone) -> usize| self.undone.iter().map(count).sum::<usize>();
+        let done = [
+            ("continued", sum(|u| u.processes_continued), "process", "processes"),
+            ("restored the CPUs of", sum(|u| u.threads_unpinned), "thread", "threads"),
+            ("restored the scheduling of", sum(|u| u.threads_rescheduled), "thread", "threads"),
+            ("moved back", sum(|u| u.processes_moved), "process", "processes"),
+            ("removed", sum(|u| u.cgroups_removed), "cgroup", "cgroups"),
+            ("could not restore", sum(|u| u.failed), "setting (see above)", "settings (see above)"),
+        ];
+        let parts: Vec<String> = done
+            .into_iter()
+            .filter(|(_, count, ..)| *count > 0)
+            .map(|(did, count, one, many)| {
+                format!("{did} {count} {}", if count == 1 { one } else { many })
+            })
+            .collect();
+        let logs = self.undone.len();
+        let of = format!("After {logs} cosched that {} gone", if logs == 1 { "is" } else { "are" });
+        match parts.is_empty() {
+            true => format!("{sentinels}{of}: {nothing} to restore.{sockets}"),
+            false => format!("{sentinels}{of}: {}.{sockets}", parts.join(", ")),
+        }
+    }
+}
+
+/// What a log means of which a part cannot be read.
+fn damage(kept: Option<&Path>) -> String {
+    let kept = kept.map(|kept| format!(", and the log is now {}", kept.display()));
+    format!(
+        "this undo log is damaged: a part of it cannot be read. The rest was undone{}. Programs \
+         may still be stopped or bound: `ps -eo pid,stat,args` shows stopped ones (T), `kill -CONT \
+         PID` continues one, and `taskset -acp {} PID` lets one use all CPUs",
+        kept.unwrap_or_default(),
+        affinity::get(0).map_or("CPUS".to_owned(), |cpus| cpus.to_string())
+    )
+}
+
+/// The cgroups that nothing leads to. A sentinel at work has to find the programs there first.
+fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
+    let lost = undo::lost_groups(folders, proc);
+    match lost.is_empty() || undo::are_at_work(folders, proc, SENTINEL_WORKS) {
+        true => Vec::new(),
+        false => undo::lost_groups(folders, proc),
+    }
+}
+
+/// Whether a killed cosched may have left something to undo. A sentinel that is at work gets half a
+/// second to end.
+pub fn is_anything_left() -> bool {
+    // What is wrong with the folder is told by the commands that need it.
+    let (Ok(proc), folders) = (Proc::own(), undo::possible_log_folders()) else { return false };
+    let owes =
+        |log: &PathBuf| undo::load_left(log, &proc).is_ok_and(|journal| !journal.owes_nothing());
+    let left =
+        |folder: &&PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| logs.iter().any(owes));
+    let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));
+    own.any(|folder| left(&folder))
+        || !undo::kept_by_shims(&folders, &proc).is_empty()
+        || undo::are_at_work(&folders, &proc, SENTINEL_ENDS)
+        || !lost_groups(&folders, &proc).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentence(restored: &[Restored]) -> String {
+        let undone = restored.iter().map(|one| Undone::new("/run/log".into(), one)).collect();
+        Recovered { undone, ..Recovered::nothing() }.sentence()
+    }
+
+    #[test]
+    fn what_was_undone_is_reported_in_a_sentence() {
+        assert_eq!(sentence(&[]), "Nothing was left behind.");
+        assert_eq!(
+            sentence(&[Restored::default()]),
+            "After 1 cosched that is gone: nothing was left to restore."
+        );
+        let report = |sentinels_continued, sockets_removed| Recovered {
+            sentinels_continued,
+            sockets_removed,
+            ..Recovered::nothing()
+        };
+        let sockets = "Nothing else was left behind. Removed the sockets of 2 killed runs.";
+        assert_eq!(report(0, 2).sentence(), sockets);
+        let sentinel =
+            "A stopped sentinel continued, and has restored its run. Nothing else was left behind.";
+        assert_eq!(report(1, 0).sentence(), sentinel);
+        let one = || Restored { continued: 2, cgroups: 1, ..Restored::default() };
+        assert_eq!(
+            sentence(&[one(), Restored { masks: 1, ..Restored::default() }]),
+            "After 2 cosched that are gone: continued 2 processes, restored the CPUs of 1 thread, \
+             removed 1 cgroup."
+        );
+    }
+}
