@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`values`] | values that users write: times, numbers, files |
+//! | [`stat`] | what was seen of running programs |
 //! | `alone` | each program alone, measured and kept |
 //! | [`experiment`] | several runs are compared |
 //! | [`gather`] | which runs belong together, and are compared |
@@ -25,6 +26,7 @@ pub mod gather;
 pub mod profile;
 pub mod quanta;
 pub mod sim;
+pub mod stat;
 pub mod stats;
 pub mod values;
 

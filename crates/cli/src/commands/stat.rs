@@ -3,10 +3,6 @@
 //!
 //! It only observes: it changes no program, and no policy runs.
 
-mod arrivals;
-mod conclusion;
-mod counted;
-mod show;
 mod subjects;
 
 use std::collections::BTreeSet;
@@ -15,6 +11,8 @@ use std::time::Duration;
 
 use clap::Args;
 use cosched_core::{CpuSet, Nanos};
+use cosched_lab::stat::conclusion::{self, LEGEND, Place, Spent};
+use cosched_lab::stat::{Arrivals, Counted, Document};
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::poll::{Poll, Ready};
@@ -32,10 +30,6 @@ use crate::args::{duration, groups, pid, whole};
 use crate::session::Load;
 use crate::ui::failure::Failure;
 use crate::ui::{print_if_read, say};
-use arrivals::Arrivals;
-use conclusion::{LEGEND, Place, Spent};
-use counted::Counted;
-use show::Document;
 use subjects::{Subjects, Target};
 
 /// Intervals are not shorter: reading takes time, too.
@@ -152,7 +146,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         let slices = intervals.next(&reading, clock.monotonic(from));
         conclusion::add(&mut spent, &slices);
         unseen.tell(&slices, subjects.names(), monitor.lost());
-        let counts = counted.is_there().then(|| counted.next());
+        let counts = counted.is_there().then(|| counted.since_last());
         let locks = transfers.then_some(&mut arrivals);
         let document = Document::new(
             subjects.names(),

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode};
 
+use cosched_lab::stat::Counted;
 use cosched_linux::kernel::poll::Poll;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::signals;
@@ -15,7 +16,6 @@ use cosched_linux::safety::attachable::{Unattachable, is_of_kernel};
 use cosched_workload::Workload;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
-use super::counted::Counted;
 use crate::how::check::twice;
 use crate::source::{check_launcher, check_one_program};
 use crate::ui::failure::{Failure, exit_code_of};

@@ -11,7 +11,7 @@ use cosched_linux::process::tree::Process;
 
 /// The counters of the programs that are looked at, in the order in which these were named.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub struct Counted {
     /// What is counted; `None`: nothing can be.
     events: Option<Events>,
     programs: Vec<(Counters, Readings)>,
@@ -19,19 +19,19 @@ pub(super) struct Counted {
 
 impl Counted {
     /// Counts these events if the machine has them and the user may; else nothing, with the reason.
-    pub(super) fn new(events: Events) -> (Counted, Option<Lack>) {
+    pub fn new(events: Events) -> (Counted, Option<Lack>) {
         let lack = counters::check(events).err();
         let events = Some(events).filter(|_| lack.is_none());
         (Counted { events, programs: Vec::new() }, lack)
     }
 
     /// Whether anything is counted.
-    pub(super) fn is_there(&self) -> bool {
+    pub fn is_there(&self) -> bool {
         self.events.is_some()
     }
 
     /// Another program: these threads and what they will start, from now on.
-    pub(super) fn running(&mut self, threads: &[i32]) {
+    pub fn running(&mut self, threads: &[i32]) {
         let Some(events) = self.events else { return };
         // Every counter is an open file; without enough of them the program stays uncounted.
         let found = FileLimit::own();
@@ -40,13 +40,13 @@ impl Counted {
     }
 
     /// Another program: what the calling thread is about to start.
-    pub(super) fn about_to_start(&mut self, caller: Process) {
+    pub fn about_to_start(&mut self, caller: Process) {
         let Some(events) = self.events else { return };
         self.programs.push((Counters::below(caller, events), Readings::default()));
     }
 
     /// What was counted of each program since the last call.
-    pub(super) fn next(&mut self) -> Vec<Counts> {
+    pub fn since_last(&mut self) -> Vec<Counts> {
         let next = |(counters, before): &mut (Counters, Readings)| {
             let now = counters.readings();
             now.since(std::mem::replace(before, now))
@@ -81,12 +81,12 @@ mod tests {
         }
         let caller = rustix::thread::gettid().as_raw_nonzero().get();
         counted.about_to_start(Process::find(&Proc::default(), caller).unwrap());
-        assert_eq!(counted.next(), [Counts::default()], "nothing has started yet");
+        assert_eq!(counted.since_last(), [Counts::default()], "nothing has started yet");
         assert!(Command::new("/bin/true").status().unwrap().success());
-        let first = counted.next()[0];
+        let first = counted.since_last()[0];
         assert!(first.llc_misses > Some(10) && first.quality == Quality::Exact, "{first:?}");
         assert_eq!(first.miss_ratio(), Some(1.0), "twice the same event");
-        assert_eq!(counted.next(), [Counts::default()], "it has ended");
+        assert_eq!(counted.since_last(), [Counts::default()], "it has ended");
     }
 
     #[test]
@@ -95,6 +95,6 @@ mod tests {
         let (mut counted, lack) = Counted::new(Events { instructions: unknown, ..SOFTWARE });
         assert!(lack.is_some() && !counted.is_there());
         counted.running(&[1]);
-        assert!(counted.next().is_empty());
+        assert!(counted.since_last().is_empty());
     }
 }

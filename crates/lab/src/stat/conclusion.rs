@@ -6,7 +6,7 @@ use cosched_linux::observe::monitor::interval::Slice;
 use cosched_report::disturbance;
 
 /// What the columns mean.
-pub(super) const LEGEND: &str = "\
+pub const LEGEND: &str = "\
 CPUs: CPUs in use, on average. Columns with % up to barr% are shares of the threads' time:
 delay% ready to run, without a CPU; lock% waiting for another thread, at a mutex, a condition or a
 barrier. vol/s: a thread left its CPU to wait; invol/s: it lost its CPU. Shares of invol/s: expir%
@@ -20,7 +20,7 @@ const LITTLE: f64 = 0.01;
 
 /// The time of one program's threads over all intervals, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Spent {
+pub struct Spent {
     running: f64,
     without_cpu: f64,
     sleeping: f64,
@@ -31,19 +31,19 @@ pub(super) struct Spent {
 
 /// Where the programs were watched.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub struct Place {
     /// How long they were watched.
-    pub(super) seconds: f64,
+    pub seconds: f64,
     /// How many CPUs they may use.
-    pub(super) cpus: usize,
+    pub cpus: usize,
     /// Whether the machine has several groups of CPUs between which threads could be moved.
-    pub(super) has_groups: bool,
+    pub has_groups: bool,
     /// CPU time of all processes on these CPUs, in seconds; `None`: the kernel does not tell.
-    pub(super) busy: Option<f64>,
+    pub busy: Option<f64>,
 }
 
 /// Adds an interval to what each program has spent.
-pub(super) fn add(spent: &mut Vec<Spent>, slices: &[Slice]) {
+pub fn add(spent: &mut Vec<Spent>, slices: &[Slice]) {
     // An idle thread sleeps at one place, and lacks nothing.
     for slice in slices.iter().filter(|slice| !slice.is_idle) {
         let program = slice.thread.program as usize;
@@ -64,7 +64,7 @@ pub(super) fn add(spent: &mut Vec<Spent>, slices: &[Slice]) {
 impl Spent {
     /// What stood in the way of a program, and what to try next. Shares are of the same time as in
     /// the table.
-    pub(super) fn conclusion(&self, name: &str, place: &Place) -> String {
+    pub fn conclusion(&self, name: &str, place: &Place) -> String {
         let locks = self.at_mutexes + self.at_conditions + self.at_barriers;
         let all = self.running + self.without_cpu + self.sleeping + locks;
         let share = |part: f64| if all > 0.0 { part / all } else { 0.0 };

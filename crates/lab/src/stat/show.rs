@@ -15,7 +15,7 @@ const COUNTERS: &str = "  Minstr/s    Mcyc/s    kref/s   kmiss/s  miss%";
 
 /// One interval.
 #[derive(Debug, Serialize)]
-pub(super) struct Document<'a> {
+pub struct Document<'a> {
     schema: &'static str,
     /// `kernel`, or `sampled` where times at locks are estimated.
     source: &'static str,
@@ -96,7 +96,7 @@ struct Thread {
 impl<'a> Document<'a> {
     /// Of the interval between two times since the first one began; `counts`: of each program,
     /// where there are any; `arrivals`: where lock transfers are counted.
-    pub(super) fn new(
+    pub fn new(
         names: &'a [String],
         slices: &[Slice],
         counts: Option<&[Counts]>,
@@ -149,7 +149,7 @@ impl<'a> Document<'a> {
     }
 
     /// A line for each program, and below it one for each of its threads.
-    pub(super) fn lines(&self, header: bool, threads: bool) -> String {
+    pub fn lines(&self, header: bool, threads: bool) -> String {
         let mut lines = Vec::new();
         if header {
             let counters = match self.counted {
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn every_field_is_documented() {
-        let documentation = include_str!("../../../../../docs/json.md");
+        let documentation = include_str!("../../../../docs/json.md");
         let (_, json) = lines(None);
         let fields = |value: &serde_json::Value| -> Vec<String> {
             value.as_object().unwrap().keys().cloned().collect()

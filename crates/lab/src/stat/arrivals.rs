@@ -12,7 +12,7 @@ use cosched_linux::observe::monitor::{ThreadUse, WINDOW};
 
 /// The windows of an interval.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
+pub struct Arrivals {
     groups: Vec<CpuSet>,
     /// The window that is read next.
     next: u64,
@@ -24,21 +24,22 @@ pub(super) struct Arrivals {
 
 impl Arrivals {
     /// Of the threads on each of these groups of CPUs, from a time on the kernel's clock on.
-    pub(super) fn new(groups: Vec<CpuSet>, now: Nanos) -> Arrivals {
+    pub fn new(groups: Vec<CpuSet>, now: Nanos) -> Arrivals {
         Arrivals { groups, next: now.0 / WINDOW.0, ..Arrivals::default() }
     }
 
-    pub(super) fn groups(&self) -> &[CpuSet] {
+    /// The groups of CPUs; none: nothing is counted.
+    pub fn groups(&self) -> &[CpuSet] {
         &self.groups
     }
 
     /// When the next window is over; `None`: no groups were asked for.
-    pub(super) fn due(&self) -> Option<Nanos> {
+    pub fn due(&self) -> Option<Nanos> {
         (!self.groups.is_empty()).then(|| Nanos((self.next + 1) * WINDOW.0))
     }
 
     /// Takes in a window that is over.
-    pub(super) fn hear(&mut self, reading: &[ThreadUse], now: Nanos) {
+    pub fn hear(&mut self, reading: &[ThreadUse], now: Nanos) {
         if self.due().is_none_or(|due| now < due) {
             return;
         }
@@ -64,17 +65,17 @@ impl Arrivals {
     }
 
     /// Keeps the threads that have ended for the interval's end.
-    pub(super) fn keep_ended(&mut self, reading: &[ThreadUse]) {
+    pub fn keep_ended(&mut self, reading: &[ThreadUse]) {
         self.ended.extend(reading.iter().filter(|thread| thread.now.is_none()));
     }
 
     /// The threads that have ended since the last call.
-    pub(super) fn ended(&mut self) -> Vec<ThreadUse> {
+    pub fn ended(&mut self) -> Vec<ThreadUse> {
         std::mem::take(&mut self.ended)
     }
 
     /// The mean range of each program and group since the last call.
-    pub(super) fn ranges(&mut self) -> BTreeMap<(u32, usize), Nanos> {
+    pub fn ranges(&mut self) -> BTreeMap<(u32, usize), Nanos> {
         let ranges = std::mem::take(&mut self.ranges).into_iter();
         ranges.map(|(key, (sum, windows))| (key, Nanos(sum.0 / u64::from(windows)))).collect()
     }
