@@ -16,6 +16,8 @@ use super::turns;
 const BOUND: Duration = Duration::from_secs(2);
 /// Longer than any sentinel takes on a busy machine: it waits for programs that are starting.
 const LONGEST_UNDOING: Duration = Duration::from_secs(30);
+/// How long it takes, without a sentinel, until what is wrong stays so. Nothing undoes it then.
+const SETTLED: Duration = Duration::from_millis(300);
 
 /// What is killed, by the bits of a number: cosched, its sentinel, and each of three shims.
 #[derive(Clone, Copy, Debug)]
@@ -56,17 +58,28 @@ impl Victims {
     }
 }
 
-/// Waits for what is left of the helpers to undo everything; what is still wrong in the end.
-fn wrongs_in_the_end(place: &Place, cosched: i32) -> Vec<String> {
-    let (since, mut at_work) = (Instant::now(), Instant::now());
+/// Waits for what is left of the helpers to undo everything; what is still wrong in the end. Where
+/// the sentinel was killed, that is what no longer changes.
+fn wrongs_in_the_end(place: &Place, cosched: i32, sentinel_killed: bool) -> Vec<String> {
+    let since = Instant::now();
+    let (mut at_work, mut changed, mut before) = (since, since, Vec::new());
     loop {
         let wrongs = wrongs(place, cosched);
-        if !place.marked().named("csentinel").is_empty() && since.elapsed() < LONGEST_UNDOING {
+        let marked = place.marked();
+        let is_there = |name: &str| !marked.named(name).is_empty();
+        if is_there("csentinel") && since.elapsed() < LONGEST_UNDOING {
             at_work = Instant::now();
         }
-        if wrongs.is_empty() || at_work.elapsed() > BOUND {
+        // A helper that has just been forked may be another sentinel.
+        let is_helped = || ["csentinel", "exe", "cosched"].into_iter().any(is_there);
+        if wrongs != before || sentinel_killed && is_helped() {
+            changed = Instant::now();
+        }
+        let is_settled = sentinel_killed && changed.elapsed() > SETTLED;
+        if wrongs.is_empty() || is_settled || at_work.elapsed() > BOUND {
             return wrongs;
         }
+        before = wrongs;
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -89,7 +102,7 @@ fn killed_together(start: impl Fn(&Place) -> Option<Cosched>) {
             std::thread::sleep(moment(kill) / 10);
         }
         cosched.kill();
-        let left = wrongs_in_the_end(&place, pid);
+        let left = wrongs_in_the_end(&place, pid, victims.sentinel());
         if !left.is_empty() {
             // A sentinel that was killed cannot have undone it.
             assert!(victims.sentinel(), "{victims:?} at {:?}: {left:?}", moment(kill));
@@ -98,7 +111,7 @@ fn killed_together(start: impl Fn(&Place) -> Option<Cosched>) {
             assert!(offered.stderr.contains("cosched recover"), "{said:?}");
         }
         place.cosched(&["recover"]).ended().with(0);
-        let after = wrongs_in_the_end(&place, pid);
+        let after = wrongs_in_the_end(&place, pid, false);
         assert_eq!(after, Vec::<String>::new(), "{victims:?} at {:?}: {left:?}", moment(kill));
         match left.is_empty() {
             true => undone += 1,
