@@ -12,18 +12,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use object::elf::{EM_386, EM_AARCH64, EM_X86_64, FileHeader32, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, ReadCache};
+
 /// The kernel looks no further for the end of the first line.
 const LINE: usize = 256;
-/// Far more program headers than a linker makes.
-const MAX_HEADERS: u64 = 256;
-/// The type of the program header that names a loader.
-const PT_INTERP: u64 = 3;
+/// The kernel takes no longer path.
+const LONGEST_PATH: u64 = 4096;
 /// What this machine runs by itself (`e_machine`). Another machine's programs may be run by an
 /// emulator, which finds their loader elsewhere.
-const NATIVE: &[u64] = if cfg!(target_arch = "x86_64") {
-    &[62, 3]
+const NATIVE: &[u16] = if cfg!(target_arch = "x86_64") {
+    &[EM_X86_64, EM_386]
 } else if cfg!(target_arch = "aarch64") {
-    &[183]
+    &[EM_AARCH64]
 } else {
     &[]
 };
@@ -45,8 +47,7 @@ pub(super) fn needs(file: &Path) -> Option<Needs> {
     let start = &start[..length];
     match start.strip_prefix(b"#!") {
         Some(line) => interpreter(line).map(Needs::Interpreter),
-        None if start.starts_with(b"\x7fELF") => loader(&file, start).map(Needs::Loader),
-        None => None,
+        None => loader(file, FileKind::parse(start).ok()?).map(Needs::Loader),
     }
 }
 
@@ -60,53 +61,30 @@ fn interpreter(line: &[u8]) -> Option<PathBuf> {
     whole.then(|| PathBuf::from(OsStr::from_bytes(word)))
 }
 
-/// Where the fields of an ELF file are, which depends on the width of its addresses.
-struct Layout {
-    width: usize,
-    headers_at: usize,
-    header_size_at: usize,
-    offset_at: u64,
-    size_at: u64,
+/// The loader that a program names; the headers of a file of this kind say where.
+fn loader(file: File, kind: FileKind) -> Option<PathBuf> {
+    let file = ReadCache::new(file);
+    match kind {
+        FileKind::Elf32 => named::<FileHeader32<Endianness>>(&file),
+        FileKind::Elf64 => named::<FileHeader64<Endianness>>(&file),
+        _ => None,
+    }
 }
 
-const NARROW: Layout =
-    Layout { width: 4, headers_at: 28, header_size_at: 42, offset_at: 4, size_at: 16 };
-const WIDE: Layout =
-    Layout { width: 8, headers_at: 32, header_size_at: 54, offset_at: 8, size_at: 32 };
-
-fn loader(file: &File, start: &[u8]) -> Option<PathBuf> {
-    let layout = match start.get(4)? {
-        1 => NARROW,
-        _ => WIDE,
-    };
-    if !NATIVE.contains(&number(start.get(18..20)?)) {
+fn named<H: FileHeader>(file: &ReadCache<File>) -> Option<PathBuf> {
+    let header = H::parse(file).ok()?;
+    let endian = header.endian().ok()?;
+    if !NATIVE.contains(&header.e_machine(endian)) {
         return None;
     }
-    let headers = number(start.get(layout.headers_at..layout.headers_at + layout.width)?);
-    let header_size = number(start.get(layout.header_size_at..layout.header_size_at + 2)?);
-    let count = number(start.get(layout.header_size_at + 2..layout.header_size_at + 4)?);
-    let read = |at: u64, length: usize| -> Option<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        file.read_exact_at(&mut bytes, at).ok()?;
-        Some(bytes)
+    let headers = header.program_headers(endian, file).ok()?;
+    let is_short = |one: &&H::ProgramHeader| {
+        let length: u64 = one.p_filesz(endian).into();
+        length <= LONGEST_PATH
     };
-    for header in 0..count.min(MAX_HEADERS) {
-        let at = headers.checked_add(header * header_size)?;
-        if number(&read(at, 4)?) != PT_INTERP {
-            continue;
-        }
-        let offset = number(&read(at.checked_add(layout.offset_at)?, layout.width)?);
-        let size = number(&read(at.checked_add(layout.size_at)?, layout.width)?);
-        let path = read(offset, usize::try_from(size).ok().filter(|size| *size <= 4096)?)?;
-        let path = path.split(|byte| *byte == 0).next()?;
-        return Some(PathBuf::from(OsStr::from_bytes(path)));
-    }
-    None
-}
-
-/// Little endian, as every machine in [`NATIVE`] writes it.
-fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    let mut short = headers.iter().filter(is_short);
+    let path = short.find_map(|one| one.interpreter(endian, file).ok().flatten())?;
+    Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
 #[cfg(test)]
