@@ -40,7 +40,7 @@ mod colour;
 mod contention;
 mod knowledge;
 mod mapping;
-mod options;
+pub(crate) mod options;
 mod overhead;
 mod phases;
 mod predictor;

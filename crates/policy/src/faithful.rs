@@ -35,6 +35,7 @@
 //! - programs with weights share the CPUs by [`weights`].
 
 mod fixed;
+pub(crate) mod options;
 mod pace;
 mod quanta;
 mod reasons;
@@ -44,7 +45,7 @@ mod weights;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Class, Command, Counts, Directive, Learned, Measure, Nanos, Observe, Output,
+    Actuator, Cause, Command, Counts, Directive, Learned, Measure, Nanos, Observe, Output,
     Plan, Policy, ProgramId, ProgramState, Sample, Scheduling, Settings, TrialResult, World,
 };
 
@@ -53,6 +54,7 @@ use crate::common::reasons::SharedReason;
 use crate::descriptor::{Descriptor, Learns, OptionGroup};
 use crate::reasons::read;
 pub use fixed::Fixed;
+pub use options::FaithfulOptions;
 use pace::Pace;
 pub use quanta::{Quanta, QuantaError};
 pub use reasons::{FaithfulReason, at_locks};
@@ -70,52 +72,6 @@ const MOMENTS: Lengths = Lengths { settle: Nanos::from_millis(15), moment: Nanos
 
 /// The measurements for the scaling factor.
 const MEASURES: [Measure; 3] = [Measure::LockWait, Measure::CpuTime, Measure::Counters];
-
-/// Options of `faithful`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FaithfulOptions {
-    /// How often programs are measured; `None`: once a second, and with the guard as often as
-    /// phases change.
-    pub interval: Option<Nanos>,
-    /// The slice for each scaling factor.
-    pub quanta: Quanta,
-    /// The actuators that may be used; without the guard, the first one is.
-    pub actuators: Vec<Actuator>,
-    /// Whether actuators are tried, and put back if they do not help.
-    pub guard: bool,
-    /// Whether actuators are tried again, whatever earlier runs have shown.
-    pub relearn: bool,
-    /// The class that a simulated kernel has for slices; `None`: slices are for threads of any
-    /// class.
-    pub class: Option<Class>,
-}
-
-impl Default for FaithfulOptions {
-    fn default() -> FaithfulOptions {
-        FaithfulOptions {
-            interval: None,
-            quanta: Quanta::of_the_paper(),
-            // Slices alone have not helped in any of our measurements
-            // (docs/research/measurements.md).
-            actuators: vec![Actuator::Batch, Actuator::BatchSlice],
-            guard: true,
-            relearn: false,
-            class: None,
-        }
-    }
-}
-
-impl FaithfulOptions {
-    /// The options of the paper: its table, each second, and no guard.
-    pub fn of_the_paper() -> FaithfulOptions {
-        FaithfulOptions {
-            interval: Some(pace::USUAL),
-            actuators: vec![Actuator::Slice],
-            guard: false,
-            ..FaithfulOptions::default()
-        }
-    }
-}
 
 /// The paper on faithful scheduling.
 pub(crate) const FAITHFUL: Descriptor = Descriptor {

@@ -5,6 +5,7 @@ pub(crate) mod by_weight;
 pub(crate) mod cgreedy;
 pub(crate) mod fcfs;
 pub(crate) mod gang;
+pub(crate) mod goals;
 pub(crate) mod greedy;
 pub(crate) mod minwait;
 pub(crate) mod placement;

@@ -1,70 +1,62 @@
-//! The policies by name: which ones there are, whether one can run a workload, and how to build it.
+//! The policies by name: which ones there are, their options, and whether one can run a workload.
+//! What stands behind a name is in the [registry](crate::registry).
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use cosched_core::{CpuSet, Nanos, Policy, Topology};
+use cosched_core::Nanos;
 use cosched_workload::Places;
 
 use crate::common::goal::Goal;
-use crate::descriptor::{Descriptor, Gangs, Learns, Need, OptionGroup};
-use crate::fair_progress::{self, FairOptions};
-use crate::faithful::{self, FaithfulOptions};
-use crate::gangs::bandwidth::{self, Slowdowns};
-use crate::gangs::by_weight::ByWeight;
+use crate::descriptor::{Gangs, Learns, Need, OptionGroup};
+use crate::fair_progress::options::FairOptions;
+use crate::faithful::options::FaithfulOptions;
+use crate::gangs::bandwidth::table::Slowdowns;
 use crate::gangs::placement::Placement;
-use crate::gangs::quantum::{LONGEST, SHORTEST};
-use crate::gangs::turns::{self, Turns};
-use crate::gangs::{cgreedy, fcfs, gang, greedy, minwait};
-use crate::molding::ReportsMolding;
-use crate::shuffling::{self, ShufflingOptions};
-use crate::{auto, unmanaged};
+use crate::gangs::turns::Turns;
+use crate::shuffling::options::ShufflingOptions;
 
 mod unfit;
+pub(crate) mod unknown;
 
 pub use unfit::Unfit;
+pub use unknown::UnknownName;
 
-/// Lists the policies: `Kind`, and the descriptor of each.
-macro_rules! registry {
-    ($($(#[$meta:meta])* $kind:ident => $descriptor:path,)+) => {
-        /// A policy that users can choose. The default is the one that needs to choose nothing.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Kind {
-            $($(#[$meta])* #[doc = concat!("[`", stringify!($descriptor), "`]")] $kind,)+
-        }
-
-        impl Kind {
-            /// Every policy, baselines first.
-            pub const ALL: [Kind; [$(stringify!($kind)),+].len()] = [$(Kind::$kind),+];
-
-            /// What it is and can do.
-            pub const fn descriptor(self) -> &'static Descriptor {
-                match self {
-                    $(Kind::$kind => &$descriptor,)+
-                }
-            }
-        }
-    };
-}
-
-registry! {
-    Linux => unmanaged::LINUX,
-    LinuxGroups => unmanaged::LINUX_GROUPS,
-    Fcfs => fcfs::FCFS,
-    Gang => gang::GANG,
-    Greedy => greedy::GREEDY,
-    Cgreedy => cgreedy::CGREEDY,
-    Bandwidth => bandwidth::BANDWIDTH,
-    Minwait => minwait::MINWAIT,
-    Faithful => faithful::FAITHFUL,
-    FairProgress => fair_progress::FAIR_PROGRESS,
-    Shuffling => shuffling::SHUFFLING,
-    AdaptiveGreedy => greedy::ADAPTIVE_GREEDY,
-    AdaptiveMinwait => minwait::ADAPTIVE_MINWAIT,
+/// A policy that users can choose. The default is the one that needs to choose nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// [`LINUX`](crate::unmanaged::LINUX)
+    Linux,
+    /// [`LINUX_GROUPS`](crate::unmanaged::LINUX_GROUPS)
+    LinuxGroups,
+    /// [`FCFS`](crate::gangs::fcfs::FCFS)
+    Fcfs,
+    /// [`GANG`](crate::gangs::gang::GANG)
+    Gang,
+    /// [`GREEDY`](crate::gangs::greedy::GREEDY)
+    Greedy,
+    /// [`CGREEDY`](crate::gangs::cgreedy::CGREEDY)
+    Cgreedy,
+    /// [`BANDWIDTH`](crate::gangs::bandwidth::BANDWIDTH)
+    Bandwidth,
+    /// [`MINWAIT`](crate::gangs::minwait::MINWAIT)
+    Minwait,
+    /// [`FAITHFUL`](crate::faithful::FAITHFUL)
+    Faithful,
+    /// [`FAIR_PROGRESS`](crate::fair_progress::FAIR_PROGRESS)
+    FairProgress,
+    /// [`SHUFFLING`](crate::shuffling::SHUFFLING)
+    Shuffling,
+    /// [`ADAPTIVE_GREEDY`](crate::gangs::greedy::ADAPTIVE_GREEDY)
+    AdaptiveGreedy,
+    /// [`ADAPTIVE_MINWAIT`](crate::gangs::minwait::ADAPTIVE_MINWAIT)
+    AdaptiveMinwait,
+    /// [`TURNS`](crate::gangs::goals::TURNS)
     #[default]
-    Turns => turns::TURNS,
-    Auto => auto::AUTO,
+    Turns,
+    /// [`AUTO`](crate::auto::AUTO)
+    Auto,
 }
 
 /// Options of a policy.
@@ -122,6 +114,25 @@ pub struct Demand<'a> {
 }
 
 impl Kind {
+    /// Every policy, baselines first.
+    pub const ALL: [Kind; 15] = [
+        Kind::Linux,
+        Kind::LinuxGroups,
+        Kind::Fcfs,
+        Kind::Gang,
+        Kind::Greedy,
+        Kind::Cgreedy,
+        Kind::Bandwidth,
+        Kind::Minwait,
+        Kind::Faithful,
+        Kind::FairProgress,
+        Kind::Shuffling,
+        Kind::AdaptiveGreedy,
+        Kind::AdaptiveMinwait,
+        Kind::Turns,
+        Kind::Auto,
+    ];
+
     /// The name by which users choose it.
     pub const fn name(self) -> &'static str {
         self.descriptor().name
@@ -202,46 +213,6 @@ impl Kind {
         }
         Ok(())
     }
-
-    /// Whether it has something to decide on this machine, with these CPUs.
-    ///
-    /// # Errors
-    /// For `shuffling`, when there are no two sockets to shuffle between.
-    pub fn check_machine(
-        self,
-        options: &Options,
-        topology: &Topology,
-        usable: &CpuSet,
-    ) -> Result<(), Unfit> {
-        match self.needs(Need::Sockets) {
-            true => {
-                let checked = options.shuffling.sockets.check(topology, usable);
-                checked.map_err(|why| Unfit::NoSockets { policy: self, why })
-            }
-            false => Ok(()),
-        }
-    }
-
-    /// Builds the policy for a run.
-    ///
-    /// # Errors
-    /// When an option does not fit: a quantum outside 1 ms to 60 s, `fill` for a policy that cannot
-    /// backfill, no table for one that predicts.
-    pub fn build(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
-        if options.fill && !self.takes(OptionGroup::Fill) {
-            return Err(Unfit::NothingToFill { policy: self });
-        }
-        if self.makes_gangs() && !(SHORTEST..=LONGEST).contains(&options.quantum) {
-            return Err(Unfit::Quantum { asked: options.quantum });
-        }
-        let descriptor = self.descriptor();
-        let freezes = (descriptor.build)(options)?;
-        let turns = options.turns.unwrap_or(descriptor.turns);
-        let by_weight = turns == Turns::Weight && descriptor.by_weight;
-        let policy: Box<dyn Policy + Send> =
-            if by_weight { Box::new(ByWeight::new(freezes)) } else { freezes };
-        Ok(if self.takes(OptionGroup::Goal) { Box::new(ReportsMolding(policy)) } else { policy })
-    }
 }
 
 impl fmt::Display for Kind {
@@ -258,25 +229,6 @@ impl FromStr for Kind {
             .into_iter()
             .find(|kind| kind.name() == name)
             .ok_or_else(|| UnknownName::new("policy", name, Kind::ALL.map(Kind::name)))
-    }
-}
-
-/// An unknown name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {what} '{name}'; choose from {known}")]
-pub struct UnknownName {
-    what: &'static str,
-    name: String,
-    known: String,
-}
-
-impl UnknownName {
-    pub(crate) fn new<const N: usize>(
-        what: &'static str,
-        name: &str,
-        known: [&str; N],
-    ) -> UnknownName {
-        UnknownName { what, name: name.to_owned(), known: known.join(", ") }
     }
 }
 

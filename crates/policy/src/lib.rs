@@ -48,6 +48,7 @@ pub mod gangs;
 mod kind;
 pub mod molding;
 pub mod reasons;
+mod registry;
 mod shuffling;
 mod unmanaged;
 

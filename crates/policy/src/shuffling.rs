@@ -41,11 +41,11 @@
 
 mod grouping;
 mod matching;
-mod options;
+pub(crate) mod options;
 mod pages;
 mod reasons;
 mod round;
-mod sockets;
+pub(crate) mod sockets;
 mod tracked;
 
 use std::collections::BTreeMap;

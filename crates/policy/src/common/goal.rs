@@ -3,15 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use cosched_core::{Nanos, Policy};
-
-use crate::descriptor::Build;
-use crate::gangs::fcfs::Fcfs;
-use crate::gangs::minwait::Minwait;
-use crate::kind::{Options, Unfit, UnknownName};
-
-/// With a cgroup freezer, a switch costs about one per cent of this (docs/research/benchmarks.md).
-const SHORT_QUANTUM: Nanos = Nanos::from_millis(25);
+use crate::kind::unknown::UnknownName;
 
 /// The first aim of a policy that takes turns by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,22 +31,6 @@ impl Goal {
             Goal::Throughput => "throughput",
             Goal::Fair => "fair",
             Goal::Responsive => "responsive",
-        }
-    }
-
-    /// The policy for these options: `balanced` builds the one without a special aim.
-    pub(crate) fn build(
-        options: &Options,
-        balanced: Build,
-    ) -> Result<Box<dyn Policy + Send>, Unfit> {
-        match options.goal {
-            Goal::Balanced => balanced(options),
-            Goal::Throughput => Ok(Box::new(Fcfs::default())),
-            Goal::Fair => Ok(Box::new(Minwait::fair(options))),
-            Goal::Responsive => {
-                let quantum = options.quantum.min(SHORT_QUANTUM);
-                balanced(&Options { quantum, ..options.clone() })
-            }
         }
     }
 }

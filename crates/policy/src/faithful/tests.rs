@@ -1,4 +1,4 @@
-use cosched_core::{MaskOwner, Quality, Thread, ThreadId};
+use cosched_core::{Class, MaskOwner, Quality, Thread, ThreadId};
 
 use super::*;
 use crate::common::testkit::{Lab, program};

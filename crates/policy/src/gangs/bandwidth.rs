@@ -25,7 +25,7 @@
 //! made with one thread count and one placement. A program that arrives later without a figure
 //! counts as the worst case: the highest traffic in the table.
 
-mod table;
+pub(crate) mod table;
 
 pub use table::{Slowdowns, SlowdownsError};
 

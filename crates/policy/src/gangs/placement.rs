@@ -37,7 +37,7 @@ use std::str::FromStr;
 
 use cosched_core::{CpuSet, Level, Topology};
 
-use crate::kind::UnknownName;
+use crate::kind::unknown::UnknownName;
 
 /// Where the threads of one program go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,26 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::common::goal::Goal;
-use crate::descriptor::{Descriptor, Gangs, OF_GANGS, OptionGroup};
-use crate::gangs::minwait::Minwait;
-use crate::kind::UnknownName;
-
-/// Ours: turns by weight, as [`minwait`](crate::gangs::minwait) gives them.
-pub(crate) const TURNS: Descriptor = Descriptor {
-    gangs: Gangs::Chosen,
-    turns: Turns::Weight,
-    options: &[OF_GANGS, &[OptionGroup::Goal]],
-    ..Descriptor::of_gangs(
-        "turns",
-        "every program runs, the one in turn with the largest weight; the others use the CPUs that \
-         it leaves idle",
-        |options| {
-            let balanced = |options: &_| Ok(Box::new(Minwait::sharing(options)) as _);
-            Goal::build(options, balanced)
-        },
-    )
-};
+use crate::kind::unknown::UnknownName;
 
 /// How the programs that have no turn are kept from the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

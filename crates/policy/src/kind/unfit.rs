@@ -5,7 +5,7 @@ use cosched_workload::{Place, shown};
 
 use super::Kind;
 use crate::gangs::quantum::{LONGEST, SHORTEST};
-use crate::shuffling::SocketsError;
+use crate::shuffling::sockets::SocketsError;
 
 /// Why a policy cannot run, and the remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

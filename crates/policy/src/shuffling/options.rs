@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use cosched_core::{Measure, Nanos};
 
-use super::Sockets;
-use crate::kind::UnknownName;
+use super::sockets::Sockets;
+use crate::kind::unknown::UnknownName;
 
 /// Options of `shuffling`.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use cosched_core::{Cpu, CpuSet, Level, Topology};
 
-use crate::kind::UnknownName;
+use crate::kind::unknown::UnknownName;
 
 /// How CPUs form sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

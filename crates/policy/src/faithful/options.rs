@@ -1,0 +1,52 @@
+//! What users can choose of `faithful`.
+
+use cosched_core::{Actuator, Class, Nanos};
+
+use super::pace;
+use super::quanta::Quanta;
+
+/// Options of `faithful`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaithfulOptions {
+    /// How often programs are measured; `None`: once a second, and with the guard as often as
+    /// phases change.
+    pub interval: Option<Nanos>,
+    /// The slice for each scaling factor.
+    pub quanta: Quanta,
+    /// The actuators that may be used; without the guard, the first one is.
+    pub actuators: Vec<Actuator>,
+    /// Whether actuators are tried, and put back if they do not help.
+    pub guard: bool,
+    /// Whether actuators are tried again, whatever earlier runs have shown.
+    pub relearn: bool,
+    /// The class that a simulated kernel has for slices; `None`: slices are for threads of any
+    /// class.
+    pub class: Option<Class>,
+}
+
+impl Default for FaithfulOptions {
+    fn default() -> FaithfulOptions {
+        FaithfulOptions {
+            interval: None,
+            quanta: Quanta::of_the_paper(),
+            // Slices alone have not helped in any of our measurements
+            // (docs/research/measurements.md).
+            actuators: vec![Actuator::Batch, Actuator::BatchSlice],
+            guard: true,
+            relearn: false,
+            class: None,
+        }
+    }
+}
+
+impl FaithfulOptions {
+    /// The options of the paper: its table, each second, and no guard.
+    pub fn of_the_paper() -> FaithfulOptions {
+        FaithfulOptions {
+            interval: Some(pace::USUAL),
+            actuators: vec![Actuator::Slice],
+            guard: false,
+            ..FaithfulOptions::default()
+        }
+    }
+}

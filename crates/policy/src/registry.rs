@@ -1,0 +1,75 @@
+//! Which policy stands behind each name, and how it is built.
+
+use cosched_core::{CpuSet, Policy, Topology};
+
+use crate::descriptor::{Descriptor, Need, OptionGroup};
+use crate::gangs::by_weight::ByWeight;
+use crate::gangs::quantum::{LONGEST, SHORTEST};
+use crate::gangs::turns::Turns;
+use crate::gangs::{bandwidth, cgreedy, fcfs, gang, goals, greedy, minwait};
+use crate::kind::{Kind, Options, Unfit};
+use crate::molding::ReportsMolding;
+use crate::{auto, fair_progress, faithful, shuffling, unmanaged};
+
+impl Kind {
+    /// What it is and can do.
+    pub const fn descriptor(self) -> &'static Descriptor {
+        match self {
+            Kind::Linux => &unmanaged::LINUX,
+            Kind::LinuxGroups => &unmanaged::LINUX_GROUPS,
+            Kind::Fcfs => &fcfs::FCFS,
+            Kind::Gang => &gang::GANG,
+            Kind::Greedy => &greedy::GREEDY,
+            Kind::Cgreedy => &cgreedy::CGREEDY,
+            Kind::Bandwidth => &bandwidth::BANDWIDTH,
+            Kind::Minwait => &minwait::MINWAIT,
+            Kind::Faithful => &faithful::FAITHFUL,
+            Kind::FairProgress => &fair_progress::FAIR_PROGRESS,
+            Kind::Shuffling => &shuffling::SHUFFLING,
+            Kind::AdaptiveGreedy => &greedy::ADAPTIVE_GREEDY,
+            Kind::AdaptiveMinwait => &minwait::ADAPTIVE_MINWAIT,
+            Kind::Turns => &goals::TURNS,
+            Kind::Auto => &auto::AUTO,
+        }
+    }
+
+    /// Whether it has something to decide on this machine, with these CPUs.
+    ///
+    /// # Errors
+    /// For `shuffling`, when there are no two sockets to shuffle between.
+    pub fn check_machine(
+        self,
+        options: &Options,
+        topology: &Topology,
+        usable: &CpuSet,
+    ) -> Result<(), Unfit> {
+        match self.needs(Need::Sockets) {
+            true => {
+                let checked = options.shuffling.sockets.check(topology, usable);
+                checked.map_err(|why| Unfit::NoSockets { policy: self, why })
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Builds the policy for a run.
+    ///
+    /// # Errors
+    /// When an option does not fit: a quantum outside 1 ms to 60 s, `fill` for a policy that cannot
+    /// backfill, no table for one that predicts.
+    pub fn build(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
+        if options.fill && !self.takes(OptionGroup::Fill) {
+            return Err(Unfit::NothingToFill { policy: self });
+        }
+        if self.makes_gangs() && !(SHORTEST..=LONGEST).contains(&options.quantum) {
+            return Err(Unfit::Quantum { asked: options.quantum });
+        }
+        let descriptor = self.descriptor();
+        let freezes = (descriptor.build)(options)?;
+        let turns = options.turns.unwrap_or(descriptor.turns);
+        let by_weight = turns == Turns::Weight && descriptor.by_weight;
+        let policy: Box<dyn Policy + Send> =
+            if by_weight { Box::new(ByWeight::new(freezes)) } else { freezes };
+        Ok(if self.takes(OptionGroup::Goal) { Box::new(ReportsMolding(policy)) } else { policy })
+    }
+}
