@@ -13,7 +13,8 @@ use cosched_core::Level;
 
 use crate::model::Mix;
 use crate::prices::Kind;
-use crate::thread::{Doing, Pace, Place, Tid};
+use crate::prices::pace::Pace;
+use crate::thread::{Doing, Place, Tid};
 use crate::world::World;
 
 impl World {

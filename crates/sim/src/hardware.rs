@@ -5,6 +5,7 @@
 //! figure that is to be predicted. For a quick experiment, a description in a few words is enough
 //! (`words`).
 
+mod costs;
 mod limits;
 mod synthetic;
 mod words;
@@ -15,9 +16,9 @@ use cosched_core::{Cpu, Level, Nanos, Topology};
 use cosched_workload::input;
 use serde::Deserialize;
 
+pub use costs::Costs;
 pub use synthetic::topology;
 
-use crate::machine::Costs;
 use crate::prices::LINE;
 
 /// The descriptions that are included, by name.

@@ -45,12 +45,13 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod tid;
 mod transfer;
 mod world;
 
-pub use hardware::Hardware;
+pub use hardware::{Costs, Hardware};
 pub use kernel::{Kernel, Order};
-pub use machine::{Costs, Halted, Job, Sim};
+pub use machine::{Halted, Job, Sim};
 pub use model::{Model, ModelError};
 pub use tally::{Interval, Tally};
 pub use world::Switch;

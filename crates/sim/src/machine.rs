@@ -12,7 +12,7 @@ use cosched_core::{
 use crate::cache::{Lines, Presence};
 use crate::delays::Delays;
 use crate::fair::Arrival;
-use crate::hardware::Hardware;
+use crate::hardware::{Costs, Hardware};
 use crate::kernel::Kernel;
 use crate::model::{Model, Op};
 use crate::samples::Reading;
@@ -28,33 +28,6 @@ pub struct Job {
     pub model: Model,
     /// Its weight in the kernel, relative to the others; 1 for a nice value of 0.
     pub weight: f64,
-}
-
-/// The durations of cosched's own steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Costs {
-    /// From the start step to the first instruction.
-    pub start: Nanos,
-    /// The additional time if the program has to join a cgroup first. In Linux every process that
-    /// moves between cgroups waits until all CPUs have passed through the kernel once (an RCU grace
-    /// period). All programs that start at once share one wait.
-    pub join: Nanos,
-    /// From the freeze step until the last thread has stopped.
-    pub freeze: Nanos,
-    /// From the thaw step until the first thread runs.
-    pub thaw: Nanos,
-}
-
-impl Costs {
-    /// Freezing and thawing as measured with a version 2 cgroup (see
-    /// docs/research/measurements.md): about the medians with few threads. The time to start is
-    /// assumed, and so is that joining a cgroup takes no additional time.
-    pub const MEASURED: Costs = Costs {
-        start: Nanos::from_micros(700),
-        join: Nanos::ZERO,
-        freeze: Nanos::from_micros(50),
-        thaw: Nanos::from_micros(30),
-    };
 }
 
 /// Why a simulation has ended before its programs.

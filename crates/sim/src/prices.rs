@@ -19,6 +19,7 @@
 //! has an effect.
 
 mod kind;
+pub(crate) mod pace;
 
 use cosched_core::Level;
 

@@ -4,10 +4,9 @@
 use cosched_core::CpuSet;
 
 use crate::cache::Lines;
+use crate::prices::pace::Pace;
 use crate::solaris::Dispatch;
-
-/// The position of a thread in the world's list.
-pub(crate) type Tid = u32;
+pub(crate) use crate::tid::Tid;
 
 /// A thread.
 #[derive(Clone, Debug)]
@@ -87,23 +86,6 @@ pub(crate) struct Turn {
     pub(crate) deadline: f64,
     /// The length of a turn, nanoseconds.
     pub(crate) slice: f64,
-}
-
-/// A thread's speed at the present price.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
-    /// Instructions per nanosecond.
-    pub(crate) rate: f64,
-    /// Last-level misses per instruction, at the present share of the cache.
-    pub(crate) misses: f64,
-    /// Last-level references per instruction.
-    pub(crate) references: f64,
-    /// Bytes of the cache per instruction that it uses: those that are not there are brought in.
-    pub(crate) uses: f64,
-    /// While it [refills](crate::cache), bytes per instruction that come back; and the most that
-    /// can come back in all.
-    pub(crate) regains: f64,
-    pub(crate) holds: f64,
 }
 
 /// What a thread has used since it began.

@@ -1,8 +1,8 @@
 //! Threads that are priced alike.
 
 use super::LINE;
+use super::pace::Pace;
 use crate::model::Mix;
-use crate::thread::Pace;
 
 /// Threads that are priced alike: of one program, with one mix, behind one cache.
 #[derive(Clone, Copy, Debug)]
