@@ -9,8 +9,10 @@ use toml::Value;
 
 use super::error::Problem;
 use super::mistakes::MOST;
-use super::{ProgramSpec, Repeat, Workload, shown};
+use super::shown;
+use super::spec::{ProgramSpec, Workload};
 use crate::nearest::nearest;
+use cosched_core::engine::Repeat;
 
 /// A program that has to end before another one starts.
 #[derive(Clone, Debug, PartialEq, Eq)]

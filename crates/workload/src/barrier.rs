@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Problem;
+use super::error::Problem;
 
 /// How threads wait for each other at barriers. All but the first are those of cosched's library
 /// inside the program.

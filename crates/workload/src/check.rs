@@ -5,14 +5,16 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cosched_core::engine::Repeat;
 use cosched_core::{Nanos, parse_duration};
 use toml::Spanned;
 
 use super::after::{self, After};
+use super::barrier::Barrier;
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, Runs, Words};
 use super::mistakes::Mistakes;
@@ -20,21 +22,15 @@ use super::names::{self, Names};
 use super::reading::Reading;
 use super::script;
 use super::shell_paths;
+use super::spec::{LONGEST_WORD, MAX_PROGRAMS, Places, ProgramSpec, SEPARATOR, WEIGHTS, Workload};
 use super::streams::{self, StreamFile, Streams};
-use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, SEPARATOR, Workload};
 use crate::input::is_loop;
 
-/// Beyond a ratio of ten thousand no quantum is short enough for the one and long enough for the
-/// other.
-pub(super) const WEIGHTS: RangeInclusive<f64> = 0.01..=100.0;
 /// A year: a later start is taken for a mistake.
 const LATEST_START: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What words begin with that a shell would not pass on.
 const OPERATORS: [&str; 7] = ["|", "&", ";", ">", "<", "1>", "2>"];
-
-/// What Linux passes on in one argument or variable: 32 pages with the zero byte at its end.
-pub const LONGEST_WORD: usize = 32 * 4096 - 1;
 
 /// Turns drafts into a workload, with its mistakes. Programs without a `cwd` start in `directory`,
 /// which is absolute. `mistakes` are those of the drafts.

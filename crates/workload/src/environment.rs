@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-use super::ProgramSpec;
+use super::spec::ProgramSpec;
 
 /// The variables that a program's `threads` sets, unless its `env` names them:
 /// of OpenMP, OpenBLAS, Intel MKL, BLIS, numexpr, Numba, Rayon and Julia.

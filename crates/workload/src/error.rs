@@ -6,10 +6,10 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::check::{LONGEST_WORD, WEIGHTS};
+use super::barrier::Barrier;
 use super::found::Found;
 use super::shown::{escaped, shown, shown_path};
-use super::{Barrier, MAX_BYTES, MAX_PROGRAMS};
+use super::spec::{LONGEST_WORD, MAX_BYTES, MAX_PROGRAMS, WEIGHTS};
 use crate::input::is_loop;
 
 /// Why a workload was refused. Nothing has been started.

@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::Nanos;
 
+use super::error::Place;
 use super::interpreter::{self, Needs};
 use super::script;
 use super::shown::{shown, shown_path};
-use super::{Place, ProgramSpec};
+use super::spec::ProgramSpec;
 use crate::input::is_loop;
 
 /// Where `execvp` looks when there is no `PATH`.

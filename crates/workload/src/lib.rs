@@ -57,133 +57,21 @@ mod reading;
 mod script;
 mod shell_paths;
 mod shown;
+mod spec;
 mod streams;
-
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 pub use after::After;
 pub use barrier::Barrier;
-pub use check::LONGEST_WORD;
 pub use environment::{OPENMP, THREAD_VARIABLES};
 pub use error::{Place, Position, Problem, WorkloadError};
 pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;
 pub use reading::Reading;
 pub use shown::{escaped, shown, shown_path};
+pub use spec::{LONGEST_WORD, MAX_BYTES, MAX_PROGRAMS, Places, ProgramSpec, SEPARATOR, Workload};
 pub use streams::{StreamFile, Streams};
 
-use cosched_core::Nanos;
 pub use cosched_core::engine::Repeat;
-
-/// Between the commands of several programs on the command line, as for GNU parallel.
-pub const SEPARATOR: &str = ":::";
-
-/// The largest number of programs in one workload.
-pub const MAX_PROGRAMS: usize = 4096;
-
-/// The largest size of a workload file, bytes: what is larger is another file, or one without an
-/// end.
-pub const MAX_BYTES: u64 = 16 << 20;
-
-/// The programs to run together; never empty.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Workload {
-    /// The programs, in the order in which the user named them.
-    pub programs: Vec<ProgramSpec>,
-}
-
-/// What the user said about one program.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProgramSpec {
-    /// Where it was written down.
-    pub places: Places,
-    /// Unique in the workload, and fit to be a file name.
-    pub name: String,
-    /// The command and its arguments; never empty.
-    pub command: Vec<String>,
-    /// Number of threads that the program is to use; `None`: what it takes by itself. Never zero.
-    pub threads: Option<u16>,
-    /// Variables to set on top of the inherited environment.
-    pub env: BTreeMap<String, String>,
-    /// The working directory, absolute.
-    pub cwd: PathBuf,
-    /// Files in the place of its standard streams.
-    pub streams: Streams,
-    /// When it arrives, after the start of the run.
-    pub start: Nanos,
-    /// The programs that must end before it arrives.
-    pub after: Vec<After>,
-    /// Its share relative to the other programs; positive and finite.
-    pub weight: f64,
-    /// Last-level cache misses per 1000 instructions when it runs alone, if the user knows.
-    pub misses_per_kilo_instruction: Option<f64>,
-    /// Share of the references to the last-level cache that miss when it runs alone, if the user
-    /// knows.
-    pub miss_ratio: Option<f64>,
-    /// Traffic between caches and memory when it runs alone, GB/s (10^9 bytes), if the user knows.
-    pub memory_gigabytes_per_second: Option<f64>,
-    /// How often it is run.
-    pub repeat: Repeat,
-    /// Whether it may be frozen; `None`: to be found out.
-    pub freezable: Option<bool>,
-    /// Programs with the same group name freeze and run together, and with no other program.
-    /// `None`: to be found out.
-    pub group: Option<String>,
-    /// Whether it lets cosched choose its thread count while it runs.
-    pub malleable: bool,
-    /// Whether it lets cosched start it with fewer threads than it would have.
-    pub moldable: bool,
-    /// Whether it reports its progress: its own ticks, or its regions and
-    /// barriers.
-    pub progress: bool,
-    /// How its threads wait at barriers; `None`: what holds for all programs.
-    pub barrier: Option<Barrier>,
-    /// What the simulator takes it for, unread; `None`: it can only be run.
-    pub model: Option<toml::Table>,
-}
-
-/// Where a program was written down, for messages about what only shows later.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
-    /// Its command.
-    pub command: Place,
-    /// Its thread count; the command where it has none.
-    pub threads: Place,
-}
-
-impl Workload {
-    /// Reads a workload file. Its programs start in its folder.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or breaks a rule.
-    pub fn load(path: &Path) -> Result<Workload, WorkloadError> {
-        Reading::load(path)?.finish()
-    }
-
-    /// Reads the text of a workload file. `path` stands in the messages, and programs start in its
-    /// folder.
-    ///
-    /// # Errors
-    /// When the text breaks a rule.
-    pub fn parse(text: &str, path: &Path) -> Result<Workload, WorkloadError> {
-        let absolute =
-            std::path::absolute(path).map_err(|source| WorkloadError::unreadable(path, source))?;
-        let folder = absolute.parent().unwrap_or(Path::new("/"));
-        Reading::read(text.as_bytes(), path, folder)?.finish()
-    }
-
-    /// A workload of commands that are already split into words, started in `directory` (absolute).
-    ///
-    /// # Errors
-    /// When there is no command, or one is empty.
-    pub fn from_commands(
-        commands: Vec<Vec<String>>,
-        directory: &Path,
-    ) -> Result<Workload, WorkloadError> {
-        Reading::of_commands(commands, directory)?.finish()
-    }
-}
 
 /// Splits `CMD ARGS ::: CMD ARGS` at the separator. Nothing before, between or after separators
 /// is an empty command, which [`Workload::from_commands`] refuses by its number.
@@ -196,6 +84,7 @@ mod tests {
     use std::fs;
     use std::io::{self, Read};
     use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     use super::*;
 

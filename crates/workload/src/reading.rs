@@ -8,10 +8,11 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 
+use super::check;
 use super::error::{Origin, WorkloadError};
 use super::file::{self, Draft, Words};
 use super::mistakes::Mistakes;
-use super::{MAX_BYTES, ProgramSpec, Workload, check};
+use super::spec::{MAX_BYTES, ProgramSpec, Workload};
 use crate::input;
 
 /// A workload that was read, with the mistakes found so far.
@@ -110,5 +111,38 @@ impl Reading {
     /// When there is a mistake in it: all of them.
     pub fn finish(self) -> Result<Workload, WorkloadError> {
         self.mistakes.or(self.workload)
+    }
+}
+
+impl Workload {
+    /// Reads a workload file. Its programs start in its folder.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or breaks a rule.
+    pub fn load(path: &Path) -> Result<Workload, WorkloadError> {
+        Reading::load(path)?.finish()
+    }
+
+    /// Reads the text of a workload file. `path` stands in the messages, and programs start in its
+    /// folder.
+    ///
+    /// # Errors
+    /// When the text breaks a rule.
+    pub fn parse(text: &str, path: &Path) -> Result<Workload, WorkloadError> {
+        let absolute =
+            std::path::absolute(path).map_err(|source| WorkloadError::unreadable(path, source))?;
+        let folder = absolute.parent().unwrap_or(Path::new("/"));
+        Reading::read(text.as_bytes(), path, folder)?.finish()
+    }
+
+    /// A workload of commands that are already split into words, started in `directory` (absolute).
+    ///
+    /// # Errors
+    /// When there is no command, or one is empty.
+    pub fn from_commands(
+        commands: Vec<Vec<String>>,
+        directory: &Path,
+    ) -> Result<Workload, WorkloadError> {
+        Reading::of_commands(commands, directory)?.finish()
     }
 }
