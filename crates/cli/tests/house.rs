@@ -1,4 +1,5 @@
-//! The tables of crates in docs/dev/design.md, and of modules in crates, say what uses what.
+//! The tables of crates in docs/dev/design.md, and of modules in crates, say what uses what; and no
+//! large circle of files imports itself.
 
 #![allow(clippy::unwrap_used)]
 
@@ -117,4 +118,168 @@ fn no_module_uses_one_that_is_below_it() {
             assert_eq!(below.next(), None, "used by {module}");
         }
     }
+}
+
+/// The largest number of files that may import each other in a circle.
+const LARGEST_CIRCLE: usize = 8;
+
+/// The code of a file, without comments and without what only tests see.
+fn code(text: &str) -> String {
+    let mut lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut code = String::new();
+    while let Some(line) = lines.next() {
+        if !line.trim_start().starts_with("#[cfg(test)]") {
+            code.push_str(line.split(" // ").next().unwrap());
+            code.push('\n');
+            continue;
+        }
+        let item = lines.by_ref().find(|line| !line.trim_start().starts_with("#[")).unwrap();
+        let end = format!("{}}}", &item[..item.len() - item.trim_start().len()]);
+        if !item.ends_with([';', ',', '}']) {
+            let _ = lines.by_ref().find(|line| line.starts_with(&end));
+        }
+    }
+    code
+}
+
+/// Every path in some code: `use a::{b, c::d}` has two, `a::b` and `a::c::d`.
+fn paths(code: &str) -> Vec<String> {
+    let (mut found, mut path) = (Vec::new(), String::new());
+    // What stands before each open brace, where that is a path.
+    let mut open = vec![String::new()];
+    for char in code.chars() {
+        if char.is_alphanumeric() || matches!(char, '_' | ':') {
+            path.push(char);
+            continue;
+        }
+        let own = std::mem::take(&mut path);
+        let whole = open.last().cloned().unwrap_or_default() + &own;
+        match char {
+            '{' if whole.ends_with("::") => open.push(whole),
+            '{' => open.push(String::new()),
+            _ => {
+                found.extend(Some(whole).filter(|path| !own.is_empty() && path.contains("::")));
+                if char == '}' {
+                    open.pop();
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The module to which a path in another module leads, as far as modules go. What the root of the
+/// crate passes on is followed: `passed` has its paths.
+fn target(
+    path: &str,
+    module: &str,
+    modules: &BTreeMap<String, PathBuf>,
+    passed: &[String],
+) -> Option<String> {
+    let mut names = path.split("::").peekable();
+    let mut at = match *names.peek()? {
+        "crate" => "crate".to_owned(),
+        "super" | "self" => module.to_owned(),
+        child => Some(module.to_owned()).filter(|_| modules.contains_key(&join(module, child)))?,
+    };
+    while let Some(name) = names.next_if(|name| ["crate", "self", "super"].contains(name)) {
+        if name == "super" {
+            at = at.rsplit_once("::")?.0.to_owned();
+        }
+    }
+    while let Some(name) = names.next() {
+        let below = join(&at, name);
+        if !modules.contains_key(&below) {
+            let is_it = |path: &&String| path.rsplit("::").next() == Some(name);
+            // Another crate under another name.
+            let is_other = name.starts_with(char::is_lowercase) && names.peek().is_some();
+            return match passed.iter().find(is_it) {
+                Some(path) if at == "crate" => target(path, "crate", modules, &[]),
+                None if at == "crate" && is_other => None,
+                _ => Some(at),
+            };
+        }
+        at = below;
+    }
+    Some(at)
+}
+
+fn join(module: &str, child: &str) -> String {
+    format!("{module}::{child}")
+}
+
+/// The file of every module of a crate: `crate::sim::check`.
+fn modules_of(source: &Path) -> BTreeMap<String, PathBuf> {
+    let mut files = Vec::new();
+    files_below(source, &mut files);
+    let module = |file: &PathBuf| {
+        let place = file.strip_prefix(source).unwrap().with_extension("");
+        let names = place.iter().map(|name| name.to_str().unwrap());
+        let names = names.filter(|name| !["lib", "main", "mod"].contains(name));
+        names.fold("crate".to_owned(), |module, name| join(&module, name))
+    };
+    let files = files.into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs"));
+    files.map(|file| (module(&file), file)).collect()
+}
+
+/// All that can be reached from a module, itself only if a circle leads back to it.
+fn reached(from: &str, uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+    while let Some(module) = next.pop() {
+        let used = uses.get(module).into_iter().flatten();
+        next.extend(used.filter(|module| seen.insert(module.to_string())).map(String::as_str));
+    }
+    seen
+}
+
+#[test]
+fn paths_lead_to_the_files_of_modules() {
+    let names = ["crate", "crate::a", "crate::a::b", "crate::a::b::c", "crate::d"];
+    let modules: BTreeMap<_, _> = names.map(|name| (name.to_owned(), PathBuf::new())).into();
+    let targets = |code: &str| -> Vec<String> {
+        let passed = ["d::W".to_owned(), "other::V".to_owned()];
+        let paths = paths(code).into_iter();
+        paths.filter_map(|path| target(&path, "crate::a::b", &modules, &passed)).collect()
+    };
+    assert_eq!(targets("use super::super::d::X;"), ["crate::d"]);
+    assert_eq!(
+        targets("use crate::{a::{self, Y}, d};\nuse std::fmt;"),
+        ["crate::a", "crate::a", "crate::d"]
+    );
+    assert_eq!(
+        targets("fn x() { c::y(super::Z { a: self::c::V }) }"),
+        ["crate::a::b::c", "crate::a", "crate::a::b::c"]
+    );
+    assert_eq!(targets("use crate::{U, V, W, ui::X};"), ["crate", "crate::d"]);
+    assert_eq!(code("a\n#[cfg(test)]\nmod tests;\nb\n#[cfg(test)]\nmod t {\n    c\n}\n"), "a\nb\n");
+}
+
+/// A child that uses what stands in its parent's file imports that file.
+#[test]
+fn no_large_circle_of_files_imports_itself() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut circles = BTreeSet::new();
+    for folder in fs::read_dir(crates).unwrap() {
+        let folder = folder.unwrap().path();
+        let modules = modules_of(&folder.join("src"));
+        let paths = |file: &PathBuf| paths(&code(&fs::read_to_string(file).unwrap()));
+        let mut passed = paths(&modules["crate"]);
+        passed.retain(|path| !path.starts_with("std"));
+        let used = |(module, file): (&String, &PathBuf)| {
+            let used = paths(file).into_iter();
+            let used = used.filter_map(|path| target(&path, module, &modules, &passed));
+            (module.clone(), used.filter(|used| used != module).collect())
+        };
+        let uses = modules.iter().map(used).collect();
+        let reached: BTreeMap<_, _> =
+            modules.keys().map(|module| (module, reached(module, &uses))).collect();
+        for (module, seen) in &reached {
+            let circle: Vec<String> =
+                seen.iter().filter(|other| reached[other].contains(*module)).cloned().collect();
+            if circle.len() > LARGEST_CIRCLE {
+                circles.insert((folder.clone(), circle));
+            }
+        }
+    }
+    assert!(circles.is_empty(), "{circles:#?}");
 }
