@@ -59,30 +59,28 @@ fn programs_that_run_while_cosched_is_stopped_are_accounted() {
 
 #[test]
 fn programs_that_run_while_cosched_is_frozen_are_accounted() {
-    let Some(own) = group_for_freezing() else { return };
+    let Some((own, dir)) = freezable_group() else { return };
+    let switch = FreezeSwitch::open(&dir).unwrap();
     while_held_up_programs_run(|cosched, stopped| {
-        let dir = own.create_child(&format!("test-freezes-{}", cosched.pid())).unwrap();
-        let switch = FreezeSwitch::open(&dir).unwrap();
         dir.add(cosched.pid()).unwrap();
         switch.freeze().unwrap();
         std::thread::sleep(stopped);
         switch.thaw().unwrap();
         own.add(cosched.pid()).unwrap();
-        eventually("an empty cgroup", || dir.remove().is_ok());
     });
+    eventually("an empty cgroup", || dir.remove().is_ok());
 }
 
-/// The cgroup of this test, where one below it can be frozen; `None`, with a message, where none
-/// can.
-fn group_for_freezing() -> Option<Dir> {
+/// The cgroup of this test, and a new one that can be frozen; `None`, with a message, where there
+/// is none.
+fn freezable_group() -> Option<(Dir, Dir)> {
     let trees = Hierarchies::find(&Proc::default()).unwrap();
     let Some(tree) = trees.v1("freezer").or(trees.v2()) else {
         skip("no cgroup can be frozen here");
         return None;
     };
-    let own = tree.own.clone();
-    match own.try_in_child(|_| Ok(())) {
-        Ok(()) => Some(own),
+    match tree.own.create_child(&format!("test-freezes-{}", std::process::id())) {
+        Ok(dir) => Some((tree.own.clone(), dir)),
         Err(_) => {
             skip("this user may make no cgroup");
             None
@@ -90,20 +88,10 @@ fn group_for_freezing() -> Option<Dir> {
     }
 }
 
-/// Does the same with every freezer at once, as most of it is waiting.
-fn with_each_backend(check: impl Fn(Backend) + Sync) {
-    std::thread::scope(|scope| {
-        for backend in Backend::here() {
-            let check = &check;
-            scope.spawn(move || check(backend));
-        }
-    });
-}
-
 /// Holds up cosched for some time, with every freezer; no program is frozen for long meanwhile.
-fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration) + Sync) {
+fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
     let stopped = Duration::from_secs(3);
-    with_each_backend(|backend| {
+    for backend in Backend::here() {
         let place = Place::new();
         let cosched = two_in_turns(&place, backend.0);
         hold_up(&cosched, stopped);
@@ -116,12 +104,12 @@ fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration) + Sync) {
         let is_reported = |why| result.deviations.iter().any(|one| one.why == why);
         assert!(is_reported(Refusal::CoschedStopped), "{}", backend.0);
         place.nothing_is_left_of(&ended);
-    });
+    }
 }
 
 #[test]
 fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
-    with_each_backend(|backend| {
+    for backend in Backend::here() {
         let place = Place::new();
         let began = Instant::now();
         let cosched = two_in_turns(&place, backend.0);
@@ -146,7 +134,7 @@ fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
         let is_explained = reasons.iter().any(|reason| moment.contains(reason));
         assert!(is_explained, "{}: {moment}", backend.0);
         place.nothing_is_left_of(&ended);
-    });
+    }
 }
 
 #[test]
@@ -172,8 +160,7 @@ fn programs_that_run_while_cosched_is_traced_are_accounted() {
 
 #[test]
 fn a_replaced_frozen_sentinel_undoes_nothing_when_thawed() {
-    let Some(own) = group_for_freezing() else { return };
-    let dir = own.create_child(&format!("test-freezes-{}", std::process::id())).unwrap();
+    let Some((_, dir)) = freezable_group() else { return };
     let switch = FreezeSwitch::open(&dir).unwrap();
     let place = Place::new();
     let cosched = start(&place, Backend("signals"));
