@@ -1,8 +1,8 @@
 //! What a policy has done, as data for the other parts of cosched: the *outputs* of a plan.
 //!
 //! Reasons are for people: they are recorded, and put into words. No part of cosched decides by
-//! them. What a wrapper of the policy, the engine or a live snapshot has to know is an output, which
-//! the policy gives beside its reason.
+//! them. What a wrapper of the policy, the engine or a live snapshot has to know is an output. The
+//! policy gives it beside its reason.
 
 use serde::{Deserialize, Serialize};
 

@@ -29,8 +29,8 @@ pub struct Plan {
     pub observe: Vec<Observe>,
     /// The reasons: `explain` and traces use these.
     pub reasons: Vec<Reason>,
-    /// The positions of reasons about a program's threads, which leave the reason in force for which
-    /// the program runs or waits.
+    /// The positions of reasons about a program's threads. The reason for which the program runs or
+    /// waits stays in force.
     pub asides: Vec<usize>,
     /// The positions of reasons that users who follow the run want to know at once.
     pub news: Vec<usize>,

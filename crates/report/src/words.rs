@@ -1,7 +1,7 @@
 //! Reasons and deviations in words.
 //!
 //! Policies give reasons as data, and have the words for them
-//! ([`words`](cosched_policy::reasons::words)). The engine notes deviations as data, and this
+//! ([`words`]). The engine notes deviations as data, and this
 //! module has the words for them. A trace, an explanation and a table therefore say the same.
 
 use std::borrow::Cow;

@@ -34,8 +34,8 @@ pub(super) struct Tracked {
     is_parting: bool,
     /// Intervals in a row without contention.
     pub(super) calm: u32,
-    /// The groups that the guard may try, what is to be told of them, and the share of time at locks in their
-    /// phase.
+    /// The groups that the guard may try, what is to be told of them, and the share of time at
+    /// locks in their phase.
     pub(super) proposed: Option<(Arc<Homes>, Shuffle)>,
     pub(super) phase: Option<f64>,
     /// Whether groups have helped, as far as that was tried.
