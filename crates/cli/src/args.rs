@@ -23,6 +23,7 @@ use cosched_lab::values::{interval, quanta, slowdowns};
 use cosched_policy::{Goal, Placement, Quanta, Slowdowns, Turns};
 use cosched_workload::Barrier;
 
+use crate::how::set::SetTo;
 use crate::how::{How, MeasureChoices, PolicyChoices};
 use crate::source::Source;
 use backends::{FreezerArg, PinningArg};
@@ -93,6 +94,10 @@ pub(crate) struct PolicyArgs {
     /// turns, freeze for the others]
     #[arg(long, value_parser = choices::turns(), hide_possible_values = true)]
     pub(crate) turns: Option<Turns>,
+    /// Set a constant of a policy, such as auto.short=0.2. May be repeated. In simulations only;
+    /// `cosched sim params` lists all constants.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = named::<SetTo>)]
+    pub(crate) set: Vec<SetTo>,
     #[command(flatten)]
     pub(crate) fair: FairArgs,
 }
@@ -100,10 +105,10 @@ pub(crate) struct PolicyArgs {
 impl PolicyArgs {
     /// What was chosen.
     pub(crate) fn choices(&self) -> PolicyChoices {
-        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair } =
+        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, turns, set, fair } =
             self.clone();
-        let fair = fair.choices();
-        PolicyChoices { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair }
+        let (set, fair) = (set.into_iter().collect(), fair.choices());
+        PolicyChoices { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair, set }
     }
 }
 

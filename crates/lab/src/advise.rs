@@ -68,6 +68,7 @@ struct Advice<'a> {
 /// When the options do not fit, or something breaks on the way.
 pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
     let how = &args.how;
+    how.check_no_constants("advise")?;
     how.check_use(&[args.policy])?;
     let (together, redirects) = (args.apply, args.apply);
     let out = args.out.as_deref();

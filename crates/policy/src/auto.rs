@@ -17,19 +17,19 @@
 //!                 fewer than two compete, or they do less than together
 //! ```
 //!
-//! *Algorithm.* 1. Every program starts at once. 2. [`SAMPLE`] after the last one came, CPU times
-//! are read. Nothing changes unless two programs compete, one of them has several threads, and
-//! threads wait for CPUs. 3. Solo probes: each program runs alone for a moment (those of one thread
-//! together, one on each CPU), for [`PROBES`] in all where that is enough. They tell how many CPUs
-//! each one uses. 4. [`judgement`] compares that with what all did together. 5. Gangs are made by
-//! [`minwait`](crate::gangs::minwait), which gives leftover CPUs away. Programs that [hardly
-//! run](programs) are never frozen. 6. Every [`CHECK`] it is measured whether as much is done as
-//! together. If not, all run together again. Where turns are given up there is a pause that
-//! doubles, until a program comes that was not there before.
+//! *Algorithm.* 1. Every program starts at once. 2. [`Params::sample`] after the last one came, CPU
+//! times are read. Nothing changes unless two programs compete, one of them has several threads,
+//! and threads wait for CPUs. 3. Solo probes: each program runs alone for a moment (those of one
+//! thread together, one on each CPU), for [`Params::probes`] in all where that is enough. They tell
+//! how many CPUs each one uses. 4. [`judgement`] compares that with what all did together. 5. Gangs
+//! are made by [`minwait`](crate::gangs::minwait), which gives leftover CPUs away. Programs that
+//! [hardly run](programs) are never frozen. 6. Every [`Params::check`] it is measured whether as
+//! much is done as together. If not, all run together again. Where turns are given up there is a
+//! pause that doubles, until a program comes that was not there before.
 //!
 //! *Costs.* Solo probes lose a part of the work of running together, and are in vain where programs
-//! leave CPUs idle. They take at most [`PROBES`] (more with many programs) before each pause of
-//! half a second or more.
+//! leave CPUs idle. They take at most [`Params::probes`] (more with many programs) before each
+//! pause of half a second or more.
 //!
 //! *Source.* Ours; none of the papers chooses between policies.
 
@@ -37,6 +37,7 @@ mod choice;
 mod inner;
 mod interval;
 mod judgement;
+pub(crate) mod params;
 mod programs;
 mod reasons;
 
@@ -59,6 +60,7 @@ pub use choice::{Mode, ReasonCode};
 use inner::Inner;
 use interval::{Going, Interval};
 use judgement::{Expected, expected, is_settled};
+use params::{Params, QUANTUM};
 use programs::{Programs, Ran, asked, present};
 pub use reasons::AutoReason;
 
@@ -66,31 +68,6 @@ pub use reasons::AutoReason;
 const SAMPLES: Token = Token(100);
 /// The measurements of each program.
 const MEASURES: [Measure; 2] = [Measure::UserTime, Measure::CpuTime];
-
-/// How long programs run before CPU times are read.
-const SAMPLE: Nanos = Nanos::from_millis(75);
-/// How soon after an arrival or end an interval begins, so that it has nothing of the time before,
-/// and no program that starts its threads.
-const SETTLE: Nanos = Nanos::from_millis(12);
-/// The most intervals in a row that are given up because programs arrive and end.
-const MOST_SPOILT: u32 = 3;
-/// The time until the next sample where nothing can be gained.
-const NEXT_SAMPLE: Nanos = Nanos::from_millis(500);
-/// The length of all solo probes together, unless one would be shorter or longer than [`PROBE`].
-const PROBES: Nanos = Nanos::from_millis(80);
-/// The shortest solo probe, and the longest.
-const PROBE: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(30));
-/// The time between comparisons of taking turns with running together, and before the first one.
-const CHECK: Nanos = Nanos::from_secs(1);
-const FIRST_CHECK: Nanos = Nanos::from_millis(300);
-/// The first pause after taking turns was given up, and the longest.
-const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(500), Nanos::from_secs(64));
-/// CPUs are short if more threads than this wait for one, as a part of all CPUs.
-const SHORT: f64 = 0.1;
-/// Where the number of waiting threads is unknown, CPUs are short if this part of them is busy.
-const BUSY: f64 = 0.9;
-/// The relative difference of work between two equal intervals.
-const NOISE: f64 = 0.02;
 
 /// The state in the picture above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,11 +77,6 @@ enum State {
     InTurns,
 }
 
-/// The quantum, which `auto` shortens as far as needed to serve every program each second. With
-/// quanta of 100 ms, switches and cold caches cost programs that compute 3 to 5 %
-/// (docs/research/benchmarks.md).
-const QUANTUM: Nanos = Nanos::from_millis(250);
-
 /// Ours.
 pub(crate) const AUTO: Descriptor = Descriptor {
     gangs: Gangs::Chosen,
@@ -112,6 +84,7 @@ pub(crate) const AUTO: Descriptor = Descriptor {
     quantum: QUANTUM,
     options: &[OF_GANGS, &[OptionGroup::Goal]],
     reasons: &[read::<AutoReason>],
+    params: &["gangs", "auto", "common", "molding"],
     ..Descriptor::of_gangs(
         "auto",
         "like linux, or programs take turns and are paused where that loses nothing",
@@ -151,7 +124,7 @@ impl Auto {
             options: options.clone(),
             inner: Inner::new(Box::new(Unmanaged::together())),
             state: State::Together,
-            programs: Programs::default(),
+            programs: Programs::new(options.params.auto),
             interval: Going::default(),
             together: None,
             disturbed: false,
@@ -159,35 +132,43 @@ impl Auto {
             sample_at: Nanos::NEVER,
             asked_for: Nanos::NEVER,
             pause_ends: Nanos::ZERO,
-            pause: PAUSES.0,
+            pause: options.params.auto.first_pause,
             explored: Nanos::ZERO,
             last_reason: None,
         }
     }
 
+    fn params(&self) -> Params {
+        self.options.params.auto
+    }
+
     /// Handles the end of an interval: CPU times were read.
     fn sampled(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+        let params = self.params();
         let freezable: BTreeSet<_> =
             present(world).filter(|program| program.freezable).map(|program| program.id).collect();
         let own = did.of_those(|id| freezable.contains(&id));
         let own = own.without_queues_of(&self.inner.take_backfilled());
         let (ran, least) = match self.state {
-            State::Together => (Ran::Together, PROBE.1),
+            State::Together => (Ran::Together, params.longest_probe),
             State::SoloProbes { each } => (Ran::Alone, each / 2),
-            State::InTurns => (Ran::InTurns, PROBE.1),
+            State::InTurns => (Ran::InTurns, params.longest_probe),
         };
         self.programs.learn(&own, ran, least, world);
         let disturbed = std::mem::take(&mut self.disturbed);
         match self.state {
             State::Together if disturbed => {
                 self.spoilt += 1;
-                self.sample_in(SAMPLE, world);
+                self.sample_in(self.params().sample, world);
             }
-            State::Together => self.sampled_together(is_short(did, world), &own, world, plan),
+            State::Together => {
+                let is_short = is_short(did, &params, world);
+                self.sampled_together(is_short, &own, world, plan);
+            }
             State::SoloProbes { .. } => self.end_probes(&own, world, plan),
             State::InTurns if disturbed => {
                 self.spoilt += 1;
-                self.sample_in(CHECK, world);
+                self.sample_in(self.params().check, world);
             }
             State::InTurns => self.check_turns(&own, world, plan),
         }
@@ -205,9 +186,9 @@ impl Auto {
         let settled = self.settled(world).or((!is_short).then_some(ReasonCode::CpusIdle));
         if let Some(reason_code) = settled {
             self.tell(Mode::Corun, reason_code, None, world, plan);
-            self.sample_in(NEXT_SAMPLE, world);
+            self.sample_in(self.params().next_sample, world);
         } else if !self.programs.are_loaded(world) {
-            self.sample_in(SAMPLE, world);
+            self.sample_in(self.params().sample, world);
         } else if world.now < self.pause_ends {
             self.sample_at = self.pause_ends;
         } else {
@@ -219,7 +200,9 @@ impl Auto {
         let rivals = self.programs.rivals(world);
         let single = rivals.iter().filter(|rival| rival.threads < 2).count();
         let probes = rivals.len() - single + single.div_ceil(world.cpus.len().max(1));
-        let each = (PROBES / probes.max(1) as u64).clamp(PROBE.0, PROBE.1);
+        let Params { shortest_probe, longest_probe, .. } = self.params();
+        let each = self.params().probes / probes.max(1) as u64;
+        let each = each.max(shortest_probe).min(longest_probe);
         self.state = State::SoloProbes { each };
         let options = Options { quantum: each, ..self.options.clone() };
         let policy = Rounds::new(&options, solo_probes, None);
@@ -249,13 +232,13 @@ impl Auto {
         }
         let (busy, together) = (own.busy(world.cpus.len()), self.together.unwrap_or_default());
         let expected = self.expected(world);
-        if busy < (1.0 - expected.most_lost - NOISE) * together {
+        if busy < (1.0 - expected.most_lost - self.params().noise) * together {
             self.pay(own, world);
             self.give_up_turns(busy, world, plan);
         } else if self.programs.idle(world) != *self.inner.idle() {
             self.take_turns(&expected, world, plan);
         } else {
-            self.sample_in(CHECK, world);
+            self.sample_in(self.params().check, world);
         }
     }
 
@@ -264,7 +247,8 @@ impl Auto {
         let (cpus, cores) = (world.cpus.len(), world.topology.spanned(world.cpus, Level::Core));
         let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
         let turns = minwait::shares(&sizes, cpus, cpus.div_ceil(cores.max(1)));
-        expected(&rivals, &turns, cpus, self.together.unwrap_or(cpus as f64))
+        let together = self.together.unwrap_or(cpus as f64);
+        expected(&rivals, &turns, cpus, together, &self.params())
     }
 
     fn take_turns(&mut self, expected: &Expected, world: &World<'_>, plan: &mut Plan) {
@@ -274,23 +258,24 @@ impl Auto {
         self.tell(Mode::Gangs, ReasonCode::GangsFill, Some(expected.in_turns), world, plan);
         // The end of the round, in which each program has a turn.
         let round = self.options.quantum * self.programs.competing(world).count() as u64;
-        self.sample_in(round.clamp(FIRST_CHECK, CHECK), world);
+        let Params { first_check, check, .. } = self.params();
+        self.sample_in(round.max(first_check).min(check), world);
     }
 
     /// Ends taking turns if it keeps too few CPUs busy, or would.
     fn give_up_turns(&mut self, in_turns: f64, world: &World<'_>, plan: &mut Plan) {
         self.leave_to_kernel();
         self.pause_ends = world.now + self.pause;
-        self.pause = (self.pause * 2).min(PAUSES.1);
+        self.pause = (self.pause * 2).min(self.params().longest_pause);
         self.tell(Mode::Corun, ReasonCode::GangsIdle, Some(in_turns), world, plan);
-        self.sample_in(NEXT_SAMPLE, world);
+        self.sample_in(self.params().next_sample, world);
     }
 
     /// Ends taking turns, for this reason.
     fn leave_turns(&mut self, reason_code: ReasonCode, world: &World<'_>, plan: &mut Plan) {
         self.leave_to_kernel();
         self.tell(Mode::Corun, reason_code, None, world, plan);
-        self.sample_in(NEXT_SAMPLE, world);
+        self.sample_in(self.params().next_sample, world);
     }
 
     fn leave_to_kernel(&mut self) {
@@ -320,14 +305,16 @@ impl Auto {
             _ => false,
         };
         if causes.iter().any(is_unknown) {
-            (self.pause, self.pause_ends) = (PAUSES.0, self.pause_ends.min(world.now));
+            let pause = self.params().first_pause;
+            (self.pause, self.pause_ends) = (pause, self.pause_ends.min(world.now));
         }
-        self.disturbed |= self.spoilt < MOST_SPOILT;
+        self.disturbed |= self.spoilt < self.params().most_spoilt;
         if self.state == State::Together {
             if self.last_reason.is_none() {
                 self.tell(Mode::Corun, ReasonCode::Begins, None, world, plan);
             }
-            let next = if self.disturbed { SETTLE } else { SAMPLE };
+            let Params { settle, sample, .. } = self.params();
+            let next = if self.disturbed { settle } else { sample };
             self.sample_at = self.sample_at.min(world.now + next);
         }
     }
@@ -407,11 +394,11 @@ fn solo_probes(units: &[Unit], cpus: usize) -> Vec<Gang> {
 }
 
 /// Whether threads wait for CPUs.
-fn is_short(did: &Interval, world: &World<'_>) -> bool {
+fn is_short(did: &Interval, params: &Params, world: &World<'_>) -> bool {
     let cpus = world.cpus.len() as f64;
     match did.waiting() {
-        Some(threads) => threads >= SHORT * cpus,
-        None => did.used() >= BUSY * cpus,
+        Some(threads) => threads >= params.short * cpus,
+        None => did.used() >= params.busy * cpus,
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod goal;
 pub(crate) mod guard;
 #[cfg(test)]
 pub(crate) mod on_an_engine;
+pub(crate) mod params;
 #[cfg(test)]
 pub(crate) mod properties;
 pub(crate) mod reasons;

@@ -6,12 +6,10 @@
 
 use cosched_core::{Nanos, Policy};
 
+use crate::gangs::params::QUANTUM;
 use crate::gangs::turns::Turns;
 use crate::kind::{Options, Unfit};
 use crate::reasons::Read;
-
-/// How long a gang runs at a time, unless the policy or the user says otherwise.
-const QUANTUM: Nanos = Nanos::from_millis(100);
 
 /// A policy.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +38,8 @@ pub struct Descriptor {
     pub needs: &'static [Need],
     /// Its reasons and their words, where it has reasons of its own.
     pub(crate) reasons: &'static [Read],
+    /// The groups of [constants](crate::Params) that it uses.
+    pub params: &'static [&'static str],
     /// Builds it. If it makes gangs, it freezes programs.
     pub(crate) build: Build,
 }
@@ -63,6 +63,7 @@ impl Descriptor {
             options: &[],
             needs: &[],
             reasons: &[],
+            params: &[],
             build,
         }
     }
@@ -77,6 +78,7 @@ impl Descriptor {
             gangs: Gangs::Always,
             by_weight: true,
             options: &[OF_GANGS],
+            params: &["gangs"],
             ..Descriptor::without_gangs(name, description, build)
         }
     }

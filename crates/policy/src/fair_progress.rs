@@ -42,6 +42,7 @@ mod knowledge;
 mod mapping;
 pub(crate) mod options;
 mod overhead;
+pub(crate) mod params;
 mod phases;
 mod predictor;
 mod present;
@@ -68,12 +69,13 @@ use crate::common::unit::{
 use crate::descriptor::{Descriptor, Learns, OF_GANGS, OptionGroup};
 use crate::gangs::greedy;
 use crate::gangs::placement::Placement;
-use crate::gangs::quantum::{Quantum, SHORTEST, Weights};
+use crate::gangs::quantum::{Quantum, Weights};
 use crate::kind::Options;
 use crate::reasons::read;
 use knowledge::{Knowledge, Target};
 use mapping::{Member, places};
 pub use options::FairOptions;
+use params::Params;
 use present::{Assignment, Present, Trained};
 pub use reasons::FairReason;
 use selection::{Waits, select};
@@ -82,14 +84,13 @@ use selection::{Waits, select};
 const QUANTUM_ENDS: Token = Token(0);
 /// What is read of each program at this wake-up.
 const MEASURES: [Measure; 3] = [Measure::CpuTime, Measure::Counters, Measure::Progress];
-/// A training quantum is the whole one divided by this.
-const PART: u64 = 4;
 
 /// The paper on fair-progress scheduling.
 pub(crate) const FAIR_PROGRESS: Descriptor = Descriptor {
     learns: Learns::SoloSpeeds,
     reasons: &[read::<FairReason>],
     options: &[OF_GANGS, &[OptionGroup::Slowdowns, OptionGroup::Equality]],
+    params: &["gangs", "fair-progress"],
     ..Descriptor::of_gangs(
         "fair-progress",
         "taking turns; the programs with the least progress run, compared with a solo run",
@@ -115,6 +116,7 @@ pub(crate) struct FairProgress {
     cpus: CpuSet,
     present: Present,
     quanta: u64,
+    params: Params,
 }
 
 impl FairProgress {
@@ -124,7 +126,7 @@ impl FairProgress {
             known: Knowledge::new(options),
             placement: options.placement,
             places: Places::new(options.placement),
-            quantum: Quantum::new(options.quantum),
+            quantum: Quantum::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
@@ -133,6 +135,7 @@ impl FairProgress {
             cpus: CpuSet::EMPTY,
             present: Present::NONE,
             quanta: 0,
+            params: options.params.fair_progress,
         }
     }
 
@@ -218,7 +221,7 @@ impl FairProgress {
         let whole = self.quantum.length(&mut weights, 0, world.max_frozen, plan);
         let limit = self.quantum.longest_wait(turns, world.max_frozen);
         let waited = |unit: &Unit| unit.waiting(world);
-        let part = (whole / PART).max(SHORTEST);
+        let part = (whole / self.params.part).max(self.quantum.shortest());
         let always = self.known.always_there(&sorted.unfreezable, world);
         let target = self.known.target(units, world.cpus.len(), always).map(|target| {
             let is_long = target.sequential || target.lacks > part.as_secs_f64();

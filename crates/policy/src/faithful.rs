@@ -37,6 +37,7 @@
 mod fixed;
 pub(crate) mod options;
 mod pace;
+pub(crate) mod params;
 mod quanta;
 mod reasons;
 mod training;
@@ -45,30 +46,25 @@ mod weights;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Command, Counts, Directive, Learned, Measure, Nanos, Observe, Output,
-    Plan, Policy, ProgramId, ProgramState, Sample, Scheduling, Settings, TrialResult, World,
+    Actuator, Cause, Command, Counts, Directive, Learned, Measure, Nanos, Observe, Output, Plan,
+    Policy, ProgramId, ProgramState, Sample, Scheduling, Settings, TrialResult, World,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
 use crate::common::reasons::SharedReason;
 use crate::descriptor::{Descriptor, Learns, OptionGroup};
+use crate::params::Params as AllParams;
 use crate::reasons::read;
 pub use fixed::Fixed;
 pub use options::FaithfulOptions;
 use pace::Pace;
+use params::Params;
 pub use quanta::{Quanta, QuantaError};
 pub use reasons::{FaithfulReason, at_locks};
 pub use training::{Basis, Row, Trained, derive};
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
-pub const RANGE: f64 = 0.10;
-
-/// Above this scaling factor (the last row of table I) a program hardly waits for locks or memory:
-/// nothing can be gained.
-const NOTHING_TO_WIN: f64 = 0.90;
-
-/// The moments of the guard's trials: threads keep their earlier deadlines for some milliseconds.
-const MOMENTS: Lengths = Lengths { settle: Nanos::from_millis(15), moment: Nanos::from_millis(60) };
+pub const RANGE: f64 = Params::DEFAULT.range;
 
 /// The measurements for the scaling factor.
 const MEASURES: [Measure; 3] = [Measure::LockWait, Measure::CpuTime, Measure::Counters];
@@ -79,11 +75,12 @@ pub(crate) const FAITHFUL: Descriptor = Descriptor {
     learns: Learns::Slices,
     reasons: &[read::<FaithfulReason>],
     options: &[&[OptionGroup::Measuring, OptionGroup::Slices]],
+    params: &["faithful", "guard"],
     ..Descriptor::without_gangs(
         "faithful",
         "everything at once; the threads of a program are treated alike, and slices suit its locks \
          and misses",
-        |options| Ok(Box::new(Faithful::new(options.faithful.clone()))),
+        |options| Ok(Box::new(Faithful::new(options.faithful.clone(), &options.params))),
     )
 };
 
@@ -91,6 +88,7 @@ pub(crate) const FAITHFUL: Descriptor = Descriptor {
 #[derive(Debug)]
 pub(crate) struct Faithful {
     options: FaithfulOptions,
+    params: Params,
     programs: BTreeMap<ProgramId, Tracked>,
     guard: Option<Guard<Actuator>>,
     /// What is known of programs that have ended, by slot: the next ones there are the same.
@@ -122,10 +120,12 @@ enum Stage {
 }
 
 impl Faithful {
-    pub(crate) fn new(options: FaithfulOptions) -> Faithful {
-        let guard = options.guard.then(|| Guard::new(MOMENTS));
+    pub(crate) fn new(options: FaithfulOptions, params: &AllParams) -> Faithful {
+        let Params { settle, moment, .. } = params.faithful;
+        let lengths = Lengths { settle, moment };
+        let guard = options.guard.then(|| Guard::new(lengths, params.guard));
         let (programs, ended, planned) = Default::default();
-        Faithful { options, programs, guard, ended, planned }
+        Faithful { options, params: params.faithful, programs, guard, ended, planned }
     }
 
     fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
@@ -138,8 +138,8 @@ impl Faithful {
         }
         let pace = match self.options.interval {
             Some(fixed) => Pace::fixed(fixed),
-            None if self.options.guard => Pace::following(),
-            None => Pace::fixed(pace::USUAL),
+            None if self.options.guard => Pace::following(self.params),
+            None => Pace::fixed(self.params.usual),
         };
         self.programs.insert(id, Tracked { stage: Stage::Alone, pace, known: Learned::default() });
         observe(id, &[Measure::Threads], pace, plan);
@@ -169,8 +169,9 @@ impl Faithful {
         };
         let Some(found) = Found::of(world, id) else { return };
         let factor = found.scaling_factor();
+        let range = self.params.range;
         let is_new =
-            before.is_none_or(|before| !(before - RANGE..=before + RANGE).contains(&factor));
+            before.is_none_or(|before| !(before - range..=before + range).contains(&factor));
         if tracked.pace.passed(is_new) {
             observe(id, &[Measure::Threads], tracked.pace, plan);
             observe(id, &MEASURES, tracked.pace, plan);
@@ -182,7 +183,7 @@ impl Faithful {
         tracked.stage = Stage::Chosen { factor, slice };
         let given = match &mut self.guard {
             Some(guard) => {
-                let hope = factor <= NOTHING_TO_WIN;
+                let hope = factor <= self.params.nothing_to_win;
                 let actuators = self.options.actuators.iter().filter(|_| hope).copied();
                 let actuators: Vec<_> =
                     actuators.filter(|actuator| *actuator != Actuator::None).collect();

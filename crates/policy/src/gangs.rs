@@ -8,6 +8,7 @@ pub(crate) mod gang;
 pub(crate) mod goals;
 pub(crate) mod greedy;
 pub(crate) mod minwait;
+pub(crate) mod params;
 pub(crate) mod placement;
 pub mod quantum;
 pub(crate) mod rounds;

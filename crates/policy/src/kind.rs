@@ -15,6 +15,7 @@ use crate::faithful::options::FaithfulOptions;
 use crate::gangs::bandwidth::table::Slowdowns;
 use crate::gangs::placement::Placement;
 use crate::gangs::turns::Turns;
+use crate::params::Params;
 use crate::shuffling::options::ShufflingOptions;
 
 mod unfit;
@@ -80,6 +81,8 @@ pub struct Options {
     pub goal: Goal,
     /// How programs take turns (policies that make gangs only); `None`: the policy's default.
     pub turns: Option<Turns>,
+    /// The constants of policies.
+    pub params: Params,
 }
 
 impl Default for Options {
@@ -94,6 +97,7 @@ impl Default for Options {
             shuffling: ShufflingOptions::default(),
             goal: Goal::default(),
             turns: None,
+            params: Params::default(),
         }
     }
 }
@@ -146,6 +150,12 @@ impl Kind {
     /// Whether it takes these options.
     pub fn takes(self, options: OptionGroup) -> bool {
         self.descriptor().takes(options)
+    }
+
+    /// Whether it uses the [constant](Params) of this name.
+    pub fn uses_constant(self, name: &str) -> bool {
+        let group = name.split('.').next().unwrap_or(name);
+        self.descriptor().params.contains(&group)
     }
 
     /// Whether it finds this out about programs while they run.

@@ -25,7 +25,8 @@
 //! [rounds](gangs::rounds). A [quantum](gangs::quantum) is as long as the limit on frozen time
 //! allows. [Placement](gangs::placement) gives each program its CPUs, and
 //! [thread limits](gangs::thread_limits) are for malleable programs. A [guard](common::guard) tries
-//! out whether what a policy does to a program helps it.
+//! out whether what a policy does to a program helps it. The constants of each policy stand in a
+//! [`params.rs`](params) beside it.
 //!
 //! The source of `gang` to `minwait`, with all sections, listings, tables and figures named here,
 //! is the diploma thesis on scheduling multithreaded programs in chip multiprocessors with the
@@ -47,6 +48,7 @@ mod faithful;
 pub mod gangs;
 mod kind;
 pub mod molding;
+mod params;
 pub mod reasons;
 mod registry;
 mod shuffling;
@@ -64,4 +66,5 @@ pub use gangs::by_weight::binds_by_weight;
 pub use gangs::placement::{Placement, place};
 pub use gangs::turns::Turns;
 pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
+pub use params::{Param, ParamError, Params};
 pub use shuffling::{GroupBy, ShufflingOptions, Sockets, SocketsError, SortBy};

@@ -16,10 +16,9 @@ use cosched_core::{Cause, Nanos, Plan, Policy, Reason, World};
 use crate::advice::{Candidate, ROUNDING, advise, predict};
 use crate::common::reasons::SharedReason;
 use crate::kind::Kind;
+use crate::params::Params;
 
-/// By how much earlier all programs have to end to be started with fewer threads than they request:
-/// less is noise of single runs.
-const WORTH: f64 = 0.03;
+pub(crate) mod params;
 
 /// The thread counts with which programs are started, where some of them are moldable. `None`: as
 /// many as they request.
@@ -27,12 +26,13 @@ const WORTH: f64 = 0.03;
 /// Programs that are not moldable are candidates with one known count only. The counts are compared
 /// with the earliest end that is [possible](soonest) with the requested counts, since `auto` may
 /// find a mode that comes near to that.
-pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
+pub fn mold(programs: &[Candidate], cpus: usize, params: &Params) -> Option<Vec<u16>> {
     let mut counts = advise(Kind::Auto, programs, cpus);
     let asked: Vec<u16> = programs.iter().map(|program| program.most(cpus)).collect();
     let total = |counts: &[u16]| predict(Kind::Auto, programs, counts, cpus).total_seconds;
     let fewer = total(&counts);
-    if fewer > (1.0 - WORTH) * soonest(programs, cpus).min(total(&asked)) {
+    let worth = params.molding.worth;
+    if fewer > (1.0 - worth) * soonest(programs, cpus).min(total(&asked)) {
         return None;
     }
     // Programs keep their threads if these are in no other program's way.
@@ -90,17 +90,21 @@ mod tests {
     use super::*;
     use crate::advice::tests::candidate;
 
+    fn molded(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
+        mold(programs, cpus, &Params::default())
+    }
+
     /// Fewer threads are given only where all programs end earlier than by taking turns.
     #[test]
     fn fewer_threads_are_given_only_where_all_end_sooner() {
         let script = candidate(&[(1, 1375), (2, 875)]);
-        assert_eq!(mold(&vec![script.clone(); 4], 2), Some(vec![1; 4]));
-        assert_eq!(mold(std::slice::from_ref(&script), 2), None, "alone it is faster with both");
+        assert_eq!(molded(&vec![script.clone(); 4], 2), Some(vec![1; 4]));
+        assert_eq!(molded(std::slice::from_ref(&script), 2), None, "alone it is faster with both");
         let scales = candidate(&[(1, 1000), (2, 505)]);
-        assert_eq!(mold(&vec![scales; 4], 2), None, "a hundredth is no reason");
+        assert_eq!(molded(&vec![scales; 4], 2), None, "a hundredth is no reason");
         let late = Candidate { arrives: Nanos::from_secs(2), ..script.clone() };
         let all = [vec![script], vec![late; 4]].concat();
-        assert_eq!(mold(&all, 2), Some(vec![2, 1, 1, 1, 1]), "it is alone until it has ended");
+        assert_eq!(molded(&all, 2), Some(vec![2, 1, 1, 1, 1]), "it is alone until it has ended");
     }
 
     #[test]
@@ -109,11 +113,11 @@ mod tests {
         let half = candidate(&[(1, 1000), (2, 770)]);
         let cpu = |ms| vec![Candidate { cpu: Some(Nanos::from_millis(ms)), ..half.clone() }; 2];
         assert_eq!(
-            mold(&cpu(1000), 2),
+            molded(&cpu(1000), 2),
             None,
             "running together, all could also be done within a second"
         );
-        assert_eq!(mold(&cpu(1540), 2), Some(vec![1, 1]));
+        assert_eq!(molded(&cpu(1540), 2), Some(vec![1, 1]));
     }
 
     #[test]
@@ -121,14 +125,14 @@ mod tests {
         // One needs both CPUs at once, so the other one has them in its turns, whether it uses one
         // or two.
         let (wide, half) = (candidate(&[(2, 800)]), candidate(&[(1, 800), (2, 500)]));
-        assert_eq!(mold(&[wide, half.clone()], 2), None);
-        assert_eq!(mold(&[half.clone(), half], 2), Some(vec![1, 1]));
+        assert_eq!(molded(&[wide, half.clone()], 2), None);
+        assert_eq!(molded(&[half.clone(), half], 2), Some(vec![1, 1]));
     }
 
     #[test]
     fn a_long_program_keeps_its_threads_for_its_end() {
         let (long, short) = (candidate(&[(1, 3000), (2, 1520)]), candidate(&[(1, 300), (2, 152)]));
-        let counts = mold(&[long, short.clone(), short.clone(), short], 2);
+        let counts = molded(&[long, short.clone(), short.clone(), short], 2);
         assert!(counts.is_none_or(|counts| counts[0] == 2));
     }
 }

@@ -21,8 +21,8 @@
 //! - *lock time* is the share of an interval that a thread slept at locks. A thread that did not
 //!   run at all, or was not there for half of the interval, is not sampled, and stays where it is;
 //! - the *threshold* is on the mean over the sampled threads. Once it has been below half of that
-//!   for [`PATIENCE`] intervals, the threads are no longer bound: without locks, binding them gains
-//!   nothing;
+//!   for [some](Params::patience) intervals, the threads are no longer bound: without locks,
+//!   binding them gains nothing;
 //! - *hysteresis*: groups are replaced only by groups with threads that are nearer to each other by
 //!   more than a given share of their time. Until then, a thread that comes later goes to the
 //!   socket with most room;
@@ -43,6 +43,7 @@ mod grouping;
 mod matching;
 pub(crate) mod options;
 mod pages;
+pub(crate) mod params;
 mod reasons;
 mod round;
 pub(crate) mod sockets;
@@ -59,22 +60,14 @@ use cosched_core::{
 use crate::common::guard::{self, Act, Guard, Lengths};
 use crate::common::reasons::SharedReason;
 use crate::descriptor::{Descriptor, Learns, Need, OptionGroup};
+use crate::params::Params as AllParams;
 use crate::reasons::read;
 pub use options::{ShufflingOptions, SortBy};
+use params::Params;
 pub use reasons::ShufflingReason;
 use round::{Round, Verdict, socket_of};
 pub use sockets::{GroupBy, Sockets, SocketsError};
 use tracked::Tracked;
-
-/// After this many intervals in a row without contention, threads are released.
-const PATIENCE: u32 = 4;
-/// How far the share of their time at locks may move until the guard assumes another phase.
-const PHASE: f64 = 0.10;
-/// The moments of the guard's trials, where intervals are not shorter. At the beginning of each,
-/// threads move to their sockets (sleeping threads do so when they wake up), and caches have to
-/// fill again.
-const MOMENTS: Lengths =
-    Lengths { settle: Nanos::from_millis(100), moment: Nanos::from_millis(200) };
 
 /// The socket of each thread that has one, by its position.
 type Homes = BTreeMap<ThreadId, usize>;
@@ -86,10 +79,11 @@ pub(crate) const SHUFFLING: Descriptor = Descriptor {
     options: &[&[OptionGroup::Measuring, OptionGroup::Shuffling]],
     needs: &[Need::Sockets],
     reasons: &[read::<ShufflingReason>],
+    params: &["shuffling", "guard"],
     ..Descriptor::without_gangs(
         "shuffling",
         "everything at once; threads that wait equally long for locks share a socket",
-        |options| Ok(Box::new(Shuffling::new(options.shuffling.clone()))),
+        |options| Ok(Box::new(Shuffling::new(options.shuffling.clone(), &options.params))),
     )
 };
 
@@ -97,6 +91,7 @@ pub(crate) const SHUFFLING: Descriptor = Descriptor {
 #[derive(Debug)]
 pub(crate) struct Shuffling {
     options: ShufflingOptions,
+    params: Params,
     /// The CPUs of each socket. A thread may use all of them.
     sockets: Vec<CpuSet>,
     /// The memory node of each socket, where it has one.
@@ -110,11 +105,12 @@ pub(crate) struct Shuffling {
 }
 
 impl Shuffling {
-    pub(crate) fn new(options: ShufflingOptions) -> Shuffling {
-        let moment = MOMENTS.moment.min(options.interval);
-        let guard = options.guard.then(|| Guard::new(Lengths { moment, ..MOMENTS }));
+    pub(crate) fn new(options: ShufflingOptions, params: &AllParams) -> Shuffling {
+        let Params { settle, moment, .. } = params.shuffling;
+        let lengths = Lengths { settle, moment: moment.min(options.interval) };
+        let guard = options.guard.then(|| Guard::new(lengths, params.guard));
         let (sockets, nodes, programs, ended) = Default::default();
-        Shuffling { options, sockets, nodes, programs, guard, ended }
+        Shuffling { options, params: params.shuffling, sockets, nodes, programs, guard, ended }
     }
 
     fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
@@ -196,9 +192,9 @@ impl Shuffling {
         if self.sockets.len() < 2 {
             return;
         }
-        let (options, sockets, nodes) = (&self.options, &self.sockets, &self.nodes);
-        let pages = &tracked.pages;
-        let round = Round { options, sockets, nodes, pages, threads, heard, length };
+        let (options, params) = (&self.options, &self.params);
+        let (sockets, nodes, pages) = (&self.sockets[..], &self.nodes[..], &tracked.pages);
+        let round = Round { options, params, sockets, nodes, pages, threads, heard, length };
         let Some(verdict) = round.decide(&tracked.homes, world) else { return };
         self.follow(id, verdict, world, plan);
     }
@@ -218,13 +214,13 @@ impl Shuffling {
         if let Verdict::Calm(lock_time) = verdict {
             let is_calm = lock_time < self.options.threshold / 2.0;
             tracked.calm = if is_calm { tracked.calm + 1 } else { 0 };
-            if tracked.calm >= PATIENCE && !tracked.homes.is_empty() {
+            if tracked.calm >= self.params.patience && !tracked.homes.is_empty() {
                 tracked.house(Homes::new());
                 plan.because(Some(id), ShufflingReason::Unbound { lock_time });
                 let lock_time = Some(lock_time);
                 plan.output(id, Output::Grouped(Grouping::Unbound { lock_time }));
             }
-            if tracked.calm >= PATIENCE && tracked.phase.take().is_some() {
+            if tracked.calm >= self.params.patience && tracked.phase.take().is_some() {
                 self.guard.iter_mut().for_each(|guard| guard.dismiss(id, plan));
             }
             return;
@@ -247,7 +243,7 @@ impl Shuffling {
                 guard.adopt(id, Arc::new(tracked.homes.clone()));
                 let homes = Arc::new(homes);
                 tracked.proposed = Some((homes.clone(), shuffle));
-                if tracked.phase.is_none_or(|phase| (phase - lock_time).abs() > PHASE) {
+                if tracked.phase.is_none_or(|phase| (phase - lock_time).abs() > self.params.phase) {
                     let is_new = tracked.phase.is_none();
                     let recalled = recalled.filter(|_| is_new && tracked.helped.is_none());
                     let helped = tracked.helped.filter(|helped| *helped && is_new);

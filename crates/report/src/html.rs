@@ -198,12 +198,14 @@ fn facts(run: &RunResult) -> String {
     // A simulation has no date.
     let dated = Some(run.started_at.clone()).filter(|_| !run.machine.is_simulated());
     facts.extend(dated.map(|date| ("began", date)));
-    if let Some(Simulation { machine, kernel, seed }) = &run.simulation {
+    if let Some(simulation) = &run.simulation {
+        let Simulation { machine, kernel, seed, .. } = simulation;
         facts.extend([
             ("simulated machine", machine.clone()),
             ("simulated kernel", kernel.clone()),
             ("seed", seed.to_string()),
         ]);
+        facts.extend(simulation.constants().map(|set| ("constants set", set)));
     }
     facts.extend(run.quantum_seconds.map(|quantum| ("quantum", format!("{quantum} s"))));
     facts.extend(run.placement.clone().map(|placement| ("placement", placement)));

@@ -24,7 +24,7 @@ mod tests;
 
 use cosched_core::{CpuSet, Nanos, Reason};
 use cosched_policy::reasons::words as spoken;
-use cosched_results::result::RunResult;
+use cosched_results::result::{RunResult, Simulation};
 
 use crate::history::{History, Phase, Quantum, State, changes, nanos, runs};
 use crate::{treatment, words};
@@ -261,6 +261,7 @@ fn whole(result: &RunResult) -> Vec<Note> {
         ("simulated machine", simulation.map(|simulation| simulation.machine.clone())),
         ("simulated kernel", simulation.map(|simulation| simulation.kernel.clone())),
         ("seed", simulation.map(|simulation| simulation.seed.to_string())),
+        ("constants set", simulation.and_then(Simulation::constants)),
         ("quantum", quantum),
         ("placement", result.placement.clone()),
         ("freezing", Some(result.backends.freezing.clone())),

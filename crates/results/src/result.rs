@@ -150,6 +150,29 @@ pub struct Simulation {
     pub kernel: String,
     /// The seed of the random numbers.
     pub seed: u64,
+    /// The constants of policies that were set, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, String>,
+}
+
+impl Simulation {
+    /// The constants of policies that were set, as a command line has them; `None`: none.
+    pub fn constants(&self) -> Option<String> {
+        let set: Vec<String> =
+            self.set.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        (!set.is_empty()).then(|| set.join(", "))
+    }
+}
+
+impl fmt::Display for Simulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Simulation { machine, kernel, seed, .. } = self;
+        write!(f, "machine {machine}, kernel {kernel}, seed {seed}")?;
+        match self.constants() {
+            Some(set) => write!(f, ", with {set}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The backends that the run used.

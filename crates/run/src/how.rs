@@ -6,11 +6,13 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`fair`] | the choices for the policy `fair-progress` |
+//! | [`set`] | the constants of policies that were set |
 //! | [`shuffle`] | the choices for the policy `shuffling` |
 //! | [`check`] | which choices a policy or a command supports |
 
 pub mod check;
 pub mod fair;
+pub mod set;
 pub mod shuffle;
 
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use cosched_policy::{
 use cosched_workload::{Barrier, ProgramSpec};
 
 use fair::FairChoices;
+use set::Set;
 use shuffle::ShuffleChoices;
 
 /// How policies do their work, on whatever machine.
@@ -47,6 +50,8 @@ pub struct PolicyChoices {
     pub turns: Option<Turns>,
     /// The choices for `fair-progress`.
     pub fair: FairChoices,
+    /// The constants that were set, on simulated machines.
+    pub set: Set,
 }
 
 /// How policies that measure do their work.
@@ -114,6 +119,7 @@ impl How {
             shuffling: self.shuffling(),
             goal: self.policy.goal.unwrap_or_default(),
             turns: self.policy.turns.filter(|_| kind.descriptor().by_weight),
+            params: self.policy.set.params(),
         }
     }
 
@@ -157,8 +163,9 @@ impl How {
     /// These choices of a variant, where all variants have others. The machine's (freezer, pinning
     /// and grace) are those of all.
     pub fn over(&self, all: &How) -> How {
-        let PolicyChoices { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair } =
-            self.policy.clone();
+        let own = self.policy.clone();
+        let PolicyChoices { placement, quantum, fill, slowdowns, max_frozen, goal, turns, .. } =
+            own;
         let MeasureChoices { interval, actuators, no_guard, relearn, quanta, shuffle, usual_class } =
             self.measure.clone();
         How {
@@ -170,7 +177,8 @@ impl How {
                 max_frozen: max_frozen.or(all.policy.max_frozen),
                 goal: goal.or(all.policy.goal),
                 turns: turns.or(all.policy.turns),
-                fair: fair.over(&all.policy.fair),
+                fair: own.fair.over(&all.policy.fair),
+                set: own.set.over(&all.policy.set),
             },
             measure: MeasureChoices {
                 interval: interval.or(all.measure.interval),

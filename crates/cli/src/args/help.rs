@@ -34,7 +34,10 @@ const BARRIERS: (&str, &[&str]) = ("Barriers", &["barrier"]);
 const LOCKS: (&str, &[&str]) = ("Locks", &["groups", "group_by", "no_transfers", "sampled"]);
 
 /// Options without a heading that `-h` leaves out.
-const SELDOM_NEEDED: [&str; 3] = ["grace", "max_events", "watch"];
+const SELDOM_NEEDED: [&str; 4] = ["grace", "max_events", "watch", "set"];
+/// The option that only simulations support, and the commands that make some. The others refuse it
+/// and hide it.
+const SIMULATED: (&str, [&str; 2]) = ("set", ["sim", "compare"]);
 /// Options that `-h` of `cosched run` leaves out, too.
 const SELDOM_IN_RUNS: [&str; 1] = ["metrics"];
 /// Options that `-h` of `cosched compare` leaves out, too.
@@ -43,14 +46,18 @@ const SELDOM_COMPARED: [&str; 3] = ["kernel", "seed", "verbose"];
 /// The same command and its subcommands, with headings, and with a `-h` that fits a screen.
 pub(crate) fn arranged(command: Command) -> Command {
     let is_stat = command.get_name() == "stat";
+    let simulates = SIMULATED.1.contains(&command.get_name());
     let seldom: &[&str] = match command.get_name() {
         "compare" => &SELDOM_COMPARED,
         "run" => &SELDOM_IN_RUNS,
         _ => &[],
     };
     let placed = |option: Arg| {
-        let id = option.get_id().as_str();
+        let id = option.get_id().as_str().to_owned();
+        let id = id.as_str();
         let is_seldom = SELDOM_NEEDED.contains(&id) || seldom.contains(&id);
+        let is_refused = id == SIMULATED.0 && !simulates;
+        let option = if is_refused { option.hide(true) } else { option };
         match heading(id, is_stat) {
             Some(heading) => option.help_heading(heading).hide_short_help(true),
             None => option.hide_short_help(is_seldom),

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use cosched_lab::sim::MOST_EVENTS;
 use cosched_lab::sim::options::{
-    CalibrateOptions, CheckOptions, MachineOptions, MeasureOptions, RunOptions, SlowdownsOptions,
+    CalibrateOptions, CheckOptions, MachineOptions, MeasureOptions, ParamsOptions, RunOptions,
+    SlowdownsOptions,
 };
 use cosched_policy::{Kind, Placement};
 use cosched_sim::Kernel;
@@ -34,6 +35,8 @@ pub(crate) enum SimCommand {
     Calibrate(SimCalibrateArgs),
     /// Simulate how programs slow each other down in pairs and triples: a table for --slowdowns.
     Slowdowns(SimSlowdownsArgs),
+    /// List the constants of policies that --set can set.
+    Params(SimParamsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -127,6 +130,16 @@ pub(crate) struct SimSlowdownsArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SimParamsArgs {
+    /// Only those that this policy uses.
+    #[arg(value_name = "POLICY", value_parser = choices::policy())]
+    pub(crate) policy: Option<Kind>,
+    /// Print the constants as JSON instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct SimRunArgs {
     /// The jobs file (TOML), or - for standard input. Every program needs a [program.model];
     /// `cosched sim --from RUN --jobs-file` writes such a file of a recorded run.
@@ -161,8 +174,8 @@ pub(crate) struct SimRunArgs {
     pub(crate) seed: Option<u64>,
     /// Simulate several values of a setting, and print one table. May be repeated.
     ///
-    /// The settings are quantum, policy, placement, kernel, machine, seed and max-frozen. Every
-    /// combination is simulated.
+    /// The settings are quantum, policy, placement, kernel, machine, seed, max-frozen, and all that
+    /// --set can set. Every combination is simulated.
     #[arg(long, value_name = "KEY=A,B,C", conflicts_with = "out")]
     pub(crate) sweep: Vec<String>,
     /// End with an error if a simulation needs more events than this. The default takes some
@@ -230,6 +243,13 @@ impl SimSlowdownsArgs {
     /// What was asked for.
     pub(crate) fn options(&self) -> SlowdownsOptions {
         SlowdownsOptions { workload: self.workload.clone(), on: self.on.options(), json: self.json }
+    }
+}
+
+impl SimParamsArgs {
+    /// What was asked for.
+    pub(crate) fn options(&self) -> ParamsOptions {
+        ParamsOptions { policy: self.policy, json: self.json }
     }
 }
 

@@ -108,6 +108,9 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let kinds: Vec<Kind> = variants.iter().map(|variant| variant.kind()).collect();
     match &args.machine {
         None => {
+            for how in variants.iter().map(|variant| variant.how(how)) {
+                how.check_no_constants("compare")?;
+            }
             how.check_use(&kinds)?;
             let runs = Runs { alone: args.solo, together: true, ..Runs::default() };
             let workload =
@@ -124,7 +127,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             check_variants(&args.policies)?;
             let measuring = [OptionGroup::Measuring, OptionGroup::Slices, OptionGroup::Shuffling];
             let measuring = measuring.into_iter().flat_map(|group| group.options().iter().copied());
-            let used = ["quantum", "max-frozen", "placement", "fill", "goal", "slowdowns"];
+            let used = ["quantum", "max-frozen", "placement", "fill", "goal", "slowdowns", "set"];
             let used: Vec<&str> = used.into_iter().chain(measuring).collect();
             how.check_use_by("compare --machine", &used)?;
             check_grace(how)?;

@@ -73,6 +73,7 @@ const LONGEST_COMMAND: usize = 1000;
 /// Runs the workload once and shows what came of it.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let how = args.how.how();
+    how.check_no_constants("run")?;
     how.check_use(&[args.policy])?;
     let out = args.out.as_deref();
     let in_order = args.policy == Kind::Fcfs;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cosched_lab::sim::{calibrate, check, measure, simulate, slowdowns};
+use cosched_lab::sim::{calibrate, check, measure, params, simulate, slowdowns};
 
 pub(crate) use crate::args::sim::SimArgs;
 use crate::args::sim::SimCommand;
@@ -15,6 +15,7 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
         Some(SimCommand::Check(args)) => check(&args.options()),
         Some(SimCommand::Calibrate(args)) => calibrate(&args.options()),
         Some(SimCommand::Slowdowns(args)) => slowdowns(&args.options()),
+        Some(SimCommand::Params(args)) => params(&args.options()),
         None => simulate(&args.run.options()),
     }
 }

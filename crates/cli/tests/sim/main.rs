@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod after;
+mod constants;
 mod sweep;
 
 use std::path::Path;
@@ -58,7 +59,10 @@ fn the_document_of_a_simulated_run_says_how_to_repeat_it() {
     let options = "--machine e5-2670-16 --kernel cfs --policy linux --seed 7";
     let run = result(&WORKLOAD.replace("threads = 24", "threads = 8"), options);
     let (machine, kernel) = ("e5-2670-16".to_owned(), "cfs".to_owned());
-    assert_eq!(run.simulation, Some(Simulation { machine, kernel, seed: 7 }));
+    assert_eq!(
+        run.simulation,
+        Some(Simulation { machine, kernel, seed: 7, set: Default::default() })
+    );
     assert_eq!(run.machine.kernel, "simulated");
 }
 

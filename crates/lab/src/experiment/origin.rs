@@ -35,6 +35,7 @@ pub(super) fn check(run: &RunResult, expected: &Context, times_alone: bool) -> R
         if let (Some(there), Some(now)) = (&run.simulation, &expected.simulation) {
             differ.hold("the seed", there.seed, now.seed);
             differ.hold("--kernel", &there.kernel, &now.kernel);
+            differ.hold("--set", &there.set, &now.set);
         }
         for (program, spec) in run.programs.iter().zip(&expected.programs) {
             differ.program(program, spec, times_alone);

@@ -87,10 +87,11 @@ impl Record {
     /// With how policies and the machine do their work, in all variants and in those that have
     /// options of their own.
     pub fn with_how(mut self, how: &How, variants: &[Variant]) -> Record {
-        self.settings.extend(settings(how).map(|(option, value)| (option.to_owned(), value)));
+        let own = settings(how).into_iter();
+        self.settings.extend(own.map(|(option, value)| (option.to_owned(), value)));
         for variant in variants.iter().filter(|variant| variant.words().is_some()) {
             let of_variant = |(option, value)| (format!("{option}{OF_VARIANT}{variant}'"), value);
-            self.settings.extend(settings(&variant.how(how)).map(of_variant));
+            self.settings.extend(settings(&variant.how(how)).into_iter().map(of_variant));
             self.settings.insert(policy_of(&variant.to_string()), json!(variant.kind().name()));
         }
         self
@@ -202,13 +203,14 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &How) -> [(&'static str, Value); 29] {
+fn settings(how: &How) -> Vec<(&'static str, Value)> {
     let (fair, shuffle) = (&how.policy.fair, &how.measure.shuffle);
     // Everything in there tells itself completely, tables of slowdowns included.
     fn recorded<T: Debug>(value: &Option<T>) -> Value {
         json!(value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}")))
     }
-    [
+    let set = how.policy.set.iter().map(|(name, value)| (name, json!(value)));
+    let options = [
         ("--quantum", recorded(&how.policy.quantum)),
         ("--placement", recorded(&how.policy.placement)),
         ("--fill", json!(how.policy.fill)),
@@ -238,7 +240,8 @@ fn settings(how: &How) -> [(&'static str, Value); 29] {
         ("--freezer", recorded(&how.freezer)),
         ("--pinning", recorded(&how.pinning)),
         ("--grace", recorded(&Some(how.grace))),
-    ]
+    ];
+    options.into_iter().chain(set).collect()
 }
 
 /// The setting that tells the policy of a variant of `--variant`.

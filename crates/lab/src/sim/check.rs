@@ -59,6 +59,7 @@ const QUICK: f64 = 0.05;
 pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
     let how = &args.how;
     how.check_own_barriers("sim check")?;
+    how.check_no_constants("sim check")?;
     let policies = policies()?;
     how.check_use(&policies)?;
     let here = Session::here()?;

@@ -113,7 +113,8 @@ impl Site for Simulated<'_> {
     fn expected(&self, turn: &Turn<'_>, round: u16) -> Context {
         let simulator = self.simulator_for(turn.how);
         let request = simulator.request(turn.workload, turn.kind, &self.profiles);
-        let simulation = Some(self.scene_of(round).simulation());
+        let scene = Scene { how: turn.how.clone(), ..self.scene_of(round) };
+        let simulation = Some(scene.simulation(turn.kind));
         Context { simulation, ..simulator.session.expected(&request) }
     }
 

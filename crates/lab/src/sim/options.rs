@@ -83,6 +83,15 @@ pub struct MachineOptions {
     pub placement: Placement,
 }
 
+/// Which constants to show.
+#[derive(Clone, Copy, Debug)]
+pub struct ParamsOptions {
+    /// The policy that uses them; `None`: all constants.
+    pub policy: Option<Kind>,
+    /// Whether JSON is printed instead of the table.
+    pub json: bool,
+}
+
 /// Which models to fit.
 #[derive(Clone, Debug)]
 pub struct CalibrateOptions {

@@ -1,5 +1,6 @@
 //! A simulated machine on which workloads run: all that the subcommands of `cosched sim` share.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -66,13 +67,21 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// What repeats a simulation of it.
-    pub(super) fn simulation(&self) -> Simulation {
+    /// What repeats a simulation of it under a policy.
+    pub(super) fn simulation(&self, kind: Kind) -> Simulation {
         Simulation {
             machine: self.machine.clone(),
             kernel: self.kernel.name().to_owned(),
             seed: self.seed,
+            set: self.constants(kind),
         }
+    }
+
+    /// The constants that were set and that a policy uses, with their values.
+    pub(super) fn constants(&self, kind: Kind) -> BTreeMap<String, String> {
+        let set = self.how.policy.set.iter();
+        let used = set.filter(|(name, _)| kind.uses_constant(name));
+        used.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
     /// The one that the options name.
@@ -319,7 +328,8 @@ impl Simulator {
             backends,
             0.0,
         );
-        let context = Context { decided_by, simulation: Some(self.scene.simulation()), ..context };
+        let simulation = Some(self.scene.simulation(kind));
+        let context = Context { decided_by, simulation, ..context };
         let result = RunResult::new(&outcome, &context);
         Ok((sim, outcome, result))
     }

@@ -70,7 +70,7 @@ pub(super) fn sweep(args: &RunOptions) -> Result<ExitCode, Failure> {
                     other => other,
                 }
             })?;
-        Ok(Row::new(scene, &result))
+        Ok(Row::new(&axes, scene, &result))
     })?;
     bar.finish_and_clear();
     let report = Report::new(&axes, rows);

@@ -20,16 +20,8 @@
 
 use super::ReasonCode;
 
+use super::params::Params;
 use crate::gangs::minwait::Share;
-
-/// The part of the joint work that may be lost where programs may spin. In experiments/policies,
-/// such programs take 1.3 to 10 times as long together; this is 1.33 times.
-const MOST_LOST_AGAINST_SPINNING: f64 = 0.25;
-/// A program with this part of its threads active alone waits without sleeping, or never waits.
-const AWAKE: f64 = 0.93;
-/// A program that is outside the kernel for less than this part of what all are when running
-/// together yields its CPUs when it waits.
-const YIELDS: f64 = 0.85;
 
 /// What a program does alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,10 +48,11 @@ impl Rival {
 
     /// Whether its threads may spin for each other, if all programs running together keep this part
     /// of the CPUs busy outside the kernel.
-    fn may_spin(&self, together: f64) -> bool {
+    fn may_spin(&self, together: f64, params: &Params) -> bool {
         let threads = self.threads as f64;
         let spins = |alone: Alone| {
-            alone.width >= AWAKE * threads && alone.rate >= YIELDS * together * threads
+            alone.width >= params.awake * threads
+                && alone.rate >= params.yields * together * threads
         };
         self.threads > 1 && self.alone.is_some_and(spins)
     }
@@ -88,15 +81,22 @@ pub(super) fn is_settled(threads: &[usize], cpus: usize) -> Option<ReasonCode> {
 
 /// The prediction for turns on this number of CPUs. `turns` has the rivals' shares of the CPUs, and
 /// `together` how many CPUs are busy outside the kernel when running together.
-pub(super) fn expected(rivals: &[Rival], turns: &[Share], cpus: usize, together: f64) -> Expected {
+pub(super) fn expected(
+    rivals: &[Rival],
+    turns: &[Share],
+    cpus: usize,
+    together: f64,
+    params: &Params,
+) -> Expected {
     // Threads share the CPUs that are backfilled.
     let share =
         |rival: &Rival, share: &Share| share.assigned + share.backfilled / rival.threads as f64;
     let in_turns: f64 =
         rivals.iter().zip(turns).map(|(rival, turns)| rival.rate() * share(rival, turns)).sum();
     let in_turns = in_turns.min(cpus as f64);
-    let spin = rivals.iter().filter(|rival| rival.may_spin(together / cpus as f64)).count();
-    let most_lost = if spin > 1 { MOST_LOST_AGAINST_SPINNING } else { 0.0 };
+    let busy = together / cpus as f64;
+    let spin = rivals.iter().filter(|rival| rival.may_spin(busy, params)).count();
+    let most_lost = if spin > 1 { params.most_lost } else { 0.0 };
     Expected { in_turns, most_lost, is_enough: in_turns >= (1.0 - most_lost) * together }
 }
 
@@ -115,7 +115,7 @@ mod tests {
 
     fn expects(all: &[(usize, f64, f64)], cpus: usize, together: f64) -> Expected {
         let sizes: Vec<usize> = all.iter().map(|(threads, ..)| *threads).collect();
-        expected(&rivals(all), &shares(&sizes, cpus, 1), cpus, together)
+        expected(&rivals(all), &shares(&sizes, cpus, 1), cpus, together, &Params::DEFAULT)
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn more_may_be_lost_where_two_programs_may_spin() {
         let two = expects(&[(24, 24.0, 24.0), (12, 11.9, 11.9), (24, 9.0, 9.0)], 24, 24.0);
-        assert_eq!(two.most_lost, MOST_LOST_AGAINST_SPINNING);
+        assert_eq!(two.most_lost, Params::DEFAULT.most_lost);
         let one = expects(&[(24, 24.0, 24.0), (24, 21.0, 21.0), (1, 1.0, 1.0)], 24, 24.0);
         assert_eq!(one.most_lost, 0.0);
     }
@@ -149,8 +149,10 @@ mod tests {
         let lending = shares(&[1, 2, 2], 2, 1);
         let none: Vec<Share> =
             lending.iter().map(|share| Share { backfilled: 0.0, ..*share }).collect();
-        assert!((expected(&some, &lending, 2, 2.0).in_turns - 2.0).abs() < 1e-9);
-        assert!((expected(&some, &none, 2, 2.0).in_turns - 5.0 / 3.0).abs() < 1e-9);
+        let in_turns =
+            |shares: &[Share]| expected(&some, shares, 2, 2.0, &Params::DEFAULT).in_turns;
+        assert!((in_turns(&lending) - 2.0).abs() < 1e-9);
+        assert!((in_turns(&none) - 5.0 / 3.0).abs() < 1e-9);
     }
 
     #[test]

@@ -8,15 +8,7 @@ use cosched_core::{Nanos, Program, ProgramId, ProgramState, World};
 
 use super::interval::Interval;
 use super::judgement::{Alone, Rival};
-
-/// A program that uses less of a CPU does not compete. When running together, the limit is this
-/// part of what a thread has if all compete.
-const IDLES: (f64, f64) = (0.2, 0.25);
-/// A program that counts as idle while others take turns competes when it uses this many times as
-/// much.
-const WAKES: f64 = 1.4;
-/// A program that has used less CPU time than this is still being loaded.
-const LOADED: Nanos = Nanos::from_millis(10);
+use super::params::Params;
 
 /// How programs ran in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +28,20 @@ struct Known {
 }
 
 /// What is known of all programs.
-#[derive(Debug, Default)]
-pub(super) struct Programs(BTreeMap<u16, Known>);
+#[derive(Debug)]
+pub(super) struct Programs {
+    known: BTreeMap<u16, Known>,
+    params: Params,
+}
 
 impl Programs {
+    /// No program is known.
+    pub(super) fn new(params: Params) -> Programs {
+        Programs { known: BTreeMap::new(), params }
+    }
+
     fn known(&self, program: &Program) -> Known {
-        self.0.get(&program.id.slot).copied().unwrap_or_default()
+        self.known.get(&program.id.slot).copied().unwrap_or_default()
     }
 
     /// Learns from an interval. A program that ran for less than `least` of it shows too little.
@@ -49,18 +49,19 @@ impl Programs {
         let cpus = world.cpus.len();
         let threads: usize = present(world).map(|program| asked(program, world)).sum();
         let share = cpus as f64 / threads.max(1) as f64;
+        let Params { idles, idles_together, wakes, .. } = self.params;
         let idle = match ran {
-            Ran::Together => IDLES.0.min(IDLES.1 * share),
-            Ran::Alone | Ran::InTurns => IDLES.0,
+            Ran::Together => idles.min(idles_together * share),
+            Ran::Alone | Ran::InTurns => idles,
         };
         for (id, did) in &did.0 {
-            let known = self.0.entry(id.slot).or_default();
+            let known = self.known.entry(id.slot).or_default();
             known.cpu_time += did.on_cpu;
             if did.running < least.as_secs_f64() {
                 continue;
             }
             let stays = ran == Ran::InTurns && known.idles;
-            known.idles = did.width() < if stays { WAKES * idle } else { idle };
+            known.idles = did.width() < if stays { wakes * idle } else { idle };
             if ran == Ran::Alone {
                 known.alone = Some(Alone { width: did.width(), rate: did.rate(cpus) });
             }
@@ -89,7 +90,7 @@ impl Programs {
 
     /// Whether a program at this position has been measured.
     pub(super) fn knows(&self, id: ProgramId) -> bool {
-        self.0.contains_key(&id.slot)
+        self.known.contains_key(&id.slot)
     }
 
     /// Whether any program has run alone.
@@ -100,7 +101,8 @@ impl Programs {
     /// Whether two competing programs have done more than start. Where many programs request few
     /// CPUs, one that is going to sleep is ready to run for long before it sleeps.
     pub(super) fn are_loaded(&self, world: &World<'_>) -> bool {
-        let loaded = |program: &&Program| self.known(program).cpu_time >= LOADED.as_secs_f64();
+        let least = self.params.loaded.as_secs_f64();
+        let loaded = |program: &&Program| self.known(program).cpu_time >= least;
         self.competing(world).filter(loaded).count() > 1
     }
 }

@@ -22,7 +22,7 @@ fn sampled_at(lab: &Lab<Auto>) -> Nanos {
 
 /// Goes on until new programs have settled, if the policy waits for that.
 fn settled(lab: &mut Lab<Auto>) -> Option<Nanos> {
-    let at = lab.wake_of(SAMPLES).filter(|at| *at == lab.scene.now + SETTLE)?;
+    let at = lab.wake_of(SAMPLES).filter(|at| *at == lab.scene.now + Params::DEFAULT.settle)?;
     while lab.next_wake() < Some(at) {
         lab.wake();
     }
@@ -108,7 +108,7 @@ fn auto_starts_like_linux_and_samples_where_it_can_help() {
     let mut four = lab(2, of_two_threads(4));
     assert_eq!(four.running(), [0, 1, 2, 3]);
     assert_eq!(chosen(&four), Some((Mode::Corun, ReasonCode::Begins)));
-    assert_eq!(four.next_wake(), Some(SETTLE));
+    assert_eq!(four.next_wake(), Some(Params::DEFAULT.settle));
     for (programs, reason_code) in [
         (of_two_threads(1), ReasonCode::Alone),
         (vec![program(0, 1), program(1, 1)], ReasonCode::EnoughCpus),

@@ -25,6 +25,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use cosched_core::{AtExpiry, Measure, Nanos, Observe, Plan, ProgramId, Token, Wake, World};
 
+use super::params;
 pub(crate) use trial::Lengths;
 use trial::{Finding, Trial};
 
@@ -32,11 +33,6 @@ use trial::{Finding, Trial};
 pub(crate) const MOMENT: Token = Token(0);
 /// The wake-up for the end of a program's pause.
 const AGAIN: Token = Token(1);
-/// The first pause, and the longest.
-const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(10), Nanos::from_secs(160));
-/// The time without trials after a trial, in lengths of the trial: trials take a tenth of a
-/// program's time at most.
-const PEACE: u64 = 9;
 /// What is to be done, or was found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Act<W> {
@@ -56,6 +52,7 @@ pub(crate) enum Act<W> {
 #[derive(Debug)]
 pub(crate) struct Guard<W> {
     lengths: Lengths,
+    params: params::Guard,
     programs: BTreeMap<ProgramId, Guarded<W>>,
     queue: VecDeque<ProgramId>,
     trial: Option<(Trial<W>, Step)>,
@@ -79,13 +76,14 @@ struct Guarded<W> {
     in_peace_until: Nanos,
 }
 
-impl<W: Default> Default for Guarded<W> {
-    fn default() -> Guarded<W> {
+impl<W: Default> Guarded<W> {
+    /// Nothing was tried; this is the first pause.
+    fn new(pause: Nanos) -> Guarded<W> {
         Guarded {
             candidates: Vec::new(),
             in_force: W::default(),
             to_try: VecDeque::new(),
-            pause: PAUSES.0,
+            pause,
             again: Nanos::NEVER,
             began: Nanos::ZERO,
             in_peace_until: Nanos::ZERO,
@@ -101,9 +99,9 @@ enum Step {
 }
 
 impl<W: Clone + PartialEq + Default> Guard<W> {
-    pub(crate) fn new(lengths: Lengths) -> Guard<W> {
+    pub(crate) fn new(lengths: Lengths, params: params::Guard) -> Guard<W> {
         let (programs, queue) = (BTreeMap::new(), VecDeque::new());
-        Guard { lengths, programs, queue, trial: None, trials: 0, acts: Vec::new() }
+        Guard { lengths, params, programs, queue, trial: None, trials: 0, acts: Vec::new() }
     }
 
     /// Whether a trial runs.
@@ -132,11 +130,12 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
     /// A setting also changes how the program's threads wait. Another phase after trials is
     /// therefore no reason for a trial at once. It only makes the next trials come soon.
     pub(crate) fn chosen(&mut self, id: ProgramId, candidates: Vec<W>, now: Nanos) -> W {
-        let guarded = self.programs.entry(id).or_default();
-        (guarded.candidates, guarded.pause) = (candidates, PAUSES.0);
+        let pause = self.params.first_pause;
+        let guarded = self.programs.entry(id).or_insert_with(|| Guarded::new(pause));
+        (guarded.candidates, guarded.pause) = (candidates, pause);
         let is_paused = guarded.again != Nanos::NEVER;
         if is_paused {
-            guarded.again = guarded.again.min(now + PAUSES.0);
+            guarded.again = guarded.again.min(now + pause);
         } else if !self.queue.contains(&id) && !guarded.candidates.is_empty() {
             guarded.to_try = guarded.candidates.iter().cloned().collect();
             self.queue.push_back(id);
@@ -155,13 +154,16 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
 
     /// Gives a program this setting, without a trial.
     pub(crate) fn adopt(&mut self, id: ProgramId, candidate: W) {
-        self.programs.entry(id).or_default().in_force = candidate;
+        let pause = self.params.first_pause;
+        let guarded = self.programs.entry(id).or_insert_with(|| Guarded::new(pause));
+        guarded.in_force = candidate;
     }
 
     /// Other settings may be tried on a program in the present phase: they replace those that have
     /// not been tried yet.
     pub(crate) fn renew(&mut self, id: ProgramId, candidates: Vec<W>) {
-        let guarded = self.programs.entry(id).or_default();
+        let pause = self.params.first_pause;
+        let guarded = self.programs.entry(id).or_insert_with(|| Guarded::new(pause));
         let in_force = guarded.in_force.clone();
         if guarded.to_try.iter().any(|candidate| *candidate != in_force) {
             guarded.to_try.retain(|candidate| *candidate == in_force);
@@ -193,7 +195,8 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         let peace = self.programs.get(&id).map(|guarded| guarded.in_peace_until);
         self.forget(id, plan);
         if let Some(in_peace_until) = peace {
-            self.programs.insert(id, Guarded { in_peace_until, ..Guarded::default() });
+            let new = Guarded::new(self.params.first_pause);
+            self.programs.insert(id, Guarded { in_peace_until, ..new });
         }
     }
 
@@ -240,7 +243,8 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         let against = if candidate == against { W::default() } else { against };
         self.acts.push((id, Act::Try(candidate.clone(), against.clone())));
         let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
-        let trial = Trial::new(id, self.trials, threads, self.lengths, candidate, against);
+        let (lengths, params) = (self.lengths, self.params);
+        let trial = Trial::new(id, self.trials, threads, lengths, params, candidate, against);
         self.trials += 1;
         self.observe(Nanos::NEVER, plan);
         self.give(id, trial.candidate().clone());
@@ -274,7 +278,7 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         if let Some(guarded) = self.programs.get_mut(&id) {
             guarded.in_force = if kept { candidate.clone() } else { incumbent };
             let lasted = world.now - guarded.began;
-            guarded.in_peace_until = world.now + Nanos(PEACE * lasted.0);
+            guarded.in_peace_until = world.now + Nanos(self.params.peace * lasted.0);
             let act = match kept {
                 true => Act::Keep(candidate, progress),
                 false => Act::PutBack(candidate, progress, guarded.pause),
@@ -297,7 +301,7 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
     fn rest(&mut self, id: ProgramId, now: Nanos) {
         let Some(guarded) = self.programs.get_mut(&id) else { return };
         guarded.again = now + guarded.pause;
-        guarded.pause = Nanos(guarded.pause.0 * 2).min(PAUSES.1);
+        guarded.pause = Nanos(guarded.pause.0 * 2).min(self.params.longest_pause);
     }
 
     fn enqueue_due(&mut self, now: Nanos) {

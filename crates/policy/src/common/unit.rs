@@ -229,10 +229,6 @@ impl Unfreezable {
     }
 }
 
-/// A program with this many last-level cache misses per 1000 instructions is memory-bound. Of
-/// modelled programs, the memory-bound ones have 100, and the others less than 1.
-const MANY_MISSES: f64 = 10.0;
-
 /// A unit's CPU assignment.
 #[derive(Debug)]
 pub(crate) struct Assignment {
@@ -248,8 +244,8 @@ type Question = (ProgramId, usize, Placement);
 #[derive(Debug)]
 pub(crate) struct Places {
     placement: Placement,
-    /// Whether memory-bound programs are spread, wherever the others go.
-    spreads_misses: bool,
+    /// Programs with this many misses per 1000 instructions are spread, wherever the others go.
+    spreads_misses: Option<f64>,
     /// The programs that were reported as spread for their misses.
     explained: BTreeSet<ProgramId>,
     /// The answer for a program and a number of threads: the CPUs that were free, those that it had
@@ -261,21 +257,22 @@ impl Places {
     pub(crate) fn new(placement: Placement) -> Places {
         Places {
             placement,
-            spreads_misses: false,
+            spreads_misses: None,
             explained: BTreeSet::new(),
             answers: BTreeMap::new(),
         }
     }
 
-    /// Places in which memory-bound programs are spread. They then have more paths to memory, and
-    /// programs that compute lose nothing by sharing caches with them.
-    pub(crate) fn spreading_misses(placement: Placement) -> Places {
-        Places { spreads_misses: true, ..Places::new(placement) }
+    /// Places in which programs with `many_misses` per 1000 instructions are spread. They then have
+    /// more paths to memory, and programs that compute lose nothing by sharing caches with them.
+    pub(crate) fn spreading_misses(placement: Placement, many_misses: f64) -> Places {
+        Places { spreads_misses: Some(many_misses), ..Places::new(placement) }
     }
 
     /// The misses of a unit, if it is spread for them.
     fn spread_for(&self, unit: &Unit) -> Option<f64> {
-        unit.misses.filter(|misses| self.spreads_misses && *misses >= MANY_MISSES)
+        let many = self.spreads_misses?;
+        unit.misses.filter(|misses| *misses >= many)
     }
 
     fn placement(&self, unit: &Unit) -> Placement {
@@ -470,7 +467,7 @@ mod tests {
             let spread: Vec<_> = spread.collect();
             (cpus(0).unwrap().to_string(), cpus(1).unwrap().to_string(), spread)
         };
-        let spreading = || Places::spreading_misses(Placement::Packed);
+        let spreading = || Places::spreading_misses(Placement::Packed, 10.0);
         let both = |one: &str, other: &str, spread| (one.to_owned(), other.to_owned(), spread);
         assert_eq!(given(Some(50.0), spreading()), both("0-2", "3-4", vec![(1, 50.0)]));
         for (misses, places) in

@@ -12,11 +12,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::ProgramId;
 
-/// A set of co-runners counts from this many segments on. With fewer, the highest mean would be
-/// high by chance.
-const SEGMENTS: u32 = 4;
-/// The most sets of co-runners that are kept for a phase.
-const MOST: usize = 64;
+use super::params::Params;
 
 /// What was done with one set of co-runners.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,9 +27,15 @@ struct Done {
 pub(super) struct CoRunners(BTreeMap<Vec<ProgramId>, Done>);
 
 impl CoRunners {
-    /// Adds a segment with these co-runners.
-    pub(super) fn take_in(&mut self, co_runners: &[ProgramId], work: f64, cpu_seconds: f64) {
-        if self.0.len() == MOST && !self.0.contains_key(co_runners) {
+    /// Adds a segment with these co-runners. At most `most_sets` of them are kept.
+    pub(super) fn take_in(
+        &mut self,
+        co_runners: &[ProgramId],
+        work: f64,
+        cpu_seconds: f64,
+        params: &Params,
+    ) {
+        if self.0.len() >= params.most_sets && !self.0.contains_key(co_runners) {
             return;
         }
         let done = self.0.entry(co_runners.to_vec()).or_default();
@@ -44,19 +46,19 @@ impl CoRunners {
 
     /// The mean speed with co-runners that include this program; `None` if there are too few
     /// segments.
-    pub(super) fn with(&self, other: ProgramId) -> Option<f64> {
+    pub(super) fn with(&self, other: ProgramId, params: &Params) -> Option<f64> {
         let shared = self.0.iter().filter(|(co_runners, _)| co_runners.contains(&other));
         let all = shared.fold(Done::default(), |all, (_, done)| Done {
             segments: all.segments + done.segments,
             work: all.work + done.work,
             cpu_seconds: all.cpu_seconds + done.cpu_seconds,
         });
-        (all.segments >= SEGMENTS).then(|| all.work / all.cpu_seconds)
+        (all.segments >= params.segments).then(|| all.work / all.cpu_seconds)
     }
 
     /// The speed with the co-runners that disturb it least, if enough work with them is known.
-    pub(super) fn best(&self, least_work: f64) -> Option<f64> {
-        let counts = |done: &&Done| done.segments >= SEGMENTS && done.work >= least_work;
+    pub(super) fn best(&self, least_work: f64, params: &Params) -> Option<f64> {
+        let counts = |done: &&Done| done.segments >= params.segments && done.work >= least_work;
         let speeds = self.0.values().filter(counts).map(|done| done.work / done.cpu_seconds);
         speeds.reduce(f64::max)
     }
@@ -66,23 +68,25 @@ impl CoRunners {
 mod tests {
     use super::*;
 
+    const PARAMS: &Params = &Params::DEFAULT;
+
     /// Co-runners count after they were measured often enough.
     #[test]
     fn the_least_disturbing_co_runners_count_once_known() {
         let (loud, quiet) = ([ProgramId::first(1)], [ProgramId::first(2)]);
         let mut co_runners = CoRunners::default();
-        for _ in 0..SEGMENTS {
-            assert_eq!(co_runners.best(0.0), None);
-            co_runners.take_in(&loud, 5.0, 1.0);
+        for _ in 0..PARAMS.segments {
+            assert_eq!(co_runners.best(0.0, PARAMS), None);
+            co_runners.take_in(&loud, 5.0, 1.0, PARAMS);
         }
-        assert_eq!(co_runners.best(0.0), Some(5.0));
-        for _ in 1..SEGMENTS {
-            co_runners.take_in(&quiet, 9.0, 1.0);
-            assert_eq!(co_runners.best(0.0), Some(5.0));
+        assert_eq!(co_runners.best(0.0, PARAMS), Some(5.0));
+        for _ in 1..PARAMS.segments {
+            co_runners.take_in(&quiet, 9.0, 1.0, PARAMS);
+            assert_eq!(co_runners.best(0.0, PARAMS), Some(5.0));
         }
-        co_runners.take_in(&quiet, 9.0, 1.0);
-        assert_eq!(co_runners.best(0.0), Some(9.0));
-        assert_eq!(co_runners.best(40.0), None, "36 and 20");
+        co_runners.take_in(&quiet, 9.0, 1.0, PARAMS);
+        assert_eq!(co_runners.best(0.0, PARAMS), Some(9.0));
+        assert_eq!(co_runners.best(40.0, PARAMS), None, "36 and 20");
     }
 
     /// The speed with one co-runner is the mean over all sets of co-runners that it was part of.
@@ -91,10 +95,13 @@ mod tests {
         let [one, other, third] = [1, 2, 3].map(ProgramId::first);
         let mut co_runners = CoRunners::default();
         for _ in 0..2 {
-            co_runners.take_in(&[one, other], 4.0, 1.0);
-            assert_eq!(co_runners.with(one), None);
-            co_runners.take_in(&[one, third], 10.0, 1.0);
+            co_runners.take_in(&[one, other], 4.0, 1.0, PARAMS);
+            assert_eq!(co_runners.with(one, PARAMS), None);
+            co_runners.take_in(&[one, third], 10.0, 1.0, PARAMS);
         }
-        assert_eq!((co_runners.with(one), co_runners.with(third)), (Some(7.0), None));
+        assert_eq!(
+            (co_runners.with(one, PARAMS), co_runners.with(third, PARAMS)),
+            (Some(7.0), None)
+        );
     }
 }

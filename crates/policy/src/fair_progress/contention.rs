@@ -8,15 +8,13 @@
 //! is the only one with much traffic, if it has much. Running alone therefore needs no criterion of
 //! its own.
 
-/// Below this part of the peak, a segment has little traffic itself (`SelfLow`).
-const OWN: f64 = 0.04;
-/// Below this part of the peak, all programs together have little traffic (`SyswideLow`).
-const SYSTEM: f64 = 1.0 / 3.0;
+use super::params::Params;
 
 /// The thresholds for a machine's peak, in lines per microsecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Thresholds {
     peak: f64,
+    params: Params,
 }
 
 /// Why a segment had little interference.
@@ -44,8 +42,8 @@ pub(super) struct Load {
 
 impl Thresholds {
     /// The thresholds of a machine with this peak.
-    pub(super) fn of_peak(peak: f64) -> Thresholds {
-        Thresholds { peak }
+    pub(super) fn of_peak(peak: f64, params: Params) -> Thresholds {
+        Thresholds { peak, params }
     }
 
     /// The traffic that is assumed of a program of which nothing is known.
@@ -55,12 +53,12 @@ impl Thresholds {
 
     /// Below this, all programs together have little traffic.
     pub(super) fn system(&self) -> f64 {
-        SYSTEM * self.peak
+        self.params.system_low * self.peak
     }
 
     /// Whether a program with this traffic is memory-intensive.
     pub(super) fn is_intensive(&self, traffic: f64) -> bool {
-        traffic > OWN * self.peak
+        traffic > self.params.own_low * self.peak
     }
 
     /// The first criterion that a segment with this traffic meets.
@@ -81,7 +79,7 @@ mod tests {
 
     /// The first criterion on the paper's memory bus: 120 lines per microsecond.
     fn criterion(own: f64, others: &[f64]) -> Option<Criterion> {
-        let thresholds = Thresholds::of_peak(120.0);
+        let thresholds = Thresholds::of_peak(120.0, Params::DEFAULT);
         let all = || others.iter().copied().chain([own]);
         let intensive = all().filter(|traffic| thresholds.is_intensive(*traffic)).count();
         thresholds.criterion(own, Load { system: all().sum(), intensive, disturbed: false })
@@ -109,7 +107,7 @@ mod tests {
 
     #[test]
     fn when_a_program_came_or_went_only_own_traffic_counts() {
-        let thresholds = Thresholds::of_peak(120.0);
+        let thresholds = Thresholds::of_peak(120.0, Params::DEFAULT);
         let load = Load { system: 10.0, intensive: 1, disturbed: true };
         assert_eq!(thresholds.criterion(10.0, load), None);
         assert_eq!(thresholds.criterion(1.0, load), Some(Criterion::OwnLow));

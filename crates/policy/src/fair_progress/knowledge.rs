@@ -18,6 +18,7 @@ use super::FairOptions;
 use super::colour;
 use super::contention::{Load, Thresholds};
 use super::overhead::Overhead;
+use super::params::Params;
 use super::segment::Segment;
 use super::selection::{Pair, Waits, select, select_mixed};
 use super::stopped::{Change, Stopped};
@@ -52,19 +53,22 @@ pub(super) struct Knowledge {
     /// How many quanta two programs have shared, in all their runs; the lower id is first.
     shared_quanta: BTreeMap<(ProgramId, ProgramId), u32>,
     overhead: Overhead,
+    params: Params,
 }
 
 impl Knowledge {
     /// Knowledge of no program.
     pub(super) fn new(options: &Options) -> Knowledge {
+        let params = options.params.fair_progress;
         Knowledge {
             options: options.fair.clone(),
             slowdowns: options.slowdowns.clone(),
-            thresholds: Thresholds::of_peak(options.fair.peak.unwrap_or(ANY_PEAK)),
+            thresholds: Thresholds::of_peak(options.fair.peak.unwrap_or(ANY_PEAK), params),
             tracked: BTreeMap::new(),
             stopped: Stopped::default(),
             shared_quanta: BTreeMap::new(),
             overhead: Overhead::default(),
+            params,
         }
     }
 
@@ -82,7 +86,7 @@ impl Knowledge {
     pub(super) fn add(&mut self, id: ProgramId) {
         let least = self.least(&[]);
         begin_region(self.tracked.values_mut(), least);
-        self.tracked.insert(id, Tracked::default());
+        self.tracked.insert(id, Tracked::new(self.params));
     }
 
     /// Handles a program that ended and runs once more. The last `seconds` before its end were in
@@ -261,7 +265,8 @@ impl Knowledge {
         if !self.options.by_corunners {
             return select(all, cpus, length, limit);
         }
-        select_mixed(all, cpus, length, limit, |a, b| self.pair(all[a].unit, all[b].unit))
+        let pair = |a: usize, b: usize| self.pair(all[a].unit, all[b].unit);
+        select_mixed(all, cpus, length, limit, pair, self.params.enough_quanta)
     }
 
     /// What is known of two units running together.

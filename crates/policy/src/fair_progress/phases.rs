@@ -25,21 +25,9 @@
 use cosched_core::ProgramId;
 
 use super::co_runners::CoRunners;
+use super::params::Params;
 use super::segment::Segment;
 use super::vector::BlockVector;
-
-/// The most phases that are kept. Later segments belong to no phase.
-const MOST: usize = 512;
-/// A phase must have occurred this often to be trained.
-const SEEN: u32 = 2;
-/// Training of a phase is given up after this many failures. In each, a co-runner disturbs it more
-/// than was predicted.
-const GIVEN_UP: u32 = 6;
-/// Where work comes in lumps, a phase is known after this many in valid segments: one more or less
-/// is then 5 %.
-pub(super) const LUMPS: f64 = 20.0;
-/// After this many segments it is known whether phases repeat.
-const ENOUGH: u32 = 20;
 
 /// A phase; speeds are work per CPU second.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,17 +54,18 @@ pub(super) struct Phase {
     fastest: f64,
     /// Cache lines per work, the mean over the segments in which they were counted.
     lines: Option<(f64, u32)>,
+    params: Params,
 }
 
 impl Phase {
     /// Whether its speed alone is known from a segment with little interference.
     pub(super) fn is_known(&self) -> bool {
-        self.valid > 0 && (!self.in_lumps || self.valid_work.0 >= LUMPS)
+        self.valid > 0 && (!self.in_lumps || self.valid_work.0 >= self.params.lumps)
     }
 
     /// Its speed alone as far as it is known now.
     pub(super) fn speed_alone(&self) -> f64 {
-        match self.co_runners.best(LUMPS) {
+        match self.co_runners.best(self.params.lumps, &self.params) {
             Some(best) if self.is_known() => self.alone.max(best),
             Some(best) => best,
             None => self.alone,
@@ -86,12 +75,13 @@ impl Phase {
     /// Its speed with this program, relative to alone; `None` until there are enough segments.
     pub(super) fn relative_speed_with(&self, other: ProgramId) -> Option<f64> {
         let alone = self.speed_alone();
-        self.co_runners.with(other).filter(|_| alone > 0.0).map(|speed| speed / alone)
+        let speed = self.co_runners.with(other, &self.params);
+        speed.filter(|_| alone > 0.0).map(|speed| speed / alone)
     }
 
     /// CPU seconds of training that it still needs; zero where a single segment is enough.
     pub(super) fn lacks(&self) -> f64 {
-        let lumps = if self.in_lumps { LUMPS - self.valid_work.0 } else { 0.0 };
+        let lumps = if self.in_lumps { self.params.lumps - self.valid_work.0 } else { 0.0 };
         let speed = self.speed_alone();
         if speed > 0.0 { lumps.max(0.0) / speed } else { 0.0 }
     }
@@ -105,7 +95,8 @@ impl Phase {
     /// not failed often. Where no lump was ever counted, training will not count any.
     pub(super) fn is_trainable(&self) -> bool {
         let is_mute = self.in_lumps && self.all_work.0 == 0.0;
-        !self.is_known() && self.executions >= SEEN && self.failed < GIVEN_UP && !is_mute
+        let Params { seen, given_up, .. } = self.params;
+        !self.is_known() && self.executions >= seen && self.failed < given_up && !is_mute
     }
 
     /// How many segments it had.
@@ -137,7 +128,7 @@ impl Phase {
         let mean = |old: f64, n: u32, new: f64| (old * f64::from(n) + new) / f64::from(n + 1);
         self.alone = match (self.valid, valid) {
             _ if self.in_lumps => match self.valid_work {
-                (work, seconds) if work >= LUMPS => work / seconds,
+                (work, seconds) if work >= self.params.lumps => work / seconds,
                 _ => self.all_work.0 / self.all_work.1,
             },
             (0, false) => mean(self.alone, self.executions, speed),
@@ -162,20 +153,27 @@ pub(super) struct PhaseTable {
     phases: Vec<Phase>,
     /// Segments of no phase.
     unknown: u32,
+    params: Params,
 }
 
 impl PhaseTable {
+    /// Without any phase.
+    pub(super) fn new(params: Params) -> PhaseTable {
+        PhaseTable { params, ..PhaseTable::default() }
+    }
+
     /// The phase of a segment, which may be a new one; `None` if there are too many to keep
     /// another.
     pub(super) fn identify(&mut self, vector: &BlockVector) -> Option<usize> {
-        let near = |(_, phase): &(usize, &Phase)| phase.vector.is_similar(vector);
+        let Params { similar, most_phases, .. } = self.params;
+        let near = |(_, phase): &(usize, &Phase)| phase.vector.is_similar(vector, similar);
         let nearest = self.phases.iter().enumerate().filter(near).min_by(|(_, a), (_, b)| {
             a.vector.distance(vector).total_cmp(&b.vector.distance(vector))
         });
         if let Some((position, _)) = nearest {
             return Some(position);
         }
-        if self.phases.len() == MOST {
+        if self.phases.len() >= most_phases {
             self.unknown += 1;
             return None;
         }
@@ -192,6 +190,7 @@ impl PhaseTable {
             shared: 0.0,
             fastest: 0.0,
             lines: None,
+            params: self.params,
         });
         Some(self.phases.len() - 1)
     }
@@ -209,7 +208,7 @@ impl PhaseTable {
     /// Adds a segment of a phase, and returns its solo time. One segment of work in lumps shows
     /// nothing: it is as likely to seem faster than alone as to seem slower than it was.
     pub(super) fn take_in(&mut self, position: usize, segment: &Segment, valid: bool) -> f64 {
-        let speed = segment.speed().unwrap_or_default();
+        let speed = segment.speed(&self.params).unwrap_or_default();
         let Some(phase) = self.phases.get_mut(position) else { return speed };
         phase.update(segment, speed, valid);
         if segment.in_lumps { phase.alone } else { phase.alone.max(speed) }
@@ -229,11 +228,12 @@ impl PhaseTable {
         let (Some(phase), Some(work)) = (self.phases.get_mut(position), segment.work()) else {
             return alone;
         };
-        phase.co_runners.take_in(co_runners, work, segment.on_cpu);
+        let params = &self.params;
+        phase.co_runners.take_in(co_runners, work, segment.on_cpu, params);
         if segment.in_lumps {
             return phase.speed_alone();
         }
-        match phase.co_runners.best(0.0) {
+        match phase.co_runners.best(0.0, params) {
             Some(best) if phase.is_known() => alone.max(best),
             Some(best) => best.max(work / segment.on_cpu),
             None => alone,
@@ -252,7 +252,8 @@ impl PhaseTable {
     /// learned.
     pub(super) fn repeats(&self) -> bool {
         let once = self.phases.iter().filter(|phase| phase.executions == 1).count() as u32;
-        self.segments() < ENOUGH || 2 * (once + self.unknown) <= self.segments()
+        self.segments() < self.params.enough_segments
+            || 2 * (once + self.unknown) <= self.segments()
     }
 
     fn segments(&self) -> u32 {

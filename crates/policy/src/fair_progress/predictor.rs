@@ -4,13 +4,12 @@
 //! followed the present one, the likeliest few are predicted: one guess would be wrong too often.
 //!
 //! *Source.* The FPS paper, section 4.3 ("based on its full histories", "several phases that are
-//! most likely"). It does not say how many; [`SEVERAL`] is ours.
+//! most likely"). It does not say how many; [the number](Params::several) is ours.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The most phases that are predicted.
-const SEVERAL: usize = 3;
+use super::params::Params;
 
 /// Counts of phases and their successors.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,9 +17,15 @@ pub(super) struct Predictor {
     /// How often one phase was followed by another.
     followed: BTreeMap<(usize, usize), u32>,
     present: Option<usize>,
+    params: Params,
 }
 
 impl Predictor {
+    /// No phase was seen yet.
+    pub(super) fn new(params: Params) -> Predictor {
+        Predictor { params, ..Predictor::default() }
+    }
+
     /// Adds a segment of this phase; `None`: of no known phase.
     pub(super) fn passed(&mut self, phase: Option<usize>) {
         if let (Some(before), Some(now)) = (self.present, phase) {
@@ -35,7 +40,7 @@ impl Predictor {
         let from = self.followed.range((present, 0)..=(present, usize::MAX));
         let mut next: Vec<(u32, usize)> = from.map(|((_, to), count)| (*count, *to)).collect();
         next.sort_by_key(|(count, phase)| (Reverse(*count), *phase));
-        next.into_iter().take(SEVERAL).map(|(_, phase)| phase).collect()
+        next.into_iter().take(self.params.several).map(|(_, phase)| phase).collect()
     }
 
     /// The likeliest phase; the present one if nothing has followed it yet.

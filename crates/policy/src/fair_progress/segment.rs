@@ -13,14 +13,13 @@
 
 use cosched_core::{Nanos, Program, World};
 
+use super::params::Params;
 use super::vector::BlockVector;
 
 /// Bytes of a cache line.
 const LINE: f64 = 64.0;
 /// Cache lines per second of one GB/s.
 const LINES_PER_GIGABYTE: f64 = 1e9 / LINE;
-/// A program with less CPU time than this has no speed.
-const LEAST: f64 = 0.5e-3;
 
 /// What a program did in a quantum.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -98,9 +97,9 @@ impl Segment {
     }
 
     /// Work per CPU second; `None` if it hardly ran, or nothing was counted.
-    pub(super) fn speed(&self) -> Option<f64> {
+    pub(super) fn speed(&self, params: &Params) -> Option<f64> {
         let work = self.work()?;
-        (!self.is_idle()).then(|| work / self.on_cpu)
+        (!self.is_idle(params)).then(|| work / self.on_cpu)
     }
 
     /// Cache lines per microsecond while it was allowed to run; `None` if nothing was counted.
@@ -129,8 +128,8 @@ impl Segment {
     }
 
     /// Whether it hardly used a CPU.
-    pub(super) fn is_idle(&self) -> bool {
-        self.on_cpu < LEAST
+    pub(super) fn is_idle(&self, params: &Params) -> bool {
+        self.on_cpu < params.least_cpu_time
     }
 
     /// Seconds that it used its CPUs.
@@ -183,7 +182,7 @@ mod tests {
     #[test]
     fn speed_and_traffic_have_their_units() {
         let segment = segment(sample()).unwrap();
-        assert_eq!(segment.speed(), Some(2e9));
+        assert_eq!(segment.speed(&Params::DEFAULT), Some(2e9));
         assert_eq!(segment.traffic(), Some(20.0));
         assert_eq!(segment.lines_per_work(), Some(0.01));
     }
@@ -198,7 +197,7 @@ mod tests {
             ..sample()
         };
         let segment = segment(coarse).unwrap();
-        assert_eq!((segment.speed(), segment.traffic()), (Some(500.0), Some(10.0)));
+        assert_eq!((segment.speed(&Params::DEFAULT), segment.traffic()), (Some(500.0), Some(10.0)));
         assert!(segment.in_lumps);
     }
 
@@ -206,9 +205,9 @@ mod tests {
     #[test]
     fn a_segment_without_ticks_was_slow() {
         let reported = Sample { instructions: None, progress: Some(0), ..sample() };
-        assert_eq!(segment(reported).unwrap().speed(), Some(0.0));
+        assert_eq!(segment(reported).unwrap().speed(&Params::DEFAULT), Some(0.0));
         let counted = Sample { instructions: Some(0), progress: None, ..sample() };
-        assert_eq!(segment(counted).unwrap().speed(), None);
+        assert_eq!(segment(counted).unwrap().speed(&Params::DEFAULT), None);
     }
 
     /// A user's figure for traffic is of no use without the machine's peak.
@@ -283,8 +282,11 @@ mod tests {
     #[test]
     fn hardly_any_cpu_time_gives_no_speed() {
         let idle = Sample { on_cpu: Nanos::from_micros(10), ..sample() };
-        assert_eq!(segment(idle).unwrap().speed(), None);
-        assert_eq!(segment(Sample { instructions: Some(0), ..sample() }).unwrap().speed(), None);
+        assert_eq!(segment(idle).unwrap().speed(&Params::DEFAULT), None);
+        assert_eq!(
+            segment(Sample { instructions: Some(0), ..sample() }).unwrap().speed(&Params::DEFAULT),
+            None
+        );
     }
 
     /// Where the machine tells how long the work takes alone, this is the progress.

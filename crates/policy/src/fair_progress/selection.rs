@@ -29,10 +29,6 @@ pub(super) struct Waits<'a> {
     pub(super) waited: Nanos,
 }
 
-/// After this many quanta together, unknown speeds of two programs are not waited for any longer:
-/// one of them reports nothing.
-const ENOUGH_QUANTA: u32 = 8;
-
 /// What is known of two units running together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pair {
@@ -43,9 +39,9 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Whether their speeds have to be measured first.
-    fn is_unmeasured(&self) -> bool {
-        self.speed.is_none() && self.shared_quanta < ENOUGH_QUANTA
+    /// Whether their speeds have to be measured first, unless they have shared `enough` quanta.
+    fn is_unmeasured(&self, enough: u32) -> bool {
+        self.speed.is_none() && self.shared_quanta < enough
     }
 }
 
@@ -66,13 +62,14 @@ pub(super) fn select(all: &[Waits<'_>], cpus: usize, length: Nanos, limit: Nanos
 }
 
 /// Like [`select`], with a choice among units of almost equal progress; `pair` returns what is
-/// known of two.
+/// known of two. After `enough` quanta together, unknown speeds are not waited for any longer.
 pub(super) fn select_mixed(
     all: &[Waits<'_>],
     cpus: usize,
     length: Nanos,
     limit: Nanos,
     pair: impl Fn(usize, usize) -> Pair,
+    enough: u32,
 ) -> Vec<usize> {
     let mut left = cpus;
     let mut rest: Vec<Waits<'_>> = all.to_vec();
@@ -88,7 +85,7 @@ pub(super) fn select_mixed(
         let pairs = |i: usize| chosen.iter().map(|c| pair(*c, positions[i])).collect::<Vec<_>>();
         let near: Vec<(usize, Vec<Pair>)> =
             (0..rest.len()).filter(is_near).map(|i| (i, pairs(i))).collect();
-        let is_unmeasured = |pairs: &[Pair]| pairs.iter().any(Pair::is_unmeasured);
+        let is_unmeasured = |pairs: &[Pair]| pairs.iter().any(|pair| pair.is_unmeasured(enough));
         let finds_out = near.iter().any(|(_, pairs)| is_unmeasured(pairs));
         let shared_quanta =
             |pairs: &[Pair]| pairs.iter().map(|pair| pair.shared_quanta).sum::<u32>();
@@ -165,7 +162,7 @@ mod tests {
             progress,
             waited: Nanos::from_millis(waited),
         });
-        select_mixed(&waits.collect::<Vec<_>>(), 2, QUANTUM, LIMIT, pair)
+        select_mixed(&waits.collect::<Vec<_>>(), 2, QUANTUM, LIMIT, pair, 8)
     }
 
     /// Which programs run together is chosen once their speeds with each other are known.

@@ -8,12 +8,7 @@
 //! training *failed* if no phase got its first valid segment by it; after a sequence the count
 //! begins again.
 
-/// A sequence begins after more failures than this ("#failed training > 5").
-const FAILED: u32 = 5;
-/// A sequence begins above this share of failures ("failure ratio > 60 %").
-const RATIO: f64 = 0.60;
-/// How many quanta a sequence has ("N = 6 in our studies").
-const LENGTH: u32 = 6;
+use super::params::Params;
 
 /// The results of a program's training.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,9 +16,15 @@ pub(super) struct Sequence {
     trained: u32,
     failed: u32,
     left: u32,
+    params: Params,
 }
 
 impl Sequence {
+    /// No training yet.
+    pub(super) fn new(params: Params) -> Sequence {
+        Sequence { params, ..Sequence::default() }
+    }
+
     /// Whether the program is in the middle of a sequence.
     pub(super) fn is_on(&self) -> bool {
         self.left > 0
@@ -39,8 +40,9 @@ impl Sequence {
         self.trained += 1;
         self.failed += u32::from(!useful);
         let ratio = f64::from(self.failed) / f64::from(self.trained);
-        if self.failed > FAILED && ratio > RATIO {
-            *self = Sequence { left: LENGTH, ..Sequence::default() };
+        let Params { failed, failure_ratio, sequence, .. } = self.params;
+        if self.failed > failed && ratio > failure_ratio {
+            *self = Sequence { left: sequence, ..Sequence::new(self.params) };
         }
     }
 }

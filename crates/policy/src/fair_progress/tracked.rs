@@ -6,6 +6,7 @@
 //! is never trained (section 6).
 
 use super::account::{Account, Amount};
+use super::params::Params;
 use super::phases::{Phase, PhaseTable};
 use super::predictor::Predictor;
 use super::segment::Segment;
@@ -25,6 +26,7 @@ pub(super) struct Tracked {
     pub(super) trained: u32,
     /// Seconds that it is assumed to have waited since it was last seen on a CPU.
     rested: f64,
+    params: Params,
 }
 
 /// How a segment ran.
@@ -56,12 +58,23 @@ pub(super) struct Learnt {
 }
 
 impl Tracked {
+    /// A program of which nothing is known.
+    pub(super) fn new(params: Params) -> Tracked {
+        Tracked {
+            sequence: Sequence::new(params),
+            phases: PhaseTable::new(params),
+            predictor: Predictor::new(params),
+            params,
+            ..Tracked::default()
+        }
+    }
+
     /// Learns from a segment on this number of CPUs.
     pub(super) fn learn(&mut self, segment: &Segment, how: How<'_>, cpus: usize) -> Learnt {
         let How { valid, trained, co_runners, weight } = how;
         self.trained += u32::from(trained);
         self.traffic = segment.traffic();
-        let Some(speed) = segment.speed() else {
+        let Some(speed) = segment.speed(&self.params) else {
             return Learnt { alone: segment.alone(1.0, cpus), useful: false };
         };
         let phase = self.phases.identify(&segment.vector);
@@ -94,7 +107,7 @@ impl Tracked {
 
     /// Records the waiting in a segment on this number of CPUs, which was counted as progress.
     pub(super) fn counts_waits(&mut self, segment: &Segment, cpus: usize) {
-        let before = if segment.is_idle() { self.rested } else { 0.0 };
+        let before = if segment.is_idle(&self.params) { self.rested } else { 0.0 };
         self.rested = before + segment.waited(cpus);
     }
 

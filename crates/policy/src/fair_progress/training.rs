@@ -75,6 +75,7 @@ pub(super) fn co_runners(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fair_progress::params::Params;
 
     fn runner(required: f64) -> Runner {
         Runner { cpus: 1, required, black: false }
@@ -84,7 +85,7 @@ mod tests {
     /// little.
     fn chosen_for(target: f64, others: &[f64]) -> Vec<usize> {
         let others: Vec<Runner> = others.iter().copied().map(runner).collect();
-        co_runners(runner(target), &others, 4, Thresholds::of_peak(120.0))
+        co_runners(runner(target), &others, 4, Thresholds::of_peak(120.0, Params::DEFAULT))
     }
 
     /// Co-runners come close to the limit of criterion 2 and do not reach it.
@@ -125,7 +126,7 @@ mod tests {
     #[test]
     fn black_programs_are_left_out_while_others_fill_the_cpus() {
         let black = Runner { black: true, ..runner(1.0) };
-        let thresholds = Thresholds::of_peak(120.0);
+        let thresholds = Thresholds::of_peak(120.0, Params::DEFAULT);
         let enough = [black, runner(1.0), runner(1.0), runner(1.0)];
         let mut chosen = co_runners(runner(9.0), &enough, 4, thresholds);
         chosen.sort_unstable();
@@ -140,6 +141,9 @@ mod tests {
     fn traffic_is_compared_per_cpu() {
         let wide = |cpus, required| Runner { cpus, ..runner(required) };
         let others = [wide(4, 1.0), wide(2, 20.0), runner(2.0)];
-        assert_eq!(co_runners(runner(10.0), &others, 4, Thresholds::of_peak(120.0)), [1, 2]);
+        assert_eq!(
+            co_runners(runner(10.0), &others, 4, Thresholds::of_peak(120.0, Params::DEFAULT)),
+            [1, 2]
+        );
     }
 }

@@ -11,10 +11,6 @@ use std::cmp::Ordering;
 
 use cosched_core::IpBin;
 
-/// Two segments with a smaller distance belong to one phase (table 3). Vectors without a common
-/// block have the distance 2.
-const SIMILAR: f64 = 0.7;
-
 /// Shares of samples by block, which add up to 1; empty where no sample was taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct BlockVector(Vec<(u64, f64)>);
@@ -44,9 +40,9 @@ impl BlockVector {
         sum + ours.iter().chain(theirs).map(|(_, share)| share).sum::<f64>()
     }
 
-    /// Whether both belong to one phase.
-    pub(super) fn is_similar(&self, other: &BlockVector) -> bool {
-        self.distance(other) < SIMILAR
+    /// Whether both belong to one phase, by the distance below which two vectors do.
+    pub(super) fn is_similar(&self, other: &BlockVector, similar: f64) -> bool {
+        self.distance(other) < similar
     }
 }
 
@@ -55,6 +51,8 @@ mod tests {
     use cosched_core::ProgramId;
 
     use super::*;
+
+    const SIMILAR: f64 = 0.7;
 
     fn vector(counts: &[(u64, u32)]) -> BlockVector {
         let bins: Vec<IpBin> = counts
@@ -81,18 +79,18 @@ mod tests {
     fn vectors_without_a_common_block_are_2_apart() {
         let (one, other) = (vector(&[(1, 7)]), vector(&[(2, 7)]));
         assert_eq!(one.distance(&other), 2.0);
-        assert!(!one.is_similar(&other) && one.is_similar(&one));
+        assert!(!one.is_similar(&other, SIMILAR) && one.is_similar(&one, SIMILAR));
     }
 
     #[test]
     fn segments_of_one_phase_have_a_distance_below_0_7() {
         let one = vector(&[(1, 100)]);
-        assert!(one.is_similar(&vector(&[(1, 66), (2, 34)])));
-        assert!(!one.is_similar(&vector(&[(1, 64), (2, 36)])));
+        assert!(one.is_similar(&vector(&[(1, 66), (2, 34)]), SIMILAR));
+        assert!(!one.is_similar(&vector(&[(1, 64), (2, 36)]), SIMILAR));
     }
 
     #[test]
     fn segments_without_samples_are_all_alike() {
-        assert!(vector(&[]).is_similar(&vector(&[(3, 0)])));
+        assert!(vector(&[]).is_similar(&vector(&[(3, 0)]), SIMILAR));
     }
 }

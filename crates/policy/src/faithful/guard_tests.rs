@@ -10,7 +10,7 @@ fn lab(programs: Vec<Program>) -> Lab<Faithful> {
     use Actuator::{Batch, BatchSlice, Slice};
     let actuators = vec![Slice, Batch, BatchSlice];
     let options = FaithfulOptions { actuators, ..FaithfulOptions::default() };
-    let mut lab = Lab::new(Faithful::new(options), 4, programs);
+    let mut lab = Lab::new(Faithful::new(options, &AllParams::default()), 4, programs);
     born(&mut lab, 2);
     interval(&mut lab, &[0.5, 0.5], None);
     lab
@@ -280,7 +280,7 @@ fn relearn_ignores_earlier_runs() {
     let mut program = program(0, 4);
     program.profile.learned = Learned::new(Actuator::Batch, &[Actuator::Batch]);
     let options = FaithfulOptions { relearn: true, ..FaithfulOptions::default() };
-    let mut lab = Lab::new(Faithful::new(options), 4, vec![program]);
+    let mut lab = Lab::new(Faithful::new(options, &AllParams::default()), 4, vec![program]);
     born(&mut lab, 2);
     interval(&mut lab, &[0.5, 0.5], None);
     interval(&mut lab, &[0.5, 0.5], None);

@@ -2,7 +2,6 @@
 
 use cosched_core::{Actuator, Class, Nanos};
 
-use super::pace;
 use super::quanta::Quanta;
 
 /// Options of `faithful`.
@@ -43,7 +42,6 @@ impl FaithfulOptions {
     /// The options of the paper: its table, each second, and no guard.
     pub fn of_the_paper() -> FaithfulOptions {
         FaithfulOptions {
-            interval: Some(pace::USUAL),
             actuators: vec![Actuator::Slice],
             guard: false,
             ..FaithfulOptions::default()

@@ -9,20 +9,14 @@
 
 use cosched_core::Nanos;
 
-/// The paper's interval.
-pub(super) const USUAL: Nanos = Nanos::from_secs(1);
-/// The shortest interval, and the longest.
-const RANGE: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
-/// The interval until the first decision.
-const FIRST: Nanos = Nanos::from_millis(100);
-/// After this many intervals in a row without a decision, the next one is longer.
-const PATIENCE: u32 = 4;
+use super::params::Params;
 
 /// The interval of one program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pace {
     interval: Nanos,
-    follows: bool,
+    /// How it follows the program; `None`: it is fixed.
+    follows: Option<Params>,
     /// Intervals since the last decision, or since the interval was changed last.
     quiet: u32,
 }
@@ -30,12 +24,12 @@ pub(super) struct Pace {
 impl Pace {
     /// A fixed interval.
     pub(super) fn fixed(interval: Nanos) -> Pace {
-        Pace { interval, follows: false, quiet: 0 }
+        Pace { interval, follows: None, quiet: 0 }
     }
 
     /// An interval that begins short and follows the program.
-    pub(super) fn following() -> Pace {
-        Pace { interval: FIRST, follows: true, quiet: 0 }
+    pub(super) fn following(params: Params) -> Pace {
+        Pace { interval: params.first, follows: Some(params), quiet: 0 }
     }
 
     pub(super) fn interval(self) -> Nanos {
@@ -47,11 +41,15 @@ impl Pace {
     pub(super) fn passed(&mut self, decided: bool) -> bool {
         let before = self.interval;
         self.quiet = if decided { 0 } else { self.quiet + 1 };
-        if self.follows && decided {
-            self.interval = Nanos(self.interval.0 / 2).max(RANGE.0);
-        } else if self.follows && self.quiet == PATIENCE {
-            self.interval = Nanos(self.interval.0 * 2).min(RANGE.1);
-            self.quiet = 0;
+        match self.follows {
+            Some(params) if decided => {
+                self.interval = Nanos(self.interval.0 / 2).max(params.shortest);
+            }
+            Some(params) if self.quiet == params.patience => {
+                self.interval = Nanos(self.interval.0 * 2).min(params.longest);
+                self.quiet = 0;
+            }
+            _ => {}
         }
         self.interval != before
     }
@@ -64,7 +62,7 @@ mod tests {
     /// The interval doubles after some intervals without a decision.
     #[test]
     fn the_pace_halves_per_decision_and_doubles_without() {
-        let mut pace = Pace { interval: USUAL, ..Pace::following() };
+        let mut pace = Pace { interval: Params::DEFAULT.usual, ..Pace::following(Params::DEFAULT) };
         assert!(pace.passed(true) && pace.passed(true));
         assert_eq!(pace.interval(), Nanos::from_millis(250));
         assert!(!pace.passed(true), "it is as short as can be");
@@ -77,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_first_intervals_are_the_shortest() {
-        let mut pace = Pace::following();
+        let mut pace = Pace::following(Params::DEFAULT);
         assert!(!pace.passed(false));
         assert_eq!(pace.interval(), Nanos::from_millis(100));
         assert!(pace.passed(true));
@@ -86,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_fixed_interval_stays() {
-        let mut pace = Pace::fixed(USUAL);
+        let mut pace = Pace::fixed(Params::DEFAULT.usual);
         assert!((0..20).all(|number| !pace.passed(number % 7 == 0)));
     }
 }

@@ -9,7 +9,7 @@ pub(super) const A: ProgramId = ProgramId::first(0);
 
 /// As in the paper: without the guard.
 fn pure() -> Faithful {
-    Faithful::new(FaithfulOptions::of_the_paper())
+    Faithful::new(FaithfulOptions::of_the_paper(), &AllParams::default())
 }
 
 fn lab() -> Lab<Faithful> {
@@ -264,7 +264,7 @@ fn without_the_guard_the_first_actuator_is_always_used() {
         actuators: vec![Actuator::Batch, Actuator::Slice],
         ..FaithfulOptions::default()
     };
-    let mut lab = Lab::new(Faithful::new(options), 4, vec![program(0, 2)]);
+    let mut lab = Lab::new(Faithful::new(options, &AllParams::default()), 4, vec![program(0, 2)]);
     born(&mut lab, 2);
     (0..2).for_each(|_| interval(&mut lab, &[0.9, 0.9], None));
     let batch = Settings { class: Some(Class::Batch), ..Settings::default() };

@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, Need, OF_GANGS, OptionGroup};
+use crate::gangs::params::Bandwidth as Limits;
 use crate::gangs::rounds::{Gang, Rounds, descending};
 use crate::kind::{Kind, Unfit};
 use crate::reasons::read;
@@ -67,10 +68,6 @@ impl Words for BandwidthReason {
     }
 }
 
-/// The most gangs that the first step examines for one program.
-const GANGS: usize = 64;
-/// The largest number of programs for the second step.
-const UNITS: usize = 48;
 /// A smaller gain is no gain: sums of many numbers depend on their order.
 const LEAST: f64 = 1e-9;
 
@@ -79,25 +76,27 @@ pub(crate) const BANDWIDTH: Descriptor = Descriptor {
     options: &[OF_GANGS, &[OptionGroup::Slowdowns]],
     needs: &[Need::Traffic, Need::Slowdowns],
     reasons: &[read::<BandwidthReason>],
+    params: &["gangs", "bandwidth"],
     ..Descriptor::of_gangs(
         "bandwidth",
         "taking turns; programs with the smallest predicted interference share a turn",
         |options| {
             let table = options.slowdowns.clone();
             let table = table.ok_or(Unfit::NoSlowdowns { policy: Kind::Bandwidth })?;
-            let cut = move |units: &[_], cpus| cut(units, cpus, &table);
+            let limits = options.params.bandwidth;
+            let cut = move |units: &[_], cpus| cut(units, cpus, &table, limits);
             Ok(Box::new(Rounds::new(options, cut, None)))
         },
     )
 };
 
 /// Cuts units into gangs in which they are predicted to lose least.
-fn cut(units: &[Unit], cpus: usize, table: &Slowdowns) -> Vec<Gang> {
-    let mut board = Board { units, cpus, table, gangs: Vec::new() };
+fn cut(units: &[Unit], cpus: usize, table: &Slowdowns, limits: Limits) -> Vec<Gang> {
+    let mut board = Board { units, cpus, table, limits, gangs: Vec::new() };
     for unit in descending(units, |unit| unit.threads as f64) {
         board.assign(unit);
     }
-    while units.len() <= UNITS && board.improve() {}
+    while units.len() <= limits.units && board.improve() {}
     let board = &board;
     board.gangs.iter().map(|gang| board.reasoned(&gang.members)).collect()
 }
@@ -107,6 +106,7 @@ struct Board<'a> {
     units: &'a [Unit],
     cpus: usize,
     table: &'a Slowdowns,
+    limits: Limits,
     gangs: Vec<Draft>,
 }
 
@@ -123,7 +123,7 @@ impl Board<'_> {
         let with = |gang: &Draft| [&gang.members[..], &[unit]].concat();
         let room = self.gangs.iter().enumerate().filter(|(_, gang)| self.fits(&with(gang)));
         let gains = room
-            .take(GANGS)
+            .take(self.limits.gangs)
             .map(|(position, gang)| (position, self.worth(&with(gang)) - gang.worth));
         // Of equal gains, the first one counts.
         let best = gains.reduce(|best, other| if other.1 > best.1 { other } else { best });
@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn gangs(threads_and_traffic: &[(usize, f64)], cpus: usize) -> Vec<Vec<usize>> {
-        gang_slots(&cut(&units(threads_and_traffic), cpus, &slowdowns()))
+        gang_slots(&cut(&units(threads_and_traffic), cpus, &slowdowns(), Limits::DEFAULT))
     }
 
     #[test]
@@ -272,12 +272,15 @@ mod tests {
     fn a_program_of_unknown_traffic_counts_as_the_highest() {
         let mut units = units(&[(5, 10.0), (5, 0.0), (3, 0.0)]);
         units[2].traffic = None;
-        assert_eq!(gang_slots(&cut(&units, 8, &slowdowns())), [vec![0], vec![1, 2]]);
+        assert_eq!(
+            gang_slots(&cut(&units, 8, &slowdowns(), Limits::DEFAULT)),
+            [vec![0], vec![1, 2]]
+        );
     }
 
     #[test]
     fn the_predicted_slowdown_is_reported_for_each_program() {
-        let gangs = cut(&units(&[(4, 0.0), (4, 10.0)]), 8, &slowdowns());
+        let gangs = cut(&units(&[(4, 0.0), (4, 10.0)]), 8, &slowdowns(), Limits::DEFAULT);
         let reasons = gangs[0].iter().map(|(_, why)| why.read::<BandwidthReason>());
         let none = Some(BandwidthReason::LeastLost { slowdown: 1.0 });
         assert_eq!(reasons.collect::<Vec<_>>(), [none, none]);
@@ -293,12 +296,14 @@ mod tests {
             programs in prop::collection::vec((1usize..=8, 0.0..12.0), 1..20),
         ) {
             let units = units(&programs);
-            let gangs = gang_slots(&cut(&units, 8, &slowdowns()));
+            let gangs = gang_slots(&cut(&units, 8, &slowdowns(), Limits::DEFAULT));
             let mut assigned = gangs.concat();
             assigned.sort_unstable();
             prop_assert_eq!(assigned, (0..units.len()).collect::<Vec<_>>());
             let table = slowdowns();
-            let board = Board { units: &units, cpus: 8, table: &table, gangs: Vec::new() };
+            let (limits, gangs_so_far) = (Limits::DEFAULT, Vec::new());
+            let board =
+                Board { units: &units, cpus: 8, table: &table, limits, gangs: gangs_so_far };
             prop_assert!(gangs.iter().all(|gang| board.fits(gang)));
             let worth: f64 = gangs.iter().map(|gang| board.worth(gang)).sum();
             prop_assert!(worth >= gangs.len() as f64 * (1.0 - LEAST), "{worth} in {gangs:?}");

@@ -1,6 +1,6 @@
 //! Turns by weight, as the user's goal wants them.
 
-use cosched_core::{Nanos, Policy};
+use cosched_core::Policy;
 
 use crate::common::goal::Goal;
 use crate::descriptor::{Build, Descriptor, Gangs, OF_GANGS, OptionGroup};
@@ -9,14 +9,13 @@ use crate::gangs::minwait::Minwait;
 use crate::gangs::turns::Turns;
 use crate::kind::{Options, Unfit};
 
-/// With a cgroup freezer, a switch costs about one per cent of this (docs/research/benchmarks.md).
-const SHORT_QUANTUM: Nanos = Nanos::from_millis(25);
-
 /// Ours: turns by weight, as [`minwait`](crate::gangs::minwait) gives them.
 pub(crate) const TURNS: Descriptor = Descriptor {
     gangs: Gangs::Chosen,
     turns: Turns::Weight,
     options: &[OF_GANGS, &[OptionGroup::Goal]],
+    // `auto` decides where the kernel has no weights.
+    params: &["gangs", "auto", "common", "molding"],
     ..Descriptor::of_gangs(
         "turns",
         "every program runs, the one in turn with the largest weight; the others use the CPUs that \
@@ -39,7 +38,7 @@ impl Goal {
             Goal::Throughput => Ok(Box::new(Fcfs::default())),
             Goal::Fair => Ok(Box::new(Minwait::fair(options))),
             Goal::Responsive => {
-                let quantum = options.quantum.min(SHORT_QUANTUM);
+                let quantum = options.quantum.min(options.params.common.short_quantum);
                 balanced(&Options { quantum, ..options.clone() })
             }
         }

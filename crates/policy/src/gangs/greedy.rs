@@ -51,11 +51,12 @@ pub(crate) const GREEDY: Descriptor = Descriptor {
 /// Sections 4.2 and 4.3; the algorithm is ours.
 pub(crate) const ADAPTIVE_GREEDY: Descriptor = Descriptor {
     reasons: &[read::<LimitReason>],
+    params: &["gangs", "thread-limits"],
     ..Descriptor::of_gangs(
         "adaptive-greedy",
         "greedy, and chooses the thread counts of malleable programs in every round",
         |options| {
-            let thread_limits = ThreadLimits::new(turns, options.quantum);
+            let thread_limits = ThreadLimits::new(turns, options);
             Ok(Box::new(Rounds::new(options, cut, None).with_thread_limits(thread_limits)))
         },
     )

@@ -79,6 +79,7 @@ pub(crate) const MINWAIT: Descriptor = Descriptor {
 /// Sections 4.2 and 4.3; the algorithm is ours.
 pub(crate) const ADAPTIVE_MINWAIT: Descriptor = Descriptor {
     reasons: &[read::<MinwaitReason>, read::<LimitReason>],
+    params: &["gangs", "thread-limits"],
     ..Descriptor::of_gangs(
         "adaptive-minwait",
         "minwait, and chooses the thread counts of malleable programs in every turn",
@@ -124,7 +125,7 @@ impl Minwait {
     pub(crate) fn new(options: &Options) -> Minwait {
         Minwait {
             places: Places::new(options.placement),
-            quantum: Quantum::new(options.quantum),
+            quantum: Quantum::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
@@ -142,13 +143,14 @@ impl Minwait {
 
     /// A policy that also decides on thread counts.
     pub(crate) fn adaptive(options: &Options) -> Minwait {
-        let thread_limits = Some(ThreadLimits::new(turns, options.quantum));
+        let thread_limits = Some(ThreadLimits::new(turns, options));
         Minwait { thread_limits, ..Minwait::new(options) }
     }
 
     /// A policy that backfills a gang's free CPUs, and spreads memory-bound programs.
     pub(crate) fn lending(options: &Options) -> Minwait {
-        let places = Places::spreading_misses(options.placement);
+        let params = options.params.common;
+        let places = Places::spreading_misses(options.placement, params.many_misses);
         Minwait { places, backfill: Some(Backfill::default()), ..Minwait::sharing(options) }
     }
 
@@ -159,7 +161,8 @@ impl Minwait {
 
     /// A policy in which the programs with the largest slowdown come first.
     pub(crate) fn fair(options: &Options) -> Minwait {
-        Minwait { slowed: Some(Slowed::default()), ..Minwait::new(options) }
+        let slowed = Some(Slowed::new(options.params.gangs.nearly_all));
+        Minwait { slowed, ..Minwait::new(options) }
     }
 
     /// Whether there are thread counts to decide on.

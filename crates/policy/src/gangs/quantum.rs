@@ -21,16 +21,12 @@ use cosched_core::{Nanos, Plan};
 
 use crate::common::reasons::SharedReason;
 
+use super::params::Params;
+
 /// The shortest quantum.
 pub const SHORTEST: Nanos = Nanos::from_millis(1);
 /// The longest quantum that can be requested: for longer ones, `fcfs` is the better policy.
 pub const LONGEST: Nanos = Nanos::from_secs(60);
-/// The least cost of a switch, as far as is known; a higher cost is assumed in steps of this.
-const SWITCH: Nanos = Nanos::from_micros(500);
-/// A later wake-up than this is an exception, and does not count.
-const LATEST: Nanos = Nanos::from_millis(10);
-/// The lateness is averaged over about this many wake-ups.
-const REMEMBERED: u64 = 8;
 
 /// The weights of gangs.
 #[derive(Debug)]
@@ -48,11 +44,12 @@ impl Weights {
     }
 
     /// Nanoseconds per unit of weight, from [`per_weight`].
-    fn worth(&mut self, requested: Nanos, limit: Nanos) -> f64 {
+    fn worth(&mut self, requested: Nanos, limit: Nanos, shortest: Nanos) -> f64 {
         if let Some((_, worth)) = self.worth.filter(|(known, _)| *known == limit) {
             return worth;
         }
-        let worth = per_weight(&self.each, requested.0 as f64 / self.lightest, limit);
+        let rate = requested.0 as f64 / self.lightest;
+        let worth = per_weight(&self.each, rate, limit, shortest);
         self.worth = Some((limit, worth));
         worth
     }
@@ -64,23 +61,31 @@ pub(crate) struct Quantum {
     requested: Nanos,
     given: Nanos,
     lateness: Nanos,
+    params: Params,
 }
 
 impl Quantum {
-    pub(crate) fn new(requested: Nanos) -> Quantum {
-        Quantum { requested, given: requested, lateness: Nanos::ZERO }
+    pub(crate) fn new(requested: Nanos, params: Params) -> Quantum {
+        Quantum { requested, given: requested, lateness: Nanos::ZERO, params }
     }
 
     /// Takes in how much later than planned a quantum ended.
     pub(crate) fn ended_late(&mut self, by: Nanos) {
-        self.lateness = (self.lateness * (REMEMBERED - 1) + by.min(LATEST)) / REMEMBERED;
+        let Params { latest, remembered, .. } = self.params;
+        self.lateness = (self.lateness * (remembered - 1) + by.min(latest)) / remembered;
+    }
+
+    /// Quanta are not shortened beyond this.
+    pub(crate) fn shortest(&self) -> Nanos {
+        self.params.shortest
     }
 
     /// How long `quanta` quanta of others may take together if no program is to be frozen longer
     /// than `max_frozen`.
     pub(crate) fn longest_wait(&self, quanta: usize, max_frozen: Nanos) -> Nanos {
-        let steps = self.lateness.0.div_ceil(SWITCH.0).max(1);
-        max_frozen - max_frozen / 10 - SWITCH * steps * quanta as u64
+        let Params { switch, reserve, .. } = self.params;
+        let steps = self.lateness.0.div_ceil(switch.0).max(1);
+        max_frozen - max_frozen / reserve - switch * steps * quanta as u64
     }
 
     /// The length of `turn`'s quantum among gangs of these weights; a gang alone has no end.
@@ -95,23 +100,24 @@ impl Quantum {
             return Nanos::NEVER;
         }
         let limit = self.longest_wait(weights.each.len() - 1, max_frozen);
-        let per_weight = weights.worth(self.requested, limit);
-        let given = length_of(weights.lightest, per_weight);
+        let shortest = self.params.shortest;
+        let per_weight = weights.worth(self.requested, limit, shortest);
+        let given = length_of(weights.lightest, per_weight, shortest);
         if given != self.given && given < self.requested {
             plan.because(None, SharedReason::QuantumShortened { requested: self.requested, given });
         }
         self.given = given;
-        length_of(weights.each[turn], per_weight)
+        length_of(weights.each[turn], per_weight, shortest)
     }
 }
 
-fn length_of(weight: f64, per_weight: f64) -> Nanos {
-    Nanos((weight * per_weight) as u64).max(SHORTEST)
+fn length_of(weight: f64, per_weight: f64, shortest: Nanos) -> Nanos {
+    Nanos((weight * per_weight) as u64).max(shortest)
 }
 
 /// Nanoseconds per unit of weight: at most `requested`. The lightest gang, which therefore waits
 /// longest, waits for `limit` at most.
-fn per_weight(weights: &[f64], requested: f64, limit: Nanos) -> f64 {
+fn per_weight(weights: &[f64], requested: f64, limit: Nanos, shortest: Nanos) -> f64 {
     let lightest = weights.iter().copied().fold(f64::INFINITY, f64::min);
     let others = weights.iter().sum::<f64>() - lightest;
     let mut rate = requested.min(limit.0 as f64 / others);
@@ -119,7 +125,7 @@ fn per_weight(weights: &[f64], requested: f64, limit: Nanos) -> f64 {
     // A gang that is raised to the shortest quantum takes time from the others, which may bring
     // more of them down to the shortest.
     loop {
-        let low = weights.iter().filter(|weight| **weight * rate < SHORTEST.0 as f64);
+        let low = weights.iter().filter(|weight| **weight * rate < shortest.0 as f64);
         let (count, weight) = low.fold((0, 0.0), |(n, sum), weight| (n + 1, sum + weight));
         if count == raised {
             return rate;
@@ -129,7 +135,7 @@ fn per_weight(weights: &[f64], requested: f64, limit: Nanos) -> f64 {
         }
         raised = count;
         // The lightest gang is one of those raised, and does not wait for itself.
-        let left = limit - SHORTEST * (count as u64 - 1);
+        let left = limit - shortest * (count as u64 - 1);
         rate = left.0 as f64 / (others + lightest - weight);
     }
 }
@@ -154,13 +160,13 @@ mod tests {
 
     #[test]
     fn equal_weights_give_the_requested_quantum() {
-        let mut quantum = Quantum::new(ASKED);
+        let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
         assert_eq!(lengths(&mut quantum, &[3.0; 9]), (vec![100_000; 9], 0));
     }
 
     #[test]
     fn many_gangs_shorten_the_quantum_with_one_report() {
-        let mut quantum = Quantum::new(ASKED);
+        let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
         // 18 others in 0.9 s; each switch takes half a millisecond.
         assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 1));
         assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 0));
@@ -171,7 +177,7 @@ mod tests {
     /// Late wake-ups shorten the quantum. One that is absurdly late hardly does.
     #[test]
     fn late_wake_ups_shorten_the_quantum() {
-        let mut quantum = Quantum::new(ASKED);
+        let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
         for _ in 0..100 {
             quantum.ended_late(Nanos::from_millis(2));
         }
@@ -184,7 +190,7 @@ mod tests {
     /// Quanta grow with weights, and all of them fit the limit together.
     #[test]
     fn a_gangs_quantum_grows_with_its_weight() {
-        let mut quantum = Quantum::new(ASKED);
+        let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
         assert_eq!(lengths(&mut quantum, &[1.0, 2.0, 0.5]).0, [200_000, 400_000, 100_000]);
         let (long, reasons) = lengths(&mut quantum, &[1.0, 17.0, 2.0]);
         assert_eq!(reasons, 1);
@@ -195,7 +201,7 @@ mod tests {
     /// The programs of a gang that is too light for its share wait no longer for that.
     #[test]
     fn a_very_light_gang_gets_the_shortest_quantum() {
-        let (lengths, _) = lengths(&mut Quantum::new(ASKED), &[0.01, 100.0, 50.0]);
+        let (lengths, _) = lengths(&mut Quantum::new(ASKED, Params::DEFAULT), &[0.01, 100.0, 50.0]);
         assert_eq!(lengths[0], 1000);
         assert!(lengths[1] + lengths[2] <= 899_000, "{lengths:?}");
         assert_eq!(lengths[1] / 2, lengths[2]);
@@ -203,7 +209,7 @@ mod tests {
 
     #[test]
     fn one_gang_has_no_end_and_no_quantum_vanishes() {
-        let mut quantum = Quantum::new(ASKED);
+        let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
         let mut plan = Plan::default();
         assert_eq!(
             quantum.length(&mut Weights::new(vec![1.0]), 0, SECOND, &mut plan),
@@ -223,7 +229,7 @@ mod tests {
             weights in prop::collection::vec(-2.0..2.0f64, 2..500),
         ) {
             let weights: Vec<f64> = weights.into_iter().map(|power| 10f64.powf(power)).collect();
-            let mut quantum = Quantum::new(ASKED);
+            let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
             let limit = quantum.longest_wait(weights.len() - 1, SECOND);
             let mut plan = Plan::default();
             let mut gangs = Weights::new(weights.clone());

@@ -131,7 +131,7 @@ impl Rounds {
             cut: Box::new(cut),
             fill,
             places: Places::new(options.placement),
-            quantum: Quantum::new(options.quantum),
+            quantum: Quantum::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),

@@ -51,35 +51,15 @@ use cosched_core::{
     AtExpiry, Cause, Measure, Nanos, Observe, Plan, Program, ProgramId, Speedup, Token, Wake, World,
 };
 
+use super::params;
 use crate::common::unit::Unit;
+use crate::kind::Options;
 use choice::Choice;
 use curve::{Basis, Curve};
 pub use reasons::LimitReason;
 
 /// The measurements of progress.
 const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::UserTime];
-/// How many quanta a program has run before it is measured. Before that, measuring costs more than
-/// it can gain.
-const UNMEASURED: u64 = 10;
-/// How many quanta a program has run before it is measured, where other programs could have its
-/// CPUs.
-const UNMEASURED_WITH_CO_RUNNERS: u64 = 2;
-/// A program that uses fewer CPUs than this is light.
-const LIGHT: f64 = 1.25;
-/// A count is known after this many readings, until some time has passed.
-const ENOUGH: f64 = 4.0;
-const STALE: Nanos = Nanos::from_secs(10);
-/// After this many readings without any progress, the program is no longer read.
-const SILENT: u8 = 8;
-/// With more programs than this, no program is measured earlier for the sake of the others.
-const FEW: usize = 16;
-/// The time without a trial, in lengths of a trial.
-const PAUSE: u64 = 100;
-/// The assumed length of the first trial in quanta, and the longest one.
-const OF_A_TRIAL: u64 = 2;
-const LONGEST_TRIAL: u64 = 50;
-/// A program that has run for this long without a request has loaded its runtimes.
-const LOADED: Nanos = Nanos::from_secs(2);
 
 /// How many quanta a round has with units of these sizes on this number of CPUs.
 pub(crate) type Turns = fn(&[usize], usize) -> f64;
@@ -95,6 +75,7 @@ pub(crate) struct ThreadLimits {
     next_trial: Option<Nanos>,
     /// How many CPUs each program counted for at the last decision.
     sizes: Vec<(ProgramId, usize)>,
+    params: params::ThreadLimits,
 }
 
 /// What is known of a malleable program.
@@ -136,11 +117,11 @@ struct Trial {
 }
 
 impl Known {
-    fn new(program: &Program) -> Known {
+    fn new(program: &Program, loaded: Nanos) -> Known {
         Known {
             requested: program.requested,
             allowed: None,
-            loading: program.ran < LOADED,
+            loading: program.ran < loaded,
             light: false,
             observed: false,
             settling: false,
@@ -168,19 +149,22 @@ impl Known {
         known.then(|| self.speed(threads) / self.speed(self.requested))
     }
 
-    fn is_reading_due(&self, now: Nanos) -> bool {
+    fn is_reading_due(&self, now: Nanos, params: &params::ThreadLimits) -> bool {
         let Some(allowed) = self.allowed else { return false };
-        let is_fresh = |(readings, at): (f64, Nanos)| readings >= ENOUGH && now.since(at) < STALE;
-        self.silent < SILENT && !self.curve.read(allowed).is_some_and(is_fresh)
+        let is_fresh = |(readings, at): (f64, Nanos)| {
+            readings >= params.enough && now.since(at) < params.stale
+        };
+        self.silent < params.silent && !self.curve.read(allowed).is_some_and(is_fresh)
     }
 }
 
 impl ThreadLimits {
     /// Thread limits for a policy with such rounds and quanta.
-    pub(crate) fn new(turns: Turns, quantum: Nanos) -> ThreadLimits {
+    pub(crate) fn new(turns: Turns, options: &Options) -> ThreadLimits {
         ThreadLimits {
             turns,
-            quantum,
+            quantum: options.quantum,
+            params: options.params.thread_limits,
             programs: BTreeMap::new(),
             trial: None,
             next_trial: None,
@@ -205,7 +189,7 @@ impl ThreadLimits {
             match *cause {
                 Cause::Arrived(id) => {
                     let Some(program) = world.program(id).filter(|p| p.malleable) else { continue };
-                    self.programs.insert(id, Known::new(program));
+                    self.programs.insert(id, Known::new(program, self.params.loaded));
                 }
                 Cause::Exited(id, _) => {
                     self.programs.remove(&id);
@@ -224,7 +208,7 @@ impl ThreadLimits {
 
     /// Takes in a reading. The first one after a change may be of the time before it.
     fn read(&mut self, id: ProgramId, world: &World<'_>) {
-        let quantum = self.quantum;
+        let (quantum, params) = (self.quantum, self.params);
         let (Some(known), Some(program)) = (self.programs.get_mut(&id), world.program(id)) else {
             return;
         };
@@ -240,11 +224,13 @@ impl ThreadLimits {
         let sample = world.samples.iter().find(whole);
         if let Some(sample) = sample.filter(|one| one.on_cpu > Nanos::ZERO && ran * 2 >= quantum) {
             let used = sample.on_cpu.as_secs_f64() / ran.as_secs_f64();
-            known.light = allowed > 1 && used < LIGHT;
+            known.light = allowed > 1 && used < params.light;
         }
         let progress = sample.and_then(curve::progress);
-        known.silent =
-            if progress.is_some() { 0 } else { known.silent.saturating_add(1).min(SILENT) };
+        known.silent = match progress.is_some() {
+            true => 0,
+            false => known.silent.saturating_add(1).min(params.silent),
+        };
         let Some((basis, amount)) = progress else { return };
         known.gathered = match known.gathered {
             Some((before, sum)) if before == basis => Some((basis, sum + amount)),
@@ -260,7 +246,7 @@ impl ThreadLimits {
         }
         let threads = allowed.min(known.requested);
         if let Some(gathered) = known.gathered.take() {
-            known.curve.learn(threads, gathered, known.over, world.now);
+            known.curve.learn(threads, gathered, known.over, world.now, &params);
         }
         known.over = Nanos::ZERO;
     }
@@ -318,7 +304,8 @@ impl ThreadLimits {
             (self.turns)(&sizes, cpus).max(1.0)
         };
         let speed = |i: usize, threads: u16| known[i].speed(threads);
-        let choice = Choice { most: &most, cpus, speed: &speed, turns: &turns, programs };
+        let (speed, turns, params) = (&speed, &turns, &self.params);
+        let choice = Choice { most: &most, cpus, speed, turns, programs, params };
         let mut chosen = choice.best(now.as_deref());
 
         let trial =
@@ -358,14 +345,15 @@ impl ThreadLimits {
         let took = now.since(began);
         let goes_on = self.programs.get_mut(&program).is_some_and(|known| {
             let is_read = known.curve.read(threads).is_some_and(|(_, at)| at > began);
-            let goes_on =
-                !is_read && known.requested >= threads && took < self.quantum * LONGEST_TRIAL;
+            let goes_on = !is_read
+                && known.requested >= threads
+                && took < self.quantum * self.params.longest_trial;
             known.tried = now;
             goes_on
         });
         if !goes_on {
             self.trial = None;
-            self.next_trial = Some(now + took * PAUSE);
+            self.next_trial = Some(now + took * self.params.pause);
         }
         goes_on
     }
@@ -378,7 +366,8 @@ impl ThreadLimits {
         chosen: &[u16],
         now: Nanos,
     ) -> Option<Trial> {
-        let next = *self.next_trial.get_or_insert(now + self.quantum * (OF_A_TRIAL * PAUSE));
+        let params::ThreadLimits { of_a_trial, pause, fresh, .. } = self.params;
+        let next = *self.next_trial.get_or_insert(now + self.quantum * (of_a_trial * pause));
         if now < next {
             return None;
         }
@@ -387,7 +376,8 @@ impl ThreadLimits {
             let settled = known.allowed == Some(*threads) && known.curve.read(*threads).is_some();
             let counts = [threads / 2, threads.saturating_mul(2).min(*most)];
             let others = counts.into_iter().filter(|n| *n > 0 && n != threads);
-            let other = others.filter(|n| !known.curve.is_fresh(*n, now)).find(|_| settled)?;
+            let other =
+                others.filter(|n| !known.curve.is_fresh(*n, now, fresh)).find(|_| settled)?;
             let trial = Trial { program: *id, threads: other, before: *threads, began: now };
             Some((known.tried, trial))
         });
@@ -417,19 +407,24 @@ impl ThreadLimits {
         }
         let Some(program) = world.program(id) else { return };
         known.requested = program.requested;
-        known.loading &= program.ran < LOADED;
+        known.loading &= program.ran < self.params.loaded;
     }
 
     /// Requests a wake-up with the measurements that are needed. No program is measured for any
     /// other purpose.
     pub(crate) fn wake_at(&mut self, at: Nanos, token: Token, world: &World<'_>, plan: &mut Plan) {
         let (trial, mut reads) = (self.trial.map(|trial| trial.program), false);
-        let with_co_runners = (2..=FEW).contains(&world.programs.len());
-        let unmeasured = if with_co_runners { UNMEASURED_WITH_CO_RUNNERS } else { UNMEASURED };
+        let params = self.params;
+        let with_co_runners = (2..=params.few).contains(&world.programs.len());
+        let unmeasured = match with_co_runners {
+            true => params.unmeasured_with_co_runners,
+            false => params.unmeasured,
+        };
         for (id, known) in &mut self.programs {
             let Some(program) = world.program(*id) else { continue };
             let is_light = known.light && with_co_runners;
-            let observes = trial == Some(*id) || is_light || known.is_reading_due(world.now);
+            let observes =
+                trial == Some(*id) || is_light || known.is_reading_due(world.now, &params);
             let observes = observes && program.ran >= self.quantum * unmeasured;
             if observes != known.observed {
                 known.observed = observes;

@@ -6,14 +6,14 @@
 //! therefore exact within one thread, also with more threads than CPUs, and with fewer threads than
 //! sockets.
 //!
-//! *Order.* The threads that wait longest come first. Waits that are within [`TIE`] of each other
-//! are equal. Then the socket on which a thread is decides, so that indistinguishable threads stay
-//! where they are. Where the lock is known that a thread waits for most, threads of one lock come
-//! together, the lock that costs most first.
+//! *Order.* The threads that wait longest come first. Waits that are within [`Params::tie`] of each
+//! other are equal. Then the socket on which a thread is decides, so that indistinguishable threads
+//! stay where they are. Where the lock is known that a thread waits for most, threads of one lock
+//! come together, the lock that costs most first.
 //!
 //! *Sockets.* A group may go to any socket that gets as many threads. The pairing that [moves the
 //! fewest](super::matching) is chosen. Where sockets get different numbers of threads, the order in
-//! which the sizes are cut also matters: each order is tried, [`MOST_ORDERS`] at most.
+//! which the sizes are cut also matters: each order is tried, up to [a limit](Params::most_orders).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -22,15 +22,8 @@ use cosched_core::ThreadId;
 
 use super::SortBy;
 use super::matching::cheapest;
+use super::params::Params;
 
-/// Shares of time that differ by less are equal.
-pub(super) const TIE: f64 = 0.01;
-/// The most orders of different sizes that are tried: all that there are for up to eight sockets
-/// with sizes that differ by one.
-const MOST_ORDERS: usize = 100;
-/// A thread that loses one thousandth of its time away from its pages counts like another one that
-/// moves.
-const LOST_PER_MOVE: f64 = 1000.0;
 /// The price of a socket that is to get another number of threads.
 const IMPOSSIBLE: i64 = 1 << 32;
 
@@ -74,20 +67,21 @@ pub(super) fn share_out(
     cpus: &[usize],
     stay: &[usize],
     sort: SortBy,
+    params: &Params,
 ) -> Vec<usize> {
     let here = |socket: usize| contenders.iter().filter(|one| one.socket == socket).count();
     let here: Vec<usize> = (0..cpus.len()).map(here).collect();
     let sizes = sizes(contenders.len(), cpus, stay, &here);
-    let order = order(contenders, sort);
+    let order = order(contenders, sort, params.tie);
     let mut permutation = sizes.clone();
     permutation.sort_unstable();
     let mut best = (i64::MAX, vec![0; contenders.len()]);
-    for _ in 0..MOST_ORDERS {
+    for _ in 0..params.most_orders {
         let groups = match sort {
             SortBy::Misses => deal(&order, &permutation),
             SortBy::Lock | SortBy::LockTime | SortBy::Birth => cut(&order, &permutation),
         };
-        let found = pair(&groups, &sizes, contenders);
+        let found = pair(&groups, &sizes, contenders, params.lost_per_move);
         if found.0 < best.0 {
             best = found;
         }
@@ -100,10 +94,15 @@ pub(super) fn share_out(
 
 /// Gives each group a socket that is to get as many threads. Returns how many threads move,
 /// including what is lost, and the socket of each contender.
-fn pair(groups: &[Vec<usize>], sizes: &[usize], contenders: &[Contender]) -> (i64, Vec<usize>) {
+fn pair(
+    groups: &[Vec<usize>],
+    sizes: &[usize],
+    contenders: &[Contender],
+    lost_per_move: f64,
+) -> (i64, Vec<usize>) {
     let price_of_one = |one: &Contender, socket: usize| {
         let lost = if one.pages == socket { 0.0 } else { one.loss };
-        i64::from(one.socket != socket) + (lost * LOST_PER_MOVE).round() as i64
+        i64::from(one.socket != socket) + (lost * lost_per_move).round() as i64
     };
     let price = |group: &Vec<usize>, socket: usize| match group.len() == sizes[socket] {
         true => group.iter().map(|one| price_of_one(&contenders[*one], socket)).sum(),
@@ -133,7 +132,7 @@ fn next_order(sizes: &mut [usize]) -> bool {
 }
 
 /// The positions of contenders in the order in which they are cut.
-fn order(contenders: &[Contender], sort: SortBy) -> Vec<usize> {
+fn order(contenders: &[Contender], sort: SortBy, tie: f64) -> Vec<usize> {
     let mut costs: BTreeMap<u64, f64> = BTreeMap::new();
     for one in contenders {
         one.lock.into_iter().for_each(|lock| *costs.entry(lock).or_default() += one.value);
@@ -146,7 +145,7 @@ fn order(contenders: &[Contender], sort: SortBy) -> Vec<usize> {
         match sort {
             // Threads without a known lock come last.
             SortBy::Lock | SortBy::LockTime => {
-                let steps = (one.value / TIE).round() as u64;
+                let steps = (one.value / tie).round() as u64;
                 (rank(one).unwrap_or(usize::MAX), Reverse(steps), one.socket, one.id)
             }
             SortBy::Misses => (0, Reverse(one.value.round() as u64), one.socket, one.id),
@@ -221,6 +220,8 @@ mod tests {
     use super::*;
     use crate::common::testkit::cases;
 
+    const TIE: f64 = Params::DEFAULT.tie;
+
     fn contenders(of: &[(f64, usize)]) -> Vec<Contender> {
         let one = |(slot, (value, socket)): (usize, &(f64, usize))| Contender {
             id: ThreadId { slot: slot as u32, generation: 0 },
@@ -234,7 +235,8 @@ mod tests {
     }
 
     fn shared_out(of: &[(f64, usize)], cpus: &[usize]) -> Vec<usize> {
-        share_out(&contenders(of), cpus, &vec![0; cpus.len()], SortBy::LockTime)
+        let stay = vec![0; cpus.len()];
+        share_out(&contenders(of), cpus, &stay, SortBy::LockTime, &Params::DEFAULT)
     }
 
     fn moved(of: &[Contender], to: &[usize]) -> usize {
@@ -285,15 +287,19 @@ mod tests {
         for (one, lock) in of.iter_mut().zip([7, 7, 8, 8]) {
             one.lock = Some(lock);
         }
-        assert_eq!(share_out(&of, &[2, 2], &[0, 0], SortBy::Lock), [0, 0, 1, 1]);
+        assert_eq!(share_out(&of, &[2, 2], &[0, 0], SortBy::Lock, &Params::DEFAULT), [0, 0, 1, 1]);
         of.iter_mut().for_each(|one| one.lock = None);
-        assert_eq!(share_out(&of, &[2, 2], &[0, 0], SortBy::Lock), [0, 1, 0, 1], "as far as known");
+        assert_eq!(
+            share_out(&of, &[2, 2], &[0, 0], SortBy::Lock, &Params::DEFAULT),
+            [0, 1, 0, 1],
+            "as far as known"
+        );
     }
 
     #[test]
     fn misses_are_evened_out() {
         let of = contenders(&[(900.0, 0), (800.0, 0), (200.0, 1), (100.0, 1)]);
-        let found = share_out(&of, &[2, 2], &[0, 0], SortBy::Misses);
+        let found = share_out(&of, &[2, 2], &[0, 0], SortBy::Misses, &Params::DEFAULT);
         assert_eq!(found[0], found[3]);
         assert_eq!(found[1], found[2]);
         assert_ne!(found[0], found[1]);
@@ -346,7 +352,7 @@ mod tests {
             let expected = sizes(of.len(), &cpus, &vec![0; cpus.len()], &here);
             let got = |socket: usize| found.iter().filter(|on| **on == socket).count();
             prop_assert_eq!((0..cpus.len()).map(got).collect::<Vec<_>>(), expected.clone());
-            let sorted = order(&of, SortBy::LockTime);
+            let sorted = order(&of, SortBy::LockTime, TIE);
             let mut free = (0..cpus.len()).collect();
             prop_assert_eq!(moved(&of, &found), fewest(&of, &sorted, &expected, &mut free));
         }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use cosched_core::{Measure, Nanos};
 
+use super::params::{HYSTERESIS, INTERVAL, THRESHOLD};
 use super::sockets::Sockets;
 use crate::kind::unknown::UnknownName;
 
@@ -31,9 +32,9 @@ pub struct ShufflingOptions {
 impl Default for ShufflingOptions {
     fn default() -> ShufflingOptions {
         ShufflingOptions {
-            interval: Nanos::from_millis(500),
-            threshold: 0.10,
-            hysteresis: 0.02,
+            interval: INTERVAL,
+            threshold: THRESHOLD,
+            hysteresis: HYSTERESIS,
             sockets: Sockets::Widest,
             sort: SortBy::Lock,
             guard: true,

@@ -5,8 +5,8 @@
 //! that misses often loses more by that than it can gain at its locks.
 //!
 //! *Model.* A thread that misses the last-level cache `m` times per second of its life, and runs
-//! away from its pages, loses `m` x [`FARTHER`] of each second. Its gain is the decrease of its
-//! distance to the threads of its socket, as a share of its time. This assumes that the thread
+//! away from its pages, loses `m` x [`Params::farther`] of each second. Its gain is the decrease of
+//! its distance to the threads of its socket, as a share of its time. This assumes that the thread
 //! waits less by all of that time, which is an upper bound. Of the possible pairings of groups and
 //! sockets, the one with the least loss is used. A thread that still loses more than it gains is
 //! *held*: it stays where its pages are, and counts there. The others are divided again, until no
@@ -23,14 +23,12 @@ use cosched_core::{CpuSet, Topology};
 
 use super::SortBy;
 use super::grouping::{Contender, distances, share_out};
+use super::params::Params;
 
-/// The additional time of a miss that goes to another node: 60 ns, assumed. Memory of another
-/// socket is some 50 to 100 ns farther.
-pub(super) const FARTHER: f64 = 60e-9;
-
-/// The share of its time that a thread with this many misses per second loses away from its pages.
-pub(super) fn loss(misses_per_second: f64) -> f64 {
-    misses_per_second * FARTHER
+/// The share of its time that a thread with this many misses per second loses away from its pages,
+/// if a miss takes longer there by this many seconds.
+pub(super) fn loss(misses_per_second: f64, farther: f64) -> f64 {
+    misses_per_second * farther
 }
 
 /// The memory node of each socket. A socket of several nodes, or of an unknown one, has none.
@@ -52,6 +50,7 @@ pub(super) fn share_out_but_hold(
     stay: &[usize],
     sort: SortBy,
     nodes: &[Option<u16>],
+    params: &Params,
 ) -> Vec<usize> {
     let on: Vec<usize> = contenders.iter().map(|one| one.socket).collect();
     let before = distances(contenders, &on, cpus.len());
@@ -62,7 +61,7 @@ pub(super) fn share_out_but_hold(
         let mut to: Vec<usize> = contenders.iter().map(|one| one.pages).collect();
         (0..contenders.len()).filter(|one| held[*one]).for_each(|one| stay[to[one]] += 1);
         let movable: Vec<Contender> = free.iter().map(|one| contenders[*one]).collect();
-        let shared = share_out(&movable, cpus, &stay, sort);
+        let shared = share_out(&movable, cpus, &stay, sort, params);
         free.iter().zip(shared).for_each(|(one, socket)| to[*one] = socket);
         let after = distances(contenders, &to, cpus.len());
         let loses = |one: &usize| {
@@ -94,20 +93,21 @@ mod tests {
             value: *value,
             socket: *socket,
             pages: *socket,
-            loss: loss(*misses),
+            loss: loss(*misses, Params::DEFAULT.farther),
         };
         of.iter().enumerate().map(one).collect()
     }
 
     fn shared_out(of: &[(f64, usize, f64)], nodes: &[Option<u16>]) -> Vec<usize> {
-        share_out_but_hold(&contenders(of), &[2, 2], &[0, 0], SortBy::LockTime, nodes)
+        let (contenders, sort) = (contenders(of), SortBy::LockTime);
+        share_out_but_hold(&contenders, &[2, 2], &[0, 0], sort, nodes, &Params::DEFAULT)
     }
 
     const APART: [Option<u16>; 2] = [Some(0), Some(1)];
 
     #[test]
     fn a_thousand_misses_in_a_millisecond_cost_six_percent() {
-        assert!((loss(1e6) - 0.06).abs() < 1e-12);
+        assert!((loss(1e6, Params::DEFAULT.farther) - 0.06).abs() < 1e-12);
     }
 
     /// A thread stays with its pages where moving loses, and the other threads are divided around

@@ -8,6 +8,7 @@ use cosched_core::{
 
 use super::grouping::{Contender, spread};
 use super::pages::{loss, share_out_but_hold};
+use super::params::Params;
 use super::{Homes, ShufflingOptions, ShufflingReason, SortBy};
 
 /// What was sampled of a thread in an interval.
@@ -43,6 +44,7 @@ impl Heard {
 /// One interval of a program, with the decision at its end.
 pub(super) struct Round<'a> {
     pub(super) options: &'a ShufflingOptions,
+    pub(super) params: &'a Params,
     /// The CPUs of each socket.
     pub(super) sockets: &'a [CpuSet],
     /// The memory node of each socket, where it has one.
@@ -106,7 +108,8 @@ impl Round<'_> {
         }
         let cpus: Vec<usize> = self.sockets.iter().map(CpuSet::len).collect();
         let stay = self.stay();
-        let to = share_out_but_hold(&contenders, &cpus, &stay, self.options.sort, self.nodes);
+        let (sort, nodes) = (self.options.sort, self.nodes);
+        let to = share_out_but_hold(&contenders, &cpus, &stay, sort, nodes, self.params);
         let on: Vec<usize> = contenders.iter().map(|one| one.socket).collect();
         let apart = |on: &[usize]| spread(&contenders, on, self.sockets.len());
         let (before, after) = (apart(&on), apart(&to));
@@ -145,7 +148,8 @@ impl Round<'_> {
             let lock = main_lock(thread.id, world).filter(|_| self.options.sort == SortBy::Lock);
             let pages = self.pages.get(&thread.id).copied().unwrap_or(socket);
             let misses = heard.misses as f64 / heard.lived.as_secs_f64();
-            let loss = if self.options.weighs_pages() { loss(misses) } else { 0.0 };
+            let weighs_pages = self.options.weighs_pages();
+            let loss = if weighs_pages { loss(misses, self.params.farther) } else { 0.0 };
             Some(Contender { id: thread.id, lock, value, socket, pages, loss })
         };
         self.threads.iter().filter_map(contender).collect()

@@ -49,7 +49,7 @@ impl Stage {
             Sockets::Widest => Sockets::named("0-1,2-3").unwrap(),
             named => named,
         };
-        let policy = Shuffling::new(ShufflingOptions { sockets, ..options });
+        let policy = Shuffling::new(ShufflingOptions { sockets, ..options }, &AllParams::default());
         let mut stage = Stage { lab: Lab::new(policy, 4, vec![program(0, 4)]), threads: 0 };
         stage.born(threads);
         stage
@@ -171,7 +171,7 @@ fn without_contention_no_thread_moves() {
     assert_eq!(stage.moves(), [], "below the threshold");
     stage.interval(&[0.80, 0.05, 0.10, 0.75]);
     stage.interval(&[0.08, 0.08, 0.08, 0.08]);
-    for _ in 1..PATIENCE {
+    for _ in 1..Params::DEFAULT.patience {
         stage.interval(&[0.01, 0.0, 0.0, 0.0]);
         assert_eq!(stage.moves(), []);
     }

@@ -72,7 +72,8 @@ fn runs_of_different_machines_are_not_compared() {
     assert!(simulated.ends_with("gang of Opteron, 2 CPUs, simulated"), "{simulated}");
     let mut variants = [variant("linux", &[2.0]), variant("gang", &[1.0])];
     for (variant, kernel) in variants.iter_mut().zip(["cfs", "eevdf"]) {
-        let of = |seed| Simulation { machine: "e5410-8".into(), kernel: kernel.into(), seed };
+        let (machine, set) = ("e5410-8".to_owned(), Default::default());
+        let of = |seed| Simulation { machine, kernel: kernel.into(), seed, set };
         variant.runs[0].simulation = Some(of(1));
     }
     let kernels = Comparison::of(&variants).unwrap_err().to_string();

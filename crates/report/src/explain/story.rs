@@ -182,9 +182,8 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     let result = history.result;
     let mut lines = vec![spent::verdict(result)];
     lines.extend(disturbance::sentence(result));
-    lines.extend(result.simulation.iter().map(|Simulation { machine, kernel, seed }| {
-        format!("The run was simulated: machine {machine}, kernel {kernel}, seed {seed}.")
-    }));
+    let simulated = |simulation: &Simulation| format!("The run was simulated: {simulation}.");
+    lines.extend(result.simulation.iter().map(simulated));
     lines.extend(words::kept_from(result));
     lines.extend(interruption(result));
     lines.extend(shares(result));

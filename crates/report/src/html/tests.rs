@@ -61,7 +61,7 @@ fn a_simulated_run_has_machine_kernel_and_seed_but_no_date() {
     let live = report(vec![variant("gang", testkit::gang())]).html();
     assert!(live.contains("<dt>began</dt>") && !live.contains("<dt>seed</dt>"));
     let (machine, kernel) = ("core:4".to_owned(), "balance".to_owned());
-    let simulation = Some(Simulation { machine, kernel, seed: 23 });
+    let simulation = Some(Simulation { machine, kernel, seed: 23, set: Default::default() });
     let run = testkit::gang();
     let described = MachineDescription { kernel: SIMULATED.into(), ..run.machine };
     let run = RunResult { simulation, machine: described, ..run };

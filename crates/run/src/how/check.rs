@@ -58,6 +58,7 @@ impl How {
     /// When such an option was given, or an actuator is there twice.
     pub fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
         self.measure.check()?;
+        self.check_constants(kinds)?;
         let by_weight = |kind: Kind| kind.descriptor().by_weight;
         if self.policy.turns == Some(Turns::Weight) && !kinds.iter().any(|kind| by_weight(*kind)) {
             return Err(refuse("turns weight", kinds, by_weight, "take turns by weight"));
@@ -69,6 +70,33 @@ impl How {
             }
         }
         Ok(())
+    }
+
+    /// Refuses `--set` for a command that runs programs on this machine: constants are tried out in
+    /// simulations only.
+    ///
+    /// # Errors
+    /// When `--set` was given.
+    pub fn check_no_constants(&self, command: &str) -> Result<(), Failure> {
+        match self.policy.set.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::Input(format!(
+                "`cosched {command}` does not support --set: constants of policies can be set in \
+                 simulations only; leave it out, or use `cosched sim`"
+            ))),
+        }
+    }
+
+    /// Refuses a constant that was set and that none of these policies uses.
+    fn check_constants(&self, kinds: &[Kind]) -> Result<(), Failure> {
+        let unused = |(name, _): &(&str, &str)| !kinds.iter().any(|kind| kind.uses_constant(name));
+        match self.policy.set.iter().find(unused) {
+            Some((name, _)) => {
+                let option = format!("set {name}");
+                Err(refuse(&option, kinds, |kind| kind.uses_constant(name), "use this constant"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Refuses every option that was given, except those that the command supports. All are named
@@ -108,6 +136,7 @@ impl How {
             ("goal", self.policy.goal.is_some()),
             ("turns", self.policy.turns.is_some()),
             ("slowdowns", self.policy.slowdowns.is_some()),
+            ("set", !self.policy.set.is_empty()),
         ];
         let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
         self.measure.given().chain(given).chain(self.policy.fair.given()).collect()

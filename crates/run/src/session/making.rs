@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
-use cosched_core::{Nanos, Policy};
 use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Watch};
+use cosched_core::{Nanos, Policy};
 use cosched_linux::clients::cpu_time::Roots;
 use cosched_linux::control::run_cgroups::{
     ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,

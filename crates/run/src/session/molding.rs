@@ -38,7 +38,7 @@ impl Session {
         let candidates: Option<Vec<Candidate>> =
             known.map(|(spec, profile)| self.candidate(spec, profile)).collect();
         let candidates = candidates?;
-        let counts = mold(&candidates, self.usable.cpus.len())?;
+        let counts = mold(&candidates, self.usable.cpus.len(), &request.how.policy.set.params())?;
         let (mut workload, mut profiles) = (request.workload.clone(), request.profiles.to_vec());
         for (slot, (count, candidate)) in counts.into_iter().zip(candidates).enumerate() {
             // More threads than CPUs are none that it was measured with.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use cosched_policy::{Kind, OptionGroup, Placement};
+use cosched_policy::{Kind, OptionGroup, Params, Placement};
 use cosched_sim::Kernel;
 
 use crate::how::How;
+use crate::how::set::SetTo;
 use crate::sim::options::RunOptions;
 use crate::sim::simulator::{Scene, no_machine};
 use crate::ui::failure::Failure;
@@ -28,6 +29,8 @@ pub(super) enum Key {
     Machine,
     Seed,
     MaxFrozen,
+    /// A constant of policies.
+    Constant(&'static str),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -39,10 +42,12 @@ enum Value {
     Machine(String),
     Seed(u64),
     MaxFrozen(Duration),
+    Constant(SetTo),
 }
 
 impl Key {
-    pub(super) const ALL: [Key; 7] = [
+    /// All but the constants.
+    const ALL: [Key; 7] = [
         Key::Quantum,
         Key::Policy,
         Key::Placement,
@@ -51,6 +56,12 @@ impl Key {
         Key::Seed,
         Key::MaxFrozen,
     ];
+
+    fn named(name: &str) -> Option<Key> {
+        let constant = || Params::default().list().into_iter().find(|param| param.name == name);
+        let key = Key::ALL.into_iter().find(|key| key.name() == name);
+        key.or_else(|| constant().map(|param| Key::Constant(param.name)))
+    }
 
     /// As it is written.
     pub(super) fn name(self) -> &'static str {
@@ -62,12 +73,16 @@ impl Key {
             Key::Machine => "machine",
             Key::Seed => "seed",
             Key::MaxFrozen => "max-frozen",
+            Key::Constant(name) => name,
         }
     }
 
     /// Whether a policy supports it.
     fn is_for(self, kind: Kind) -> bool {
-        OptionGroup::of(self.name()).is_none_or(|group| kind.takes(group))
+        match self {
+            Key::Constant(name) => kind.uses_constant(name),
+            _ => OptionGroup::of(self.name()).is_none_or(|group| kind.takes(group)),
+        }
     }
 
     /// The values. In a machine's words the two commas of `signal_nanos=1,2,3` do not divide, nor
@@ -104,6 +119,7 @@ impl Key {
                 text.parse().map(Value::Seed).map_err(|_| "write a whole number".to_owned())
             }
             Key::MaxFrozen => max_frozen(text).map(Value::MaxFrozen),
+            Key::Constant(name) => named(&format!("{name}={text}")).map(Value::Constant),
         }
     }
 
@@ -116,6 +132,7 @@ impl Key {
             Key::Machine => args.machine.is_some(),
             Key::Seed => args.seed.is_some(),
             Key::MaxFrozen => args.how.policy.max_frozen.is_some(),
+            Key::Constant(name) => args.how.policy.set.value(name).is_some(),
         }
     }
 
@@ -135,6 +152,7 @@ impl Key {
             Key::Machine => scene.machine.clone(),
             Key::Seed => scene.seed.to_string(),
             Key::MaxFrozen => time(scene.how.max_frozen()),
+            Key::Constant(name) => scene.how.policy.set.value(name)?.to_owned(),
         })
     }
 }
@@ -142,11 +160,14 @@ impl Key {
 impl Axis {
     fn read(text: &str) -> Result<Axis, Failure> {
         let wrong = |what: String| Failure::Input(format!("--sweep {text}: {what}"));
-        let keys = || Key::ALL.map(Key::name).join(", ");
+        let keys = || {
+            let keys = Key::ALL.map(Key::name).join(", ");
+            format!("{keys}, and the constants of `cosched sim params`")
+        };
         let Some((name, values)) = text.split_once('=') else {
             return Err(wrong(format!("write it as key=a,b,c; the keys are {}", keys())));
         };
-        let key = Key::ALL.into_iter().find(|key| key.name() == name);
+        let key = Key::named(name);
         let key =
             key.ok_or_else(|| wrong(format!("there is no key '{name}'; the keys are {}", keys())))?;
         let mut read: Vec<Value> = Vec::new();
@@ -177,6 +198,7 @@ impl Axis {
             Value::Machine(machine) => given.machine = Some(machine),
             Value::Seed(seed) => given.seed = Some(seed),
             Value::MaxFrozen(longest) => given.how.policy.max_frozen = Some(longest),
+            Value::Constant(set) => given.how.policy.set.put(set),
         }
     }
 }
@@ -246,7 +268,7 @@ pub(super) fn check_use(axes: &[Axis], kinds: &[Kind]) -> Result<(), Failure> {
     let uses = Kind::ALL.into_iter().filter(|kind| useless.key.is_for(*kind)).map(Kind::name);
     Err(Failure::Input(format!(
         "--sweep {name}=...: is for policies that {} ({})",
-        OptionGroup::of(name).map(OptionGroup::what).unwrap_or_default(),
+        OptionGroup::of(name).map_or("use it", OptionGroup::what),
         uses.collect::<Vec<_>>().join(", ")
     )))
 }
@@ -254,7 +276,8 @@ pub(super) fn check_use(axes: &[Axis], kinds: &[Kind]) -> Result<(), Failure> {
 /// A scene by its settings.
 pub(super) fn name(scene: &Scene) -> String {
     let part = |key: Key| key.of(scene).map(|value| format!("{}={value}", key.name()));
-    Key::ALL.into_iter().filter_map(part).collect::<Vec<_>>().join(" ")
+    let constants = scene.how.policy.set.iter().map(|(name, _)| Key::Constant(name));
+    Key::ALL.into_iter().chain(constants).filter_map(part).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

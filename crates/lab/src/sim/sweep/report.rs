@@ -1,9 +1,11 @@
 //! What came of a sweep: a table for people, JSON for scripts (docs/json.md).
 
+use std::collections::BTreeMap;
+
 use cosched_results::result::RunResult;
 use serde::Serialize;
 
-use super::axis::{Axis, Key};
+use super::axis::Axis;
 use crate::sim::simulator::Scene;
 use crate::ui::table::{number, table, text};
 
@@ -37,13 +39,16 @@ pub(super) struct Row {
     cpu_utilisation: f64,
     failed: usize,
     deviations: usize,
-    /// The values of all keys, as they are written.
+    /// The constants of policies that were set.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    set: BTreeMap<String, String>,
+    /// The values of the keys, as they are written.
     #[serde(skip)]
-    words: [Option<String>; Key::ALL.len()],
+    words: Vec<Option<String>>,
 }
 
 impl Row {
-    pub(super) fn new(scene: &Scene, result: &RunResult) -> Row {
+    pub(super) fn new(axes: &[Axis], scene: &Scene, result: &RunResult) -> Row {
         let gangs = scene.policy.makes_gangs();
         let solos = result.programs.iter().map(|program| program.solo_seconds);
         let solo_sum = solos.sum::<Option<f64>>();
@@ -67,7 +72,8 @@ impl Row {
             cpu_utilisation: result.metrics.cpu_utilisation,
             failed: result.programs.iter().filter(|program| program.exit_status != Some(0)).count(),
             deviations: result.deviations.len(),
-            words: Key::ALL.map(|key| key.of(scene)),
+            set: scene.constants(scene.policy),
+            words: axes.iter().map(|axis| axis.key.of(scene)).collect(),
         }
     }
 }
@@ -94,10 +100,8 @@ impl Report {
         ];
         let mut shown = table(&[&self.keys, &figures[..]].concat());
         for row in &self.points {
-            let position = |name: &str| Key::ALL.iter().position(|key| key.name() == name);
-            let word = |name: &&str| position(name).and_then(|at| row.words[at].as_deref());
-            let mut cells: Vec<_> =
-                self.keys.iter().map(|name| text(word(name).unwrap_or("–"))).collect();
+            let word = |word: &Option<String>| text(word.as_deref().unwrap_or("–"));
+            let mut cells: Vec<_> = row.words.iter().map(word).collect();
             let known = |value: Option<f64>, digits: usize| {
                 number(value.map_or("–".to_owned(), |value| format!("{value:.digits$}")))
             };

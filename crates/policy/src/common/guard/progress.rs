@@ -9,10 +9,6 @@ use std::collections::BTreeMap;
 
 use cosched_core::{Nanos, ProgramId, Quality, Sample};
 
-/// Part of a CPU that is added to every program's progress, so that an idle program decides
-/// nothing.
-const FLOOR: f64 = 0.01;
-
 /// The progress of every program in a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Progress(BTreeMap<ProgramId, Part>);
@@ -86,7 +82,8 @@ impl Progress {
 
     /// The logarithm of the progress here over that there, the mean over the programs with known
     /// progress. `None` if the programs or units are not equal in both, or if there are none.
-    pub(super) fn log_ratio(&self, without: &Progress) -> Option<f64> {
+    /// `floor` is added to every program's progress, so that an idle program decides nothing.
+    pub(super) fn log_ratio(&self, without: &Progress, floor: f64) -> Option<f64> {
         let known = |progress: &Progress| -> Vec<(ProgramId, f64, Option<Unit>)> {
             let rates = progress.0.iter().map(|(id, part)| (*id, part.rate()));
             rates.filter_map(|(id, rate)| rate.map(|(rate, unit)| (id, rate, unit))).collect()
@@ -96,7 +93,7 @@ impl Progress {
         let alike = |a: Option<Unit>, b: Option<Unit>| a == b || a.is_none() || b.is_none();
         let same = with.len() == without.len()
             && pairs.clone().all(|(a, b)| a.0 == b.0 && alike(a.2, b.2));
-        let logarithms = pairs.map(|(a, b)| ((a.1 + FLOOR) / (b.1 + FLOOR)).ln());
+        let logarithms = pairs.map(|(a, b)| ((a.1 + floor) / (b.1 + floor)).ln());
         (same && !with.is_empty()).then(|| logarithms.sum::<f64>() / with.len() as f64)
     }
 }
@@ -105,6 +102,7 @@ impl Progress {
 mod tests {
     use super::*;
 
+    const FLOOR: f64 = 0.01;
     const A: ProgramId = ProgramId::first(0);
     const B: ProgramId = ProgramId::first(1);
     const SECOND: Nanos = Nanos::from_secs(1);
@@ -130,10 +128,10 @@ mod tests {
     fn instructions_are_not_compared_with_seconds() {
         let counted = progress(&[sample(A, 0.5, Some(2_000_000_000))]);
         let not_counted = progress(&[sample(A, 0.5, None)]);
-        assert_eq!(counted.log_ratio(&not_counted), None);
-        assert_eq!(counted.log_ratio(&counted), Some(0.0));
+        assert_eq!(counted.log_ratio(&not_counted, FLOOR), None);
+        assert_eq!(counted.log_ratio(&counted, FLOOR), Some(0.0));
         let partly = progress(&[sample(A, 0.5, Some(9)), sample(A, 0.5, None)]);
-        assert_eq!(partly.log_ratio(&not_counted), Some(0.0));
+        assert_eq!(partly.log_ratio(&not_counted, FLOOR), Some(0.0));
     }
 
     /// A program that is idle now and then does not keep the others from being compared.
@@ -142,15 +140,15 @@ mod tests {
         let idle = Sample { user_time: None, ..sample(B, 0.0, None) };
         let with = progress(&[sample(A, 1.0, None), idle]);
         let without = progress(&[sample(A, 0.5, None), sample(B, 0.0001, None)]);
-        assert!(with.log_ratio(&without).is_some_and(|ratio| ratio > 0.3), "{with:?}");
+        assert!(with.log_ratio(&without, FLOOR).is_some_and(|ratio| ratio > 0.3), "{with:?}");
         let unknown = Sample { quality: Quality::Missing, ..idle };
-        assert_eq!(progress(&[sample(A, 1.0, None), unknown]).log_ratio(&without), None);
+        assert_eq!(progress(&[sample(A, 1.0, None), unknown]).log_ratio(&without, FLOOR), None);
     }
 
     #[test]
     fn samples_of_one_moment_are_added_up() {
         let whole = progress(&[Sample { to: SECOND * 2, ..sample(A, 1.0, None) }]);
         let parts = progress(&[sample(A, 0.9, None), sample(A, 0.1, None)]);
-        assert!(whole.log_ratio(&parts).is_some_and(|ratio| ratio.abs() < 1e-9));
+        assert!(whole.log_ratio(&parts, FLOOR).is_some_and(|ratio| ratio.abs() < 1e-9));
     }
 }

@@ -10,8 +10,8 @@
 //! so that drifts of the program and of the machine cancel. The order of two neighbours is
 //! pseudo-random, or a program with phases in step with the moments would decide by its phases.
 //! A sequential test of the pairs (Student's t) shows whether the difference is more than noise.
-//! The trial ends as soon as the answer is clear, and after [`MOST_PAIRS`] at the latest. What was
-//! not shown to be faster is not kept.
+//! The trial ends as soon as the answer is clear, and after [some
+//! pairs](params::Guard::most_pairs) at the latest. What was not shown to be faster is not kept.
 //!
 //! *Progress* of a moment is in instructions where they are counted, else in CPU time outside the
 //! kernel. Threads that contend for locks lose time asleep or in the kernel.
@@ -23,6 +23,7 @@
 
 use cosched_core::{Nanos, ProgramId, Sample};
 
+use super::params;
 use super::progress::Progress;
 
 /// The lengths of the parts of a moment.
@@ -35,23 +36,6 @@ pub(crate) struct Lengths {
     pub(crate) moment: Nanos,
 }
 
-/// Additional time for each thread: every change costs some 20 us for each.
-const FOR_EACH_THREAD: Nanos = Nanos::from_micros(500);
-/// The measured time where user time is in ticks of ten milliseconds.
-const LONG_MOMENT: Nanos = Nanos::from_millis(500);
-/// Pairs of moments before any answer.
-const FEWEST_PAIRS: usize = 5;
-/// Pairs after which no further answer is waited for.
-pub(super) const MOST_PAIRS: usize = 10;
-/// The least gain that is worth a change.
-const WORTHWHILE: f64 = 0.02;
-/// Standard errors for a clear answer: one-sided 3 % for the fewest pairs. The test is repeated
-/// after each further pair, so chance passes more often than that. What passes is tried again soon.
-const CLEAR: f64 = 2.6;
-/// Standard errors above the mean within which a trial goes on: a trial costs time, and a missed
-/// gain is tried again.
-const HOPE: f64 = 1.0;
-
 /// One setting against another, on one program.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial<W> {
@@ -61,6 +45,7 @@ pub(super) struct Trial<W> {
     /// Decides on the order, so that two trials differ in it.
     number: u64,
     moment: Nanos,
+    params: params::Guard,
     /// How many moments are over.
     moments: usize,
     /// Progress in the present moment so far: it may have several samples.
@@ -90,6 +75,7 @@ impl<W> Trial<W> {
         number: u64,
         threads: usize,
         lengths: Lengths,
+        params: params::Guard,
         candidate: W,
         incumbent: W,
     ) -> Trial<W> {
@@ -98,7 +84,8 @@ impl<W> Trial<W> {
             candidate,
             incumbent,
             number,
-            moment: lengths.moment + Nanos(FOR_EACH_THREAD.0 * threads as u64),
+            moment: lengths.moment + Nanos(params.for_each_thread.0 * threads as u64),
+            params,
             moments: 0,
             present: Progress::default(),
             first: None,
@@ -138,9 +125,9 @@ impl<W> Trial<W> {
     pub(super) fn measured(&mut self, samples: &[Sample]) -> Finding {
         self.heard(samples.iter());
         let progress = std::mem::take(&mut self.present);
-        if progress.is_coarse() && self.moment < LONG_MOMENT {
+        if progress.is_coarse() && self.moment < self.params.long_moment {
             // Too coarse for short moments: results so far are noise.
-            (self.moment, self.moments, self.first) = (LONG_MOMENT, 0, None);
+            (self.moment, self.moments, self.first) = (self.params.long_moment, 0, None);
             self.pairs.clear();
             return Finding::Open;
         }
@@ -151,25 +138,26 @@ impl<W> Trial<W> {
             Some(before) => {
                 let (with, without) =
                     if with_candidate { (progress, before) } else { (before, progress) };
-                self.pairs.extend(with.log_ratio(&without));
+                self.pairs.extend(with.log_ratio(&without, self.params.floor));
             }
         }
         self.finding()
     }
 
     fn finding(&self) -> Finding {
+        let params::Guard { fewest_pairs, most_pairs, clear, hope, .. } = self.params;
         let count = self.pairs.len();
-        let is_over = self.moments >= 2 * MOST_PAIRS;
-        if self.first.is_some() || (count < FEWEST_PAIRS && !is_over) {
+        let is_over = self.moments >= 2 * most_pairs;
+        if self.first.is_some() || (count < fewest_pairs && !is_over) {
             return Finding::Open;
         }
         let mean = self.pairs.iter().sum::<f64>() / count.max(1) as f64;
         let squares = self.pairs.iter().map(|pair| (pair - mean).powi(2)).sum::<f64>();
         let error = (squares / (count.max(2) - 1) as f64 / count.max(1) as f64).sqrt();
-        let worthwhile = WORTHWHILE.ln_1p();
-        if count >= FEWEST_PAIRS && mean - CLEAR * error > 0.0 && mean > worthwhile {
+        let worthwhile = self.params.worthwhile.ln_1p();
+        if count >= fewest_pairs && mean - clear * error > 0.0 && mean > worthwhile {
             Finding::Faster(mean.exp())
-        } else if is_over || mean + HOPE * error < worthwhile {
+        } else if is_over || mean + hope * error < worthwhile {
             Finding::NotFaster(mean.exp())
         } else {
             Finding::Open
@@ -192,10 +180,13 @@ mod tests {
     const A: ProgramId = ProgramId::first(0);
     const B: ProgramId = ProgramId::first(1);
     const MOMENT: Nanos = Nanos::from_millis(60);
+    const PARAMS: params::Guard = params::Guard::DEFAULT;
+    const FEWEST_PAIRS: usize = PARAMS.fewest_pairs;
+    const MOST_PAIRS: usize = PARAMS.most_pairs;
 
     fn trial(number: u64) -> Trial<Actuator> {
         let lengths = Lengths { settle: Nanos::from_millis(15), moment: MOMENT };
-        Trial::new(A, number, 0, lengths, Actuator::Batch, Actuator::None)
+        Trial::new(A, number, 0, lengths, PARAMS, Actuator::Batch, Actuator::None)
     }
 
     fn moment(rates: &[(ProgramId, f64)], quality: Quality) -> Vec<Sample> {
@@ -274,7 +265,7 @@ mod tests {
         let mut trial = trial(0);
         assert_eq!(trial.moment(), MOMENT);
         assert_eq!(trial.measured(&moment(&[(A, 1.0)], Quality::Scaled)), Finding::Open);
-        assert_eq!((trial.moment(), trial.moments), (LONG_MOMENT, 0));
+        assert_eq!((trial.moment(), trial.moments), (PARAMS.long_moment, 0));
     }
 
     #[test]

@@ -31,12 +31,12 @@ use crate::common::unit::Unit;
 
 /// What is read of each program.
 const MEASURES: [Measure; 3] = [Measure::CpuTime, Measure::UserTime, Measure::Progress];
-/// An interval counts as in turn, or as without a turn, if it was so for at least this part of it.
-const NEARLY_ALL: f64 = 0.9;
 
 /// The work of all programs so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Slowed {
+    /// An interval counts as in turn, or as without a turn, if it was so for this part of it.
+    nearly_all: f64,
     each: BTreeMap<ProgramId, Account>,
 }
 
@@ -70,12 +70,12 @@ impl Did {
 }
 
 impl Account {
-    fn add(&mut self, sample: &Sample, program: &Program) {
+    fn add(&mut self, sample: &Sample, program: &Program, nearly_all: f64) {
         let length = sample.to.since(sample.from).as_secs_f64();
         let in_turn = program.ran.since(self.in_turn_for).as_secs_f64();
-        if in_turn >= NEARLY_ALL * length {
+        if in_turn >= nearly_all * length {
             self.in_turn.add(sample);
-        } else if in_turn <= (1.0 - NEARLY_ALL) * length {
+        } else if in_turn <= (1.0 - nearly_all) * length {
             self.between.add(sample);
         }
         (self.until, self.in_turn_for) = (sample.to, program.ran);
@@ -99,6 +99,12 @@ impl Account {
 }
 
 impl Slowed {
+    /// Without any work. An interval counts as in turn, or as without a turn, if it was so for this
+    /// part of it.
+    pub(super) fn new(nearly_all: f64) -> Slowed {
+        Slowed { nearly_all, each: BTreeMap::new() }
+    }
+
     /// Begins to measure newcomers, takes in readings, and removes programs that are gone.
     pub(super) fn learn(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         self.each.retain(|id, _| world.program(*id).is_some());
@@ -112,7 +118,7 @@ impl Slowed {
             let Some(program) = world.program(sample.program) else { continue };
             let account = self.each.entry(program.id).or_default();
             if sample.to > account.until {
-                account.add(sample, program);
+                account.add(sample, program, self.nearly_all);
             }
         }
     }
@@ -152,6 +158,7 @@ mod tests {
     use super::*;
     use crate::common::testkit::{Lab, Scene, program};
     use crate::gangs::minwait::{Minwait, MinwaitReason};
+    use crate::gangs::params::Params;
     use crate::kind::Options;
 
     const SECOND: Nanos = Nanos::from_secs(1);
@@ -159,7 +166,7 @@ mod tests {
     /// Two programs of two threads after a second each of turns, and a reading of each.
     fn after_a_turn_each() -> (Slowed, Scene) {
         let mut scene = Scene::new(2, vec![program(0, 2), program(1, 2)]);
-        let mut slowed = Slowed::default();
+        let mut slowed = Slowed::new(Params::DEFAULT.nearly_all);
         for turn in 0..2 {
             scene.now = SECOND * (turn + 1);
             scene.programs[turn as usize].ran = SECOND;
@@ -199,7 +206,7 @@ mod tests {
     #[test]
     fn reported_progress_counts_instead_of_cpu_time() {
         let mut scene = Scene::new(2, vec![program(0, 2)]);
-        let mut slowed = Slowed::default();
+        let mut slowed = Slowed::new(Params::DEFAULT.nearly_all);
         (scene.now, scene.programs[0].ran) = (SECOND, SECOND);
         read(&mut slowed, &mut scene, 0, 2.0, Some(100));
         scene.now = SECOND * 2;

@@ -15,20 +15,11 @@
 //! since threads that gain nothing cost synchronisation. Starting with the best limit, and with the
 //! counts in force, single programs' counts are changed as long as that helps, where there are few
 //! programs. At last, the counts in force stay unless the new ones are better by more than
-//! [`WORTHWHILE`].
+//! [`Params::worthwhile`].
 //!
 //! Ours: the thesis names no algorithm (section 4.2).
 
-/// The logarithm of products differs by less than this where they are equal.
-const TIE: f64 = 0.005;
-/// The least gain of a change, in the logarithm of the product.
-const WORTHWHILE: f64 = 0.02;
-/// With more programs than this, single counts are not tried.
-const FEW: usize = 16;
-/// With more threads than this, not every count is tried.
-const MANY_THREADS: u16 = 32;
-/// The largest number of passes.
-const SWEEPS: usize = 4;
+use crate::gangs::params::ThreadLimits as Params;
 
 /// The input of a choice.
 pub(super) struct Choice<'a> {
@@ -42,6 +33,7 @@ pub(super) struct Choice<'a> {
     pub(super) turns: &'a dyn Fn(&[u16]) -> f64,
     /// How many programs wait for a round, including those with counts that cannot be chosen.
     pub(super) programs: usize,
+    pub(super) params: &'a Params,
 }
 
 impl Choice<'_> {
@@ -57,7 +49,7 @@ impl Choice<'_> {
         for limit in self.limits() {
             let counts = self.limited(limit);
             let other = self.worth(&counts);
-            if other > worth + TIE {
+            if other > worth + self.params.tie {
                 (found, worth) = (counts, other);
             }
         }
@@ -67,7 +59,7 @@ impl Choice<'_> {
         let now: Vec<u16> =
             now.iter().zip(self.most).map(|(n, most)| (*n).clamp(1, *most)).collect();
         let (mut kept, mut others) = (now.clone(), self.worth(&now));
-        if worth <= others + WORTHWHILE {
+        if worth <= others + self.params.worthwhile {
             return now;
         }
         self.refine(&mut kept, &mut others);
@@ -102,7 +94,7 @@ impl Choice<'_> {
                 }
                 (counts[from], counts[to]) = moved;
                 let other = self.worth(counts);
-                match other > *worth + TIE {
+                match other > *worth + self.params.tie {
                     true => *worth = other,
                     false => (counts[from], counts[to]) = had,
                 }
@@ -112,18 +104,18 @@ impl Choice<'_> {
 
     /// Changes one count after the other as long as that helps.
     fn refine(&self, counts: &mut [u16], worth: &mut f64) {
-        if counts.len() > FEW {
+        if counts.len() > self.params.few {
             return;
         }
-        for _ in 0..SWEEPS {
+        for _ in 0..self.params.sweeps {
             let before = *worth;
             for i in 0..counts.len() {
                 let had = counts[i];
                 let (mut best, mut best_worth) = (had, *worth);
-                for count in candidates(had, self.most[i]) {
+                for count in candidates(had, self.most[i], self.params.many_threads) {
                     counts[i] = count;
                     let other = self.worth(counts);
-                    if other > best_worth + TIE {
+                    if other > best_worth + self.params.tie {
                         (best, best_worth) = (count, other);
                     }
                 }
@@ -137,9 +129,9 @@ impl Choice<'_> {
     }
 }
 
-/// Counts to try, ascending.
-fn candidates(now: u16, most: u16) -> Vec<u16> {
-    if most <= MANY_THREADS {
+/// Counts to try, ascending: all of them, unless there are `many`.
+fn candidates(now: u16, most: u16, many: u16) -> Vec<u16> {
+    if most <= many {
         return (1..=most).filter(|count| *count != now).collect();
     }
     let near = [now / 2, now.saturating_sub(1), now.saturating_add(1), now.saturating_mul(2), most];
@@ -158,7 +150,8 @@ mod tests {
             let all: u16 = counts.iter().sum();
             (f64::from(all) / cpus as f64).max(1.0)
         };
-        Choice { most, cpus, speed: &amdahl, turns: &turns, programs: most.len() }.best(None)
+        let (speed, programs) = (&amdahl, most.len());
+        Choice { most, cpus, speed, turns: &turns, programs, params: &Params::DEFAULT }.best(None)
     }
 
     #[test]
@@ -185,7 +178,8 @@ mod tests {
     fn counts_in_force_stay_unless_they_are_clearly_worse() {
         let speed = |_: usize, n: u16| f64::from(n).powf(0.99);
         let turns = |counts: &[u16]| (f64::from(counts.iter().sum::<u16>()) / 2.0).max(1.0);
-        let choice = Choice { most: &[2; 2], cpus: 2, speed: &speed, turns: &turns, programs: 2 };
+        let (turns, params) = (&turns, &Params::DEFAULT);
+        let choice = Choice { most: &[2; 2], cpus: 2, speed: &speed, turns, programs: 2, params };
         assert_eq!(choice.best(None), [1; 2]);
         assert_eq!(choice.best(Some(&[2, 2])), [2; 2]);
         let speed = |_: usize, n: u16| f64::from(n).sqrt();
@@ -197,7 +191,8 @@ mod tests {
     fn a_program_that_requests_less_gets_less() {
         let turns = |_: &[u16]| 1.0;
         let speed = |_: usize, n: u16| f64::from(n);
-        let choice = Choice { most: &[1], cpus: 4, speed: &speed, turns: &turns, programs: 1 };
+        let (turns, params) = (&turns, &Params::DEFAULT);
+        let choice = Choice { most: &[1], cpus: 4, speed: &speed, turns, programs: 1, params };
         assert_eq!(choice.best(Some(&[4])), [1]);
     }
 

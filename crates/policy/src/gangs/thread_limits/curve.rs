@@ -16,10 +16,7 @@
 
 use cosched_core::{Nanos, Sample, Speedup};
 
-/// The mean is kept over about this many readings.
-const REMEMBERED: f64 = 8.0;
-/// An older reading may no longer hold: the next reading replaces it.
-const FRESH: Nanos = Nanos::from_secs(60);
+use crate::gangs::params::ThreadLimits as Params;
 
 /// The unit of progress, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +56,14 @@ pub(super) struct Curve {
 impl Curve {
     /// Adds progress that was made with this many threads in this time. Readings of different kinds
     /// cannot be compared: the better kind stays.
-    pub(super) fn learn(&mut self, threads: u16, progress: (Basis, f64), ran: Nanos, now: Nanos) {
+    pub(super) fn learn(
+        &mut self,
+        threads: u16,
+        progress: (Basis, f64),
+        ran: Nanos,
+        now: Nanos,
+        params: &Params,
+    ) {
         let rank = |basis: Basis| basis as u8;
         match self.basis {
             Some(basis) if rank(basis) < rank(progress.0) => return,
@@ -71,8 +75,8 @@ impl Curve {
         match self.points.binary_search_by_key(&threads, |point| point.threads) {
             Ok(i) => {
                 let point = &mut self.points[i];
-                let before = if now.since(point.at) < FRESH { point.readings } else { 0.0 };
-                point.readings = (before + 1.0).min(REMEMBERED);
+                let before = if now.since(point.at) < params.fresh { point.readings } else { 0.0 };
+                point.readings = (before + 1.0).min(params.remembered);
                 point.rate += (rate - point.rate) / point.readings;
                 point.at = now;
             }
@@ -80,9 +84,9 @@ impl Curve {
         }
     }
 
-    /// Whether there is a reading with this many threads that is not too old.
-    pub(super) fn is_fresh(&self, threads: u16, now: Nanos) -> bool {
-        self.read(threads).is_some_and(|(_, at)| now.since(at) < FRESH)
+    /// Whether there is a reading with this many threads that is younger than `fresh`.
+    pub(super) fn is_fresh(&self, threads: u16, now: Nanos, fresh: Nanos) -> bool {
+        self.read(threads).is_some_and(|(_, at)| now.since(at) < fresh)
     }
 
     /// The number of readings with this many threads, and the time of the last one.
@@ -112,11 +116,13 @@ mod tests {
     use super::*;
 
     const SECOND: Nanos = Nanos::from_secs(1);
+    const FRESH: Nanos = Params::DEFAULT.fresh;
 
     fn curve(readings: &[(u16, f64)]) -> Curve {
         let mut curve = Curve::default();
         for (threads, amount) in readings {
-            curve.learn(*threads, (Basis::Instructions, *amount), SECOND, SECOND);
+            let progress = (Basis::Instructions, *amount);
+            curve.learn(*threads, progress, SECOND, SECOND, &Params::DEFAULT);
         }
         curve
     }
@@ -142,10 +148,12 @@ mod tests {
     fn readings_are_averaged_and_old_ones_replaced() {
         let mut known = curve(&[(2, 1.0), (2, 2.0)]);
         assert_eq!(known.speed(2, None), 1.5);
-        assert!(known.is_fresh(2, Nanos::from_secs(30)) && !known.is_fresh(1, SECOND));
+        assert!(
+            known.is_fresh(2, Nanos::from_secs(30), FRESH) && !known.is_fresh(1, SECOND, FRESH)
+        );
         let later = Nanos::from_secs(62);
-        assert!(!known.is_fresh(2, later));
-        known.learn(2, (Basis::Instructions, 9.0), SECOND, later);
+        assert!(!known.is_fresh(2, later, FRESH));
+        known.learn(2, (Basis::Instructions, 9.0), SECOND, later, &Params::DEFAULT);
         assert_eq!(known.speed(2, None), 9.0);
     }
 
@@ -153,9 +161,9 @@ mod tests {
     #[test]
     fn a_better_kind_of_reading_replaces_a_worse_one() {
         let mut known = curve(&[(2, 3.0)]);
-        known.learn(1, (Basis::UserTime, 9.0), SECOND, SECOND);
+        known.learn(1, (Basis::UserTime, 9.0), SECOND, SECOND, &Params::DEFAULT);
         assert_eq!(known.speed(1, None), 1.5);
-        known.learn(1, (Basis::Ticks, 9.0), SECOND, SECOND);
+        known.learn(1, (Basis::Ticks, 9.0), SECOND, SECOND, &Params::DEFAULT);
         assert_eq!(known.speed(2, None), 18.0);
     }
 

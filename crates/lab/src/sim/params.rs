@@ -1,0 +1,52 @@
+//! `cosched sim params`: the constants of policies, with what they rest on.
+
+use std::process::ExitCode;
+
+use cosched_policy::{Kind, Param, Params};
+use serde::Serialize;
+
+use super::options::ParamsOptions;
+use crate::ui::failure::Failure;
+use crate::ui::print;
+
+/// The version of the JSON that is written.
+const SCHEMA: &str = "cosched-sim-params/1";
+
+/// The constants.
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    /// The policy that uses them; `None`: any.
+    policy: Option<&'static str>,
+    constants: Vec<Param>,
+}
+
+/// Shows the constants of one policy, or of all.
+///
+/// # Errors
+/// When the output cannot be written.
+pub fn params(args: &ParamsOptions) -> Result<ExitCode, Failure> {
+    let params = Params::default();
+    let constants = args.policy.map_or_else(|| params.list(), |kind| params.of(kind));
+    let policy = args.policy.map(Kind::name);
+    match args.json {
+        true => {
+            let document = Document { schema: SCHEMA, policy, constants };
+            print(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
+        }
+        false if constants.is_empty() => {
+            print(&format!("{} uses no constant", policy.unwrap_or("no policy")))?;
+        }
+        false => print(&show(&constants))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A paragraph for each constant, which begins with a line that --set takes.
+fn show(constants: &[Param]) -> String {
+    let shown = |param: &Param| {
+        let Param { name, value, least, most, unit, what, basis } = param;
+        format!("{name}={value} ({least} to {most}; {unit})\n    {what}\n    Rests on: {basis}.")
+    };
+    constants.iter().map(shown).collect::<Vec<_>>().join("\n")
+}

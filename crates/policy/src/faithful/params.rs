@@ -1,0 +1,34 @@
+//! The constants of `faithful`.
+
+use cosched_core::Nanos;
+
+use crate::params::{ms, params, secs};
+
+params! {
+    /// The constants of `faithful`.
+    pub(crate) struct Params of "faithful" {
+        /// How far the scaling factor may move before a new slice is chosen.
+        range: f64 = 0.10, [0.0, 1.0], "scaling factor",
+            "the paper, table I: the width of a row";
+        /// Above this scaling factor a program hardly waits for locks or memory: nothing can be
+        /// gained.
+        nothing_to_win: f64 = 0.90, [0.0, 1.0], "scaling factor",
+            "the paper, table I: its last row";
+        /// The time at the beginning of a trial's moment without measurement.
+        settle: Nanos = ms(15), [ms(1), secs(10)], "time",
+            "threads keep their earlier deadlines for some milliseconds";
+        /// The measured time of a trial's moment.
+        moment: Nanos = ms(60), [ms(1), secs(10)], "time", "assumed";
+        /// The interval between two measurements where it is fixed.
+        usual: Nanos = secs(1), [ms(10), secs(100)], "time", "the paper, section III-D";
+        /// The shortest interval that follows phases.
+        shortest: Nanos = ms(250), [ms(10), secs(100)], "time", "assumed";
+        /// The longest interval that follows phases.
+        longest: Nanos = secs(4), [ms(10), secs(100)], "time", "assumed";
+        /// The interval until the first decision.
+        first: Nanos = ms(100), [ms(10), secs(100)], "time",
+            "until then a short program gains nothing";
+        /// After this many intervals in a row without a decision, the next one is longer.
+        patience: u32 = 4, [1, 1000], "intervals", "assumed";
+    }
+}

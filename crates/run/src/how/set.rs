@@ -1,0 +1,74 @@
+//! The constants of policies that were set for a simulation.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use cosched_policy::{ParamError, Params};
+
+/// One constant with another value, which fits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SetTo {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+}
+
+impl FromStr for SetTo {
+    type Err = ParamError;
+
+    fn from_str(text: &str) -> Result<SetTo, ParamError> {
+        let param = Params::default().set(text)?;
+        Ok(SetTo { name: param.name, value: param.value })
+    }
+}
+
+/// The constants that were set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Set(BTreeMap<&'static str, String>);
+
+impl Set {
+    /// Sets a constant, or sets it anew.
+    pub fn put(&mut self, constant: SetTo) {
+        self.0.insert(constant.name, constant.value);
+    }
+
+    /// Whether none was set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The constants with their values, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
+    /// The value that a constant was set to.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The constants of all policies, with these values.
+    pub fn params(&self) -> Params {
+        let mut params = Params::default();
+        for (name, value) in self.iter() {
+            let set = params.set(&format!("{name}={value}"));
+            debug_assert!(set.is_ok(), "it was read by its name and in its range: {set:?}");
+        }
+        params
+    }
+
+    /// Takes what is not set here from `all`.
+    pub fn over(mut self, all: &Set) -> Set {
+        for (name, value) in all.iter() {
+            self.0.entry(name).or_insert_with(|| value.to_owned());
+        }
+        self
+    }
+}
+
+impl FromIterator<SetTo> for Set {
+    fn from_iter<I: IntoIterator<Item = SetTo>>(all: I) -> Set {
+        Set(all.into_iter().map(|one| (one.name, one.value)).collect())
+    }
+}
