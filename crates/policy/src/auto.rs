@@ -38,13 +38,15 @@ mod inner;
 mod interval;
 mod judgement;
 pub(crate) mod params;
+mod pause;
 mod programs;
 mod reasons;
+mod sampling;
 
 use std::collections::BTreeSet;
 
 use cosched_core::{
-    AtExpiry, Cause, Level, Measure, Nanos, Observe, Plan, Policy, Program, Token, Wake, World,
+    Cause, Level, Measure, Nanos, Observe, Plan, Policy, Program, World,
 };
 
 use crate::common::goal::Goal;
@@ -58,23 +60,42 @@ use crate::reasons::read;
 use crate::unmanaged::Unmanaged;
 pub use choice::{Mode, ReasonCode};
 use inner::Inner;
-use interval::{Going, Interval};
+use interval::Interval;
 use judgement::{Expected, expected, is_settled};
 use params::{Params, QUANTUM};
+use pause::Pause;
 use programs::{Programs, Ran, asked, present};
 pub use reasons::AutoReason;
+use sampling::Sampling;
 
-/// The wake-up at which everything is read. Tokens of the policies in force have small numbers.
-const SAMPLES: Token = Token(100);
 /// The measurements of each program.
 const MEASURES: [Measure; 2] = [Measure::UserTime, Measure::CpuTime];
 
-/// The state in the picture above.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The state in the picture above. `together` is how many CPUs were busy outside the kernel when
+/// all ran together last.
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    Together,
-    SoloProbes { each: Nanos },
-    InTurns,
+    /// Not measured since the last time that there were too few programs for a decision: `None`.
+    Together {
+        together: Option<f64>,
+    },
+    /// Each program has a probe of this length.
+    SoloProbes {
+        each: Nanos,
+        together: f64,
+    },
+    InTurns {
+        together: f64,
+    },
+}
+
+impl State {
+    fn together(self) -> Option<f64> {
+        match self {
+            State::Together { together } => together,
+            State::SoloProbes { together, .. } | State::InTurns { together } => Some(together),
+        }
+    }
 }
 
 /// Ours.
@@ -98,20 +119,8 @@ pub(crate) struct Auto {
     inner: Inner,
     state: State,
     programs: Programs,
-    interval: Going,
-    /// How many CPUs were busy outside the kernel when all ran together last. `None`: not measured
-    /// since the last time that there were too few programs for a decision.
-    together: Option<f64>,
-    /// A program arrived or ended since the last sample.
-    disturbed: bool,
-    /// How many intervals in a row were given up for arrivals and ends.
-    spoilt: u32,
-    sample_at: Nanos,
-    /// The wake-up that was requested last.
-    asked_for: Nanos,
-    /// The end of the pause without solo probes, and the length of the next pause.
-    pause_ends: Nanos,
-    pause: Nanos,
+    sampling: Sampling,
+    pause: Pause,
     /// The time of the whole machine that measuring has cost.
     explored: Nanos,
     /// The mode and reason that were reported last.
@@ -123,16 +132,10 @@ impl Auto {
         Auto {
             options: options.clone(),
             inner: Inner::new(Box::new(Unmanaged::together())),
-            state: State::Together,
+            state: State::Together { together: None },
             programs: Programs::new(options.params.auto),
-            interval: Going::default(),
-            together: None,
-            disturbed: false,
-            spoilt: 0,
-            sample_at: Nanos::NEVER,
-            asked_for: Nanos::NEVER,
-            pause_ends: Nanos::ZERO,
-            pause: options.params.auto.first_pause,
+            sampling: Sampling::new(),
+            pause: Pause::new(options.params.auto),
             explored: Nanos::ZERO,
             last_reason: None,
         }
@@ -150,27 +153,27 @@ impl Auto {
         let own = did.of_those(|id| freezable.contains(&id));
         let own = own.without_queues_of(&self.inner.take_backfilled());
         let (ran, least) = match self.state {
-            State::Together => (Ran::Together, params.longest_probe),
-            State::SoloProbes { each } => (Ran::Alone, each / 2),
-            State::InTurns => (Ran::InTurns, params.longest_probe),
+            State::Together { .. } => (Ran::Together, params.longest_probe),
+            State::SoloProbes { each, .. } => (Ran::Alone, each / 2),
+            State::InTurns { .. } => (Ran::InTurns, params.longest_probe),
         };
         self.programs.learn(&own, ran, least, world);
-        let disturbed = std::mem::take(&mut self.disturbed);
+        let disturbed = self.sampling.take_disturbed();
         match self.state {
-            State::Together if disturbed => {
-                self.spoilt += 1;
-                self.sample_in(self.params().sample, world);
+            State::SoloProbes { together, .. } => self.end_probes(&own, together, world, plan),
+            State::Together { .. } if disturbed => {
+                self.sampling.judged(false);
+                self.sample_in(params.sample, world);
             }
-            State::Together => {
+            State::InTurns { .. } if disturbed => {
+                self.sampling.judged(false);
+                self.sample_in(params.check, world);
+            }
+            State::Together { .. } => {
                 let is_short = is_short(did, &params, world);
                 self.sampled_together(is_short, &own, world, plan);
             }
-            State::SoloProbes { .. } => self.end_probes(&own, world, plan),
-            State::InTurns if disturbed => {
-                self.spoilt += 1;
-                self.sample_in(self.params().check, world);
-            }
-            State::InTurns => self.check_turns(&own, world, plan),
+            State::InTurns { together } => self.check_turns(&own, together, world, plan),
         }
     }
 
@@ -181,29 +184,30 @@ impl Auto {
         world: &World<'_>,
         plan: &mut Plan,
     ) {
-        self.spoilt = 0;
-        self.together = Some(own.busy(world.cpus.len()));
+        self.sampling.judged(true);
+        let together = own.busy(world.cpus.len());
+        self.state = State::Together { together: Some(together) };
         let settled = self.settled(world).or((!is_short).then_some(ReasonCode::CpusIdle));
         if let Some(reason_code) = settled {
             self.tell(Mode::Corun, reason_code, None, world, plan);
             self.sample_in(self.params().next_sample, world);
         } else if !self.programs.are_loaded(world) {
             self.sample_in(self.params().sample, world);
-        } else if world.now < self.pause_ends {
-            self.sample_at = self.pause_ends;
+        } else if let Some(end) = self.pause.end(world.now) {
+            self.sampling.end_at(end);
         } else {
-            self.begin_probes(world, plan);
+            self.begin_probes(together, world, plan);
         }
     }
 
-    fn begin_probes(&mut self, world: &World<'_>, plan: &mut Plan) {
+    fn begin_probes(&mut self, together: f64, world: &World<'_>, plan: &mut Plan) {
         let rivals = self.programs.rivals(world);
         let single = rivals.iter().filter(|rival| rival.threads < 2).count();
         let probes = rivals.len() - single + single.div_ceil(world.cpus.len().max(1));
         let Params { shortest_probe, longest_probe, .. } = self.params();
         let each = self.params().probes / probes.max(1) as u64;
         let each = each.max(shortest_probe).min(longest_probe);
-        self.state = State::SoloProbes { each };
+        self.state = State::SoloProbes { each, together };
         let options = Options { quantum: each, ..self.options.clone() };
         let policy = Rounds::new(&options, solo_probes, None);
         self.inner.change(Box::new(policy), self.programs.idle(world), true);
@@ -211,50 +215,55 @@ impl Auto {
         self.sample_in(each * probes as u64, world);
     }
 
-    fn end_probes(&mut self, own: &Interval, world: &World<'_>, plan: &mut Plan) {
-        self.pay(own, world);
+    fn end_probes(&mut self, own: &Interval, together: f64, world: &World<'_>, plan: &mut Plan) {
+        self.pay(own, together, world);
         if let Some(reason_code) = self.settled(world) {
             return self.leave_turns(reason_code, world, plan);
         }
-        let expected = self.expected(world);
+        let expected = self.expected(together, world);
         // Where nothing could be measured, nothing changes.
         if expected.is_enough && self.programs.is_any_probed(world) {
-            self.take_turns(&expected, world, plan);
+            self.take_turns(&expected, together, world, plan);
         } else {
             self.give_up_turns(expected.in_turns, world, plan);
         }
     }
 
-    fn check_turns(&mut self, own: &Interval, world: &World<'_>, plan: &mut Plan) {
-        self.spoilt = 0;
+    fn check_turns(&mut self, own: &Interval, together: f64, world: &World<'_>, plan: &mut Plan) {
+        self.sampling.judged(true);
         if let Some(reason_code) = self.settled(world) {
             return self.leave_turns(reason_code, world, plan);
         }
-        let (busy, together) = (own.busy(world.cpus.len()), self.together.unwrap_or_default());
-        let expected = self.expected(world);
+        let busy = own.busy(world.cpus.len());
+        let expected = self.expected(together, world);
         if busy < (1.0 - expected.most_lost - self.params().noise) * together {
-            self.pay(own, world);
+            self.pay(own, together, world);
             self.give_up_turns(busy, world, plan);
         } else if self.programs.idle(world) != *self.inner.idle() {
-            self.take_turns(&expected, world, plan);
+            self.take_turns(&expected, together, world, plan);
         } else {
             self.sample_in(self.params().check, world);
         }
     }
 
-    fn expected(&self, world: &World<'_>) -> Expected {
+    fn expected(&self, together: f64, world: &World<'_>) -> Expected {
         let rivals = self.programs.rivals(world);
         let (cpus, cores) = (world.cpus.len(), world.topology.spanned(world.cpus, Level::Core));
         let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
         let turns = minwait::shares(&sizes, cpus, cpus.div_ceil(cores.max(1)));
-        let together = self.together.unwrap_or(cpus as f64);
         expected(&rivals, &turns, cpus, together, &self.params())
     }
 
-    fn take_turns(&mut self, expected: &Expected, world: &World<'_>, plan: &mut Plan) {
+    fn take_turns(
+        &mut self,
+        expected: &Expected,
+        together: f64,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
         let policy = Minwait::lending(&self.options);
         self.inner.change(Box::new(policy), self.programs.idle(world), false);
-        self.state = State::InTurns;
+        self.state = State::InTurns { together };
         self.tell(Mode::Gangs, ReasonCode::GangsFill, Some(expected.in_turns), world, plan);
         // The end of the round, in which each program has a turn.
         let round = self.options.quantum * self.programs.competing(world).count() as u64;
@@ -265,8 +274,7 @@ impl Auto {
     /// Ends taking turns if it keeps too few CPUs busy, or would.
     fn give_up_turns(&mut self, in_turns: f64, world: &World<'_>, plan: &mut Plan) {
         self.leave_to_kernel();
-        self.pause_ends = world.now + self.pause;
-        self.pause = (self.pause * 2).min(self.params().longest_pause);
+        self.pause.begin(world.now, self.params());
         self.tell(Mode::Corun, ReasonCode::GangsIdle, Some(in_turns), world, plan);
         self.sample_in(self.params().next_sample, world);
     }
@@ -280,22 +288,21 @@ impl Auto {
 
     fn leave_to_kernel(&mut self) {
         self.inner.change(Box::new(Unmanaged::together()), BTreeSet::new(), false);
-        self.state = State::Together;
+        self.state = State::Together { together: self.state.together() };
     }
 
     /// A program arrived or ended.
     fn mix_changed(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         if let Some(reason_code) = self.settled_by_counts(world) {
-            if self.state != State::Together {
+            if !matches!(self.state, State::Together { .. }) {
                 self.leave_to_kernel();
             }
-            (self.together, self.spoilt) = (None, 0);
-            self.interval.end();
+            self.state = State::Together { together: None };
+            self.sampling.stop();
             match world.programs.is_empty() {
                 true => self.last_reason = None,
                 false => self.tell(Mode::Corun, reason_code, None, world, plan),
             }
-            self.sample_at = Nanos::NEVER;
             return;
         }
         // A program that is repeated is known, and so are the results about it.
@@ -305,17 +312,16 @@ impl Auto {
             _ => false,
         };
         if causes.iter().any(is_unknown) {
-            let pause = self.params().first_pause;
-            (self.pause, self.pause_ends) = (pause, self.pause_ends.min(world.now));
+            self.pause.forget(world.now, self.params());
         }
-        self.disturbed |= self.spoilt < self.params().most_spoilt;
-        if self.state == State::Together {
+        let disturbed = self.sampling.disturb(self.params().most_spoilt);
+        if matches!(self.state, State::Together { .. }) {
             if self.last_reason.is_none() {
                 self.tell(Mode::Corun, ReasonCode::Begins, None, world, plan);
             }
             let Params { settle, sample, .. } = self.params();
-            let next = if self.disturbed { settle } else { sample };
-            self.sample_at = self.sample_at.min(world.now + next);
+            let next = if disturbed { settle } else { sample };
+            self.sampling.end_by(world.now + next);
         }
     }
 
@@ -335,14 +341,14 @@ impl Auto {
 
     /// Accounts for an interval's cost: the work that running together would have done in it and
     /// that was not done.
-    fn pay(&mut self, own: &Interval, world: &World<'_>) {
-        let together = self.together.filter(|together| *together > 0.0);
-        let lost = together.map_or(0.0, |together| 1.0 - own.busy(world.cpus.len()) / together);
+    fn pay(&mut self, own: &Interval, together: f64, world: &World<'_>) {
+        let busy = own.busy(world.cpus.len());
+        let lost = if together > 0.0 { 1.0 - busy / together } else { 0.0 };
         self.explored += Nanos((own.seconds() * lost.clamp(0.0, 1.0) * 1e9) as u64);
     }
 
     fn sample_in(&mut self, time: Nanos, world: &World<'_>) {
-        self.sample_at = world.now + time;
+        self.sampling.end_at(world.now + time);
     }
 
     /// Reports the mode in which programs run from now on, if it or its reason is new.
@@ -355,7 +361,7 @@ impl Auto {
         plan: &mut Plan,
     ) {
         if self.last_reason.replace((mode, reason_code)) != Some((mode, reason_code)) {
-            let (corun, explored) = (self.together, self.explored);
+            let (corun, explored) = (self.state.together(), self.explored);
             let gangs = gangs.map(|busy| busy.min(world.cpus.len() as f64));
             let why = AutoReason::Chosen { mode, reason_code, corun, gangs, explored };
             match reason_code {
@@ -420,26 +426,21 @@ impl Policy for Auto {
         if only_settled(causes) {
             return;
         }
-        self.interval.add(causes, world.samples);
+        self.sampling.add(causes, world.samples);
         for cause in causes {
             if let Cause::Arrived(id) = cause {
                 let (program, period) = (Some(*id), Nanos::NEVER);
                 plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
             }
         }
-        if causes.contains(&Cause::Woke(SAMPLES)) {
-            self.asked_for = Nanos::NEVER;
-            let did = self.interval.end();
+        if let Some(did) = self.sampling.ended(causes) {
             self.sampled(&did, world, plan);
         }
         if causes.iter().any(changes) {
             self.mix_changed(causes, world, plan);
         }
         self.inner.decide(causes, world, plan);
-        if self.sample_at != self.asked_for {
-            self.asked_for = self.sample_at;
-            plan.wake.push(Wake { token: SAMPLES, at: self.sample_at, first: AtExpiry::Read });
-        }
+        self.sampling.wake(plan);
     }
 }
 

@@ -1,6 +1,7 @@
-use cosched_core::{Program, ProgramId, Quality, Sample};
+use cosched_core::{Program, ProgramId, Quality, Sample, Token};
 use proptest::prelude::*;
 
+use super::sampling::SAMPLES;
 use super::*;
 use crate::common::testkit::{Lab, cases, program};
 

@@ -53,27 +53,49 @@ pub(crate) struct ByWeight {
 /// A program's present part.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    turn: Turn,
+    role: Role,
     /// The start of this part.
     since: Nanos,
     /// How long it was a filler before that.
     filled: Nanos,
-    /// It had a turn before.
-    began: bool,
     /// The CPUs that the policy gave it last.
     cpus: Option<CpuSet>,
     /// The thread limit that the policy set last.
     thread_limit: Option<u16>,
-    /// It is bound to these CPUs.
-    bound: bool,
+}
+
+/// What a program is at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// It has its turn. It may be bound to the CPUs that the policy gave it.
+    InTurn { bound: bool },
+    /// It gets what others leave. It may have had a turn before.
+    Filler { began: bool },
+}
+
+impl Role {
+    fn turn(self) -> Turn {
+        match self {
+            Role::InTurn { .. } => Turn::InTurn,
+            Role::Filler { .. } => Turn::Filler,
+        }
+    }
+
+    /// Whether it has had a turn, or has one.
+    fn began(self) -> bool {
+        match self {
+            Role::InTurn { .. } => true,
+            Role::Filler { began } => began,
+        }
+    }
 }
 
 impl Part {
     /// How long it has been a filler.
     fn filled(&self, now: Nanos) -> Nanos {
-        match self.turn {
-            Turn::Filler => self.filled + now.since(self.since),
-            Turn::InTurn => self.filled,
+        match self.role {
+            Role::Filler { .. } => self.filled + now.since(self.since),
+            Role::InTurn { .. } => self.filled,
         }
     }
 }
@@ -88,10 +110,10 @@ impl ByWeight {
         let shown = Program { freezable: true, ..program.clone() };
         let Some(part) = self.parts.get(&program.id) else { return shown };
         let filled = part.filled(now);
-        let waits = part.turn == Turn::Filler && program.state.may_run();
+        let waits = part.role.turn() == Turn::Filler && program.state.may_run();
         Program {
             state: match waits {
-                true if part.began => ProgramState::Frozen,
+                true if part.role.began() => ProgramState::Frozen,
                 true => ProgramState::New,
                 false => program.state,
             },
@@ -105,7 +127,7 @@ impl ByWeight {
 
     /// Whether several programs are in turn together, and others are not.
     fn several_compete(&self) -> bool {
-        let in_turn = self.parts.values().filter(|part| part.turn == Turn::InTurn).count();
+        let in_turn = self.parts.values().filter(|part| part.role.turn() == Turn::InTurn).count();
         in_turn > 1 && in_turn < self.parts.len()
     }
 
@@ -116,12 +138,15 @@ impl ByWeight {
         for (id, directive) in &mut plan.programs {
             if let (Directive::Run(settings), Some(part)) = (directive, self.parts.get_mut(id)) {
                 settings.cpus = settings.cpus.filter(|_| binds);
-                part.bound = settings.cpus.is_some();
+                if let Role::InTurn { bound } = &mut part.role {
+                    *bound = settings.cpus.is_some();
+                }
             }
         }
-        for (id, part) in self.parts.iter_mut().filter(|(_, part)| part.bound && !binds) {
-            part.bound = false;
-            let (turn, thread_limit) = (Some(part.turn), part.thread_limit);
+        let is_bound = |part: &Part| part.role == Role::InTurn { bound: true };
+        for (id, part) in self.parts.iter_mut().filter(|(_, part)| is_bound(part) && !binds) {
+            part.role = Role::InTurn { bound: false };
+            let (turn, thread_limit) = (Some(Turn::InTurn), part.thread_limit);
             plan.run(*id, Settings { turn, thread_limit, ..Settings::default() });
             plan.because(Some(*id), SharedReason::Turn);
         }
@@ -131,30 +156,31 @@ impl ByWeight {
     /// lets run.
     fn by_weight(&mut self, id: ProgramId, directive: Directive, now: Nanos) -> Directive {
         let before = self.parts.get(&id).copied();
-        let (turn, cpus, settings) = match directive {
+        let (role, cpus, settings) = match directive {
             Directive::Release => {
                 self.parts.remove(&id);
                 return Directive::Release;
             }
-            Directive::Run(settings) => (Turn::InTurn, settings.cpus, settings),
+            // Whether it is bound follows.
+            Directive::Run(settings) => (Role::InTurn { bound: false }, settings.cpus, settings),
             Directive::Freeze => {
                 let thread_limit = before.and_then(|part| part.thread_limit);
                 let cpus = before.and_then(|part| part.cpus);
-                (Turn::Filler, cpus, Settings { thread_limit, ..Settings::default() })
+                let began = before.is_some_and(|part| part.role.began());
+                (Role::Filler { began }, cpus, Settings { thread_limit, ..Settings::default() })
             }
         };
-        let since = before.filter(|part| part.turn == turn).map_or(now, |part| part.since);
+        let turn = role.turn();
+        let stays = before.filter(|part| part.role.turn() == turn);
         let part = Part {
-            turn,
-            since,
-            filled: before.map_or(Nanos::ZERO, |part| match part.turn == turn {
-                true => part.filled,
-                false => part.filled(now),
-            }),
-            began: turn == Turn::InTurn || before.is_some_and(|part| part.began),
+            role,
+            since: stays.map_or(now, |part| part.since),
+            filled: match stays {
+                Some(part) => part.filled,
+                None => before.map_or(Nanos::ZERO, |part| part.filled(now)),
+            },
             cpus,
             thread_limit: settings.thread_limit,
-            bound: before.is_some_and(|part| part.bound),
         };
         self.parts.insert(id, part);
         Directive::Run(Settings { turn: Some(turn), ..settings })
