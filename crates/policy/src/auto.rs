@@ -45,9 +45,7 @@ mod sampling;
 
 use std::collections::BTreeSet;
 
-use cosched_core::{
-    Cause, Level, Measure, Nanos, Observe, Plan, Policy, Program, World,
-};
+use cosched_core::{Cause, Level, Measure, Nanos, Observe, Plan, Policy, Program, World};
 
 use crate::common::goal::Goal;
 use crate::common::reasons::SharedReason;
