@@ -53,7 +53,6 @@ use crate::clients::cpu_time::Roots;
 use crate::clients::user_requests::UserRequests;
 use crate::control::autogroup;
 use crate::control::run_cgroups::{RunCgroups, RunCgroupsError};
-use crate::control::spread::Spread;
 use crate::kernel::affinity::{self, AffinityError};
 use crate::kernel::clock::Clock;
 use crate::kernel::files::FileError;
@@ -77,9 +76,9 @@ use guard::Guard;
 use inspect::Inspector;
 use observe::Observer;
 use orphans::Orphanage;
-use others::Others;
 use program::Live;
 use punctual::Punctual;
+use turns::Moves;
 
 const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
@@ -154,12 +153,7 @@ pub struct Linux {
     guard: Guard,
     own_sessions: bool,
     turns: bool,
-    apart: Spread,
-    others: Others,
-    /// Whether threads were moved apart when a turn last began.
-    moved: bool,
-    /// When the threads of programs in turn are next moved apart.
-    next_spread: Nanos,
+    moves: Moves,
     open_files: Raised,
     count: Option<Events>,
     jobs: Vec<Job>,
@@ -269,10 +263,7 @@ impl Linux {
             guard: Guard::new(sentinel, config.executable),
             own_sessions,
             turns: config.turns,
-            apart: Spread::default(),
-            others: Others::default(),
-            moved: false,
-            next_spread: Nanos::NEVER,
+            moves: Moves::default(),
             open_files,
             count: config.count,
             jobs: config.jobs,
@@ -415,7 +406,7 @@ impl Machine for Linux {
             ready.clear();
             if self.queue.is_empty() {
                 let looks = self.next_look().min(self.observer.next_look());
-                let looks = looks.min(self.guard.next_look()).min(self.next_spread);
+                let looks = looks.min(self.guard.next_look()).min(self.moves.next);
                 let deadline = until.min(looks).min(self.next_beat());
                 self.guard.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;

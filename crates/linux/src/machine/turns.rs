@@ -6,10 +6,29 @@ use cosched_core::{Aspect, Happening, Nanos, ProgramId, Refusal, Settings, Step,
 use rustix::io::Errno;
 
 use super::Linux;
+use super::others::Others;
 use super::program::Live;
 use crate::cgroup::Version;
-use crate::control::spread::Candidate;
+use crate::control::spread::{Candidate, Spread};
 use crate::safety::undo::LogError;
+
+/// When threads are moved apart.
+#[derive(Debug)]
+pub(super) struct Moves {
+    apart: Spread,
+    /// When the threads of programs in turn are next moved apart during a turn.
+    pub(super) next: Nanos,
+    /// Whether they were moved apart when a turn last began.
+    at_begin: bool,
+    others: Others,
+}
+
+impl Default for Moves {
+    fn default() -> Moves {
+        let (apart, others) = Default::default();
+        Moves { apart, next: Nanos::NEVER, at_begin: false, others }
+    }
+}
 
 impl Linux {
     /// Gives a program its part in turns by weight; `None`: the default weight.
@@ -22,7 +41,7 @@ impl Linux {
         match set {
             Ok(()) => {
                 live.turn = turn;
-                self.next_spread = self.next_spread.min(self.later_spread());
+                self.moves.next = self.moves.next.min(self.later_spread());
             }
             Err(errno) => {
                 let why = match errno {
@@ -66,11 +85,11 @@ impl Linux {
         for id in begin {
             self.with(id, |linux, live| linux.weigh(live, in_turn));
         }
-        self.apart.keep_only(|id| self.live.contains_key(&id));
-        self.next_spread = self.later_spread();
-        self.apart.begin();
-        self.moved = !(self.moved && self.moves_harm_others());
-        if self.moved { self.move_apart(&applied) } else { Ok(()) }
+        self.moves.apart.keep_only(|id| self.live.contains_key(&id));
+        self.moves.next = self.later_spread();
+        self.moves.apart.begin();
+        self.moves.at_begin = !(self.moves.at_begin && self.moves_harm_others());
+        if self.moves.at_begin { self.move_apart(&applied) } else { Ok(()) }
     }
 
     /// Whether other processes lose their share of the CPUs if threads are moved apart whenever a
@@ -81,20 +100,20 @@ impl Linux {
         let mut dirs = self.live.values().filter_map(Live::share_dir);
         self.cpus.len() <= 2
             && dirs.any(|dir| dir.version() == Version::V1)
-            && self.others.compute(self.clock.now(), &self.cpus, &self.live, &self.proc)
+            && self.moves.others.compute(self.clock.now(), &self.cpus, &self.live, &self.proc)
     }
 
     /// Moves the threads of programs in turn apart again, if that is due and there are fillers.
     pub(super) fn keep_apart(&mut self) -> Result<(), LogError> {
-        if self.clock.now() < self.next_spread {
+        if self.clock.now() < self.moves.next {
             return Ok(());
         }
         let has = |turn| self.live.values().any(|live| live.turn == Some(turn));
         if !(has(Turn::InTurn) && has(Turn::Filler)) {
-            self.next_spread = Nanos::NEVER;
+            self.moves.next = Nanos::NEVER;
             return Ok(());
         }
-        self.next_spread = self.later_spread();
+        self.moves.next = self.later_spread();
         self.move_apart(&BTreeMap::new())?;
         self.settle_moves()
     }
@@ -117,12 +136,12 @@ impl Linux {
                 candidates.push(Candidate { program: live.id, dir, cpus });
             }
         }
-        self.apart.spread(&candidates, self.cpus.len(), &self.proc, &mut self.log)
+        self.moves.apart.spread(&candidates, self.cpus.len(), &self.proc, &mut self.log)
     }
 
     /// Makes sure that any moves of threads are over.
     pub(super) fn settle_moves(&mut self) -> Result<(), LogError> {
         let dir = |id| self.live.get(&id).and_then(Live::share_dir);
-        self.apart.settle(dir, &self.proc, &mut self.log)
+        self.moves.apart.settle(dir, &self.proc, &mut self.log)
     }
 }
