@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::program::{Exit, ProgramId};
+use crate::id::ProgramId;
+use crate::program::Exit;
 
 /// Names a wake-up; the number is the policy's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
+use crate::id::ProgramId;
 use crate::machine::{Event, Happening, Machine, Signal, Step};
 use crate::plan::Observe;
-use crate::program::{Exit, ProgramId, Thread, Usage};
+use crate::program::{Exit, Thread, Usage};
 use crate::sample::Arena;
 use crate::time::Nanos;
 

@@ -17,6 +17,7 @@ mod cause;
 mod cpuset;
 pub mod engine;
 pub mod fake;
+mod id;
 mod learned;
 mod machine;
 mod output;
@@ -38,14 +39,14 @@ pub use barrier_stats::BarrierStats;
 pub use cause::{Aspect, Cause, Command, Refusal, Token};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
+pub use id::{ProgramId, ThreadId};
 pub use learned::{Learned, Learning, TrialResult};
 pub use machine::{Event, Happening, Interruption, Machine, Signal, Step};
 pub use output::{Advance, Grouping, Output, Quantum};
 pub use plan::{AtExpiry, Class, Directive, Observe, Plan, Settings, ThreadRule, Wake};
 pub use policy::{Policy, World};
 pub use program::{
-    Counts, Exit, GroupId, MaskOwner, Molding, Profile, Program, ProgramId, ProgramState, Thread,
-    ThreadId, Usage,
+    Counts, Exit, GroupId, MaskOwner, Molding, Profile, Program, ProgramState, Thread, Usage,
 };
 pub use reason::{Reason, Says, Value, Why, Words};
 pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};

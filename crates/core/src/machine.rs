@@ -7,8 +7,9 @@
 
 use crate::cause::{Aspect, Command, Refusal};
 use crate::cpuset::CpuSet;
+use crate::id::{ProgramId, ThreadId};
 use crate::plan::{Observe, Settings, ThreadRule};
-use crate::program::{Exit, GroupId, ProgramId, ThreadId, Usage};
+use crate::program::{Exit, GroupId, Usage};
 use crate::sample::Arena;
 use crate::time::Nanos;
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::Token;
 use crate::cpuset::CpuSet;
+use crate::id::{ProgramId, ThreadId};
 use crate::output::{Output, Quantum};
-use crate::program::{ProgramId, ThreadId};
 use crate::reason::{Reason, Why};
 use crate::sample::Measure;
 use crate::time::Nanos;

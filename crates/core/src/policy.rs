@@ -2,8 +2,9 @@
 
 use crate::cause::Cause;
 use crate::cpuset::CpuSet;
+use crate::id::{ProgramId, ThreadId};
 use crate::plan::Plan;
-use crate::program::{Program, ProgramId, Thread, ThreadId};
+use crate::program::{Program, Thread};
 use crate::sample::{IpBin, LockShare, MachineSample, Sample};
 use crate::time::Nanos;
 use crate::topology::Topology;

@@ -19,7 +19,7 @@ use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::program::ProgramId;
+use crate::id::ProgramId;
 pub use value::Value;
 
 /// The name of the field that has the code.

@@ -4,7 +4,7 @@
 //! ([`Observe`](crate::Observe)). What a machine cannot measure comes back with
 //! [`Quality::Missing`], never as a zero.
 
-use crate::program::{ProgramId, ThreadId};
+use crate::id::{ProgramId, ThreadId};
 use crate::time::Nanos;
 
 /// A kind of measurement.

@@ -49,12 +49,12 @@ use cosched_core::{Cause, Level, Measure, Nanos, Observe, Plan, Policy, Program,
 
 use crate::common::goal::Goal;
 use crate::common::reasons::SharedReason;
+use crate::common::reasons::read;
 use crate::common::unit::{Unit, only_settled};
 use crate::descriptor::{Descriptor, Gangs, OF_GANGS, OptionGroup};
 use crate::gangs::minwait::{self, Minwait};
 use crate::gangs::rounds::{Gang, Rounds};
 use crate::kind::Options;
-use crate::reasons::read;
 use crate::unmanaged::Unmanaged;
 pub use choice::{Mode, ReasonCode};
 use inner::Inner;

@@ -6,10 +6,10 @@
 
 use cosched_core::{Nanos, Policy};
 
+use crate::common::reasons::Read;
 use crate::gangs::params::QUANTUM;
 use crate::gangs::turns::Turns;
 use crate::kind::{Options, Unfit};
-use crate::reasons::Read;
 
 /// A policy.
 #[derive(Clone, Copy, Debug)]

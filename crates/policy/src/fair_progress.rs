@@ -63,6 +63,7 @@ use cosched_core::{
 };
 
 use crate::common::reasons::SharedReason;
+use crate::common::reasons::read;
 use crate::common::unit::{
     Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings,
 };
@@ -71,7 +72,6 @@ use crate::gangs::greedy;
 use crate::gangs::placement::Placement;
 use crate::gangs::quantum::{Quantum, Weights};
 use crate::kind::Options;
-use crate::reasons::read;
 use knowledge::{Knowledge, Target};
 use mapping::{Member, places};
 pub use options::FairOptions;

@@ -52,9 +52,9 @@ use cosched_core::{
 
 use crate::common::guard::{self, Act, Guard, Lengths};
 use crate::common::reasons::SharedReason;
+use crate::common::reasons::read;
 use crate::descriptor::{Descriptor, Learns, OptionGroup};
 use crate::params::Params as AllParams;
-use crate::reasons::read;
 pub use fixed::Fixed;
 pub use options::FaithfulOptions;
 use pace::Pace;

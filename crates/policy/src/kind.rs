@@ -24,9 +24,23 @@ pub(crate) mod unknown;
 pub use unfit::Unfit;
 pub use unknown::UnknownName;
 
-/// A policy that users can choose. The default is the one that needs to choose nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+/// Lists the policies: the names, baselines first.
+macro_rules! kinds {
+    ($($(#[$meta:meta])* $kind:ident,)+) => {
+        /// A policy that users can choose. The default is the one that needs to choose nothing.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $($(#[$meta])* $kind,)+
+        }
+
+        impl Kind {
+            /// Every policy, baselines first.
+            pub const ALL: [Kind; [$(stringify!($kind)),+].len()] = [$(Kind::$kind),+];
+        }
+    };
+}
+
+kinds! {
     /// [`LINUX`](crate::unmanaged::LINUX)
     Linux,
     /// [`LINUX_GROUPS`](crate::unmanaged::LINUX_GROUPS)
@@ -118,25 +132,6 @@ pub struct Demand<'a> {
 }
 
 impl Kind {
-    /// Every policy, baselines first.
-    pub const ALL: [Kind; 15] = [
-        Kind::Linux,
-        Kind::LinuxGroups,
-        Kind::Fcfs,
-        Kind::Gang,
-        Kind::Greedy,
-        Kind::Cgreedy,
-        Kind::Bandwidth,
-        Kind::Minwait,
-        Kind::Faithful,
-        Kind::FairProgress,
-        Kind::Shuffling,
-        Kind::AdaptiveGreedy,
-        Kind::AdaptiveMinwait,
-        Kind::Turns,
-        Kind::Auto,
-    ];
-
     /// The name by which users choose it.
     pub const fn name(self) -> &'static str {
         self.descriptor().name

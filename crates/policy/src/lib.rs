@@ -42,6 +42,7 @@
 pub mod advice;
 mod auto;
 mod common;
+mod constant;
 mod descriptor;
 mod fair_progress;
 mod faithful;
@@ -55,6 +56,7 @@ mod shuffling;
 mod unmanaged;
 
 pub use common::goal::Goal;
+pub use constant::Param;
 pub use descriptor::{Descriptor, Gangs, Learns, Need, OptionGroup};
 pub use fair_progress::FairOptions;
 pub use faithful::{
@@ -66,5 +68,5 @@ pub use gangs::by_weight::binds_by_weight;
 pub use gangs::placement::{Placement, place};
 pub use gangs::turns::Turns;
 pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
-pub use params::{Param, ParamError, Params};
+pub use params::{ParamError, Params};
 pub use shuffling::{GroupBy, ShufflingOptions, Sockets, SocketsError, SortBy};

@@ -1,126 +1,34 @@
 //! The constants of policies, as data: each with its value, unit, range and source.
 //!
-//! The constants of a policy stand in a `params.rs` beside it, as the fields of one type. A policy
-//! takes them from its [`Options`](crate::Options). A simulation can [set](Params::set) each one,
-//! and so show how much depends on it. Names, ranges and descriptions come from these files only.
+//! The constants of a policy stand in a `params.rs` beside it. A policy takes them from its
+//! [`Options`](crate::Options). A simulation can [set](Params::set) each one, and so show how much
+//! depends on it. Names, ranges and descriptions come from these files only.
 //!
 //! Left out are the sizes of formats, facts of the kernel, and limits of options. So is what only
 //! rounds: it changes no decision.
 
-use cosched_core::{Nanos, parse_duration};
-use serde::Serialize;
-
-use crate::kind::Kind;
-use crate::{auto, common, fair_progress, faithful, gangs, molding, shuffling};
-
-/// Declares the constants of a policy. Each has its description, name, type, default, range, unit
-/// and source.
-macro_rules! params {
-    (
-        $(#[$meta:meta])*
-        pub(crate) struct $params:ident of $group:literal {
-            $(
-                $(#[doc = $what:literal])+
-                $field:ident: $type:ty = $default:expr, [$least:expr, $most:expr], $unit:literal,
-                $basis:literal;
-            )+
-        }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq)]
-        pub(crate) struct $params {
-            $($(#[doc = $what])+ pub(crate) $field: $type,)+
-        }
-
-        impl $params {
-            pub(crate) const DEFAULT: $params = $params { $($field: $default,)+ };
-        }
-
-        impl Default for $params {
-            fn default() -> $params {
-                $params::DEFAULT
-            }
-        }
-
-        impl $crate::params::Group for $params {
-            fn name(&self) -> &'static str {
-                $group
-            }
-
-            fn list(&self) -> Vec<$crate::params::Param> {
-                use $crate::params::Value as _;
-                vec![$($crate::params::Param {
-                    name: concat!($group, ".", stringify!($field)),
-                    value: self.$field.written(),
-                    least: <$type>::written($least),
-                    most: <$type>::written($most),
-                    unit: $unit,
-                    what: concat!($($what),+).trim().to_owned(),
-                    basis: $basis,
-                }),+]
-            }
-
-            fn set(&mut self, name: &str, text: &str) -> Option<bool> {
-                $(
-                    if name == stringify!($field) {
-                        return Some($crate::params::put(&mut self.$field, text, $least, $most));
-                    }
-                )+
-                None
-            }
-        }
-    };
-}
-
-pub(crate) use params;
-
-/// Milliseconds, in a `params.rs`.
-pub(crate) const fn ms(n: u64) -> Nanos {
-    Nanos::from_millis(n)
-}
-
-/// Microseconds, in a `params.rs`.
-pub(crate) const fn us(n: u64) -> Nanos {
-    Nanos::from_micros(n)
-}
-
-/// Seconds, in a `params.rs`.
-pub(crate) const fn secs(n: u64) -> Nanos {
-    Nanos::from_secs(n)
-}
-
-/// A constant of a policy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Param {
-    /// Its name: that of its group, a dot, and its own.
-    pub name: &'static str,
-    /// Its value, as it is written for [`Params::set`].
-    pub value: String,
-    /// The unit of its value. A time is written with its unit.
-    pub unit: &'static str,
-    /// The least value that it can have.
-    pub least: String,
-    /// The largest value that it can have.
-    pub most: String,
-    /// What it says.
-    pub what: String,
-    /// What its value rests on.
-    pub basis: &'static str,
-}
+use crate::auto::params::Params as Auto;
+use crate::common::params::{Guard, Params as Common};
+use crate::constant::{Group, Param};
+use crate::fair_progress::params::Params as FairProgress;
+use crate::faithful::params::Params as Faithful;
+use crate::gangs::params::{Bandwidth, Params as Gangs, ThreadLimits};
+use crate::molding::params::Params as Molding;
+use crate::shuffling::params::Params as Shuffling;
 
 /// The constants of all policies, in groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Params {
-    pub(crate) auto: auto::params::Params,
-    pub(crate) common: common::params::Params,
-    pub(crate) guard: common::params::Guard,
-    pub(crate) gangs: gangs::params::Params,
-    pub(crate) bandwidth: gangs::params::Bandwidth,
-    pub(crate) thread_limits: gangs::params::ThreadLimits,
-    pub(crate) faithful: faithful::params::Params,
-    pub(crate) shuffling: shuffling::params::Params,
-    pub(crate) fair_progress: fair_progress::params::Params,
-    pub(crate) molding: molding::params::Params,
+    pub(crate) auto: Auto,
+    pub(crate) common: Common,
+    pub(crate) guard: Guard,
+    pub(crate) gangs: Gangs,
+    pub(crate) bandwidth: Bandwidth,
+    pub(crate) thread_limits: ThreadLimits,
+    pub(crate) faithful: Faithful,
+    pub(crate) shuffling: Shuffling,
+    pub(crate) fair_progress: FairProgress,
+    pub(crate) molding: Molding,
 }
 
 /// Why a constant cannot be set.
@@ -192,10 +100,9 @@ impl Params {
         self.groups().into_iter().flat_map(|group| group.list()).collect()
     }
 
-    /// The constants that a policy uses, with their values.
-    pub fn of(&self, kind: Kind) -> Vec<Param> {
-        let used = kind.descriptor().params;
-        let groups = self.groups().into_iter().filter(|group| used.contains(&group.name()));
+    /// The constants of some groups, with their values.
+    pub(crate) fn of(&self, names: &[&str]) -> Vec<Param> {
+        let groups = self.groups().into_iter().filter(|group| names.contains(&group.name()));
         groups.flat_map(|group| group.list()).collect()
     }
 
@@ -246,78 +153,10 @@ impl Params {
     }
 }
 
-/// The constants of one policy, or of a part that policies share.
-pub(crate) trait Group {
-    /// What their names begin with.
-    fn name(&self) -> &'static str;
-
-    /// All of them.
-    fn list(&self) -> Vec<Param>;
-
-    /// Sets one by its own name. Returns whether the value fits; `None`: there is no such constant.
-    fn set(&mut self, name: &str, text: &str) -> Option<bool>;
-}
-
-/// Puts a value into a field, if it is in its range. Returns whether it is.
-pub(crate) fn put<T: Value>(field: &mut T, text: &str, least: T, most: T) -> bool {
-    let value = T::read(text).filter(|value| *value >= least && *value <= most);
-    if let Some(value) = value {
-        *field = value;
-    }
-    value.is_some()
-}
-
-/// The type of a constant.
-pub(crate) trait Value: Copy + PartialOrd {
-    /// Reads it from an option.
-    fn read(text: &str) -> Option<Self>;
-
-    /// It as an option has it.
-    fn written(self) -> String;
-}
-
-impl Value for Nanos {
-    fn read(text: &str) -> Option<Nanos> {
-        parse_duration(text).map(Nanos::from)
-    }
-
-    fn written(self) -> String {
-        let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-        let (size, unit) =
-            units.into_iter().find(|(size, _)| self.0 % size == 0).unwrap_or((1, "ns"));
-        format!("{}{unit}", self.0 / size)
-    }
-}
-
-impl Value for f64 {
-    fn read(text: &str) -> Option<f64> {
-        text.parse().ok()
-    }
-
-    fn written(self) -> String {
-        format!("{self:?}")
-    }
-}
-
-macro_rules! whole {
-    ($($type:ty),+) => {
-        $(impl Value for $type {
-            fn read(text: &str) -> Option<$type> {
-                text.parse().ok()
-            }
-
-            fn written(self) -> String {
-                self.to_string()
-            }
-        })+
-    };
-}
-
-whole!(u8, u16, u32, u64, usize);
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::Kind;
 
     #[test]
     fn every_constant_has_a_name_of_its_own_and_is_in_range() {
@@ -365,15 +204,9 @@ mod tests {
         for kind in Kind::ALL {
             let used = kind.descriptor().params;
             assert!(used.iter().all(|group| known.contains(group)), "{kind}");
-            assert_eq!(params.of(kind).is_empty(), used.is_empty(), "{kind}");
+            assert_eq!(kind.constants(&params).is_empty(), used.is_empty(), "{kind}");
         }
         let used = |group: &&str| Kind::ALL.iter().any(|k| k.descriptor().params.contains(group));
         assert!(known.iter().all(used));
-    }
-
-    #[test]
-    fn times_are_written_in_the_largest_whole_unit() {
-        let written = [secs(64), ms(500), us(500), Nanos(7)].map(Value::written);
-        assert_eq!(written, ["64s", "500ms", "500us", "7ns"]);
     }
 }

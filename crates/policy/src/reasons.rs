@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 
 use cosched_core::{Says, Why, Words};
-use serde::de::DeserializeOwned;
 
 pub use crate::auto::{AutoReason, Mode, ReasonCode};
 pub use crate::common::reasons::SharedReason;
@@ -19,15 +18,8 @@ pub use crate::gangs::minwait::MinwaitReason;
 pub use crate::gangs::thread_limits::LimitReason;
 pub use crate::shuffling::ShufflingReason;
 
+use crate::common::reasons::read;
 use crate::kind::Kind;
-
-/// Reads a reason as one of an enum; `None` if it is not one of these.
-pub(crate) type Read = fn(&Why) -> Option<Box<dyn Words>>;
-
-/// Reads a reason as one of an enum of reasons.
-pub(crate) fn read<T: Words + DeserializeOwned + 'static>(why: &Why) -> Option<Box<dyn Words>> {
-    why.read::<T>().map(|own| Box::new(own) as Box<dyn Words>)
-}
 
 /// The words of a recorded reason. A reason that no policy has is shown as its code and fields: it
 /// is of an earlier or newer version of cosched.

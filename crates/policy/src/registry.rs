@@ -2,6 +2,7 @@
 
 use cosched_core::{CpuSet, Policy, Topology};
 
+use crate::constant::Param;
 use crate::descriptor::{Descriptor, Need, OptionGroup};
 use crate::gangs::by_weight::ByWeight;
 use crate::gangs::quantum::{LONGEST, SHORTEST};
@@ -9,6 +10,7 @@ use crate::gangs::turns::Turns;
 use crate::gangs::{bandwidth, cgreedy, fcfs, gang, goals, greedy, minwait};
 use crate::kind::{Kind, Options, Unfit};
 use crate::molding::ReportsMolding;
+use crate::params::Params;
 use crate::{auto, fair_progress, faithful, shuffling, unmanaged};
 
 impl Kind {
@@ -31,6 +33,11 @@ impl Kind {
             Kind::Turns => &goals::TURNS,
             Kind::Auto => &auto::AUTO,
         }
+    }
+
+    /// The constants that it uses, with their values.
+    pub fn constants(self, params: &Params) -> Vec<Param> {
+        params.of(self.descriptor().params)
     }
 
     /// Whether it has something to decide on this machine, with these CPUs.

@@ -59,9 +59,9 @@ use cosched_core::{
 
 use crate::common::guard::{self, Act, Guard, Lengths};
 use crate::common::reasons::SharedReason;
+use crate::common::reasons::read;
 use crate::descriptor::{Descriptor, Learns, Need, OptionGroup};
 use crate::params::Params as AllParams;
-use crate::reasons::read;
 pub use options::{ShufflingOptions, SortBy};
 use params::Params;
 pub use reasons::ShufflingReason;

@@ -9,9 +9,9 @@ use super::Engine;
 use super::outcome::{Missing, NotStarted};
 use super::setup::Wait;
 use super::watch::Watch;
+use crate::id::ProgramId;
 use crate::machine::Machine;
 use crate::policy::Policy;
-use crate::program::ProgramId;
 use crate::time::Nanos;
 
 /// What is known of the time at which a program comes.

@@ -15,10 +15,11 @@ use std::collections::BTreeSet;
 
 use super::Engine;
 use super::reconcile::Control;
+use crate::id::ProgramId;
 use crate::machine::Machine;
 use crate::plan::Directive;
 use crate::policy::Policy;
-use crate::program::{Program, ProgramId, ProgramState};
+use crate::program::{Program, ProgramState};
 use crate::time::Nanos;
 
 /// The programs that are awake, and since when cosched has frozen each of the others.

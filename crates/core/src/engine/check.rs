@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 
 use crate::cpuset::CpuSet;
+use crate::id::{ProgramId, ThreadId};
 use crate::plan::{Directive, Plan};
 use crate::policy::World;
-use crate::program::{ProgramId, ThreadId};
 use crate::time::Nanos;
 
 /// What is wrong with a plan.

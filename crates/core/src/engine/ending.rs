@@ -9,10 +9,11 @@
 use super::Engine;
 use super::ledger::Account;
 use super::outcome::Ended;
+use crate::id::ProgramId;
 use crate::machine::{Machine, Signal, Step};
 use crate::plan::Directive;
 use crate::policy::Policy;
-use crate::program::{ProgramId, ProgramState};
+use crate::program::ProgramState;
 use crate::time::Nanos;
 
 /// How long the kernel may take to end a program.

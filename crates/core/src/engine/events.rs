@@ -3,10 +3,11 @@
 use super::Engine;
 use super::outcome::{Deviation, Ended};
 use crate::cause::{Aspect, Cause, Command, Refusal};
+use crate::id::ProgramId;
 use crate::machine::{Event, Happening, Machine};
 use crate::plan::Directive;
 use crate::policy::Policy;
-use crate::program::{ProgramId, ProgramState};
+use crate::program::ProgramState;
 use crate::time::Nanos;
 
 impl<M: Machine, P: Policy> Engine<M, P> {

@@ -8,7 +8,8 @@ use super::outcome::{Completion, NotStarted, ProgramOutcome, Span, Stretch, Tota
 use super::setup::Entry;
 use crate::cpuset::CpuSet;
 use crate::engine::Repeat;
-use crate::program::{Exit, Program, ProgramId, Usage};
+use crate::id::ProgramId;
+use crate::program::{Exit, Program, Usage};
 use crate::time::Nanos;
 use crate::turn::Turn;
 

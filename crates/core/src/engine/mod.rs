@@ -39,10 +39,11 @@ pub use setup::{Entry, Limits, Repeat, Setup, Wait};
 pub use watch::{Beat, Watch};
 
 use crate::cause::{Cause, Token};
+use crate::id::ProgramId;
 use crate::machine::{Machine, Step};
 use crate::plan::{Directive, Plan, Settings};
 use crate::policy::{Policy, World};
-use crate::program::{Program, ProgramId, ProgramState};
+use crate::program::{Program, ProgramState};
 use crate::sample::Arena;
 use crate::time::Nanos;
 use awake::Awake;

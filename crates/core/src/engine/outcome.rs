@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::latest::Latest;
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
+use crate::id::ProgramId;
 use crate::learned::Learning;
 use crate::machine::Interruption;
-use crate::program::{Exit, ProgramId, Usage};
+use crate::program::{Exit, Usage};
 use crate::reason::Reason;
 use crate::time::Nanos;
 

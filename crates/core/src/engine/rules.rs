@@ -1,9 +1,9 @@
 //! Exceptions for single threads: kept, compared, and sent to the machine when they change.
 
+use crate::id::{ProgramId, ThreadId};
 use crate::machine::Step;
 use crate::plan::{Plan, ThreadRule};
 use crate::policy::World;
-use crate::program::{ProgramId, ThreadId};
 
 /// The rules in force, sorted by thread.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! The wake-ups and measurements that a policy has requested.
 
+use crate::id::ProgramId;
 use crate::plan::{AtExpiry, Observe, Plan, Wake};
-use crate::program::ProgramId;
 use crate::sample::Measure;
 use crate::time::Nanos;
 

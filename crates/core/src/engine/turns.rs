@@ -13,10 +13,10 @@
 //! The count therefore depends on decisions alone. It does not depend on how long a switch took, or
 //! on whether its gap could be measured.
 
+use crate::id::ProgramId;
 use crate::machine::Machine;
 use crate::plan::{Directive, Plan};
 use crate::policy::Policy;
-use crate::program::ProgramId;
 
 use super::Engine;
 

@@ -11,10 +11,11 @@
 use super::Engine;
 use super::ledger::Account;
 use super::outcome::{NotStarted, Outcome, ProgramOutcome, Totals};
+use crate::id::ProgramId;
 use crate::machine::{Event, Machine};
 use crate::plan::Plan;
 use crate::policy::{Policy, World};
-use crate::program::{Program, ProgramId};
+use crate::program::Program;
 use crate::time::Nanos;
 
 /// An observer of a run.

@@ -27,7 +27,7 @@ struct Document {
 /// When the output cannot be written.
 pub fn params(args: &ParamsOptions) -> Result<ExitCode, Failure> {
     let params = Params::default();
-    let constants = args.policy.map_or_else(|| params.list(), |kind| params.of(kind));
+    let constants = args.policy.map_or_else(|| params.list(), |kind| kind.constants(&params));
     let policy = args.policy.map(Kind::name);
     match args.json {
         true => {

@@ -2,7 +2,7 @@
 
 use cosched_core::Nanos;
 
-use crate::params::{ms, params, secs};
+use crate::constant::{ms, params, secs};
 
 /// The quantum, which `auto` shortens as far as needed to serve every program each second. With
 /// quanta of 100 ms, switches and cold caches cost programs that compute 3 to 5 %

@@ -2,7 +2,7 @@
 
 use cosched_core::Nanos;
 
-use crate::params::{ms, params, secs, us};
+use crate::constant::{ms, params, secs, us};
 
 params! {
     /// The constants of placement and goals.

@@ -3,8 +3,17 @@
 use std::borrow::Cow;
 
 use cosched_core::words::{count, misses_per_kilo_instruction, of_requested, place, planned, span};
-use cosched_core::{Nanos, Says, Words};
+use cosched_core::{Nanos, Says, Why, Words};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+/// Reads a reason as one of an enum; `None` if it is not one of these.
+pub(crate) type Read = fn(&Why) -> Option<Box<dyn Words>>;
+
+/// Reads a reason as one of an enum of reasons.
+pub(crate) fn read<T: Words + DeserializeOwned + 'static>(why: &Why) -> Option<Box<dyn Words>> {
+    why.read::<T>().map(|own| Box::new(own) as Box<dyn Words>)
+}
 
 /// A reason that several policies give.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! The constants of `fair-progress`.
 
-use crate::params::params;
+use crate::constant::params;
 
 params! {
     /// The constants of `fair-progress`.

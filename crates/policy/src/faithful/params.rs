@@ -2,7 +2,7 @@
 
 use cosched_core::Nanos;
 
-use crate::params::{ms, params, secs};
+use crate::constant::{ms, params, secs};
 
 params! {
     /// The constants of `faithful`.

@@ -34,12 +34,12 @@ use std::borrow::Cow;
 use cosched_core::Words;
 use serde::{Deserialize, Serialize};
 
+use crate::common::reasons::read;
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, Need, OF_GANGS, OptionGroup};
 use crate::gangs::params::Bandwidth as Limits;
 use crate::gangs::rounds::{Gang, Rounds, descending};
 use crate::kind::{Kind, Unfit};
-use crate::reasons::read;
 
 /// A reason of `bandwidth`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

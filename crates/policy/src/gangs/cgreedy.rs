@@ -27,10 +27,10 @@ use cosched_core::Words;
 use serde::{Deserialize, Serialize};
 
 use crate::common::reasons::SharedReason;
+use crate::common::reasons::read;
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, Need, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Gang, Rounds, descending};
-use crate::reasons::read;
 
 /// A reason of `cgreedy`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -29,11 +29,11 @@
 //! a turn with the counts of before. Where all programs fit into one gang, a round is one quantum.
 
 use crate::common::reasons::SharedReason;
+use crate::common::reasons::read;
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Fill, Gang, Rounds, descending, first_fit};
 use crate::gangs::thread_limits::{LimitReason, ThreadLimits};
-use crate::reasons::read;
 
 /// Section 4.2.2.
 pub(crate) const GREEDY: Descriptor = Descriptor {

@@ -49,6 +49,7 @@ use std::collections::BTreeSet;
 
 use cosched_core::{AtExpiry, Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Wake, World};
 
+use crate::common::reasons::read;
 use crate::common::unit::{
     Assignment, Denied, Places, Sorted, Unfreezable, Unit, only_settled, run_together,
 };
@@ -57,7 +58,6 @@ use crate::gangs::quantum::{Quantum, Weights};
 use crate::gangs::rounds::first_fit;
 use crate::gangs::thread_limits::{LimitReason, ThreadLimits, only_learns};
 use crate::kind::Options;
-use crate::reasons::read;
 pub(crate) use ahead::{Share, shares};
 use backfill::Backfill;
 pub use reasons::MinwaitReason;

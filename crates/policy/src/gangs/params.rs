@@ -2,8 +2,12 @@
 
 use cosched_core::Nanos;
 
-use super::quantum::SHORTEST;
-use crate::params::{ms, params, secs, us};
+use crate::constant::{ms, params, secs, us};
+
+/// The shortest quantum.
+pub const SHORTEST: Nanos = ms(1);
+/// The longest quantum that can be requested: for longer ones, `fcfs` is the better policy.
+pub const LONGEST: Nanos = secs(60);
 
 /// How long a gang runs at a time, unless the policy or the user says otherwise. `--quantum` sets
 /// it.

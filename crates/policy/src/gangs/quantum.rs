@@ -22,11 +22,7 @@ use cosched_core::{Nanos, Plan};
 use crate::common::reasons::SharedReason;
 
 use super::params::Params;
-
-/// The shortest quantum.
-pub const SHORTEST: Nanos = Nanos::from_millis(1);
-/// The longest quantum that can be requested: for longer ones, `fcfs` is the better policy.
-pub const LONGEST: Nanos = Nanos::from_secs(60);
+pub use super::params::{LONGEST, SHORTEST};
 
 /// The weights of gangs.
 #[derive(Debug)]

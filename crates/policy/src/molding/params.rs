@@ -1,6 +1,6 @@
 //! The constants of molding.
 
-use crate::params::params;
+use crate::constant::params;
 
 params! {
     /// The constants of molding.

@@ -2,7 +2,7 @@
 
 use cosched_core::Nanos;
 
-use crate::params::{ms, params, secs};
+use crate::constant::{ms, params, secs};
 
 /// How often threads are sampled, and shuffled if necessary. `--interval` sets it. The slides give
 /// it as the shuffling interval.

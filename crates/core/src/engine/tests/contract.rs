@@ -4,7 +4,8 @@ use std::cell::RefCell;
 
 use super::*;
 use crate::ThreadRule;
-use crate::program::{MaskOwner, Thread, ThreadId};
+use crate::id::ThreadId;
+use crate::program::{MaskOwner, Thread};
 
 fn run_all(world: &World<'_>, plan: &mut Plan) {
     world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
