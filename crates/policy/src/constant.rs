@@ -87,7 +87,7 @@ pub(crate) const fn secs(n: u64) -> Nanos {
 pub struct Param {
     /// Its name: that of its group, a dot, and its own.
     pub name: &'static str,
-    /// Its value, as it is written for [`Params::set`].
+    /// Its value, as it is written for `--set`.
     pub value: String,
     /// The unit of its value. A time is written with its unit.
     pub unit: &'static str,
