@@ -89,7 +89,8 @@ impl Cosched {
         }
     }
 
-    fn said(&self) -> String {
+    /// What it has written to standard error so far.
+    pub(crate) fn said(&self) -> String {
         fs::read_to_string(self.folder.join("cosched.stderr")).unwrap_or_default()
     }
 }
