@@ -6,9 +6,9 @@
 //! that it leaves is used.
 //!
 //! | | v2 | v1 |
+//! |---|---|---|
 //! | backfill | `cpu.idle`: `1` | `cpu.idle`: `1` |
 //! | in turn | `cpu.idle`: `0`, `cpu.weight`: `10000` | `cpu.idle`: `0`, `cpu.shares`: `262144` |
-//! | neither | `cpu.idle`: `0`, `cpu.weight`: `100` | `cpu.idle`: `0`, `cpu.shares`: `1024` |
 //! | neither | `cpu.idle`: `0`, `cpu.weight`: `100` | `cpu.idle`: `0`, `cpu.shares`: `1024` |
 //!
 //! The weight in turn is the kernel's greatest. Seven idle groups take 2.7 % of each CPU from a
