@@ -39,7 +39,7 @@ class Program:
         return {"threads": {ALL: cpus, HALF: max(1, cpus // 2), ONE: 1}[self.threads]}
 
     def names(self):
-        """The keys by which the copies are told apart: none, so that they are called like the program."""
+        """The keys that distinguish the copies: none, so that they are called like the program."""
         return [{}] * self.copies
 
     def tables(self, seconds, cpus):

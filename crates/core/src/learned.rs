@@ -82,7 +82,7 @@ impl Learned {
         }
     }
 
-    /// This knowledge after a run whose trials have shown `later`.
+    /// This knowledge, and what the trials of a later run have shown.
     pub fn and(self, later: Learned) -> Learned {
         let in_force = if later.tried == 0 { self.in_force } else { later.in_force };
         let groups = later.groups.or(self.groups);

@@ -9,8 +9,8 @@
 //! frozen. A start takes a moment to show in the world, so the policy remembers what it started.
 //!
 //! *To make it one that users can choose*: move the file to `crates/policy/src`, give it a
-//! descriptor, and add its name in `kind.rs` and a line in `registry.rs`. Help, checks, completions,
-//! reports and the properties that all policies must have follow from these.
+//! descriptor, and add its name in `kind.rs` and a line in `registry.rs`. Help, checks,
+//! completions and reports follow from these.
 //!
 //! ```ignore
 //! pub(crate) const SHORTEST_FIRST: Descriptor = Descriptor {

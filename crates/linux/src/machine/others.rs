@@ -81,8 +81,8 @@ impl Others {
 }
 
 impl Reading {
-    /// The part of one CPU that others used since an earlier reading; `None` if a program has
-    /// started or ended meanwhile, whose time is not known.
+    /// The part of one CPU that others used since an earlier reading. `None`: a program has started
+    /// or ended meanwhile, and its time is not known.
     fn of_others_since(&self, earlier: &Reading) -> Option<f64> {
         if !self.of_programs.keys().eq(earlier.of_programs.keys()) {
             return None;

@@ -63,7 +63,7 @@ pub struct Labels {
 }
 
 impl<'a> Request<'a> {
-    /// A run whose outputs are not shown and not kept: cosched starts the programs, and counts
+    /// A run that neither shows nor keeps outputs: cosched starts the programs, and counts
     /// nothing. The profiles are those of the programs, one by one.
     pub fn new(
         workload: &'a Workload,
