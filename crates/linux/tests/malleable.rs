@@ -88,6 +88,17 @@ fn obey(machine: &mut Linux, answer: impl Fn(u16) -> Directive) -> Vec<(u16, boo
     }
 }
 
+/// What `run` returns when requests were heard in time. A program waits for an answer for
+/// milliseconds only, and may have gone on or ended before a busy machine hears it: then it runs
+/// again.
+fn heard<T>(run: impl FnMut() -> Option<T>) -> T {
+    std::iter::repeat_with(run)
+        .take(50)
+        .flatten()
+        .next()
+        .expect("requests were never heard in time")
+}
+
 fn with_limit(thread_limit: Option<u16>) -> Settings {
     Settings { thread_limit, ..Settings::default() }
 }
@@ -96,14 +107,17 @@ fn with_limit(thread_limit: Option<u16>) -> Settings {
 fn a_program_gets_its_thread_limit_at_start_and_per_request() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
-    let mut machine = machine(folder.path(), program, &["4", "4", "8", "1", "3"], true);
-    machine.submit(&[Step::Start(PROGRAM, with_limit(Some(2)))]).unwrap();
-    let requests = obey(&mut machine, |_| Directive::Run(with_limit(Some(2))));
-    machine.close().unwrap();
     let cpus = Usable::find(&Sys::default().topology().unwrap(), &Proc::default()).unwrap().cpus;
     let expected = format!("2 2 2 1 2 on {}\n", cpus.len());
-    assert_eq!(std::fs::read_to_string(folder.path().join("out")).unwrap(), expected);
-    assert!(requests.iter().any(|(_, blocked)| *blocked), "{requests:?}");
+    heard(|| {
+        let counts = ["4", "4", "8", "1", "3"];
+        let mut machine = machine(folder.path(), program.clone(), &counts, true);
+        machine.submit(&[Step::Start(PROGRAM, with_limit(Some(2)))]).unwrap();
+        let requests = obey(&mut machine, |_| Directive::Run(with_limit(Some(2))));
+        machine.close().unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join("out")).unwrap(), expected);
+        requests.iter().any(|(_, blocked)| *blocked).then_some(())
+    });
 }
 
 #[test]
@@ -111,15 +125,18 @@ fn without_a_limit_a_program_gets_what_it_requests() {
     for answer in [Directive::Run(Settings::default()), Directive::Release] {
         let folder = tempfile::tempdir().unwrap();
         let Some(program) = compiled(folder.path()) else { return };
-        let mut machine = machine(folder.path(), program, &["4", "8", "8"], true);
-        machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();
-        let requests = obey(&mut machine, |_| answer);
-        machine.close().unwrap();
-        let written = std::fs::read_to_string(folder.path().join("out")).unwrap();
-        assert!(written.starts_with("4 8 8 on "), "{written}");
         // A detached program sends no more requests.
         let most = if answer == Directive::Release { 1 } else { 2 };
-        assert!((1..=most).contains(&requests.len()), "{requests:?}");
+        heard(|| {
+            let counts = ["4", "8", "8"];
+            let mut machine = machine(folder.path(), program.clone(), &counts, true);
+            machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();
+            let requests = obey(&mut machine, |_| answer);
+            machine.close().unwrap();
+            let written = std::fs::read_to_string(folder.path().join("out")).unwrap();
+            assert!(written.starts_with("4 8 8 on "), "{written}");
+            (1..=most).contains(&requests.len()).then_some(())
+        });
     }
 }
 
@@ -149,7 +166,12 @@ fn a_rigid_program_has_no_library_and_refuses_a_limit() {
 fn progress_reported_by_a_program_is_in_its_samples() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
-    let mut machine = machine(folder.path(), program, &["4", "5"], true);
+    let ticks = heard(|| ticks(&mut machine(folder.path(), program.clone(), &["4", "5"], true)));
+    assert!((10..=20).contains(&ticks), "{ticks}");
+}
+
+/// Starts the program. Returns how many ticks were read when its requests came; `None`: none.
+fn ticks(machine: &mut Linux) -> Option<u64> {
     let observe =
         Observe { program: Some(PROGRAM), measure: Measure::Progress, period: Nanos::NEVER };
     let start = Step::Start(PROGRAM, Settings::default());
@@ -173,5 +195,5 @@ fn progress_reported_by_a_program_is_in_its_samples() {
         }
     }
     machine.close().unwrap();
-    assert!((10..=20).contains(&ticks), "{ticks}");
+    (ticks > 0).then_some(ticks)
 }
