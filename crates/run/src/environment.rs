@@ -13,7 +13,7 @@ use cosched_workload::ProgramSpec;
 /// How names begin that count: of OpenMP and its runtimes, numeric libraries and thread pools, the
 /// loader, the C library and other allocators, Python, and languages (`sort` alone is several times
 /// as quick in some as in others).
-const BEGINNINGS: [&str; 21] = [
+const BEGINNINGS: [&str; 25] = [
     "OMP_",
     "GOMP_",
     "KMP_",
@@ -25,7 +25,11 @@ const BEGINNINGS: [&str; 21] = [
     "NUMEXPR_",
     "NUMBA_",
     "RAYON_",
+    "POLARS_",
+    "LOKY_",
     "JULIA_",
+    "R_DATATABLE_",
+    "DOTNET_",
     "TBB_",
     "LD_",
     "GLIBC_",
@@ -37,7 +41,7 @@ const BEGINNINGS: [&str; 21] = [
     "LC_",
 ];
 /// Names that count beside.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 12] = [
     "PATH",
     "GOTO_NUM_THREADS",
     "GOMAXPROCS",
@@ -47,6 +51,9 @@ const NAMES: [&str; 9] = [
     "JAVA_TOOL_OPTIONS",
     "JDK_JAVA_OPTIONS",
     "_JAVA_OPTIONS",
+    "UV_THREADPOOL_SIZE",
+    "CARGO_BUILD_JOBS",
+    "CMAKE_BUILD_PARALLEL_LEVEL",
 ];
 
 /// The variables that count and that at least one of these programs inherits, with their values.
@@ -73,7 +80,7 @@ fn counts(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cosched_workload::Workload;
+    use cosched_workload::{THREAD_VARIABLES, Workload};
 
     use super::*;
 
@@ -92,6 +99,15 @@ mod tests {
         let found = recorded("[[program]]\ncommand = 'a'", &shell);
         let expected = [("OMP_PROC_BIND", "close"), ("PATH", "/bin")];
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+
+    /// A make sets its own for each call.
+    #[test]
+    fn variables_with_thread_counts_decide_but_for_that_of_make() {
+        let names = THREAD_VARIABLES.map(|variable| variable.name);
+        let (decide, not): (Vec<&str>, Vec<&str>) =
+            names.into_iter().partition(|name| counts(name));
+        assert_eq!(not, ["MAKEFLAGS"], "{decide:?}");
     }
 
     #[test]

@@ -1,30 +1,11 @@
-//! Telling a program how many threads to use, and guessing how many it takes.
-//!
-//! There is no common way to give a program a thread count; every numeric
-//! library reads a variable of its own. `threads` sets those of the thread
-//! pools that compute. Variables of other meaning are left alone: `GOMAXPROCS`,
-//! say, also bounds the helpers of a language's runtime.
+//! The environment of a program, and how many threads it takes.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use super::build_tool::is_build;
 use super::spec::ProgramSpec;
-
-/// The variables that a program's `threads` sets, unless its `env` names them:
-/// of OpenMP, OpenBLAS, Intel MKL, BLIS, numexpr, Numba, Rayon and Julia.
-pub const THREAD_VARIABLES: [&str; 8] = [
-    OPENMP,
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-    "JULIA_NUM_THREADS",
-];
-
-/// The variable of OpenMP, which other libraries look at, too.
-pub const OPENMP: &str = "OMP_NUM_THREADS";
+use super::thread_variables::{OPENMP, THREAD_VARIABLES, ThreadVariable};
 
 impl ProgramSpec {
     /// The program's whole environment, sorted by name: the inherited one, over it the
@@ -35,8 +16,12 @@ impl ProgramSpec {
     ) -> Vec<(OsString, OsString)> {
         let mut all: BTreeMap<OsString, OsString> = inherited.into_iter().collect();
         if let Some(threads) = self.threads {
-            let value = OsString::from(threads.to_string());
-            all.extend(THREAD_VARIABLES.map(|name| (name.into(), value.clone())));
+            let builds = is_build(&self.command);
+            for variable in THREAD_VARIABLES {
+                let inherited = all.get(OsStr::new(variable.name)).cloned().unwrap_or_default();
+                let value = variable.value(threads, builds, inherited);
+                all.extend(value.map(|value| (variable.name.into(), value)));
+            }
         }
         all.extend(self.env.iter().map(|(name, value)| (name.into(), value.into())));
         all.into_iter().collect()
@@ -45,8 +30,18 @@ impl ProgramSpec {
     /// Whether the program gets the inherited value of a variable: neither `threads` nor `env` says
     /// another.
     pub fn inherits(&self, variable: &str) -> bool {
-        let set = self.threads.is_some() && THREAD_VARIABLES.contains(&variable);
-        !set && !self.env.contains_key(variable)
+        let known = THREAD_VARIABLES.iter().find(|known| known.name == variable);
+        let replaced = known.filter(|_| self.threads.is_some());
+        let replaced = replaced.is_some_and(|known| known.replaces(is_build(&self.command)));
+        !replaced && !self.env.contains_key(variable)
+    }
+
+    /// The variable of its own `env` that says how many threads it has, if there is one.
+    pub fn own_thread_variable(&self) -> Option<&'static str> {
+        let says = |known: &&ThreadVariable| {
+            self.env.get(known.name).is_some_and(|value| known.has_count(value))
+        };
+        THREAD_VARIABLES.iter().find(says).map(|known| known.name)
     }
 
     /// Whether its own `env` has the variable of OpenMP, so that it is [taken](Self::asked_threads)
@@ -110,6 +105,26 @@ mod tests {
         assert_eq!(value(&environment, "OPENBLAS_NUM_THREADS").unwrap(), "3");
         assert_eq!(value(&environment, "MKL_NUM_THREADS").unwrap(), "1");
         assert_eq!(value(&environment, "HOME").unwrap(), "/h");
+    }
+
+    #[test]
+    fn the_threads_of_a_build_do_not_bound_its_jobs() {
+        for command in [&["make"][..], &["sh", "-c", "cd x && make -j$(nproc)"]] {
+            let mut program = program("threads = 1");
+            program.command = command.iter().map(|word| (*word).to_owned()).collect();
+            let environment = program.environment(inherited(&[("OMP_NUM_THREADS", "8")]));
+            assert_eq!(value(&environment, "OMP_NUM_THREADS").unwrap(), "8");
+            assert_eq!(value(&environment, "MAKEFLAGS").unwrap(), " -j1");
+            assert!(program.inherits("OMP_NUM_THREADS"));
+        }
+    }
+
+    #[test]
+    fn the_documentation_names_every_variable() {
+        let documentation = include_str!("../../../docs/jobs-file.md");
+        for variable in THREAD_VARIABLES {
+            assert!(documentation.contains(&format!("`{}`", variable.name)), "{}", variable.name);
+        }
     }
 
     #[test]

@@ -42,6 +42,7 @@
 
 mod after;
 mod barrier;
+mod build_tool;
 mod check;
 mod environment;
 mod error;
@@ -59,10 +60,10 @@ mod shell_paths;
 mod shown;
 mod spec;
 mod streams;
+mod thread_variables;
 
 pub use after::After;
 pub use barrier::Barrier;
-pub use environment::{OPENMP, THREAD_VARIABLES};
 pub use error::{Place, Position, Problem, WorkloadError};
 pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;
@@ -70,6 +71,7 @@ pub use reading::Reading;
 pub use shown::{escaped, shown, shown_path};
 pub use spec::{LONGEST_WORD, MAX_BYTES, MAX_PROGRAMS, Places, ProgramSpec, SEPARATOR, Workload};
 pub use streams::{StreamFile, Streams};
+pub use thread_variables::{OPENMP, THREAD_VARIABLES, ThreadVariable};
 
 pub use cosched_core::engine::Repeat;
 

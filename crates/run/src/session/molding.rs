@@ -10,7 +10,7 @@ use std::fmt;
 use cosched_core::{Molding, Profile, Speedup};
 use cosched_policy::molding::mold;
 use cosched_policy::{OptionGroup, advice::Candidate};
-use cosched_workload::{ProgramSpec, Repeat, THREAD_VARIABLES, Workload};
+use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use super::here::Session;
 use super::request::Request;
@@ -114,7 +114,7 @@ impl Session {
 /// That a program that says that it is moldable has its threads by a variable of its own: by any,
 /// since one that keeps all of them may not be taken to have fewer.
 fn fixed_by_env(spec: &ProgramSpec) -> Option<String> {
-    let variable = spec.env.keys().find(|key| THREAD_VARIABLES.contains(&key.as_str()))?;
+    let variable = spec.own_thread_variable()?;
     spec.moldable.then(|| {
         format!(
             "{} is moldable, but keeps its thread count, because its env sets {variable}",

@@ -15,7 +15,7 @@ use super::Place;
 use super::marked::MARK;
 
 /// Variables of the caller's that would change what is tested.
-const UNWANTED: [&str; 2] = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"];
+const UNWANTED: [&str; 3] = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MAKEFLAGS"];
 /// Far longer than any run here takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
