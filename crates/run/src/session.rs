@@ -7,6 +7,7 @@
 mod barriers;
 mod between;
 mod by_weight;
+mod crowding;
 mod here;
 mod learned;
 mod live;

@@ -50,21 +50,27 @@ impl ProgramSpec {
         self.env.contains_key(OPENMP)
     }
 
-    /// How many threads the program will request on CPUs at once; never zero. Where `threads` is
-    /// not given: the first number of `OMP_NUM_THREADS` in its environment, else one per CPU of the
-    /// machine, which is what OpenMP and OpenBLAS take.
+    /// How many threads the program will request on CPUs at once; never zero. Where it is not told:
+    /// one per CPU of the machine, which is what OpenMP and OpenBLAS take.
     pub fn asked_threads(
         &self,
         inherited: impl IntoIterator<Item = (OsString, OsString)>,
         cpus: usize,
     ) -> u16 {
-        self.threads.unwrap_or_else(|| {
-            let from_variable = self
-                .environment(inherited)
-                .into_iter()
-                .find(|(name, _)| name == OPENMP)
-                .and_then(|(_, value)| first_number(&value));
-            from_variable.unwrap_or(u16::try_from(cpus).unwrap_or(u16::MAX).max(1))
+        let all = || u16::try_from(cpus).unwrap_or(u16::MAX).max(1);
+        self.told_threads(inherited).unwrap_or_else(all)
+    }
+
+    /// How many threads the program is told to have: by `threads`, or by the first number of
+    /// `OMP_NUM_THREADS` in its environment; `None`: it is not told.
+    pub fn told_threads(
+        &self,
+        inherited: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Option<u16> {
+        self.threads.or_else(|| {
+            let mut all = self.environment(inherited).into_iter();
+            let (_, value) = all.find(|(name, _)| name == OPENMP)?;
+            first_number(&value)
         })
     }
 }

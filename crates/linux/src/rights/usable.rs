@@ -9,6 +9,7 @@
 //! cosched chooses the CPUs for a quota: neighbours behind the same cache, and one per core before
 //! any SMT sibling, since a second sibling costs as much quota and gives less.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use cosched_core::{Cpu, CpuSet, Level, Topology};
@@ -50,6 +51,20 @@ pub enum Limit {
         /// CPU time per wall time.
         cpus: f64,
     },
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Cpuset { cgroup, cpus } => {
+                write!(f, "the cpuset {} (CPUs {cpus})", cgroup.display())
+            }
+            Limit::Affinity { cpus } => write!(f, "the affinity mask of the caller (CPUs {cpus})"),
+            Limit::Quota { cgroup, cpus } => {
+                write!(f, "the CPU quota of {} ({cpus} CPUs)", cgroup.display())
+            }
+        }
+    }
 }
 
 /// Why the usable CPUs could not be found.

@@ -45,7 +45,7 @@ impl MachineReport {
             last_level_caches: topology.spanned(&cpus, Level::Llc),
             cores: topology.spanned(&cpus, Level::Core),
             numa_nodes: topology.nodes(&cpus).len(),
-            limited_by: session.usable.limited_by.iter().map(limit).collect(),
+            limited_by: session.usable.limited_by.iter().map(Limit::to_string).collect(),
             memory_peak: Store::open_if_there().and_then(|store| store.peak(&session.description)),
         }
     }
@@ -84,16 +84,6 @@ fn counted(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-fn limit(limit: &Limit) -> String {
-    match limit {
-        Limit::Cpuset { cgroup, cpus } => format!("the cpuset {} (CPUs {cpus})", cgroup.display()),
-        Limit::Affinity { cpus } => format!("the affinity mask of the caller (CPUs {cpus})"),
-        Limit::Quota { cgroup, cpus } => {
-            format!("the CPU quota of {} ({cpus} CPUs)", cgroup.display())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,7 +99,7 @@ mod tests {
             last_level_caches: 1,
             cores: 2,
             numa_nodes: 1,
-            limited_by: vec![limit(&Limit::Quota { cgroup: "/cg/box".into(), cpus: 2.5 })],
+            limited_by: vec![Limit::Quota { cgroup: "/cg/box".into(), cpus: 2.5 }.to_string()],
             memory_peak: None,
         };
         let cpus = "Fast; 2 of 8 CPUs usable (0-1): 1 package, 1 last-level cache, 2 cores, 1 NUMA \
