@@ -166,12 +166,12 @@ fn a_rigid_program_has_no_library_and_refuses_a_limit() {
 fn progress_reported_by_a_program_is_in_its_samples() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled(folder.path()) else { return };
-    let ticks = heard(|| ticks(&mut machine(folder.path(), program.clone(), &["4", "5"], true)));
+    let ticks = heard(|| ticks(machine(folder.path(), program.clone(), &["4", "5"], true)));
     assert!((10..=20).contains(&ticks), "{ticks}");
 }
 
 /// Starts the program. Returns how many ticks were read when its requests came; `None`: none.
-fn ticks(machine: &mut Linux) -> Option<u64> {
+fn ticks(mut machine: Linux) -> Option<u64> {
     let observe =
         Observe { program: Some(PROGRAM), measure: Measure::Progress, period: Nanos::NEVER };
     let start = Step::Start(PROGRAM, Settings::default());
