@@ -9,24 +9,28 @@ use cosched_core::{Directive, GroupId, Nanos, Policy, Program, ProgramId, Progra
 use proptest::prelude::*;
 
 use crate::common::testkit::{Lab, cases, options, program, unit};
+use crate::descriptor::{Learns, OptionGroup};
 use crate::gangs::placement::Placement;
 use crate::gangs::rounds::Gang;
 use crate::gangs::{cgreedy, greedy};
 use crate::kind::{Kind, Options};
 
 const CPUS: u16 = 6;
-const GANG_POLICIES: [Kind; 8] = [
-    Kind::Gang,
-    Kind::Greedy,
-    Kind::Cgreedy,
-    Kind::Bandwidth,
-    Kind::AdaptiveGreedy,
-    Kind::Minwait,
-    Kind::AdaptiveMinwait,
-    Kind::FairProgress,
-];
-/// How many of them, from the first, have rounds.
-const IN_ROUNDS: usize = 5;
+
+/// The policies under which programs run in gangs from their beginning to their end.
+fn gang_policies() -> Vec<Kind> {
+    Kind::ALL.into_iter().filter(|kind| kind.insists_on_gangs()).collect()
+}
+
+/// Those that have rounds: two programs that each fill the machine make a round of two gangs.
+fn policies_in_rounds() -> Vec<Kind> {
+    let has_rounds = |kind: &Kind| {
+        let programs = vec![program(0, CPUS), program(1, CPUS)];
+        let lab = Lab::new(kind.build(&options()).unwrap(), CPUS, programs);
+        lab.quantum().is_some_and(|(_, _, gangs, _)| gangs == 2)
+    };
+    gang_policies().into_iter().filter(has_rounds).collect()
+}
 
 /// Something that happens to the machine.
 #[derive(Clone, Debug)]
@@ -70,9 +74,9 @@ fn happens() -> impl Strategy<Value = Happens> {
 }
 
 fn kinds() -> impl Strategy<Value = (Kind, Options)> {
-    (0..GANG_POLICIES.len(), any::<bool>(), any::<bool>()).prop_map(|(kind, fill, spread)| {
-        let kind = GANG_POLICIES[kind];
-        let fill = fill && matches!(kind, Kind::Greedy | Kind::Cgreedy);
+    let kind = prop::sample::select(gang_policies());
+    (kind, any::<bool>(), any::<bool>()).prop_map(|(kind, fill, spread)| {
+        let fill = fill && kind.takes(OptionGroup::Fill);
         let placement = if spread { Placement::Spread } else { Placement::Packed };
         (kind, Options { fill, placement, ..options() })
     })
@@ -179,9 +183,9 @@ proptest! {
         for what in arrivals.chain(story) {
             lab.plan.clear();
             make_happen(&mut lab, what, &mut next_slot);
-            // Fair progress decides by measurements which programs wait, and nothing is measured
-            // here.
-            if kind != Kind::FairProgress {
+            // A policy that learns solo speeds decides by them which programs wait, and nothing is
+            // measured here.
+            if !kind.learns(Learns::SoloSpeeds) {
                 patience.watch(&lab, lab.quantum().is_some())?;
             }
 
@@ -227,7 +231,7 @@ proptest! {
     /// While nothing changes, each program has one turn per round.
     #[test]
     fn each_program_has_one_turn_per_round(
-        kind in (0..IN_ROUNDS).prop_map(|kind| GANG_POLICIES[kind]),
+        kind in prop::sample::select(policies_in_rounds()),
         programs in plain_programs(),
         rounds_before in 0usize..3,
     ) {
@@ -243,7 +247,7 @@ proptest! {
     /// A wait is at most as long as the rounds before and after the change.
     #[test]
     fn one_change_makes_no_wait_longer_than_two_rounds(
-        kind in (0..IN_ROUNDS).prop_map(|kind| GANG_POLICIES[kind]),
+        kind in prop::sample::select(policies_in_rounds()),
         programs in plain_programs(),
         quanta_before in 0usize..12,
         arrives_or_exits in prop_oneof![plain_program().prop_map(Ok), (0u16..10).prop_map(Err)],

@@ -29,12 +29,10 @@ fn every_policy_is_found_by_its_name() {
         assert_eq!(kind.to_string().parse(), Ok(kind));
     }
     let error = "fifo".parse::<Kind>().unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "there is no policy 'fifo'; \
-         choose from linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait, faithful, \
-         fair-progress, shuffling, adaptive-greedy, adaptive-minwait, turns, auto"
-    );
+    let (what, known) = error.split_once("; choose from ").unwrap();
+    assert_eq!(what, "there is no policy 'fifo'");
+    assert_eq!(known.split(", ").collect::<Vec<_>>(), Kind::ALL.map(|kind| kind.to_string()));
+    assert!(known.starts_with("linux, linux-groups, fcfs, "), "baselines come first: {known}");
 }
 
 /// Policies that must make gangs refuse such programs.
