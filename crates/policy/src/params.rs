@@ -7,28 +7,40 @@
 //! Left out are the sizes of formats, facts of the kernel, and limits of options. So is what only
 //! rounds: it changes no decision.
 
-use crate::auto::params::Params as Auto;
-use crate::common::params::{Guard, Params as Common};
 use crate::constant::{Group, Param};
-use crate::fair_progress::params::Params as FairProgress;
-use crate::faithful::params::Params as Faithful;
-use crate::gangs::params::{Bandwidth, Params as Gangs, ThreadLimits};
-use crate::molding::params::Params as Molding;
-use crate::shuffling::params::Params as Shuffling;
 
-/// The constants of all policies, in groups.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Params {
-    pub(crate) auto: Auto,
-    pub(crate) common: Common,
-    pub(crate) guard: Guard,
-    pub(crate) gangs: Gangs,
-    pub(crate) bandwidth: Bandwidth,
-    pub(crate) thread_limits: ThreadLimits,
-    pub(crate) faithful: Faithful,
-    pub(crate) shuffling: Shuffling,
-    pub(crate) fair_progress: FairProgress,
-    pub(crate) molding: Molding,
+/// Lists the groups of constants, in the order in which they are shown.
+macro_rules! groups {
+    ($($group:ident: $type:ty,)+) => {
+        /// The constants of all policies, in groups.
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        pub struct Params {
+            $(pub(crate) $group: $type,)+
+        }
+
+        impl Params {
+            fn groups(&self) -> Vec<&dyn Group> {
+                vec![$(&self.$group),+]
+            }
+
+            fn groups_mut(&mut self) -> Vec<&mut dyn Group> {
+                vec![$(&mut self.$group),+]
+            }
+        }
+    };
+}
+
+groups! {
+    gangs: crate::gangs::params::Params,
+    bandwidth: crate::gangs::params::Bandwidth,
+    thread_limits: crate::gangs::params::ThreadLimits,
+    auto: crate::auto::params::Params,
+    common: crate::common::params::Params,
+    molding: crate::molding::params::Params,
+    faithful: crate::faithful::params::Params,
+    guard: crate::common::params::Guard,
+    shuffling: crate::shuffling::params::Params,
+    fair_progress: crate::fair_progress::params::Params,
 }
 
 /// Why a constant cannot be set.
@@ -65,36 +77,6 @@ pub enum ParamError {
 }
 
 impl Params {
-    fn groups(&self) -> [&dyn Group; 10] {
-        [
-            &self.gangs,
-            &self.bandwidth,
-            &self.thread_limits,
-            &self.auto,
-            &self.common,
-            &self.molding,
-            &self.faithful,
-            &self.guard,
-            &self.shuffling,
-            &self.fair_progress,
-        ]
-    }
-
-    fn groups_mut(&mut self) -> [&mut dyn Group; 10] {
-        [
-            &mut self.gangs,
-            &mut self.bandwidth,
-            &mut self.thread_limits,
-            &mut self.auto,
-            &mut self.common,
-            &mut self.molding,
-            &mut self.faithful,
-            &mut self.guard,
-            &mut self.shuffling,
-            &mut self.fair_progress,
-        ]
-    }
-
     /// All constants with their values, by group.
     pub fn list(&self) -> Vec<Param> {
         self.groups().into_iter().flat_map(|group| group.list()).collect()
