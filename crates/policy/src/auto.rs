@@ -48,8 +48,7 @@ use std::collections::BTreeSet;
 use cosched_core::{Cause, Level, Measure, Nanos, Observe, Plan, Policy, Program, World};
 
 use crate::common::goal::Goal;
-use crate::common::reasons::SharedReason;
-use crate::common::reasons::read;
+use crate::common::reasons::{ReasonSet, SharedReason};
 use crate::common::unit::{Unit, only_settled};
 use crate::descriptor::{Descriptor, Gangs, OF_GANGS, OptionGroup};
 use crate::gangs::minwait::{self, Minwait};
@@ -102,7 +101,7 @@ pub(crate) const AUTO: Descriptor = Descriptor {
     by_weight: false,
     quantum: QUANTUM,
     options: &[OF_GANGS, &[OptionGroup::Goal]],
-    reasons: &[read::<AutoReason>],
+    reasons: &[ReasonSet::of::<AutoReason>()],
     params: &["gangs", "auto", "common", "molding"],
     ..Descriptor::of_gangs(
         "auto",

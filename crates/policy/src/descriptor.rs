@@ -6,7 +6,7 @@
 
 use cosched_core::{Nanos, Policy};
 
-use crate::common::reasons::Read;
+use crate::common::reasons::ReasonSet;
 use crate::gangs::params::QUANTUM;
 use crate::gangs::turns::Turns;
 use crate::kind::{Options, Unfit};
@@ -37,7 +37,7 @@ pub struct Descriptor {
     /// What it has to know of programs and machine.
     pub needs: &'static [Need],
     /// Its reasons and their words, where it has reasons of its own.
-    pub(crate) reasons: &'static [Read],
+    pub(crate) reasons: &'static [ReasonSet],
     /// The groups of [constants](crate::Params) that it uses.
     pub params: &'static [&'static str],
     /// Builds it. If it makes gangs, it freezes programs.

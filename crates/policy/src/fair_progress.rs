@@ -62,8 +62,7 @@ use cosched_core::{
     Token, Wake, World,
 };
 
-use crate::common::reasons::SharedReason;
-use crate::common::reasons::read;
+use crate::common::reasons::{ReasonSet, SharedReason};
 use crate::common::unit::{
     Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings,
 };
@@ -88,7 +87,7 @@ const MEASURES: [Measure; 3] = [Measure::CpuTime, Measure::Counters, Measure::Pr
 /// The paper on fair-progress scheduling.
 pub(crate) const FAIR_PROGRESS: Descriptor = Descriptor {
     learns: Learns::SoloSpeeds,
-    reasons: &[read::<FairReason>],
+    reasons: &[ReasonSet::of::<FairReason>()],
     options: &[OF_GANGS, &[OptionGroup::Slowdowns, OptionGroup::Equality]],
     params: &["gangs", "fair-progress"],
     ..Descriptor::of_gangs(

@@ -51,8 +51,7 @@ use cosched_core::{
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
-use crate::common::reasons::SharedReason;
-use crate::common::reasons::read;
+use crate::common::reasons::{ReasonSet, SharedReason};
 use crate::descriptor::{Descriptor, Learns, OptionGroup};
 use crate::params::Params as AllParams;
 pub use fixed::Fixed;
@@ -73,7 +72,7 @@ const MEASURES: [Measure; 3] = [Measure::LockWait, Measure::CpuTime, Measure::Co
 pub(crate) const FAITHFUL: Descriptor = Descriptor {
     attaches: true,
     learns: Learns::Slices,
-    reasons: &[read::<FaithfulReason>],
+    reasons: &[ReasonSet::of::<FaithfulReason>()],
     options: &[&[OptionGroup::Measuring, OptionGroup::Slices]],
     params: &["faithful", "guard"],
     ..Descriptor::without_gangs(

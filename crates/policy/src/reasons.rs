@@ -2,7 +2,7 @@
 //!
 //! A policy that has reasons of its own has an enum of them in its own folder, and lists it in its
 //! [descriptor](crate::Descriptor). All policies share [`SharedReason`]. Codes name reasons of all
-//! policies, so no two enums have the same one.
+//! policies, so no two enums have the same one: a test checks that.
 
 use std::borrow::Cow;
 
@@ -18,17 +18,20 @@ pub use crate::gangs::minwait::MinwaitReason;
 pub use crate::gangs::thread_limits::LimitReason;
 pub use crate::shuffling::ShufflingReason;
 
-use crate::common::reasons::read;
+use crate::common::reasons::ReasonSet;
 use crate::kind::Kind;
 
 /// The words of a recorded reason. A reason that no policy has is shown as its code and fields: it
 /// is of an earlier or newer version of cosched.
 pub fn words(why: &Why) -> Box<dyn Words> {
-    let policies = Kind::ALL.into_iter().flat_map(|kind| kind.descriptor().reasons);
     let unknown = || Box::new(Unknown(why.clone())) as Box<dyn Words>;
-    read::<SharedReason>(why)
-        .or_else(|| policies.into_iter().find_map(|read| read(why)))
-        .unwrap_or_else(unknown)
+    sets().find_map(|set| (set.read)(why)).unwrap_or_else(unknown)
+}
+
+/// The reasons that policies share, and those of each policy.
+fn sets() -> impl Iterator<Item = ReasonSet> {
+    let of_policies = Kind::ALL.into_iter().flat_map(|kind| kind.descriptor().reasons);
+    std::iter::once(ReasonSet::of::<SharedReason>()).chain(of_policies.copied())
 }
 
 /// A reason that no policy of this version has.
@@ -57,7 +60,27 @@ impl Words for Unknown {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    /// A recorded reason has nothing but its code to say which enum it is of.
+    #[test]
+    fn no_two_enums_have_a_reason_of_the_same_code() {
+        let mut owners = BTreeMap::new();
+        for set in sets() {
+            let (name, codes) = (set.codes)();
+            assert!(!codes.is_empty(), "{name} has no reasons");
+            for code in codes {
+                let owner = *owners.entry(code.clone()).or_insert(name);
+                assert_eq!(owner, name, "both have a reason '{code}'");
+            }
+        }
+        let earlier = ["fills", "lent", "backfills", "shares-backfill"];
+        assert!(earlier.iter().all(|code| owners.contains_key(*code)), "{owners:?}");
+        // What has no code of its own is recorded as this.
+        assert!(!owners.contains_key("unnamed"), "{owners:?}");
+    }
 
     #[test]
     fn reasons_of_all_policies_are_found_by_their_codes() {

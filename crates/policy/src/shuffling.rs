@@ -58,8 +58,7 @@ use cosched_core::{
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
-use crate::common::reasons::SharedReason;
-use crate::common::reasons::read;
+use crate::common::reasons::{ReasonSet, SharedReason};
 use crate::descriptor::{Descriptor, Learns, Need, OptionGroup};
 use crate::params::Params as AllParams;
 pub use options::{ShufflingOptions, SortBy};
@@ -78,7 +77,7 @@ pub(crate) const SHUFFLING: Descriptor = Descriptor {
     learns: Learns::Groups,
     options: &[&[OptionGroup::Measuring, OptionGroup::Shuffling]],
     needs: &[Need::Sockets],
-    reasons: &[read::<ShufflingReason>],
+    reasons: &[ReasonSet::of::<ShufflingReason>()],
     params: &["shuffling", "guard"],
     ..Descriptor::without_gangs(
         "shuffling",

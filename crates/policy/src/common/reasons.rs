@@ -7,12 +7,38 @@ use cosched_core::{Nanos, Says, Why, Words};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Reads a reason as one of an enum; `None` if it is not one of these.
-pub(crate) type Read = fn(&Why) -> Option<Box<dyn Words>>;
+/// An enum of reasons.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReasonSet {
+    /// Reads a recorded reason; `None` if it is not one of these.
+    pub(crate) read: fn(&Why) -> Option<Box<dyn Words>>,
+    /// The name of the enum, and the codes of its reasons with their earlier names.
+    #[cfg(test)]
+    pub(crate) codes: fn() -> (&'static str, Vec<String>),
+}
 
-/// Reads a reason as one of an enum of reasons.
-pub(crate) fn read<T: Words + DeserializeOwned + 'static>(why: &Why) -> Option<Box<dyn Words>> {
+impl ReasonSet {
+    /// The reasons of an enum.
+    pub(crate) const fn of<T: Words + DeserializeOwned + 'static>() -> ReasonSet {
+        ReasonSet {
+            read: read::<T>,
+            #[cfg(test)]
+            codes: codes::<T>,
+        }
+    }
+}
+
+fn read<T: Words + DeserializeOwned + 'static>(why: &Why) -> Option<Box<dyn Words>> {
     why.read::<T>().map(|own| Box::new(own) as Box<dyn Words>)
+}
+
+/// What the error for an unknown code names, each in backquotes after the code itself.
+#[cfg(test)]
+fn codes<T: DeserializeOwned>() -> (&'static str, Vec<String>) {
+    let Err(error) = serde_json::from_str::<T>(r#"{"why":""}"#) else { panic!("a code is empty") };
+    let error = error.to_string();
+    let known = error.split('`').skip(1).step_by(2).skip(1);
+    (std::any::type_name::<T>(), known.map(str::to_owned).collect())
 }
 
 /// A reason that several policies give.

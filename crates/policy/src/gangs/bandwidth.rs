@@ -34,7 +34,7 @@ use std::borrow::Cow;
 use cosched_core::Words;
 use serde::{Deserialize, Serialize};
 
-use crate::common::reasons::read;
+use crate::common::reasons::ReasonSet;
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, Need, OF_GANGS, OptionGroup};
 use crate::gangs::params::Bandwidth as Limits;
@@ -75,7 +75,7 @@ const LEAST: f64 = 1e-9;
 pub(crate) const BANDWIDTH: Descriptor = Descriptor {
     options: &[OF_GANGS, &[OptionGroup::Slowdowns]],
     needs: &[Need::Traffic, Need::Slowdowns],
-    reasons: &[read::<BandwidthReason>],
+    reasons: &[ReasonSet::of::<BandwidthReason>()],
     params: &["gangs", "bandwidth"],
     ..Descriptor::of_gangs(
         "bandwidth",

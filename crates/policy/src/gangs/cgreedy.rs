@@ -26,8 +26,7 @@ use std::borrow::Cow;
 use cosched_core::Words;
 use serde::{Deserialize, Serialize};
 
-use crate::common::reasons::SharedReason;
-use crate::common::reasons::read;
+use crate::common::reasons::{ReasonSet, SharedReason};
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, Need, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Gang, Rounds, descending};
@@ -68,7 +67,7 @@ impl Words for CgreedyReason {
 pub(crate) const CGREEDY: Descriptor = Descriptor {
     options: &[OF_GANGS, &[OptionGroup::Fill]],
     needs: &[Need::Misses],
-    reasons: &[read::<CgreedyReason>],
+    reasons: &[ReasonSet::of::<CgreedyReason>()],
     ..Descriptor::of_gangs(
         "cgreedy",
         "taking turns in pairs: a program with many cache misses and one with few",

@@ -28,8 +28,7 @@
 //! The thesis' adaptive schedulers decide once per round (section 4.2), when every program has had
 //! a turn with the counts of before. Where all programs fit into one gang, a round is one quantum.
 
-use crate::common::reasons::SharedReason;
-use crate::common::reasons::read;
+use crate::common::reasons::{ReasonSet, SharedReason};
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, OF_GANGS, OptionGroup};
 use crate::gangs::rounds::{Fill, Gang, Rounds, descending, first_fit};
@@ -50,7 +49,7 @@ pub(crate) const GREEDY: Descriptor = Descriptor {
 
 /// Sections 4.2 and 4.3; the algorithm is ours.
 pub(crate) const ADAPTIVE_GREEDY: Descriptor = Descriptor {
-    reasons: &[read::<LimitReason>],
+    reasons: &[ReasonSet::of::<LimitReason>()],
     params: &["gangs", "thread-limits"],
     ..Descriptor::of_gangs(
         "adaptive-greedy",

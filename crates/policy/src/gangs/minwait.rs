@@ -49,7 +49,7 @@ use std::collections::BTreeSet;
 
 use cosched_core::{AtExpiry, Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Wake, World};
 
-use crate::common::reasons::read;
+use crate::common::reasons::ReasonSet;
 use crate::common::unit::{
     Assignment, Denied, Places, Sorted, Unfreezable, Unit, only_settled, run_together,
 };
@@ -68,7 +68,7 @@ const QUANTUM_ENDS: Token = Token(0);
 
 /// Section 4.2.4.
 pub(crate) const MINWAIT: Descriptor = Descriptor {
-    reasons: &[read::<MinwaitReason>],
+    reasons: &[ReasonSet::of::<MinwaitReason>()],
     ..Descriptor::of_gangs(
         "minwait",
         "taking turns; the programs that have waited longest run, as many as fit",
@@ -78,7 +78,7 @@ pub(crate) const MINWAIT: Descriptor = Descriptor {
 
 /// Sections 4.2 and 4.3; the algorithm is ours.
 pub(crate) const ADAPTIVE_MINWAIT: Descriptor = Descriptor {
-    reasons: &[read::<MinwaitReason>, read::<LimitReason>],
+    reasons: &[ReasonSet::of::<MinwaitReason>(), ReasonSet::of::<LimitReason>()],
     params: &["gangs", "thread-limits"],
     ..Descriptor::of_gangs(
         "adaptive-minwait",
