@@ -5,8 +5,9 @@
 //! *Idea.* The program with the shortest solo time runs first; programs without a known solo time
 //! come last, in order of arrival. This gives the shortest mean turnaround where all come at once.
 //!
-//! *Algorithm.* When a program arrives or ends, and none runs, the shortest is started. None is
-//! frozen. A start takes a moment to show in the world, so the policy remembers what it started.
+//! *Algorithm.* When a program arrives or ends, and none runs, the shortest is started, and its
+//! group with it: these programs wait for each other. None is frozen. A start shows in the world a
+//! moment later, so the policy remembers it.
 //!
 //! *To make it one that users can choose*: move the file to `crates/policy/src`, give it a
 //! descriptor, and add its name in `kind.rs` and a line in `registry.rs`. Help, checks,
@@ -14,7 +15,7 @@
 //!
 //! ```ignore
 //! pub(crate) const SHORTEST_FIRST: Descriptor = Descriptor {
-//!     reasons: &[read::<ShortestReason>],
+//!     reasons: &[ReasonSet::of::<ShortestReason>()],
 //!     ..Descriptor::without_gangs("shortest-first", "one at a time, the shortest first", |_| {
 //!         Ok(Box::new(ShortestFirst::default()))
 //!     })
@@ -26,8 +27,8 @@ use std::borrow::Cow;
 use cosched_core::engine::{Entry, Limits, Setup};
 use cosched_core::fake::Fake;
 use cosched_core::{
-    Cause, Engine, Nanos, Plan, Policy, Profile, Program, ProgramId, Settings, Step, Topology,
-    Words, World,
+    Cause, Engine, GroupId, Nanos, Plan, Policy, Profile, Program, ProgramId, Settings, Step,
+    Topology, Why, Words, World,
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,55 +40,66 @@ enum ShortestReason {
 
 impl Words for ShortestReason {
     fn in_general(&self) -> Cow<'static, str> {
-        "it is the shortest program that is there".into()
+        "it is the shortest program that is there, or in its group".into()
     }
 }
 
 #[derive(Debug, Default)]
 struct ShortestFirst {
-    started: Option<ProgramId>,
+    started: Vec<ProgramId>,
 }
 
 impl Policy for ShortestFirst {
     fn decide(&mut self, _causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-        // It has ended once the world no longer has it.
-        self.started = self.started.filter(|id| world.program(*id).is_some());
-        if self.started.is_some() {
-            return;
-        }
-        let rank = |program: &&Program| {
-            let solo = program.profile.solo.unwrap_or(Nanos::NEVER);
-            (solo, program.arrived, program.id)
-        };
-        if let Some(shortest) = world.programs.iter().min_by_key(rank) {
-            self.started = Some(shortest.id);
-            plan.run(shortest.id, Settings::default());
-            let solo = shortest.profile.solo;
-            plan.because(Some(shortest.id), ShortestReason::Shortest { solo });
+        // A program leaves the world when its command ends, so none is `ProgramState::Exiting`.
+        self.started.retain(|id| world.program(*id).is_some());
+        let waits = |program: &&Program| !self.started.contains(&program.id);
+        let mut waiting: Vec<_> = world.programs.iter().filter(waits).collect();
+        waiting.sort_by_key(|p| (p.profile.solo.unwrap_or(Nanos::NEVER), p.arrived, p.id));
+        for program in waiting {
+            let joins = |id: &ProgramId| world.program(*id).and_then(|p| p.group) == program.group;
+            let is_joined = program.group.is_some() && self.started.iter().any(joins);
+            if self.started.is_empty() || is_joined {
+                self.started.push(program.id);
+                plan.run(program.id, Settings::default());
+                let solo = program.profile.solo;
+                plan.because(Some(program.id), ShortestReason::Shortest { solo });
+            }
         }
     }
 }
 
-/// The real engine, on a scripted machine, carries the policy out.
-#[test]
-fn the_shortest_program_runs_first() {
-    let solo = [300, 100, 200].map(Nanos::from_millis);
-    let entry = |solo: &Nanos| {
-        let profile = Profile { solo: Some(*solo), ..Profile::default() };
-        Entry { profile, ..Entry::new(1) }
+const SOLO: [Nanos; 3] = [Nanos(300), Nanos(100), Nanos(200)];
+
+/// The real engine, on a scripted machine, carries the policy out. Returns what started when, and
+/// what the first decision rests on.
+fn run(groups: [Option<u16>; 3]) -> (Vec<(u16, u64)>, Why) {
+    let entry = |(solo, group): (Nanos, Option<u16>)| {
+        let profile = Profile { solo: Some(solo), ..Profile::default() };
+        Entry { profile, group: group.map(GroupId), ..Entry::new(1) }
     };
     let topology = Topology::regular(1, 1, 1, 1, 1);
-    let programs = solo.iter().map(entry).collect();
+    let programs = SOLO.into_iter().zip(groups).map(entry).collect();
     let setup = Setup { cpus: topology.all(), topology, programs, limits: Limits::default() };
     let policy = Box::new(ShortestFirst::default());
-    let (machine, outcome) = Engine::new(Fake::new(solo), policy, setup).run(&mut ());
+    let (machine, outcome) = Engine::new(Fake::new(SOLO), policy, setup).run(&mut ());
     let started = machine.submitted.iter().filter_map(|(at, step)| match step {
-        Step::Start(id, ..) => Some((id.slot, *at)),
+        Step::Start(id, ..) => Some((id.slot, at.0)),
         _ => None,
     });
-    let at = Nanos::from_millis;
-    assert_eq!(started.collect::<Vec<_>>(), [(1, at(0)), (2, at(100)), (0, at(300))]);
-    let why = &outcome.unwrap().decisions[0].reasons[0].why;
-    let shortest = ShortestReason::Shortest { solo: Some(solo[1]) };
+    (started.collect(), outcome.expect("the run ends").decisions[0].reasons[0].why.clone())
+}
+
+#[test]
+fn the_shortest_program_runs_first() {
+    let (started, why) = run([None; 3]);
+    assert_eq!(started, [(1, 0), (2, 100), (0, 300)]);
+    let shortest = ShortestReason::Shortest { solo: Some(SOLO[1]) };
     assert_eq!((why.code(), why.read()), ("shortest", Some(shortest)));
+}
+
+#[test]
+fn programs_of_one_group_start_together() {
+    let (started, _) = run([Some(7), Some(7), None]);
+    assert_eq!(started, [(0, 0), (1, 0), (2, 300)]);
 }
