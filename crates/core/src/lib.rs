@@ -17,6 +17,7 @@ mod cause;
 mod cpuset;
 pub mod engine;
 pub mod fake;
+pub mod format;
 mod id;
 mod learned;
 mod machine;
@@ -32,7 +33,6 @@ mod topology;
 mod treatment;
 mod turn;
 pub mod waits;
-pub mod words;
 
 pub use actuator::{Actuator, UnknownActuator};
 pub use barrier_stats::BarrierStats;

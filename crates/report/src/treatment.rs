@@ -7,7 +7,7 @@ use cosched_results::result::RunResult;
 
 use crate::history::nanos;
 use crate::words;
-pub(crate) use cosched_core::words::actuator as name;
+pub(crate) use cosched_core::format::actuator as name;
 
 /// A change.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-pub use cosched_core::words::{
+pub use cosched_core::format::{
     count, instant, list, misses_per_kilo_instruction, place, planned, span,
 };
 use cosched_core::{Aspect, Exit, Nanos, Refusal, Why};

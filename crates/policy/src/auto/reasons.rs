@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use cosched_core::words::span;
+use cosched_core::format::span;
 use cosched_core::{Nanos, Says, Words};
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use cosched_core::words::{count, misses_per_kilo_instruction, of_requested, place, planned, span};
+use cosched_core::format::{
+    count, misses_per_kilo_instruction, of_requested, place, planned, span,
+};
 use cosched_core::{Nanos, Says, Why, Words};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

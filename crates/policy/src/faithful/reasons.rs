@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use cosched_core::words::{actuator as name, percent, span};
+use cosched_core::format::{actuator as name, percent, span};
 use cosched_core::{Actuator, Chosen, Nanos, Scheduling, Words};
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use cosched_core::words::{count, percent, span};
+use cosched_core::format::{count, percent, span};
 use cosched_core::{Nanos, Words};
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use cosched_core::words::{count, of_requested};
+use cosched_core::format::{count, of_requested};
 use cosched_core::{Says, Words};
 use serde::{Deserialize, Serialize};
 
