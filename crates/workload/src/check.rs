@@ -16,7 +16,7 @@ use toml::Spanned;
 use super::after::{self, After};
 use super::barrier::Barrier;
 use super::error::{Origin, Place, Problem, WorkloadError};
-use super::file::{Draft, Runs, Words};
+use super::file::{Draft, WrittenCommand, WrittenRepeat};
 use super::mistakes::Mistakes;
 use super::names::{self, Names};
 use super::reading::Reading;
@@ -237,10 +237,10 @@ fn shell_operator(line: &str) -> Option<&str> {
     })
 }
 
-fn command(words: Words) -> Result<Vec<String>, Problem> {
-    let words = match words {
-        Words::Split(words) => words,
-        Words::Line(line) => {
+fn command(written: WrittenCommand) -> Result<Vec<String>, Problem> {
+    let words = match written {
+        WrittenCommand::Split(words) => words,
+        WrittenCommand::Line(line) => {
             if let Some(operator) = shell_operator(&line) {
                 return Err(Problem::ShellOperator(operator.to_owned()));
             }
@@ -311,11 +311,11 @@ fn share(share: f64) -> Result<f64, Problem> {
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(Problem::Share(share)) }
 }
 
-fn repeat(runs: Runs) -> Result<Repeat, Problem> {
-    match runs {
-        Runs::Rule(rule) if rule == "until-all-finish" => Ok(Repeat::UntilAllFinish),
-        Runs::Rule(rule) => Err(Problem::RepeatRule(rule)),
-        Runs::Count(count) => match u32::try_from(count) {
+fn repeat(written: WrittenRepeat) -> Result<Repeat, Problem> {
+    match written {
+        WrittenRepeat::Rule(rule) if rule == "until-all-finish" => Ok(Repeat::UntilAllFinish),
+        WrittenRepeat::Rule(rule) => Err(Problem::RepeatRule(rule)),
+        WrittenRepeat::Count(count) => match u32::try_from(count) {
             Ok(times) if times > 0 => Ok(Repeat::Times(times)),
             _ => Err(Problem::RepeatCount(count)),
         },

@@ -31,7 +31,7 @@ pub(super) struct Draft {
     /// Its command is there, but has the wrong type.
     pub(super) has_unread_command: bool,
     pub(super) name: Option<Spanned<String>>,
-    pub(super) command: Option<Spanned<Words>>,
+    pub(super) command: Option<Spanned<WrittenCommand>>,
     pub(super) threads: Option<Spanned<i64>>,
     pub(super) env: Option<Spanned<BTreeMap<String, String>>>,
     pub(super) cwd: Option<Spanned<String>>,
@@ -44,7 +44,7 @@ pub(super) struct Draft {
     pub(super) misses_per_kilo_instruction: Option<Spanned<f64>>,
     pub(super) miss_ratio: Option<Spanned<f64>>,
     pub(super) memory_gigabytes_per_second: Option<Spanned<f64>>,
-    pub(super) repeat: Option<Spanned<Runs>>,
+    pub(super) repeat: Option<Spanned<WrittenRepeat>>,
     pub(super) freezable: Option<Spanned<bool>>,
     pub(super) group: Option<Spanned<String>>,
     pub(super) malleable: Option<Spanned<bool>>,
@@ -57,7 +57,7 @@ pub(super) struct Draft {
 /// A command as it was written down.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(super) enum Words {
+pub(super) enum WrittenCommand {
     /// To be split as a shell splits words.
     Line(String),
     /// Already split.
@@ -67,14 +67,14 @@ pub(super) enum Words {
 /// A `repeat` as it was written down.
 #[derive(Deserialize)]
 #[serde(untagged)]
-pub(super) enum Runs {
+pub(super) enum WrittenRepeat {
     Count(i64),
     Rule(String),
 }
 
 impl Draft {
     /// A draft that says nothing but the command.
-    pub(super) fn of(command: Words) -> Draft {
+    pub(super) fn of(command: WrittenCommand) -> Draft {
         Draft { command: Some(Spanned::new(0..0, command)), ..Draft::default() }
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::check;
 use super::error::{Origin, WorkloadError};
-use super::file::{self, Draft, Words};
+use super::file::{self, Draft, WrittenCommand};
 use super::mistakes::Mistakes;
 use super::spec::{MAX_BYTES, ProgramSpec, Workload};
 use crate::input;
@@ -64,7 +64,7 @@ impl Reading {
         commands: Vec<Vec<String>>,
         directory: &Path,
     ) -> Result<Reading, WorkloadError> {
-        Reading::of(commands.into_iter().map(Words::Split), directory)
+        Reading::of(commands.into_iter().map(WrittenCommand::Split), directory)
     }
 
     /// A workload of one-line commands, split as a shell splits words, started in `directory`
@@ -76,11 +76,11 @@ impl Reading {
         lines: Vec<String>,
         directory: &Path,
     ) -> Result<Reading, WorkloadError> {
-        Reading::of(lines.into_iter().map(Words::Line), directory)
+        Reading::of(lines.into_iter().map(WrittenCommand::Line), directory)
     }
 
     fn of(
-        commands: impl Iterator<Item = Words>,
+        commands: impl Iterator<Item = WrittenCommand>,
         directory: &Path,
     ) -> Result<Reading, WorkloadError> {
         let drafts = commands.map(Draft::of).collect();

@@ -4,8 +4,8 @@
 //! a reader that is asleep. A write waits then, and if the scheduling thread waited, no program
 //! would get its turn.
 //!
-//! *Idea.* The scheduling thread only puts words into a queue that never waits. What does not fit
-//! any more is counted and left out.
+//! *Idea.* The scheduling thread only puts messages into a queue that never waits. What does not
+//! fit any more is counted and left out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,16 +18,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::ui::failure::Failure;
 use crate::ui::{say, say_waiting};
 
-/// So many words wait at most.
+/// The most messages that wait.
 const QUEUE: usize = 256;
 /// How long the end of a run waits until everything is told.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Something to tell.
-enum Word {
+enum Message {
     /// A line of its own.
     Line(String),
-    /// So many programs have ended.
+    /// How many programs have ended.
     Done(u64),
     /// Which programs run and wait.
     Doing(String),
@@ -35,16 +35,16 @@ enum Word {
 
 /// The end of the queue at which the scheduling thread is.
 pub(super) struct Teller {
-    words: Words,
+    messages: Messages,
     /// Closed when everything is told.
     over: Receiver<()>,
 }
 
 /// The queue.
 #[derive(Clone)]
-struct Words {
-    queue: SyncSender<Word>,
-    /// How many words wait.
+struct Messages {
+    queue: SyncSender<Message>,
+    /// How many messages wait.
     waiting: Arc<AtomicUsize>,
     /// How many lines found no room.
     left_out: Arc<AtomicUsize>,
@@ -59,19 +59,20 @@ impl Teller {
     pub(super) fn start(bar_of: Option<u64>) -> Result<Teller, Failure> {
         let (sender, queue) = sync_channel(QUEUE);
         let (ends, over) = channel();
-        let words = Words { queue: sender, waiting: Arc::default(), left_out: Arc::default() };
-        let counted = Arc::clone(&words.waiting);
+        let messages =
+            Messages { queue: sender, waiting: Arc::default(), left_out: Arc::default() };
+        let counted = Arc::clone(&messages.waiting);
         background::spawn("cosched-words", move || {
             tell(queue.iter().inspect(|_| _ = counted.fetch_sub(1, Ordering::Relaxed)), bar_of);
             drop(ends);
         })
         .map_err(Failure::broken)?;
-        Ok(Teller { words, over })
+        Ok(Teller { messages, over })
     }
 
     /// Tells a line of its own.
     pub(super) fn line(&self, text: String) {
-        self.words.line(text);
+        self.messages.line(text);
     }
 
     /// Tells lines as they come, until their sender is dropped: to be done before
@@ -84,33 +85,33 @@ impl Teller {
         from: Receiver<T>,
         line: impl Fn(T) -> Option<String> + Send + 'static,
     ) -> Result<(), Failure> {
-        let words = self.words.clone();
-        let pass = move || from.into_iter().filter_map(line).for_each(|line| words.line(line));
+        let messages = self.messages.clone();
+        let pass = move || from.into_iter().filter_map(line).for_each(|line| messages.line(line));
         background::spawn("cosched-notes", pass).map_err(Failure::broken)?;
         Ok(())
     }
 
     /// Shows how many programs have ended.
     pub(super) fn done(&self, count: u64) {
-        self.show(Word::Done(count));
+        self.show(Message::Done(count));
     }
 
     /// Shows which programs run and wait.
     pub(super) fn doing(&self, text: String) {
-        self.show(Word::Doing(text));
+        self.show(Message::Doing(text));
     }
 
     /// What is shown next has the newest state: half of the queue is kept for lines.
-    fn show(&self, word: Word) {
-        if self.words.waiting.load(Ordering::Relaxed) < QUEUE / 2 {
-            self.words.put(word);
+    fn show(&self, message: Message) {
+        if self.messages.waiting.load(Ordering::Relaxed) < QUEUE / 2 {
+            self.messages.put(message);
         }
     }
 
     /// Waits until everything is told, though not for long.
     pub(super) fn finish(self) {
-        let left_out = Arc::clone(&self.words.left_out);
-        drop(self.words);
+        let left_out = Arc::clone(&self.messages.left_out);
+        drop(self.messages);
         let has_finished = self.over.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout);
         let left_out = left_out.load(Ordering::Relaxed);
         if has_finished && left_out > 0 {
@@ -121,15 +122,15 @@ impl Teller {
     }
 }
 
-impl Words {
+impl Messages {
     fn line(&self, text: String) {
-        self.left_out.fetch_add(usize::from(!self.put(Word::Line(text))), Ordering::Relaxed);
+        self.left_out.fetch_add(usize::from(!self.put(Message::Line(text))), Ordering::Relaxed);
     }
 
     /// Whether there was room.
-    fn put(&self, word: Word) -> bool {
+    fn put(&self, message: Message) -> bool {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let fits = self.queue.try_send(word).is_ok();
+        let fits = self.queue.try_send(message).is_ok();
         if !fits {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
@@ -138,19 +139,19 @@ impl Words {
 }
 
 /// Tells what comes, until the run is over.
-fn tell(words: impl Iterator<Item = Word>, bar_of: Option<u64>) {
+fn tell(messages: impl Iterator<Item = Message>, bar_of: Option<u64>) {
     let bar = bar_of.map(|programs| {
         let style = ProgressStyle::with_template("{elapsed:>4} {bar:20} {pos}/{len} {wide_msg}");
         ProgressBar::new(programs)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     });
-    for word in words {
-        match (word, &bar) {
-            (Word::Line(text), Some(bar)) => bar.suspend(|| say_waiting(format_args!("{text}"))),
-            (Word::Line(text), None) => say_waiting(format_args!("{text}")),
-            (Word::Done(count), Some(bar)) => bar.set_position(count),
-            (Word::Doing(text), Some(bar)) => bar.set_message(text),
-            (Word::Done(_) | Word::Doing(_), None) => {}
+    for message in messages {
+        match (message, &bar) {
+            (Message::Line(text), Some(bar)) => bar.suspend(|| say_waiting(format_args!("{text}"))),
+            (Message::Line(text), None) => say_waiting(format_args!("{text}")),
+            (Message::Done(count), Some(bar)) => bar.set_position(count),
+            (Message::Doing(text), Some(bar)) => bar.set_message(text),
+            (Message::Done(_) | Message::Doing(_), None) => {}
         }
     }
     if let Some(bar) = bar {
