@@ -217,7 +217,8 @@ pub struct Program {
     pub cpus: Option<CpuSet>,
     /// Its part in taking turns by weight, as it was last sent to the machine.
     pub turn: Option<Turn>,
-    /// Its weight relative to the other programs.
+    /// Its weight relative to the other programs, as the user gave it. Turns by weight are about
+    /// another one: that of its CPU group ([`Turn`]).
     pub weight: f64,
     /// The programs that it must run together with.
     pub group: Option<GroupId>,

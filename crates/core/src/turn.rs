@@ -1,11 +1,14 @@
 //! A program's part in taking turns by weight.
+//!
+//! The weight is that of the program's CPU group, and cosched sets it. It is not
+//! [`Program::weight`](crate::Program::weight), which the user gives.
 
 use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
 
-/// A program's part in taking turns by weight, where every program runs and weights decide which
-/// programs get the CPUs.
+/// A program's part in taking turns by weight, where every program runs and the weights of CPU groups
+/// decide which programs get the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turn {

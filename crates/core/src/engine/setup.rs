@@ -28,7 +28,7 @@ pub struct Entry {
     pub after: Vec<Wait>,
     /// How many threads it is to have on CPUs at once.
     pub thread_count: u16,
-    /// Its weight relative to the others.
+    /// Its weight relative to the others, as the user gave it.
     pub weight: f64,
     /// How often it runs.
     pub repeat: Repeat,

@@ -5,21 +5,22 @@
 //! do not help, freezing only costs time. A policy that freezes therefore needs much knowledge
 //! before it may begin.
 //!
-//! *Idea.* Every program runs, and weights decide. The CPU groups of the programs in turn have the
-//! largest weight that the kernel knows. All other programs are *fillers*: their groups are idle,
-//! get what the programs in turn leave, and are preempted at once when a thread in turn wakes. A
-//! filler's thread that spins for a sibling takes a CPU from no program in turn.
+//! *Idea.* Every program runs, and the weights of CPU groups decide. The groups of the programs in
+//! turn have the largest weight that the kernel knows. All other programs are *fillers*: their
+//! groups are idle, get what the programs in turn leave, and are preempted at once when a thread in
+//! turn wakes. A filler's thread that spins for a sibling takes a CPU from no program in turn. The
+//! weights that users give to programs are not these: the inner policy reads them, as always.
 //!
 //! *Algorithm.* The inner policy decides as always. Where it freezes a program, that program
 //! becomes a filler; where it lets one run, that program has its turn. Every program starts at
 //! once, as a filler if it has no turn yet. The inner policy sees a filler as frozen, or as not
 //! started before its first turn. Waiting times, queues and rounds therefore count turns. No
 //! program is bound to CPUs, because the kernel spreads the threads of programs in turn over all
-//! CPUs by their weight. There is one exception: several programs are in turn together, there are
-//! fillers, and the CPUs have several last-level caches. Then each program in turn is bound to the
-//! CPUs that the inner policy gave it, until its turn is over. Otherwise these programs would share
-//! caches and disturb each other. A measurement that the inner policy requests while all programs
-//! are frozen is made while they run.
+//! CPUs by the weight of their groups. There is one exception: several programs are in turn
+//! together, there are fillers, and the CPUs have several last-level caches. Then each program in
+//! turn is bound to the CPUs that the inner policy gave it, until its turn is over. Otherwise these
+//! programs would share caches and disturb each other. A measurement that the inner policy requests
+//! while all programs are frozen is made while they run.
 //!
 //! *Source.* Ours. Relatives: paired gang scheduling (Wiseman and Feitelson, 2003) and flexible
 //! coscheduling (Frachtenberg and others, 2003) also run a second program with the gang;
