@@ -116,6 +116,20 @@ fn a_sentinel_that_is_stopped_at_the_end_does_not_stay() {
     }
 }
 
+/// A test that fails leaves no process behind.
+#[test]
+fn a_sentinel_that_a_test_has_stopped_does_not_outlive_it() {
+    let place = Place::new();
+    let cosched = in_turns(&place, Backend("signals"));
+    let marked = place.marked();
+    for sentinel in marked.named("csentinel") {
+        marked.signal(sentinel, Signal::STOP);
+        eventually("its stop", || marked.is_stopped(sentinel));
+    }
+    drop((cosched, place));
+    assert_eq!(marked.all(), []);
+}
+
 #[test]
 fn killed_sentinels_end_no_run() {
     for backend in Backend::here() {

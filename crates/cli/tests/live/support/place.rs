@@ -79,7 +79,7 @@ fn number_of(account: &str) -> Option<u32> {
 }
 
 /// The folder of one test, in which `cosched` is started. Ends every process that comes from it
-/// when it is dropped.
+/// when it is dropped, and continues a stopped sentinel before.
 #[derive(Debug)]
 pub(crate) struct Place {
     folder: TempDir,
@@ -234,6 +234,7 @@ use super::Ended;
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.marked().continue_own();
         if self.marked().end() && self.forgotten_logs().is_empty() {
             return;
         }
