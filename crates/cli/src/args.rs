@@ -21,7 +21,7 @@ pub(crate) use cosched_lab::values::{
 };
 use cosched_lab::values::{interval, quanta, slowdowns};
 use cosched_policy::{Goal, Placement, Quanta, Slowdowns, Turns};
-use cosched_workload::Barrier;
+use cosched_workload::BarrierMode;
 
 use crate::how::set::SetTo;
 use crate::how::{How, MeasureChoices, PolicyChoices};
@@ -164,7 +164,7 @@ pub(crate) struct BarrierArgs {
     /// or in cosched's barrier, where a waiting thread gives its CPU to a thread that it waits for
     /// (donate). The other values are for comparisons [default: own]
     #[arg(long, value_name = "MODE", value_parser = choices::barrier())]
-    pub(crate) barrier: Option<Barrier>,
+    pub(crate) barrier: Option<BarrierMode>,
 }
 
 /// How policies and this machine do their work.

@@ -55,7 +55,7 @@ pub enum Cause {
         why: Refusal,
     },
     /// The user requested something, and the engine has done its part of it.
-    Commanded(Command),
+    Commanded(UserCommand),
 }
 
 /// A part of a directive.
@@ -125,7 +125,7 @@ pub enum Refusal {
 
 /// What a user may request of a running instance.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Command {
+pub enum UserCommand {
     /// Restore the original settings of this program and detach it. It is no longer in the world.
     Detach(ProgramId),
     /// Give this program another weight.

@@ -36,7 +36,7 @@ pub mod waits;
 
 pub use actuator::{Actuator, UnknownActuator};
 pub use barrier_stats::BarrierStats;
-pub use cause::{Aspect, Cause, Command, Refusal, Token};
+pub use cause::{Aspect, Cause, Refusal, Token, UserCommand};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
 pub use id::{ProgramId, ThreadId};

@@ -5,7 +5,7 @@
 //! through [`Machine::wait`], stamped with the time at which the machine, or a helper of the
 //! machine, saw them. Accounts are kept from these effects, never from what was asked for.
 
-use crate::cause::{Aspect, Command, Refusal};
+use crate::cause::{Aspect, Refusal, UserCommand};
 use crate::cpuset::CpuSet;
 use crate::id::{ProgramId, ThreadId};
 use crate::plan::{Observe, Settings, ThreadRule};
@@ -163,7 +163,7 @@ pub enum Happening {
     /// Other CPUs may be used from now on.
     MachineChanged(CpuSet),
     /// A request of the user.
-    Commanded(Command),
+    Commanded(UserCommand),
     /// The user requests the end of the run, with this signal.
     Interrupted(Interruption),
 }

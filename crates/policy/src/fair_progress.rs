@@ -58,8 +58,8 @@ mod vector;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
-    AtExpiry, Cause, Command, CpuSet, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings,
-    Token, Wake, World,
+    AtExpiry, Cause, CpuSet, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings, Token,
+    UserCommand, Wake, World,
 };
 
 use crate::common::reasons::{ReasonSet, SharedReason};
@@ -163,7 +163,7 @@ impl FairProgress {
                 Cause::Exited(id, _) if comes_again(id) => {
                     self.known.repeat(id, self.unmeasured(id, world.now), world);
                 }
-                Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => {
+                Cause::Exited(id, _) | Cause::Commanded(UserCommand::Detach(id)) => {
                     self.known.forget(id);
                 }
                 _ => {}

@@ -46,8 +46,8 @@ mod weights;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Command, Counts, Directive, Learned, Measure, Nanos, Observe, Output, Plan,
-    Policy, ProgramId, ProgramState, Sample, Scheduling, Settings, TrialResult, World,
+    Actuator, Cause, Counts, Directive, Learned, Measure, Nanos, Observe, Output, Plan, Policy,
+    ProgramId, ProgramState, Sample, Scheduling, Settings, TrialResult, UserCommand, World,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
@@ -321,7 +321,9 @@ impl Policy for Faithful {
                     }
                     self.count_threads(id, world, plan);
                 }
-                Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => self.gone(id, plan),
+                Cause::Exited(id, _) | Cause::Commanded(UserCommand::Detach(id)) => {
+                    self.gone(id, plan)
+                }
                 Cause::Woke(token) => {
                     if let Some(guard) = &mut self.guard {
                         guard.woke(token, world, plan);

@@ -53,8 +53,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cosched_core::{
-    Cause, Command, CpuSet, Grouping, Nanos, Observe, Output, Plan, Policy, ProgramId,
-    ProgramState, Settings, ThreadId, TrialResult, World,
+    Cause, CpuSet, Grouping, Nanos, Observe, Output, Plan, Policy, ProgramId, ProgramState,
+    Settings, ThreadId, TrialResult, UserCommand, World,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
@@ -331,7 +331,9 @@ impl Policy for Shuffling {
                     self.programs.get_mut(&id).map(|tracked| tracked.begin(world.now));
                 }
                 Cause::Sampled(id) => self.sampled(id, world, plan),
-                Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => self.gone(id, plan),
+                Cause::Exited(id, _) | Cause::Commanded(UserCommand::Detach(id)) => {
+                    self.gone(id, plan)
+                }
                 Cause::Woke(token) => {
                     if token == guard::MOMENT {
                         self.programs.values_mut().for_each(Tracked::part);

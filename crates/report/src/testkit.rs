@@ -10,7 +10,7 @@ use cosched_results::result::{
     Backends, BarrierResult, DecisionResult, DeviationResult, MachineDescription, Own,
     ProgramResult, RunResult, SCHEMA, TimelineEntry,
 };
-use cosched_workload::Barrier;
+use cosched_workload::BarrierMode;
 
 fn about(slot: u16, why: impl Into<Why>) -> Reason {
     Reason { program: Some(ProgramId::first(slot)), why: why.into() }
@@ -170,7 +170,7 @@ pub(crate) fn donating() -> RunResult {
     let (barriers, waited_seconds) = (2000, 0.05);
     let stats =
         BarrierStats { barriers, spun_briefly, spun, yielded: 0, slept, knew, waited_seconds };
-    let (mode, statistics) = (Barrier::Donate, Some(stats));
+    let (mode, statistics) = (BarrierMode::Donate, Some(stats));
     run.programs[0].barrier =
         Some(BarrierResult { mode, lacks: None, statistics, between_regions: [].into() });
     run

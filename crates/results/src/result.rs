@@ -31,7 +31,7 @@ pub use solo::reject_solos_everywhere;
 use cosched_core::barrier_stats::BarrierStats;
 use cosched_core::engine::outcome::Missing;
 use cosched_core::{Aspect, CpuSet, Exit, ProgramId, Reason, Refusal, Usage};
-use cosched_workload::{Barrier, input, shown};
+use cosched_workload::{BarrierMode, input, shown};
 
 use crate::metrics::Metrics;
 use crate::whole_file;
@@ -319,7 +319,7 @@ impl ProgramResult {
 pub struct BarrierResult {
     /// The kind of barrier.
     #[serde(alias = "way")]
-    pub mode: Barrier,
+    pub mode: BarrierMode,
     /// Why its waiting threads did not know which threads ran; `None`: they knew.
     pub lacks: Option<String>,
     /// Barrier statistics of the whole run. `None`: its threads never waited there, or no counts of

@@ -25,7 +25,7 @@ use cosched_policy::{
     FaithfulOptions, Goal, Kind, OptionGroup, Options, Placement, Quanta, ShufflingOptions,
     Slowdowns, Turns,
 };
-use cosched_workload::{Barrier, ProgramSpec};
+use cosched_workload::{BarrierMode, ProgramSpec};
 
 use fair::FairChoices;
 use set::Set;
@@ -81,7 +81,7 @@ pub struct How {
     /// The choices for policies that measure.
     pub measure: MeasureChoices,
     /// How threads wait at barriers, unless the jobs file says so.
-    pub waiting: Option<Barrier>,
+    pub waiting: Option<BarrierMode>,
     /// How to pause programs; `None`: by the best that this user may use.
     pub freezer: Option<FreezerBackend>,
     /// How to bind programs to CPUs; `None`: by affinity masks.
@@ -151,7 +151,7 @@ impl How {
     }
 
     /// How a program waits at barriers: by its key, else by the option.
-    pub fn barrier(&self, spec: &ProgramSpec) -> Barrier {
+    pub fn barrier(&self, spec: &ProgramSpec) -> BarrierMode {
         spec.barrier.or(self.waiting).unwrap_or_default()
     }
 

@@ -11,7 +11,7 @@ use super::error::Problem;
 /// inside the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Barrier {
+pub enum BarrierMode {
     /// As the program's own runtime does it.
     #[default]
     Own,
@@ -28,41 +28,41 @@ pub enum Barrier {
     Yield,
 }
 
-impl Barrier {
+impl BarrierMode {
     /// All, in the order in which they are told.
-    pub const ALL: [Barrier; 6] = [
-        Barrier::Own,
-        Barrier::Donate,
-        Barrier::Spin,
-        Barrier::Block,
-        Barrier::SpinThenBlock,
-        Barrier::Yield,
+    pub const ALL: [BarrierMode; 6] = [
+        BarrierMode::Own,
+        BarrierMode::Donate,
+        BarrierMode::Spin,
+        BarrierMode::Block,
+        BarrierMode::SpinThenBlock,
+        BarrierMode::Yield,
     ];
 
     /// As it is written down.
     pub const fn name(self) -> &'static str {
         match self {
-            Barrier::Own => "own",
-            Barrier::Donate => "donate",
-            Barrier::Spin => "spin",
-            Barrier::Block => "block",
-            Barrier::SpinThenBlock => "spin-then-block",
-            Barrier::Yield => "yield",
+            BarrierMode::Own => "own",
+            BarrierMode::Donate => "donate",
+            BarrierMode::Spin => "spin",
+            BarrierMode::Block => "block",
+            BarrierMode::SpinThenBlock => "spin-then-block",
+            BarrierMode::Yield => "yield",
         }
     }
 }
 
-impl fmt::Display for Barrier {
+impl fmt::Display for BarrierMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Barrier {
+impl FromStr for BarrierMode {
     type Err = Problem;
 
-    fn from_str(name: &str) -> Result<Barrier, Problem> {
-        let found = Barrier::ALL.into_iter().find(|barrier| barrier.name() == name);
+    fn from_str(name: &str) -> Result<BarrierMode, Problem> {
+        let found = BarrierMode::ALL.into_iter().find(|barrier| barrier.name() == name);
         found.ok_or_else(|| Problem::Barrier(name.to_owned()))
     }
 }
@@ -73,10 +73,12 @@ mod tests {
 
     #[test]
     fn each_is_written_to_files_by_the_name_that_it_is_read_by() {
-        for barrier in Barrier::ALL {
-            assert_eq!(barrier.name().parse::<Barrier>().unwrap(), barrier);
+        for barrier in BarrierMode::ALL {
+            assert_eq!(barrier.name().parse::<BarrierMode>().unwrap(), barrier);
             assert_eq!(serde_json::to_value(barrier).unwrap(), barrier.name());
         }
-        assert!("gang".parse::<Barrier>().unwrap_err().to_string().contains("own, donate, spin"));
+        assert!(
+            "gang".parse::<BarrierMode>().unwrap_err().to_string().contains("own, donate, spin")
+        );
     }
 }

@@ -14,7 +14,7 @@ use cosched_core::{Nanos, parse_duration};
 use toml::Spanned;
 
 use super::after::{self, After};
-use super::barrier::Barrier;
+use super::barrier::BarrierMode;
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, WrittenCommand, WrittenRepeat};
 use super::mistakes::Mistakes;
@@ -185,7 +185,7 @@ impl<'a> Checker<'a> {
             moldable: draft.moldable.is_some_and(Spanned::into_inner),
             progress: draft.progress.is_some_and(Spanned::into_inner),
             barrier: self
-                .optional("barrier", draft.barrier, |name: String| name.parse::<Barrier>()),
+                .optional("barrier", draft.barrier, |name: String| name.parse::<BarrierMode>()),
             model: draft.model.map(Spanned::into_inner),
         }
     }

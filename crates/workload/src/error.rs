@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::barrier::Barrier;
+use super::barrier::BarrierMode;
 use super::found::Found;
 use super::shown::{escaped, shown, shown_path};
 use super::spec::{LONGEST_WORD, MAX_BYTES, MAX_PROGRAMS, WEIGHTS};
@@ -280,7 +280,7 @@ pub enum Problem {
     )]
     AfterCycle(String),
     #[error("is '{}', but must be one of {}; leave the key out for the program's own barriers",
-        shown(.0), Barrier::ALL.map(Barrier::name).join(", "))]
+        shown(.0), BarrierMode::ALL.map(BarrierMode::name).join(", "))]
     Barrier(String),
 }
 

@@ -63,7 +63,7 @@ mod streams;
 mod thread_variables;
 
 pub use after::After;
-pub use barrier::Barrier;
+pub use barrier::BarrierMode;
 pub use error::{Place, Position, Problem, WorkloadError};
 pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;

@@ -8,7 +8,7 @@ use cosched_core::Nanos;
 use cosched_core::engine::Repeat;
 
 use super::after::After;
-use super::barrier::Barrier;
+use super::barrier::BarrierMode;
 use super::error::Place;
 use super::streams::Streams;
 
@@ -81,7 +81,7 @@ pub struct ProgramSpec {
     /// barriers.
     pub progress: bool,
     /// How its threads wait at barriers; `None`: what holds for all programs.
-    pub barrier: Option<Barrier>,
+    pub barrier: Option<BarrierMode>,
     /// What the simulator takes it for, unread; `None`: it can only be run.
     pub model: Option<toml::Table>,
 }

@@ -10,7 +10,7 @@ use cosched_lab::sim::THIS;
 use cosched_policy::advice::predicts;
 use cosched_policy::{Goal, GroupBy, Kind, Placement, SortBy, Turns};
 use cosched_sim::{Hardware, Kernel};
-use cosched_workload::Barrier;
+use cosched_workload::BarrierMode;
 
 use crate::args::{self, named};
 
@@ -99,9 +99,9 @@ pub(crate) fn placement() -> impl TypedValueParser<Value = Placement> {
 }
 
 /// How programs wait at barriers.
-pub(crate) fn barrier() -> impl TypedValueParser<Value = Barrier> {
-    PossibleValuesParser::new(Barrier::ALL.map(Barrier::name))
-        .try_map(|name| name.parse::<Barrier>())
+pub(crate) fn barrier() -> impl TypedValueParser<Value = BarrierMode> {
+    PossibleValuesParser::new(BarrierMode::ALL.map(BarrierMode::name))
+        .try_map(|name| name.parse::<BarrierMode>())
 }
 
 /// The kernel of a simulated machine.

@@ -74,7 +74,7 @@ mod tests {
     use std::time::Duration;
 
     use cosched_core::Actuator;
-    use cosched_workload::Barrier;
+    use cosched_workload::BarrierMode;
 
     use super::*;
     use crate::how::{MeasureChoices, PolicyChoices};
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(how.measure.actuators, Some(vec![Actuator::Batch]));
         assert!(how.measure.no_guard && !all().measure.no_guard);
         let how = with_options("donating=linux --barrier donate").unwrap().how(&all());
-        assert_eq!((how.waiting, all().waiting), (Some(Barrier::Donate), None));
+        assert_eq!((how.waiting, all().waiting), (Some(BarrierMode::Donate), None));
         let plain = "gang".parse::<Variant>().unwrap();
         assert_eq!(plain.how(&all()).policy.quantum, Some(Duration::from_millis(20)));
     }

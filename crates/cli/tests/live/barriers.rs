@@ -7,7 +7,7 @@ use std::time::Duration;
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::observe::runstate::RunStates;
-use cosched_workload::Barrier;
+use cosched_workload::BarrierMode;
 use rustix::process::Signal;
 
 use super::support::{Ended, Place, User, eventually, is_library, program, skip};
@@ -15,7 +15,7 @@ use super::support::{Ended, Place, User, eventually, is_library, program, skip};
 const TELLS: &str = r#"echo "$LD_PRELOAD"; echo "$COSCHED_BARRIER_MODE"; echo "$OMP_NUM_THREADS""#;
 
 /// How each program of a run waited, by its `run.json`.
-fn modes(ended: &Ended) -> Vec<Option<Barrier>> {
+fn modes(ended: &Ended) -> Vec<Option<BarrierMode>> {
     let programs = ended.result().programs;
     programs.iter().map(|program| program.barrier.as_ref().map(|barrier| barrier.mode)).collect()
 }
@@ -31,7 +31,7 @@ fn a_programs_barrier_key_overrides_the_option() {
     ];
     let printed = |name: &str| place.read(&format!("out/{name}.stdout"));
     let ended = place.run(&tables, "--policy linux --barrier spin").ended().with(0);
-    assert_eq!(modes(&ended), [None, Some(Barrier::Donate), Some(Barrier::Spin)]);
+    assert_eq!(modes(&ended), [None, Some(BarrierMode::Donate), Some(BarrierMode::Spin)]);
     assert_eq!(printed("a"), "\n\n\n");
     let donate: Vec<String> = printed("b").lines().map(str::to_owned).collect();
     assert!(is_library(&donate[0]), "{donate:?}");

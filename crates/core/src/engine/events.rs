@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::outcome::{Deviation, Ended};
-use crate::cause::{Aspect, Cause, Command, Refusal};
+use crate::cause::{Aspect, Cause, Refusal, UserCommand};
 use crate::id::ProgramId;
 use crate::machine::{Event, Happening, Machine};
 use crate::plan::Directive;
@@ -94,12 +94,12 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 
     /// Does the engine's part of a user's request.
-    fn obey(&mut self, command: Command) {
-        let (Command::Detach(id) | Command::Weight(id, _)) = command;
+    fn obey(&mut self, command: UserCommand) {
+        let (UserCommand::Detach(id) | UserCommand::Weight(id, _)) = command;
         let Some(i) = self.index(id) else { return };
         match command {
-            Command::Weight(_, weight) => self.programs[i].weight = weight,
-            Command::Detach(_) => self.detach(id),
+            UserCommand::Weight(_, weight) => self.programs[i].weight = weight,
+            UserCommand::Detach(_) => self.detach(id),
         }
         self.causes.push(Cause::Commanded(command));
     }

@@ -17,7 +17,7 @@ use cosched_core::engine::outcome::Ended;
 use cosched_core::{Counts, Nanos, Profile, Quality};
 use cosched_policy::Kind;
 use cosched_report::disturbance;
-use cosched_workload::{Barrier, ProgramSpec, Repeat, Workload};
+use cosched_workload::{BarrierMode, ProgramSpec, Repeat, Workload};
 
 use super::disturbed::Disturbance;
 use crate::how::How;
@@ -117,7 +117,7 @@ pub(super) fn run_alone(session: &Session, spec: &ProgramSpec, how: &How) -> Res
         after: Vec::new(),
         repeat: Repeat::Times(1),
         group: None,
-        barrier: Some(Barrier::Own),
+        barrier: Some(BarrierMode::Own),
         ..spec.clone()
     };
     let outputs = crate::out::hidden()?;

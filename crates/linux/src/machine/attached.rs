@@ -229,7 +229,7 @@ impl Linux {
             };
             let Some(id) = self.live.values().find(has).map(|live| live.id) else { continue };
             self.detaching.insert(id);
-            self.tell(Happening::Commanded(cosched_core::Command::Detach(id)));
+            self.tell(Happening::Commanded(cosched_core::UserCommand::Detach(id)));
         }
     }
 

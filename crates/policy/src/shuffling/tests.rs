@@ -253,7 +253,7 @@ fn programs_are_shuffled_separately() {
     stage.interval(&[0.8, 0.1, 0.8, 0.1]);
     assert!(stage.moves().iter().all(|(slot, _)| *slot < 4));
     stage.lab.exit(1);
-    stage.lab.tell(&[Cause::Commanded(Command::Detach(A))]);
+    stage.lab.tell(&[Cause::Commanded(UserCommand::Detach(A))]);
     stage.interval(&[0.1, 0.8, 0.1, 0.8]);
     assert_eq!(stage.moves(), []);
 }

@@ -6,7 +6,7 @@
 
 use cosched_core::MAX_CPUS;
 use cosched_results::result::{ProgramResult, RunResult};
-use cosched_workload::{Barrier, shown};
+use cosched_workload::{BarrierMode, shown};
 
 use super::{Compared, Comparison, Incomparable, Samples};
 use crate::after;
@@ -152,7 +152,7 @@ fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
 }
 
 /// How a program waited at barriers, and what its threads did not know there.
-fn waiting(program: &ProgramResult) -> Option<(Barrier, Option<&String>)> {
+fn waiting(program: &ProgramResult) -> Option<(BarrierMode, Option<&String>)> {
     program.barrier.as_ref().map(|barrier| (barrier.mode, barrier.lacks.as_ref()))
 }
 

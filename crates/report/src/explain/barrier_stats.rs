@@ -2,7 +2,7 @@
 
 use cosched_core::BarrierStats;
 use cosched_results::result::{BarrierResult, ProgramResult};
-use cosched_workload::Barrier;
+use cosched_workload::BarrierMode;
 
 use crate::history::nanos;
 use crate::words;
@@ -15,7 +15,7 @@ const NO_FIGURES: &str = "No waits were seen there: the program has no barriers 
 /// Sentences about a program that was to use barriers of cosched; none about other programs.
 pub(super) fn in_words(program: &ProgramResult) -> Vec<String> {
     let Some(barrier) = &program.barrier else { return Vec::new() };
-    if barrier.mode == Barrier::Own {
+    if barrier.mode == BarrierMode::Own {
         return Vec::new();
     }
     let ran = program.timeline.iter().map(|span| span.1 - span.0).sum();
@@ -28,7 +28,9 @@ pub(super) fn in_words(program: &ProgramResult) -> Vec<String> {
 fn place(barrier: &BarrierResult) -> String {
     let at = "Its threads were set to wait at barriers of cosched";
     match (barrier.mode, &barrier.lacks) {
-        (Barrier::Donate, None) => format!("{at}. A waiting thread knew which other threads ran."),
+        (BarrierMode::Donate, None) => {
+            format!("{at}. A waiting thread knew which other threads ran.")
+        }
         (_, Some(why)) => {
             format!("{at}. A waiting thread did not know which other threads ran: {why}.")
         }

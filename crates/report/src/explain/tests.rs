@@ -4,7 +4,7 @@ use cosched_core::engine::outcome::Decision;
 use cosched_core::{Actuator, Exit, ProgramId, Quantum, Reason};
 use cosched_policy::reasons::{AutoReason, FaithfulReason, Mode, ReasonCode, SharedReason};
 use cosched_results::result::{BarrierResult, DecisionResult, RunResult, TimelineEntry};
-use cosched_workload::Barrier;
+use cosched_workload::BarrierMode;
 
 use super::*;
 use crate::by_hand::{A, B, C, context, ms, outcome, run};
@@ -414,14 +414,14 @@ fn barrier_statistics_say_how_waits_ended() {
         sentences.into_iter().find(|sentence| sentence.contains("barriers of cosched")).unwrap()
     };
     assert!(
-        barrier_sentence(Barrier::Donate, None)
+        barrier_sentence(BarrierMode::Donate, None)
             .ends_with("A waiting thread knew which other threads ran.")
     );
     assert!(
-        barrier_sentence(Barrier::Donate, Some("no right"))
+        barrier_sentence(BarrierMode::Donate, Some("no right"))
             .ends_with("did not know which other threads ran: no right.")
     );
-    assert!(barrier_sentence(Barrier::Spin, None).ends_with("(mode 'spin')."));
+    assert!(barrier_sentence(BarrierMode::Spin, None).ends_with("(mode 'spin')."));
     let sentences = Story::of(&testkit::donating(), Some(0)).programs.remove(0).sentences;
     let stats = sentences
         .iter()

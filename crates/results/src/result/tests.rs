@@ -350,7 +350,7 @@ fn files_of_another_schema_and_damaged_files_are_refused() {
 fn a_result_of_an_earlier_version_is_read() {
     let mut run = RunResult::new(&outcome(), &context());
     let statistics = BarrierStats { spun_briefly: 6, spun: 3, ..BarrierStats::default() };
-    let mode = Barrier::Donate;
+    let mode = BarrierMode::Donate;
     run.programs[0].barrier = Some(BarrierResult {
         mode,
         lacks: None,

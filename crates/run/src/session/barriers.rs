@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use cosched_results::result::BarrierResult;
-use cosched_workload::Barrier;
+use cosched_workload::BarrierMode;
 
 use super::between;
 use super::here::Session;
@@ -11,17 +11,20 @@ use super::request::Request;
 
 impl Session {
     /// How each program waits at barriers.
-    pub fn barriers(request: &Request<'_>) -> Vec<Barrier> {
+    pub fn barriers(request: &Request<'_>) -> Vec<BarrierMode> {
         request.workload.programs.iter().map(|spec| request.how.barrier(spec)).collect()
     }
 }
 
 /// What the result says of it before the start; `None`: the program waits at its own barriers.
-pub(super) fn result(mode: Barrier, environment: &[(OsString, OsString)]) -> Option<BarrierResult> {
-    let bound = between::bound(environment).filter(|_| mode == Barrier::Donate);
+pub(super) fn result(
+    mode: BarrierMode,
+    environment: &[(OsString, OsString)],
+) -> Option<BarrierResult> {
+    let bound = between::bound(environment).filter(|_| mode == BarrierMode::Donate);
     let bound = bound.map(|(name, value)| (name.into(), value.into()));
     let between_regions = bound.into_iter().collect();
-    (mode != Barrier::Own).then_some(BarrierResult {
+    (mode != BarrierMode::Own).then_some(BarrierResult {
         mode,
         lacks: None,
         statistics: None,

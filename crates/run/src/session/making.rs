@@ -24,7 +24,7 @@ use cosched_linux::process::launch::{LineLabels, Order, Output};
 use cosched_linux::safety::undo;
 use cosched_policy::{Kind, Learns, Turns, binds_by_weight};
 use cosched_results::result::{Backends, NONE, RunResult};
-use cosched_workload::{Barrier, OPENMP, ProgramSpec};
+use cosched_workload::{BarrierMode, OPENMP, ProgramSpec};
 
 use super::here::{Planned, Session};
 use super::load::{self, Load};
@@ -45,7 +45,7 @@ pub struct Checked {
     /// The programs that are started with fewer threads.
     molded: Option<Molded>,
     /// How each program waits at barriers.
-    barriers: Vec<Barrier>,
+    barriers: Vec<BarrierMode>,
     jobs: Vec<Job>,
     /// What tells how far each program comes, where a policy has to know.
     sources: Option<Vec<Source>>,
@@ -274,7 +274,7 @@ impl Session {
                 silent.and_then(|sources| sources[slot].instead(&request.profiles[slot], request));
             let Some(barrier) = &mut program.barrier else { continue };
             barrier.statistics = stats.of(slot);
-            if barrier.mode == Barrier::Donate {
+            if barrier.mode == BarrierMode::Donate {
                 barrier.lacks.clone_from(&lacks);
             }
         }
@@ -306,7 +306,7 @@ impl Session {
         &self,
         origin: Origin,
         spec: &ProgramSpec,
-        barrier: Barrier,
+        barrier: BarrierMode,
         request: &Request<'_>,
     ) -> Result<Job, Failure> {
         if let Origin::Running(_) = origin {
@@ -322,14 +322,14 @@ impl Session {
         }
         let uses = Uses {
             threads: spec.malleable && origin == Origin::Started,
-            barriers: barrier == Barrier::Donate,
+            barriers: barrier == BarrierMode::Donate,
             progress: request.hears_progress(),
         };
         let hook = sources::is_inside(spec, request).then(|| hook_for(spec, uses)).transpose()?;
         let mut env = spec.environment(self.environment.iter().cloned());
         // What an outer run has told its programs is not meant for those of this one.
         env.retain(|(name, _)| !spec.inherits(BARRIER_MODE) || name != BARRIER_MODE);
-        if ![Barrier::Own, Barrier::Donate].contains(&barrier) {
+        if ![BarrierMode::Own, BarrierMode::Donate].contains(&barrier) {
             env.push((BARRIER_MODE.into(), barrier.name().into()));
         }
         if uses.barriers {

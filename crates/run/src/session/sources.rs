@@ -10,7 +10,7 @@ use cosched_linux::machine::Origin;
 use cosched_linux::observe::counters::{self, Events, Lack};
 use cosched_policy::Learns;
 use cosched_results::result::Instead;
-use cosched_workload::{Barrier, ProgramSpec};
+use cosched_workload::{BarrierMode, ProgramSpec};
 
 use super::request::{Origins, Request};
 use crate::ui::failure::Failure;
@@ -57,7 +57,7 @@ pub(super) fn is_inside(spec: &ProgramSpec, request: &Request<'_>) -> bool {
     let is_started = request.origins == Origins::Started;
     (spec.malleable && is_started)
         || (spec.progress && request.hears_progress())
-        || request.how.barrier(spec) != Barrier::Own
+        || request.how.barrier(spec) != BarrierMode::Own
 }
 
 /// A peak that was said is refused where no traffic is known that could be held against it.

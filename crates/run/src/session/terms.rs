@@ -8,7 +8,7 @@ use cosched_core::{GroupId, Nanos, Profile};
 use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_policy::{OptionGroup, binds_by_weight};
 use cosched_results::result::{AfterResult, Backends, Context, NONE, ProgramContext, Terms};
-use cosched_workload::{After, Barrier, ProgramSpec};
+use cosched_workload::{After, BarrierMode, ProgramSpec};
 
 use super::barriers;
 use super::here::Session;
@@ -98,7 +98,7 @@ impl Session {
         &self,
         request: &Request<'_>,
         threads: &[u16],
-        modes: &[Barrier],
+        modes: &[BarrierMode],
         started_at: String,
         backends: Backends,
         own_cpu_seconds: f64,
@@ -110,7 +110,7 @@ impl Session {
         let environment = |spec: &ProgramSpec| spec.environment(self.environment.iter().cloned());
         let program = |(((spec, threads), profile), barrier): (
             ((&ProgramSpec, &u16), &Profile),
-            &Barrier,
+            &BarrierMode,
         )| ProgramContext {
             name: spec.name.clone(),
             command: spec.command.clone(),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use cosched_core::Nanos;
 use cosched_policy::Placement;
 use cosched_results::result::MachineDescription;
-use cosched_workload::{Barrier, ProgramSpec};
+use cosched_workload::{BarrierMode, ProgramSpec};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a key is made of other parts: old entries are then not found any more.
@@ -71,7 +71,7 @@ impl Key {
 
     /// The same program as policies have it in hand: what it does at barriers, whether its threads
     /// are granted, and what it weighs change what helps it.
-    pub(crate) fn in_hand(&self, spec: &ProgramSpec, barrier: Barrier) -> Key {
+    pub(crate) fn in_hand(&self, spec: &ProgramSpec, barrier: BarrierMode) -> Key {
         let (barrier, malleable, weight) = (barrier.name(), spec.malleable, spec.weight);
         let parts = InHand { program: &self.0, barrier, malleable, weight };
         Key(serde_json::to_string(&parts).expect("it has no map, so it can be JSON"))

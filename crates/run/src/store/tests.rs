@@ -3,7 +3,7 @@ use std::thread;
 use cosched_core::{Actuator, CpuSet, Learned, Nanos};
 use cosched_policy::{Placement, SortBy};
 use cosched_results::result::MachineDescription;
-use cosched_workload::{Barrier, ProgramSpec, Workload};
+use cosched_workload::{BarrierMode, ProgramSpec, Workload};
 use tempfile::TempDir;
 
 use super::*;
@@ -237,12 +237,12 @@ fn an_unreadable_learned_setting_is_learnt_again() {
 #[test]
 fn attached_programs_differ_by_barriers_limits_and_weight() {
     let in_hand = |keys, barrier| key(2).in_hand(&program(keys), barrier);
-    let plain = in_hand("", Barrier::Own);
-    assert_eq!(in_hand("name = 'other'", Barrier::Own), plain);
+    let plain = in_hand("", BarrierMode::Own);
+    assert_eq!(in_hand("name = 'other'", BarrierMode::Own), plain);
     for other in [
-        in_hand("", Barrier::Donate),
-        in_hand("malleable = true", Barrier::Own),
-        in_hand("weight = 2.0", Barrier::Own),
+        in_hand("", BarrierMode::Donate),
+        in_hand("malleable = true", BarrierMode::Own),
+        in_hand("weight = 2.0", BarrierMode::Own),
     ] {
         assert_ne!(other, plain);
     }

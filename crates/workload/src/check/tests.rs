@@ -91,7 +91,7 @@ fn every_key_is_read() {
         malleable: true,
         moldable: true,
         progress: true,
-        barrier: Some(Barrier::Donate),
+        barrier: Some(BarrierMode::Donate),
         model: None,
     };
     assert_eq!(parse(text).unwrap().programs[0], expected);

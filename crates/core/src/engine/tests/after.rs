@@ -2,7 +2,7 @@
 
 use super::super::outcome::{Missing, NotStarted};
 use super::*;
-use crate::Command;
+use crate::UserCommand;
 
 /// An entry that waits for these, each of which must return 0.
 fn after(slots: &[u16]) -> Entry {
@@ -121,7 +121,7 @@ fn an_interruption_starts_nothing_that_waits() {
 #[test]
 fn a_program_that_was_detached_lets_no_other_start() {
     let mut fake = Fake::new([MS(500), MS(10), MS(150)]);
-    fake.script(MS(100), Happening::Commanded(Command::Detach(p(0))));
+    fake.script(MS(100), Happening::Commanded(UserCommand::Detach(p(0))));
     let entries = vec![Entry::new(1), after_any(0), Entry::new(1)];
     let (_, outcome) = run(fake, all_at_once(), setup(entries));
     let why = NotStarted { at: MS(100), program: 0, why: Missing::Detached };

@@ -179,7 +179,7 @@ fn a_program_that_runs_already_is_not_started() {
 #[test]
 fn a_detached_program_runs_on_and_is_not_waited_for() {
     let mut fake = Fake::new([MS(100), MS(4000)]);
-    fake.script(MS(50), Happening::Commanded(crate::Command::Detach(p(1))));
+    fake.script(MS(50), Happening::Commanded(crate::UserCommand::Detach(p(1))));
     let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
     assert!(fake.steps().contains(&Step::Release(p(1))));
     assert_eq!(outcome.programs[0].done, Some(outcome.total));
