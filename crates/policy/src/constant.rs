@@ -35,13 +35,13 @@ macro_rules! params {
             }
         }
 
-        impl $crate::constant::Group for $params {
+        impl $crate::constant::ConstantGroup for $params {
             fn name(&self) -> &'static str {
                 $group
             }
 
             fn list(&self) -> Vec<$crate::constant::Param> {
-                use $crate::constant::Value as _;
+                use $crate::constant::ConstantValue as _;
                 vec![$($crate::constant::Param {
                     name: concat!($group, ".", stringify!($field)),
                     value: self.$field.written(),
@@ -102,7 +102,7 @@ pub struct Param {
 }
 
 /// The constants of one policy, or of a part that policies share.
-pub(crate) trait Group {
+pub(crate) trait ConstantGroup {
     /// What their names begin with.
     fn name(&self) -> &'static str;
 
@@ -114,7 +114,7 @@ pub(crate) trait Group {
 }
 
 /// Puts a value into a field, if it is in its range. Returns whether it is.
-pub(crate) fn put<T: Value>(field: &mut T, text: &str, least: T, most: T) -> bool {
+pub(crate) fn put<T: ConstantValue>(field: &mut T, text: &str, least: T, most: T) -> bool {
     let value = T::read(text).filter(|value| *value >= least && *value <= most);
     if let Some(value) = value {
         *field = value;
@@ -123,7 +123,7 @@ pub(crate) fn put<T: Value>(field: &mut T, text: &str, least: T, most: T) -> boo
 }
 
 /// The type of a constant.
-pub(crate) trait Value: Copy + PartialOrd {
+pub(crate) trait ConstantValue: Copy + PartialOrd {
     /// Reads it from an option.
     fn read(text: &str) -> Option<Self>;
 
@@ -131,7 +131,7 @@ pub(crate) trait Value: Copy + PartialOrd {
     fn written(self) -> String;
 }
 
-impl Value for Nanos {
+impl ConstantValue for Nanos {
     fn read(text: &str) -> Option<Nanos> {
         parse_duration(text).map(Nanos::from)
     }
@@ -144,7 +144,7 @@ impl Value for Nanos {
     }
 }
 
-impl Value for f64 {
+impl ConstantValue for f64 {
     fn read(text: &str) -> Option<f64> {
         text.parse().ok()
     }
@@ -156,7 +156,7 @@ impl Value for f64 {
 
 macro_rules! whole {
     ($($type:ty),+) => {
-        $(impl Value for $type {
+        $(impl ConstantValue for $type {
             fn read(text: &str) -> Option<$type> {
                 text.parse().ok()
             }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn times_are_written_in_the_largest_whole_unit() {
-        let written = [secs(64), ms(500), us(500), Nanos(7)].map(Value::written);
+        let written = [secs(64), ms(500), us(500), Nanos(7)].map(ConstantValue::written);
         assert_eq!(written, ["64s", "500ms", "500us", "7ns"]);
     }
 }

@@ -64,20 +64,20 @@ use cosched_core::{
 
 use crate::common::reasons::{ReasonSet, SharedReason};
 use crate::common::unit::{
-    Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings,
+    Denied, Placer, Sorted, Unfreezable, Unit, divided, only_settled, settings,
 };
 use crate::descriptor::{Descriptor, Learns, OF_GANGS, OptionGroup};
 use crate::gangs::greedy;
 use crate::gangs::placement::Placement;
-use crate::gangs::quantum::{Quantum, Weights};
+use crate::gangs::quantum::{QuantumRule, Weights};
 use crate::kind::Options;
 use knowledge::{Knowledge, Target};
 use mapping::{Member, places};
 pub use options::FairOptions;
 use params::Params;
-use present::{Assignment, Present, Trained};
+use present::{Present, RunningUnit, Trained};
 pub use reasons::FairReason;
-use selection::{Waits, select};
+use selection::{WaitingUnit, select};
 
 /// The only wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
@@ -102,13 +102,13 @@ pub(crate) const FAIR_PROGRESS: Descriptor = Descriptor {
 pub(crate) struct FairProgress {
     known: Knowledge,
     placement: Placement,
-    places: Places,
-    quantum: Quantum,
+    places: Placer,
+    quantum: QuantumRule,
     sorted: Sorted,
     unfreezable: Unfreezable,
     denied: Denied,
     /// The CPU assignment of the programs that run.
-    assignments: Vec<Assignment>,
+    assignments: Vec<RunningUnit>,
     /// The programs that were told to wait, and whether each waits for the training of another one.
     waiting: BTreeMap<ProgramId, bool>,
     /// The CPUs of the CPU assignment.
@@ -124,8 +124,8 @@ impl FairProgress {
         FairProgress {
             known: Knowledge::new(options),
             placement: options.placement,
-            places: Places::new(options.placement),
-            quantum: Quantum::new(options.quantum, options.params.gangs),
+            places: Placer::new(options.placement),
+            quantum: QuantumRule::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
@@ -234,12 +234,12 @@ impl FairProgress {
                 (chosen, length, Some(sequential))
             }
             None => {
-                let progress = |unit| Waits {
+                let progress = |unit| WaitingUnit {
                     unit,
                     progress: self.known.progress(unit),
                     waited: waited(unit),
                 };
-                let all: Vec<Waits<'_>> = units.iter().map(progress).collect();
+                let all: Vec<WaitingUnit<'_>> = units.iter().map(progress).collect();
                 (self.known.select(&all, world.cpus.len(), whole, limit), whole, None)
             }
         };
@@ -318,7 +318,7 @@ impl FairProgress {
                 self.waiting.remove(&member.id);
             }
             let members = unit.ids().collect();
-            self.assignments.push(Assignment {
+            self.assignments.push(RunningUnit {
                 members,
                 cpus,
                 requested: unit.threads,
@@ -343,8 +343,9 @@ impl FairProgress {
             return;
         }
         let standing = self.standing(units);
-        let waits = |unit| Waits { unit, progress: self.known.progress(unit), waited: Nanos::ZERO };
-        let all: Vec<Waits<'_>> = standing.iter().copied().map(waits).collect();
+        let waits =
+            |unit| WaitingUnit { unit, progress: self.known.progress(unit), waited: Nanos::ZERO };
+        let all: Vec<WaitingUnit<'_>> = standing.iter().copied().map(waits).collect();
         let chosen = select(&all, free.len(), Nanos::ZERO, Nanos::NEVER);
         let gang: Vec<(&Unit, FairReason)> = chosen
             .iter()

@@ -60,7 +60,7 @@ use pace::Pace;
 use params::Params;
 pub use quanta::{Quanta, QuantaError};
 pub use reasons::{FaithfulReason, at_locks};
-pub use training::{Basis, Row, Trained, derive};
+pub use training::{Basis, Row, TrainingTimes, derive};
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
 pub const RANGE: f64 = Params::DEFAULT.range;
@@ -166,7 +166,7 @@ impl Faithful {
             Stage::Unknown => None,
             Stage::Chosen { factor, .. } => Some(factor),
         };
-        let Some(found) = Found::of(world, id) else { return };
+        let Some(found) = IntervalShares::of(world, id) else { return };
         let factor = found.scaling_factor();
         let range = self.params.range;
         let is_new =
@@ -208,7 +208,7 @@ impl Faithful {
             }
         };
         tell(id, FaithfulReason::Given { actuator: given }, plan);
-        let Found { lock_contention, miss_ratio, profiled } = found;
+        let IntervalShares { lock_contention, miss_ratio, profiled } = found;
         let slice = FaithfulReason::Slice { slice, lock_contention, miss_ratio, profiled };
         tell(id, slice, plan);
     }
@@ -342,7 +342,7 @@ impl Policy for Faithful {
 
 /// What an interval has shown of a program; shares, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct IntervalShares {
     /// Share of its threads' time that they waited for locks.
     pub lock_contention: f64,
     /// Share of references to the last-level cache that missed, where it is known.
@@ -351,9 +351,9 @@ pub struct Found {
     pub profiled: bool,
 }
 
-impl Found {
+impl IntervalShares {
     /// What an interval has shown; `None` while no active thread has been seen.
-    fn of(world: &World<'_>, id: ProgramId) -> Option<Found> {
+    fn of(world: &World<'_>, id: ProgramId) -> Option<IntervalShares> {
         let own = world.samples.iter().filter(|sample| sample.program == id);
         let (mut waited, mut all) = (0.0, 0.0);
         for thread in own.clone().filter(|sample| sample.thread.is_some()) {
@@ -367,7 +367,7 @@ impl Found {
         let whole = own.clone().find(|sample| sample.thread.is_none());
         let counted = whole.and_then(counted);
         let known = world.program(id).and_then(|program| program.profile.miss_ratio);
-        (all > 0.0).then(|| Found {
+        (all > 0.0).then(|| IntervalShares {
             lock_contention: (waited / all).min(1.0),
             miss_ratio: counted.map_or(known, |counts| counts.miss_ratio()),
             profiled: counted.is_none() && known.is_some(),

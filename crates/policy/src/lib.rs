@@ -60,8 +60,8 @@ pub use constant::Param;
 pub use descriptor::{Descriptor, Gangs, Learns, Need, OptionGroup};
 pub use fair_progress::FairOptions;
 pub use faithful::{
-    Basis, FaithfulOptions, Fixed, Found, Quanta, QuantaError, RANGE, Row, Trained, at_locks,
-    derive,
+    Basis, FaithfulOptions, Fixed, IntervalShares, Quanta, QuantaError, RANGE, Row, TrainingTimes,
+    at_locks, derive,
 };
 pub use gangs::bandwidth::{Slowdowns, SlowdownsError};
 pub use gangs::by_weight::binds_by_weight;

@@ -7,7 +7,7 @@
 //! Left out are the sizes of formats, facts of the kernel, and limits of options. So is what only
 //! rounds: it changes no decision.
 
-use crate::constant::{Group, Param};
+use crate::constant::{ConstantGroup, Param};
 
 /// Lists the groups of constants, in the order in which they are shown.
 macro_rules! groups {
@@ -19,11 +19,11 @@ macro_rules! groups {
         }
 
         impl Params {
-            fn groups(&self) -> Vec<&dyn Group> {
+            fn groups(&self) -> Vec<&dyn ConstantGroup> {
                 vec![$(&self.$group),+]
             }
 
-            fn groups_mut(&mut self) -> Vec<&mut dyn Group> {
+            fn groups_mut(&mut self) -> Vec<&mut dyn ConstantGroup> {
                 vec![$(&mut self.$group),+]
             }
         }
@@ -32,13 +32,13 @@ macro_rules! groups {
 
 groups! {
     gangs: crate::gangs::params::Params,
-    bandwidth: crate::gangs::params::Bandwidth,
-    thread_limits: crate::gangs::params::ThreadLimits,
+    bandwidth: crate::gangs::params::BandwidthParams,
+    thread_limits: crate::gangs::params::ThreadLimitParams,
     auto: crate::auto::params::Params,
     common: crate::common::params::Params,
     molding: crate::molding::params::Params,
     faithful: crate::faithful::params::Params,
-    guard: crate::common::params::Guard,
+    guard: crate::common::params::GuardParams,
     shuffling: crate::shuffling::params::Params,
     fair_progress: crate::fair_progress::params::Params,
 }

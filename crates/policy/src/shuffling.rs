@@ -64,7 +64,7 @@ use crate::params::Params as AllParams;
 pub use options::{ShufflingOptions, SortBy};
 use params::Params;
 pub use reasons::ShufflingReason;
-use round::{Round, Verdict, socket_of};
+use round::{IntervalResult, Round, socket_of};
 pub use sockets::{GroupBy, Sockets, SocketsError};
 use tracked::Tracked;
 
@@ -172,7 +172,7 @@ impl Shuffling {
         let whole = own.clone().find(|sample| sample.thread.is_none());
         for sample in own {
             if let Some(thread) = sample.thread {
-                tracked.heard.entry(thread).or_default().add(sample, whole);
+                tracked.totals.entry(thread).or_default().add(sample, whole);
             }
         }
         // A new thread is where the kernel or its parent has put it.
@@ -185,7 +185,7 @@ impl Shuffling {
             return;
         }
         let threads = world.threads_of(program);
-        let (heard, length) = tracked.begin(world.now);
+        let (totals, length) = tracked.begin(world.now);
         tracked.part();
         tracked.update(threads, &self.sockets);
         if self.sockets.len() < 2 {
@@ -193,9 +193,9 @@ impl Shuffling {
         }
         let (options, params) = (&self.options, &self.params);
         let (sockets, nodes, pages) = (&self.sockets[..], &self.nodes[..], &tracked.pages);
-        let round = Round { options, params, sockets, nodes, pages, threads, heard, length };
-        let Some(verdict) = round.decide(&tracked.homes, world) else { return };
-        self.follow(id, verdict, world, plan);
+        let round = Round { options, params, sockets, nodes, pages, threads, totals, length };
+        let Some(result) = round.decide(&tracked.homes, world) else { return };
+        self.follow(id, result, world, plan);
     }
 
     /// Whether groups have helped the program in earlier runs, as far as that is known.
@@ -207,10 +207,16 @@ impl Shuffling {
 
     /// Follows from an interval of a program. With the guard, the result may be tried; without it,
     /// it is done.
-    fn follow(&mut self, id: ProgramId, verdict: Verdict, world: &World<'_>, plan: &mut Plan) {
+    fn follow(
+        &mut self,
+        id: ProgramId,
+        result: IntervalResult,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
         let recalled = self.recalled(id, world);
         let Some(tracked) = self.programs.get_mut(&id) else { return };
-        if let Verdict::Calm(lock_time) = verdict {
+        if let IntervalResult::Calm(lock_time) = result {
             let is_calm = lock_time < self.options.threshold / 2.0;
             tracked.calm = if is_calm { tracked.calm + 1 } else { 0 };
             if tracked.calm >= self.params.patience && !tracked.homes.is_empty() {
@@ -225,19 +231,19 @@ impl Shuffling {
             return;
         }
         tracked.calm = 0;
-        match (verdict, &mut self.guard) {
-            (Verdict::Calm(_), _) => {}
-            (Verdict::Good(homes), None) => tracked.house(homes),
-            (Verdict::Better { homes, shuffle }, None) => {
+        match (result, &mut self.guard) {
+            (IntervalResult::Calm(_), _) => {}
+            (IntervalResult::Good(homes), None) => tracked.house(homes),
+            (IntervalResult::Better { homes, shuffle }, None) => {
                 tracked.house(homes);
                 shuffle.tell(id, plan);
             }
-            (Verdict::Good(homes), Some(guard)) => {
+            (IntervalResult::Good(homes), Some(guard)) => {
                 guard.adopt(id, Arc::new(homes.clone()));
                 guard.renew(id, Vec::new());
                 tracked.house(homes);
             }
-            (Verdict::Better { homes, shuffle }, Some(guard)) => {
+            (IntervalResult::Better { homes, shuffle }, Some(guard)) => {
                 let lock_time = shuffle.lock_time;
                 guard.adopt(id, Arc::new(tracked.homes.clone()));
                 let homes = Arc::new(homes);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::{Nanos, Profile};
-use cosched_policy::{Fixed, Found, Kind, Trained};
+use cosched_policy::{Fixed, IntervalShares, Kind, TrainingTimes};
 use cosched_workload::{ProgramSpec, Repeat, Workload};
 
 use super::trainees::Trainee;
@@ -43,13 +43,13 @@ pub(super) struct Program {
     pub(super) miss_ratio: Option<f64>,
     /// The least and the largest scaling factor of a round.
     pub(super) factors: (f64, f64),
-    pub(super) times: Trained,
+    pub(super) times: TrainingTimes,
 }
 
 /// One run.
 struct Run {
     seconds: f64,
-    found: Vec<Found>,
+    found: Vec<IntervalShares>,
 }
 
 /// What a program did in a round.
@@ -57,7 +57,7 @@ struct Round {
     /// With the kernel's own slice, and then with each of the others.
     seconds: Vec<f64>,
     /// With the kernel's own slice.
-    found: Vec<Found>,
+    found: Vec<IntervalShares>,
 }
 
 impl Lab<'_> {
@@ -183,7 +183,7 @@ fn programs(trainees: Vec<Trainee>, notes: Vec<Vec<Round>>) -> Vec<Program> {
             lock_contention,
             miss_ratio,
             factors: range,
-            times: Trained {
+            times: TrainingTimes {
                 name: trainee.spec.name,
                 factor: factor((lock_contention, miss_ratio)),
                 kernel: arm(0),
@@ -195,7 +195,7 @@ fn programs(trainees: Vec<Trainee>, notes: Vec<Vec<Round>>) -> Vec<Program> {
 }
 
 /// The means over intervals.
-fn means(found: &[Found]) -> Option<(f64, Option<f64>)> {
+fn means(found: &[IntervalShares]) -> Option<(f64, Option<f64>)> {
     let shares: Vec<(f64, Option<f64>)> =
         found.iter().map(|found| (found.lock_contention, found.miss_ratio)).collect();
     mean_of(&shares)
@@ -213,11 +213,11 @@ fn mean_of(shares: &[(f64, Option<f64>)]) -> Option<(f64, Option<f64>)> {
 mod tests {
     use super::*;
 
-    fn found(lock_contention: f64, miss_ratio: Option<f64>) -> Found {
-        Found { lock_contention, miss_ratio, profiled: false }
+    fn found(lock_contention: f64, miss_ratio: Option<f64>) -> IntervalShares {
+        IntervalShares { lock_contention, miss_ratio, profiled: false }
     }
 
-    fn round(seconds: &[f64], found: Vec<Found>) -> Round {
+    fn round(seconds: &[f64], found: Vec<IntervalShares>) -> Round {
         Round { seconds: seconds.to_vec(), found }
     }
 

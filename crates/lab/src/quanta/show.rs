@@ -214,7 +214,7 @@ fn milliseconds(slice: Nanos) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cosched_policy::{Trained, derive};
+    use cosched_policy::{TrainingTimes, derive};
 
     use super::*;
 
@@ -229,7 +229,7 @@ mod tests {
             lock_contention: 1.0 - factor,
             miss_ratio: None,
             factors: (factor - 0.01, factor + 0.01),
-            times: Trained {
+            times: TrainingTimes {
                 name: format!("cg at {factor}"),
                 factor,
                 kernel: rounds(1.0),
@@ -237,7 +237,8 @@ mod tests {
             },
         };
         let programs = [program(0.05, [1.1, 0.8]), program(0.95, [1.0, 1.1])];
-        let times: Vec<Trained> = programs.iter().map(|program| program.times.clone()).collect();
+        let times: Vec<TrainingTimes> =
+            programs.iter().map(|program| program.times.clone()).collect();
         let kernel = Nanos(2_800_000);
         let rows = derive(&times, &slices, kernel).unwrap();
         show(&Calibration {

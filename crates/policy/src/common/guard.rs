@@ -52,7 +52,7 @@ pub(crate) enum Act<W> {
 #[derive(Debug)]
 pub(crate) struct Guard<W> {
     lengths: Lengths,
-    params: params::Guard,
+    params: params::GuardParams,
     programs: BTreeMap<ProgramId, Guarded<W>>,
     queue: VecDeque<ProgramId>,
     trial: Option<(Trial<W>, Step)>,
@@ -99,7 +99,7 @@ enum Step {
 }
 
 impl<W: Clone + PartialEq + Default> Guard<W> {
-    pub(crate) fn new(lengths: Lengths, params: params::Guard) -> Guard<W> {
+    pub(crate) fn new(lengths: Lengths, params: params::GuardParams) -> Guard<W> {
         let (programs, queue) = (BTreeMap::new(), VecDeque::new());
         Guard { lengths, params, programs, queue, trial: None, trials: 0, acts: Vec::new() }
     }

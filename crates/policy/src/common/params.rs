@@ -19,7 +19,7 @@ params! {
 
 params! {
     /// The constants of the guard.
-    pub(crate) struct Guard of "guard" {
+    pub(crate) struct GuardParams of "guard" {
         /// The first pause after all settings were tried.
         first_pause: Nanos = secs(10), [ms(10), secs(10_000)], "time", "assumed";
         /// The longest of these pauses; each is twice as long as the one before.

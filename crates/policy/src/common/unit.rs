@@ -242,7 +242,7 @@ type Question = (ProgramId, usize, Placement);
 /// Places programs, and remembers the answers: a gang of the same programs on the same CPUs is
 /// placed as last time.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct Placer {
     placement: Placement,
     /// Programs with this many misses per 1000 instructions are spread, wherever the others go.
     spreads_misses: Option<f64>,
@@ -253,9 +253,9 @@ pub(crate) struct Places {
     answers: BTreeMap<Question, (CpuSet, CpuSet, Option<CpuSet>)>,
 }
 
-impl Places {
-    pub(crate) fn new(placement: Placement) -> Places {
-        Places {
+impl Placer {
+    pub(crate) fn new(placement: Placement) -> Placer {
+        Placer {
             placement,
             spreads_misses: None,
             explained: BTreeSet::new(),
@@ -263,10 +263,10 @@ impl Places {
         }
     }
 
-    /// Places in which programs with `many_misses` per 1000 instructions are spread. They then have
-    /// more paths to memory, and programs that compute lose nothing by sharing caches with them.
-    pub(crate) fn spreading_misses(placement: Placement, many_misses: f64) -> Places {
-        Places { spreads_misses: Some(many_misses), ..Places::new(placement) }
+    /// Spreads programs with `many_misses` per 1000 instructions. They then have more paths to
+    /// memory, and programs that compute lose nothing by sharing caches with them.
+    pub(crate) fn spreading_misses(placement: Placement, many_misses: f64) -> Placer {
+        Placer { spreads_misses: Some(many_misses), ..Placer::new(placement) }
     }
 
     /// The misses of a unit, if it is spread for them.
@@ -321,7 +321,7 @@ impl Places {
 pub(crate) fn run_together(
     mut units: Vec<(&Unit, Why)>,
     mut free: CpuSet,
-    places: &mut Places,
+    places: &mut Placer,
     world: &World<'_>,
     plan: &mut Plan,
 ) -> Vec<Assignment> {
@@ -351,7 +351,7 @@ pub(crate) fn run_together(
 pub(crate) fn divided(
     unit: &Unit,
     cpus: CpuSet,
-    places: &mut Places,
+    places: &mut Placer,
     world: &World<'_>,
 ) -> Vec<(Member, CpuSet)> {
     if let [only] = unit.members[..] {
@@ -381,8 +381,8 @@ mod tests {
     use crate::common::testkit::{Scene, program};
     use cosched_core::Directive;
 
-    fn packed() -> Places {
-        Places::new(Placement::Packed)
+    fn packed() -> Placer {
+        Placer::new(Placement::Packed)
     }
 
     fn units_of(programs: Vec<Program>, cpus: u16) -> (Vec<Unit>, Vec<ProgramId>) {
@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn memory_bound_programs_are_spread_where_requested() {
         let mut programs = vec![program(0, 3), program(1, 2)];
-        let mut given = |misses, mut places: Places| {
+        let mut given = |misses, mut places: Placer| {
             programs[1].profile.misses_per_kilo_instruction = misses;
             let mut scene = Scene::new(8, programs.clone());
             scene.topology = Topology::regular(2, 1, 4, 1, 1);
@@ -467,7 +467,7 @@ mod tests {
             let spread: Vec<_> = spread.collect();
             (cpus(0).unwrap().to_string(), cpus(1).unwrap().to_string(), spread)
         };
-        let spreading = || Places::spreading_misses(Placement::Packed, 10.0);
+        let spreading = || Placer::spreading_misses(Placement::Packed, 10.0);
         let both = |one: &str, other: &str, spread| (one.to_owned(), other.to_owned(), spread);
         assert_eq!(given(Some(50.0), spreading()), both("0-2", "3-4", vec![(1, 50.0)]));
         for (misses, places) in

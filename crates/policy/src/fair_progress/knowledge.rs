@@ -20,9 +20,9 @@ use super::contention::{Load, Thresholds};
 use super::overhead::Overhead;
 use super::params::Params;
 use super::segment::Segment;
-use super::selection::{Pair, Waits, select, select_mixed};
+use super::selection::{Pair, WaitingUnit, select, select_mixed};
 use super::stopped::{Change, Stopped};
-use super::tracked::{How, Tracked, begin_region};
+use super::tracked::{SegmentConditions, Tracked, begin_region};
 use super::training::{Runner, co_runners};
 use crate::common::unit::Unit;
 use crate::gangs::bandwidth::Slowdowns;
@@ -201,7 +201,8 @@ impl Knowledge {
             let is_compared = self.options.by_corunners && !disturbed;
             let co_runners: Option<Vec<ProgramId>> = is_compared.then(|| others.collect());
             let weight = weight(program);
-            let how = How { valid, trained, co_runners: co_runners.as_deref(), weight };
+            let how =
+                SegmentConditions { valid, trained, co_runners: co_runners.as_deref(), weight };
             let learnt = tracked.learn(segment, how, cpus);
             let reported = self.options.optimal.then(|| segment.alone_as_reported(cpus));
             let predicted = predicted.flatten().map(|speed| segment.alone(speed, cpus));
@@ -257,7 +258,7 @@ impl Knowledge {
     /// The units that run in the next quantum.
     pub(super) fn select(
         &self,
-        all: &[Waits<'_>],
+        all: &[WaitingUnit<'_>],
         cpus: usize,
         length: Nanos,
         limit: Nanos,

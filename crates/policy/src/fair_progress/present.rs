@@ -4,7 +4,7 @@ use cosched_core::{CpuSet, Nanos, ProgramId};
 
 /// Programs that run together, and their CPUs.
 #[derive(Debug)]
-pub(super) struct Assignment {
+pub(super) struct RunningUnit {
     pub(super) members: Vec<ProgramId>,
     pub(super) cpus: CpuSet,
     /// How many CPUs they requested.

@@ -21,7 +21,7 @@ use crate::gangs::rounds::first_fit;
 
 /// A unit that may run in the next quantum.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waits<'a> {
+pub(super) struct WaitingUnit<'a> {
     pub(super) unit: &'a Unit,
     /// Weighted progress.
     pub(super) progress: f64,
@@ -47,10 +47,15 @@ impl Pair {
 
 /// Positions of the units that run in a quantum of this length on this number of CPUs; no unit is
 /// to wait longer than `limit`.
-pub(super) fn select(all: &[Waits<'_>], cpus: usize, length: Nanos, limit: Nanos) -> Vec<usize> {
+pub(super) fn select(
+    all: &[WaitingUnit<'_>],
+    cpus: usize,
+    length: Nanos,
+    limit: Nanos,
+) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     // First the units that have no time for this quantum and another one, longest waits first.
-    let pressing = |waits: &Waits<'_>| {
+    let pressing = |waits: &WaitingUnit<'_>| {
         let presses = waits.waited > Nanos::ZERO && waits.waited + length * 2 > limit;
         Reverse(if presses { waits.waited } else { Nanos::ZERO })
     };
@@ -64,7 +69,7 @@ pub(super) fn select(all: &[Waits<'_>], cpus: usize, length: Nanos, limit: Nanos
 /// Like [`select`], with a choice among units of almost equal progress; `pair` returns what is
 /// known of two. After `enough` quanta together, unknown speeds are not waited for any longer.
 pub(super) fn select_mixed(
-    all: &[Waits<'_>],
+    all: &[WaitingUnit<'_>],
     cpus: usize,
     length: Nanos,
     limit: Nanos,
@@ -72,7 +77,7 @@ pub(super) fn select_mixed(
     enough: u32,
 ) -> Vec<usize> {
     let mut left = cpus;
-    let mut rest: Vec<Waits<'_>> = all.to_vec();
+    let mut rest: Vec<WaitingUnit<'_>> = all.to_vec();
     let mut positions: Vec<usize> = (0..all.len()).collect();
     let mut chosen: Vec<usize> = Vec::new();
     // The unit that `select` would take first is the reference for the others.
@@ -117,7 +122,7 @@ mod tests {
     /// The selection on four CPUs, from CPUs, progress, and milliseconds of waiting.
     fn selected(all: &[(usize, f64, u64)]) -> Vec<usize> {
         let units: Vec<Unit> = all.iter().map(|(cpus, ..)| unit(0, *cpus, None)).collect();
-        let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| Waits {
+        let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| WaitingUnit {
             unit,
             progress,
             waited: Nanos::from_millis(waited),
@@ -157,7 +162,7 @@ mod tests {
     /// The selection on two CPUs.
     fn mixed(all: &[(usize, f64, u64)], pair: &dyn Fn(usize, usize) -> Pair) -> Vec<usize> {
         let units: Vec<Unit> = all.iter().map(|(cpus, ..)| unit(0, *cpus, None)).collect();
-        let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| Waits {
+        let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| WaitingUnit {
             unit,
             progress,
             waited: Nanos::from_millis(waited),

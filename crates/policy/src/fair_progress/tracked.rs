@@ -31,7 +31,7 @@ pub(super) struct Tracked {
 
 /// How a segment ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct How<'a> {
+pub(super) struct SegmentConditions<'a> {
     /// With little interference.
     pub(super) valid: bool,
     /// In training, so that there was to be little interference.
@@ -42,9 +42,9 @@ pub(super) struct How<'a> {
     pub(super) weight: f64,
 }
 
-impl Default for How<'_> {
+impl Default for SegmentConditions<'_> {
     fn default() -> Self {
-        How { valid: false, trained: false, co_runners: None, weight: 1.0 }
+        SegmentConditions { valid: false, trained: false, co_runners: None, weight: 1.0 }
     }
 }
 
@@ -70,8 +70,13 @@ impl Tracked {
     }
 
     /// Learns from a segment on this number of CPUs.
-    pub(super) fn learn(&mut self, segment: &Segment, how: How<'_>, cpus: usize) -> Learnt {
-        let How { valid, trained, co_runners, weight } = how;
+    pub(super) fn learn(
+        &mut self,
+        segment: &Segment,
+        how: SegmentConditions<'_>,
+        cpus: usize,
+    ) -> Learnt {
+        let SegmentConditions { valid, trained, co_runners, weight } = how;
         self.trained += u32::from(trained);
         self.traffic = segment.traffic();
         let Some(speed) = segment.speed(&self.params) else {
@@ -224,8 +229,8 @@ mod tests {
         Segment::of(&scene.programs[0], &scene.world(), true).unwrap()
     }
 
-    fn how(valid: bool) -> How<'static> {
-        How { valid, ..How::default() }
+    fn how(valid: bool) -> SegmentConditions<'static> {
+        SegmentConditions { valid, ..SegmentConditions::default() }
     }
 
     fn learnt(segments: &[(u64, u64, bool)]) -> Tracked {
@@ -264,7 +269,11 @@ mod tests {
         let mut tracked = learnt(&[(1, 1, false), (1, 1, false)]);
         for _ in 0..6 {
             assert!(tracked.is_candidate());
-            tracked.learn(&segment(1, 1), How { trained: true, ..How::default() }, 1);
+            tracked.learn(
+                &segment(1, 1),
+                SegmentConditions { trained: true, ..SegmentConditions::default() },
+                1,
+            );
         }
         assert!(!tracked.is_candidate());
     }

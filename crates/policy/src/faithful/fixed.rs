@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 
 use cosched_core::{Cause, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings, World};
 
-use super::Found;
+use super::IntervalShares;
 use crate::common::reasons::SharedReason;
 
 /// The policy that runs everything at once, with one slice.
@@ -18,7 +18,7 @@ use crate::common::reasons::SharedReason;
 pub struct Fixed {
     slice: Option<Nanos>,
     interval: Nanos,
-    sender: Sender<Found>,
+    sender: Sender<IntervalShares>,
     /// Programs after their first interval, in which they prepare themselves.
     prepared: BTreeSet<ProgramId>,
 }
@@ -26,7 +26,7 @@ pub struct Fixed {
 impl Fixed {
     /// A policy with this slice (`None`: the kernel's own) and interval. `sender` gets each
     /// interval of a program except its first.
-    pub fn new(slice: Option<Nanos>, interval: Nanos, sender: Sender<Found>) -> Fixed {
+    pub fn new(slice: Option<Nanos>, interval: Nanos, sender: Sender<IntervalShares>) -> Fixed {
         Fixed { slice, interval, sender, prepared: BTreeSet::new() }
     }
 }
@@ -47,7 +47,7 @@ impl Policy for Fixed {
                 }
                 Cause::Sampled(id) if !self.prepared.insert(id) => {
                     // A receiver that has stopped listening has received enough.
-                    let _ = Found::of(world, id).map(|found| self.sender.send(found));
+                    let _ = IntervalShares::of(world, id).map(|found| self.sender.send(found));
                 }
                 _ => {}
             }

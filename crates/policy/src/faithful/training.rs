@@ -25,7 +25,7 @@ const ROWS: usize = 10;
 
 /// The measurements of one training program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trained {
+pub struct TrainingTimes {
     /// Its name.
     pub name: String,
     /// Its scaling factor under plain Linux, 0 to 1.
@@ -87,11 +87,11 @@ impl Basis {
 
 /// Derives the table; `kernel` is the kernel's own slice. `None` without programs, slices or
 /// rounds, or if a time is not positive.
-pub fn derive(programs: &[Trained], slices: &[Nanos], kernel: Nanos) -> Option<Vec<Row>> {
+pub fn derive(programs: &[TrainingTimes], slices: &[Nanos], kernel: Nanos) -> Option<Vec<Row>> {
     let members = |row: usize| programs.iter().filter(move |program| row_of(program.factor) == row);
     let mut rows = Vec::new();
     for row in 0..ROWS {
-        let own: Vec<&Trained> = members(row).collect();
+        let own: Vec<&TrainingTimes> = members(row).collect();
         rows.push(if own.is_empty() { None } else { Some(measured(row, &own, slices, kernel)?) });
     }
     let known: Vec<(usize, Row)> =
@@ -119,7 +119,7 @@ fn end(row: usize) -> f64 {
     (row + 1) as f64 / ROWS as f64
 }
 
-fn measured(row: usize, own: &[&Trained], slices: &[Nanos], kernel: Nanos) -> Option<Row> {
+fn measured(row: usize, own: &[&TrainingTimes], slices: &[Nanos], kernel: Nanos) -> Option<Row> {
     let base = means(own, |program| Some(&program.kernel))?;
     let with = (0..slices.len())
         .map(|slice| means(own, |program| program.with.get(slice)))
@@ -146,8 +146,8 @@ fn measured(row: usize, own: &[&Trained], slices: &[Nanos], kernel: Nanos) -> Op
 /// The geometric mean over programs of the times in each round. `None` unless all have equally many
 /// rounds, and at least one.
 fn means<'a>(
-    own: &[&'a Trained],
-    times: impl Fn(&'a Trained) -> Option<&'a Vec<f64>>,
+    own: &[&'a TrainingTimes],
+    times: impl Fn(&'a TrainingTimes) -> Option<&'a Vec<f64>>,
 ) -> Option<Vec<f64>> {
     let all = own.iter().map(|program| times(program)).collect::<Option<Vec<_>>>()?;
     let rounds = all.first()?.len();
@@ -173,12 +173,12 @@ mod tests {
         (0..10).map(|round| factor * (1.0 + 0.002 * f64::from(round * 7 % 5))).collect()
     }
 
-    fn trained(factor: f64, with: [f64; 3]) -> Trained {
+    fn trained(factor: f64, with: [f64; 3]) -> TrainingTimes {
         let name = format!("program at {factor}");
-        Trained { name, factor, kernel: rounds(1.0), with: with.map(rounds).to_vec() }
+        TrainingTimes { name, factor, kernel: rounds(1.0), with: with.map(rounds).to_vec() }
     }
 
-    fn table(programs: &[Trained]) -> Vec<Row> {
+    fn table(programs: &[TrainingTimes]) -> Vec<Row> {
         derive(programs, &slices(), KERNEL).unwrap()
     }
 
@@ -268,7 +268,7 @@ mod tests {
         let mut noisy = || (0..10).map(|_| 0.9 + 0.2 * random.f64()).collect::<Vec<f64>>();
         let chosen = (0..400).filter(|_| {
             let with = slices.iter().map(|_| noisy()).collect();
-            let program = Trained { name: "p".into(), factor: 0.5, kernel: noisy(), with };
+            let program = TrainingTimes { name: "p".into(), factor: 0.5, kernel: noisy(), with };
             derive(&[program], &slices, KERNEL).unwrap()[4].basis.name() == "measured"
         });
         // 2.5 of 100 tables of one row are allowed to; without the allowance for eleven slices
@@ -281,7 +281,8 @@ mod tests {
     fn without_programs_there_is_no_table() {
         assert_eq!(derive(&[], &slices(), KERNEL), None);
         assert_eq!(derive(&[trained(0.5, [1.0; 3])], &[], KERNEL), None);
-        let none = Trained { kernel: vec![], with: vec![vec![]; 3], ..trained(0.5, [1.0; 3]) };
+        let none =
+            TrainingTimes { kernel: vec![], with: vec![vec![]; 3], ..trained(0.5, [1.0; 3]) };
         assert_eq!(derive(&[none], &slices(), KERNEL), None);
         let mut impossible = trained(0.5, [1.0; 3]);
         impossible.with[0][3] = 0.0;

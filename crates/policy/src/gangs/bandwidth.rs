@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::common::reasons::ReasonSet;
 use crate::common::unit::Unit;
 use crate::descriptor::{Descriptor, Need, OF_GANGS, OptionGroup};
-use crate::gangs::params::Bandwidth as Limits;
+use crate::gangs::params::BandwidthParams as Limits;
 use crate::gangs::rounds::{Gang, Rounds, descending};
 use crate::kind::{Kind, Unfit};
 

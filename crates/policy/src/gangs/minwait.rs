@@ -51,10 +51,10 @@ use cosched_core::{AtExpiry, Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Toke
 
 use crate::common::reasons::ReasonSet;
 use crate::common::unit::{
-    Assignment, Denied, Places, Sorted, Unfreezable, Unit, only_settled, run_together,
+    Assignment, Denied, Placer, Sorted, Unfreezable, Unit, only_settled, run_together,
 };
 use crate::descriptor::Descriptor;
-use crate::gangs::quantum::{Quantum, Weights};
+use crate::gangs::quantum::{QuantumRule, Weights};
 use crate::gangs::rounds::first_fit;
 use crate::gangs::thread_limits::{LimitReason, ThreadLimits, only_learns};
 use crate::kind::Options;
@@ -90,8 +90,8 @@ pub(crate) const ADAPTIVE_MINWAIT: Descriptor = Descriptor {
 /// The policy `minwait`.
 #[derive(Debug)]
 pub(crate) struct Minwait {
-    places: Places,
-    quantum: Quantum,
+    places: Placer,
+    quantum: QuantumRule,
     sorted: Sorted,
     unfreezable: Unfreezable,
     denied: Denied,
@@ -124,8 +124,8 @@ enum Weighed {
 impl Minwait {
     pub(crate) fn new(options: &Options) -> Minwait {
         Minwait {
-            places: Places::new(options.placement),
-            quantum: Quantum::new(options.quantum, options.params.gangs),
+            places: Placer::new(options.placement),
+            quantum: QuantumRule::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
@@ -150,7 +150,7 @@ impl Minwait {
     /// A policy that backfills a gang's free CPUs, and spreads memory-bound programs.
     pub(crate) fn lending(options: &Options) -> Minwait {
         let params = options.params.common;
-        let places = Places::spreading_misses(options.placement, params.many_misses);
+        let places = Placer::spreading_misses(options.placement, params.many_misses);
         Minwait { places, backfill: Some(Backfill::default()), ..Minwait::sharing(options) }
     }
 
@@ -229,8 +229,8 @@ impl Minwait {
         let assigned = self.assigned();
         let waits = units.iter().filter(|unit| !unit.ids().any(|id| assigned.contains(&id)));
         let waits =
-            waits.map(|unit| Waits { unit, since: self.waited(unit, world), slowdown: None });
-        let mut queue: Vec<Waits<'_>> = waits.collect();
+            waits.map(|unit| WaitingUnit { unit, since: self.waited(unit, world), slowdown: None });
+        let mut queue: Vec<WaitingUnit<'_>> = waits.collect();
         queue.sort_by_key(|waits| Reverse(waits.since));
         let limit = self.quantum.longest_wait(units.len().saturating_sub(1), world.max_frozen);
         if self.weighed == Weighed::Waits && !is_pressing(&queue, length, limit) {
@@ -241,7 +241,7 @@ impl Minwait {
         }
         let chosen = first_fit(queue.iter().map(|waits| waits.unit).enumerate(), free.len());
         let is_weighed = self.weighed == Weighed::Waits;
-        let because = |waits: &Waits<'_>| match waits.slowdown {
+        let because = |waits: &WaitingUnit<'_>| match waits.slowdown {
             Some(slowdown) => {
                 let slowdown = Some(slowdown).filter(|slowdown| slowdown.is_finite());
                 MinwaitReason::SlowedMost { slowdown }
@@ -382,14 +382,14 @@ pub(crate) fn turns(sizes: &[usize], cpus: usize) -> f64 {
 }
 
 /// A unit that waits.
-struct Waits<'a> {
+struct WaitingUnit<'a> {
     unit: &'a Unit,
     since: Nanos,
     /// Its slowdown, if that decides.
     slowdown: Option<f64>,
 }
 
-impl Waits<'_> {
+impl WaitingUnit<'_> {
     /// The first unit is that with the highest weighted waiting time, or weighted slowdown.
     fn urgency(&self) -> f64 {
         self.slowdown.unwrap_or(self.since.0 as f64) * self.unit.weight
@@ -398,7 +398,7 @@ impl Waits<'_> {
 
 /// Whether weights have to be ignored for a quantum, so that every unit is served in time: the
 /// units of `queue`, longest waits first, may be served one by one, each for a quantum.
-fn is_pressing(queue: &[Waits<'_>], length: Nanos, limit: Nanos) -> bool {
+fn is_pressing(queue: &[WaitingUnit<'_>], length: Nanos, limit: Nanos) -> bool {
     let quanta = 1u64..;
     queue.iter().zip(quanta).any(|(waits, quanta)| waits.since + length * quanta > limit)
 }

@@ -35,7 +35,7 @@ params! {
 
 params! {
     /// The limits of the search for gangs that disturb each other least.
-    pub(crate) struct Bandwidth of "bandwidth" {
+    pub(crate) struct BandwidthParams of "bandwidth" {
         /// The most gangs with room that the first step examines for one program.
         gangs: usize = 64, [1, 10_000], "gangs", "keeps decisions short";
         /// The largest number of programs for which gangs are improved by exchanges.
@@ -45,7 +45,7 @@ params! {
 
 params! {
     /// The constants of thread limits.
-    pub(crate) struct ThreadLimits of "thread-limits" {
+    pub(crate) struct ThreadLimitParams of "thread-limits" {
         /// How many quanta a program has run before it is measured.
         unmeasured: u64 = 10, [0, 10_000], "quanta",
             "assumed: before that, measuring costs more than it can gain";

@@ -53,16 +53,16 @@ impl Weights {
 
 /// The rule for a policy's quanta. It remembers which shortening it has reported.
 #[derive(Debug)]
-pub(crate) struct Quantum {
+pub(crate) struct QuantumRule {
     requested: Nanos,
     given: Nanos,
     lateness: Nanos,
     params: Params,
 }
 
-impl Quantum {
-    pub(crate) fn new(requested: Nanos, params: Params) -> Quantum {
-        Quantum { requested, given: requested, lateness: Nanos::ZERO, params }
+impl QuantumRule {
+    pub(crate) fn new(requested: Nanos, params: Params) -> QuantumRule {
+        QuantumRule { requested, given: requested, lateness: Nanos::ZERO, params }
     }
 
     /// Takes in how much later than planned a quantum ended.
@@ -146,7 +146,7 @@ mod tests {
     const SECOND: Nanos = Nanos::from_secs(1);
     const ASKED: Nanos = Nanos::from_millis(100);
 
-    fn lengths(quantum: &mut Quantum, weights: &[f64]) -> (Vec<u64>, usize) {
+    fn lengths(quantum: &mut QuantumRule, weights: &[f64]) -> (Vec<u64>, usize) {
         let (mut plan, mut gangs) = (Plan::default(), Weights::new(weights.to_vec()));
         let lengths = (0..weights.len())
             .map(|turn| quantum.length(&mut gangs, turn, SECOND, &mut plan).0 / 1000)
@@ -156,13 +156,13 @@ mod tests {
 
     #[test]
     fn equal_weights_give_the_requested_quantum() {
-        let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
+        let mut quantum = QuantumRule::new(ASKED, Params::DEFAULT);
         assert_eq!(lengths(&mut quantum, &[3.0; 9]), (vec![100_000; 9], 0));
     }
 
     #[test]
     fn many_gangs_shorten_the_quantum_with_one_report() {
-        let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
+        let mut quantum = QuantumRule::new(ASKED, Params::DEFAULT);
         // 18 others in 0.9 s; each switch takes half a millisecond.
         assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 1));
         assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 0));
@@ -173,7 +173,7 @@ mod tests {
     /// Late wake-ups shorten the quantum. One that is absurdly late hardly does.
     #[test]
     fn late_wake_ups_shorten_the_quantum() {
-        let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
+        let mut quantum = QuantumRule::new(ASKED, Params::DEFAULT);
         for _ in 0..100 {
             quantum.ended_late(Nanos::from_millis(2));
         }
@@ -186,7 +186,7 @@ mod tests {
     /// Quanta grow with weights, and all of them fit the limit together.
     #[test]
     fn a_gangs_quantum_grows_with_its_weight() {
-        let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
+        let mut quantum = QuantumRule::new(ASKED, Params::DEFAULT);
         assert_eq!(lengths(&mut quantum, &[1.0, 2.0, 0.5]).0, [200_000, 400_000, 100_000]);
         let (long, reasons) = lengths(&mut quantum, &[1.0, 17.0, 2.0]);
         assert_eq!(reasons, 1);
@@ -197,7 +197,8 @@ mod tests {
     /// The programs of a gang that is too light for its share wait no longer for that.
     #[test]
     fn a_very_light_gang_gets_the_shortest_quantum() {
-        let (lengths, _) = lengths(&mut Quantum::new(ASKED, Params::DEFAULT), &[0.01, 100.0, 50.0]);
+        let (lengths, _) =
+            lengths(&mut QuantumRule::new(ASKED, Params::DEFAULT), &[0.01, 100.0, 50.0]);
         assert_eq!(lengths[0], 1000);
         assert!(lengths[1] + lengths[2] <= 899_000, "{lengths:?}");
         assert_eq!(lengths[1] / 2, lengths[2]);
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn one_gang_has_no_end_and_no_quantum_vanishes() {
-        let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
+        let mut quantum = QuantumRule::new(ASKED, Params::DEFAULT);
         let mut plan = Plan::default();
         assert_eq!(
             quantum.length(&mut Weights::new(vec![1.0]), 0, SECOND, &mut plan),
@@ -225,7 +226,7 @@ mod tests {
             weights in prop::collection::vec(-2.0..2.0f64, 2..500),
         ) {
             let weights: Vec<f64> = weights.into_iter().map(|power| 10f64.powf(power)).collect();
-            let mut quantum = Quantum::new(ASKED, Params::DEFAULT);
+            let mut quantum = QuantumRule::new(ASKED, Params::DEFAULT);
             let limit = quantum.longest_wait(weights.len() - 1, SECOND);
             let mut plan = Plan::default();
             let mut gangs = Weights::new(weights.clone());

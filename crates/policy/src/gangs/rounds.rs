@@ -32,9 +32,9 @@ use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, Wo
 
 use crate::common::reasons::SharedReason;
 use crate::common::unit::{
-    Denied, Member, Places, Sorted, Unfreezable, Unit, only_settled, run_together,
+    Denied, Member, Placer, Sorted, Unfreezable, Unit, only_settled, run_together,
 };
-use crate::gangs::quantum::{Quantum, Weights};
+use crate::gangs::quantum::{QuantumRule, Weights};
 use crate::gangs::thread_limits::{ThreadLimits, only_learns};
 use crate::kind::Options;
 
@@ -55,8 +55,8 @@ const TURN_ENDS: Token = Token(0);
 pub(crate) struct Rounds {
     cut: Cut,
     fill: Option<Fill>,
-    places: Places,
-    quantum: Quantum,
+    places: Placer,
+    quantum: QuantumRule,
     sorted: Sorted,
     unfreezable: Unfreezable,
     denied: Denied,
@@ -130,8 +130,8 @@ impl Rounds {
         Rounds {
             cut: Box::new(cut),
             fill,
-            places: Places::new(options.placement),
-            quantum: Quantum::new(options.quantum, options.params.gangs),
+            places: Placer::new(options.placement),
+            quantum: QuantumRule::new(options.quantum, options.params.gangs),
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),

@@ -55,19 +55,19 @@ use super::params;
 use crate::common::unit::Unit;
 use crate::kind::Options;
 use choice::Choice;
-use curve::{Basis, Curve};
+use curve::{Curve, ProgressUnit};
 pub use reasons::LimitReason;
 
 /// The measurements of progress.
 const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::UserTime];
 
 /// How many quanta a round has with units of these sizes on this number of CPUs.
-pub(crate) type Turns = fn(&[usize], usize) -> f64;
+pub(crate) type QuantaPerRound = fn(&[usize], usize) -> f64;
 
 /// The thread counts of malleable programs.
 #[derive(Debug)]
 pub(crate) struct ThreadLimits {
-    turns: Turns,
+    turns: QuantaPerRound,
     quantum: Nanos,
     programs: BTreeMap<ProgramId, Known>,
     trial: Option<Trial>,
@@ -75,7 +75,7 @@ pub(crate) struct ThreadLimits {
     next_trial: Option<Nanos>,
     /// How many CPUs each program counted for at the last decision.
     sizes: Vec<(ProgramId, usize)>,
-    params: params::ThreadLimits,
+    params: params::ThreadLimitParams,
 }
 
 /// What is known of a malleable program.
@@ -97,7 +97,7 @@ struct Known {
     /// How long it had run at the last reading.
     ran: Nanos,
     /// Progress, and the running time in which it was made, while that time is too short.
-    gathered: Option<(Basis, f64)>,
+    gathered: Option<(ProgressUnit, f64)>,
     over: Nanos,
     curve: Curve,
     alone: Option<Speedup>,
@@ -149,7 +149,7 @@ impl Known {
         known.then(|| self.speed(threads) / self.speed(self.requested))
     }
 
-    fn is_reading_due(&self, now: Nanos, params: &params::ThreadLimits) -> bool {
+    fn is_reading_due(&self, now: Nanos, params: &params::ThreadLimitParams) -> bool {
         let Some(allowed) = self.allowed else { return false };
         let is_fresh = |(readings, at): (f64, Nanos)| {
             readings >= params.enough && now.since(at) < params.stale
@@ -160,7 +160,7 @@ impl Known {
 
 impl ThreadLimits {
     /// Thread limits for a policy with such rounds and quanta.
-    pub(crate) fn new(turns: Turns, options: &Options) -> ThreadLimits {
+    pub(crate) fn new(turns: QuantaPerRound, options: &Options) -> ThreadLimits {
         ThreadLimits {
             turns,
             quantum: options.quantum,
@@ -231,12 +231,12 @@ impl ThreadLimits {
             true => 0,
             false => known.silent.saturating_add(1).min(params.silent),
         };
-        let Some((basis, amount)) = progress else { return };
+        let Some((unit, amount)) = progress else { return };
         known.gathered = match known.gathered {
-            Some((before, sum)) if before == basis => Some((basis, sum + amount)),
+            Some((before, sum)) if before == unit => Some((unit, sum + amount)),
             _ => {
                 known.over = Nanos::ZERO;
-                Some((basis, amount))
+                Some((unit, amount))
             }
         };
         known.over += ran;
@@ -366,7 +366,7 @@ impl ThreadLimits {
         chosen: &[u16],
         now: Nanos,
     ) -> Option<Trial> {
-        let params::ThreadLimits { of_a_trial, pause, fresh, .. } = self.params;
+        let params::ThreadLimitParams { of_a_trial, pause, fresh, .. } = self.params;
         let next = *self.next_trial.get_or_insert(now + self.quantum * (of_a_trial * pause));
         if now < next {
             return None;

@@ -13,14 +13,14 @@ use super::{Homes, ShufflingOptions, ShufflingReason, SortBy};
 
 /// What was sampled of a thread in an interval.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct ThreadTotals {
     lived: Nanos,
     waited: Nanos,
     misses: u64,
     ran: bool,
 }
 
-impl Heard {
+impl ThreadTotals {
     /// Adds a thread's sample, and that of its program: where only the program has misses, they are
     /// divided among its threads by CPU time.
     pub(super) fn add(&mut self, sample: &Sample, whole: Option<&Sample>) {
@@ -52,13 +52,13 @@ pub(super) struct Round<'a> {
     /// Where the threads' pages lie.
     pub(super) pages: &'a Homes,
     pub(super) threads: &'a [Thread],
-    pub(super) heard: BTreeMap<ThreadId, Heard>,
+    pub(super) totals: BTreeMap<ThreadId, ThreadTotals>,
     pub(super) length: Nanos,
 }
 
 /// The result of an interval.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum IntervalResult {
     /// Threads hardly wait at locks: this share of their time.
     Calm(f64),
     /// The present groups are good enough; threads that came later are in them.
@@ -97,14 +97,14 @@ impl Shuffle {
 impl Round<'_> {
     /// Decides on groups. `homes` has the present sockets of threads. `None`: there are no two
     /// distinguishable threads.
-    pub(super) fn decide(&self, homes: &Homes, world: &World<'_>) -> Option<Verdict> {
+    pub(super) fn decide(&self, homes: &Homes, world: &World<'_>) -> Option<IntervalResult> {
         let contenders = self.contenders(homes, world);
         if contenders.len() < 2 {
             return None;
         }
         let lock_time = self.lock_time(&contenders);
         if self.options.sort.is_for_locks() && lock_time <= self.options.threshold {
-            return Some(Verdict::Calm(lock_time));
+            return Some(IntervalResult::Calm(lock_time));
         }
         let cpus: Vec<usize> = self.sockets.iter().map(CpuSet::len).collect();
         let stay = self.stay();
@@ -116,7 +116,7 @@ impl Round<'_> {
         let mut homes = homes.clone();
         if !homes.is_empty() && !self.is_better(&contenders, before - after) {
             self.house_newcomers(&contenders, &cpus, &stay, &mut homes);
-            return Some(Verdict::Good(homes));
+            return Some(IntervalResult::Good(homes));
         }
         let moved = contenders.iter().zip(&to).filter(|(one, to)| one.socket != **to).count();
         homes.extend(contenders.iter().map(|one| one.id).zip(to));
@@ -128,26 +128,26 @@ impl Round<'_> {
             before,
             after,
         };
-        Some(Verdict::Better { homes, shuffle })
+        Some(IntervalResult::Better { homes, shuffle })
     }
 
     /// The threads that are to be in groups.
     fn contenders(&self, homes: &Homes, world: &World<'_>) -> Vec<Contender> {
         let contender = |thread: &Thread| {
-            let heard = self.heard.get(&thread.id)?;
+            let totals = self.totals.get(&thread.id)?;
             let half = Nanos(self.length.0 / 2);
-            if thread.mask_owner != MaskOwner::Cosched || !heard.ran || heard.lived < half {
+            if thread.mask_owner != MaskOwner::Cosched || !totals.ran || totals.lived < half {
                 return None;
             }
             let value = match self.options.sort {
-                SortBy::Misses => heard.misses as f64 / heard.lived.as_secs_f64(),
-                SortBy::Lock | SortBy::LockTime | SortBy::Birth => heard.lock_time(),
+                SortBy::Misses => totals.misses as f64 / totals.lived.as_secs_f64(),
+                SortBy::Lock | SortBy::LockTime | SortBy::Birth => totals.lock_time(),
             };
             let socket =
                 homes.get(&thread.id).copied().unwrap_or_else(|| socket_of(thread, self.sockets));
             let lock = main_lock(thread.id, world).filter(|_| self.options.sort == SortBy::Lock);
             let pages = self.pages.get(&thread.id).copied().unwrap_or(socket);
-            let misses = heard.misses as f64 / heard.lived.as_secs_f64();
+            let misses = totals.misses as f64 / totals.lived.as_secs_f64();
             let weighs_pages = self.options.weighs_pages();
             let loss = if weighs_pages { loss(misses, self.params.farther) } else { 0.0 };
             Some(Contender { id: thread.id, lock, value, socket, pages, loss })
@@ -166,8 +166,8 @@ impl Round<'_> {
 
     /// The mean share of their time at locks.
     fn lock_time(&self, contenders: &[Contender]) -> f64 {
-        let shares = contenders.iter().filter_map(|one| self.heard.get(&one.id));
-        shares.map(Heard::lock_time).sum::<f64>() / contenders.len() as f64
+        let shares = contenders.iter().filter_map(|one| self.totals.get(&one.id));
+        shares.map(ThreadTotals::lock_time).sum::<f64>() / contenders.len() as f64
     }
 
     /// Whether threads come nearer to each other by enough to be moved.

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use cosched_core::{CpuSet, MaskOwner, Nanos, Plan, Thread, ThreadId, ThreadRule};
 
 use super::Homes;
-use super::round::{Heard, Shuffle, socket_of};
+use super::round::{Shuffle, ThreadTotals, socket_of};
 
 /// What is known of a program.
 #[derive(Debug)]
 pub(super) struct Tracked {
     /// Samples of its threads since the last decision, and the time of that decision.
-    pub(super) heard: BTreeMap<ThreadId, Heard>,
+    pub(super) totals: BTreeMap<ThreadId, ThreadTotals>,
     pub(super) since: Nanos,
     /// The sockets of its threads.
     pub(super) homes: Homes,
@@ -45,7 +45,7 @@ pub(super) struct Tracked {
 impl Tracked {
     pub(super) fn new(now: Nanos) -> Tracked {
         Tracked {
-            heard: BTreeMap::new(),
+            totals: BTreeMap::new(),
             since: now,
             homes: Homes::new(),
             pages: Homes::new(),
@@ -61,9 +61,9 @@ impl Tracked {
     }
 
     /// Another interval begins.
-    pub(super) fn begin(&mut self, now: Nanos) -> (BTreeMap<ThreadId, Heard>, Nanos) {
+    pub(super) fn begin(&mut self, now: Nanos) -> (BTreeMap<ThreadId, ThreadTotals>, Nanos) {
         let length = now.since(std::mem::replace(&mut self.since, now));
-        (std::mem::take(&mut self.heard), length)
+        (std::mem::take(&mut self.totals), length)
     }
 
     /// Records which threads there are, and where.

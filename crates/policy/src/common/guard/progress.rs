@@ -29,18 +29,18 @@ struct Part {
 
 /// The unit of progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Unit {
+enum ProgressUnit {
     Instructions,
     Time,
 }
 
 impl Part {
     /// Progress per second; zero is equal in every unit.
-    fn rate(&self) -> Option<(f64, Option<Unit>)> {
+    fn rate(&self) -> Option<(f64, Option<ProgressUnit>)> {
         match (self.instructions, self.user_seconds) {
             _ if self.is_idle => Some((0.0, None)),
-            (Some(count), _) => Some((count / self.seconds, Some(Unit::Instructions))),
-            (None, Some(time)) => Some((time / self.seconds, Some(Unit::Time))),
+            (Some(count), _) => Some((count / self.seconds, Some(ProgressUnit::Instructions))),
+            (None, Some(time)) => Some((time / self.seconds, Some(ProgressUnit::Time))),
             (None, None) => None,
         }
     }
@@ -75,8 +75,9 @@ impl Progress {
 
     /// Whether the progress of any program is only known in ticks of the kernel.
     pub(super) fn is_coarse(&self) -> bool {
-        let in_ticks =
-            |part: &Part| matches!(part.rate(), Some((_, Some(Unit::Time)))) && !part.is_exact;
+        let in_ticks = |part: &Part| {
+            matches!(part.rate(), Some((_, Some(ProgressUnit::Time)))) && !part.is_exact
+        };
         self.0.values().any(in_ticks)
     }
 
@@ -84,13 +85,14 @@ impl Progress {
     /// progress. `None` if the programs or units are not equal in both, or if there are none.
     /// `floor` is added to every program's progress, so that an idle program decides nothing.
     pub(super) fn log_ratio(&self, without: &Progress, floor: f64) -> Option<f64> {
-        let known = |progress: &Progress| -> Vec<(ProgramId, f64, Option<Unit>)> {
+        let known = |progress: &Progress| -> Vec<(ProgramId, f64, Option<ProgressUnit>)> {
             let rates = progress.0.iter().map(|(id, part)| (*id, part.rate()));
             rates.filter_map(|(id, rate)| rate.map(|(rate, unit)| (id, rate, unit))).collect()
         };
         let (with, without) = (known(self), known(without));
         let pairs = with.iter().zip(&without);
-        let alike = |a: Option<Unit>, b: Option<Unit>| a == b || a.is_none() || b.is_none();
+        let alike =
+            |a: Option<ProgressUnit>, b: Option<ProgressUnit>| a == b || a.is_none() || b.is_none();
         let same = with.len() == without.len()
             && pairs.clone().all(|(a, b)| a.0 == b.0 && alike(a.2, b.2));
         let logarithms = pairs.map(|(a, b)| ((a.1 + floor) / (b.1 + floor)).ln());

@@ -11,7 +11,7 @@
 //! pseudo-random, or a program with phases in step with the moments would decide by its phases.
 //! A sequential test of the pairs (Student's t) shows whether the difference is more than noise.
 //! The trial ends as soon as the answer is clear, and after [some
-//! pairs](params::Guard::most_pairs) at the latest. What was not shown to be faster is not kept.
+//! pairs](params::GuardParams::most_pairs) at the latest. What was not shown to be faster is not kept.
 //!
 //! *Progress* of a moment is in instructions where they are counted, else in CPU time outside the
 //! kernel. Threads that contend for locks lose time asleep or in the kernel.
@@ -45,7 +45,7 @@ pub(super) struct Trial<W> {
     /// Decides on the order, so that two trials differ in it.
     number: u64,
     moment: Nanos,
-    params: params::Guard,
+    params: params::GuardParams,
     /// How many moments are over.
     moments: usize,
     /// Progress in the present moment so far: it may have several samples.
@@ -75,7 +75,7 @@ impl<W> Trial<W> {
         number: u64,
         threads: usize,
         lengths: Lengths,
-        params: params::Guard,
+        params: params::GuardParams,
         candidate: W,
         incumbent: W,
     ) -> Trial<W> {
@@ -145,7 +145,7 @@ impl<W> Trial<W> {
     }
 
     fn finding(&self) -> Finding {
-        let params::Guard { fewest_pairs, most_pairs, clear, hope, .. } = self.params;
+        let params::GuardParams { fewest_pairs, most_pairs, clear, hope, .. } = self.params;
         let count = self.pairs.len();
         let is_over = self.moments >= 2 * most_pairs;
         if self.first.is_some() || (count < fewest_pairs && !is_over) {
@@ -180,7 +180,7 @@ mod tests {
     const A: ProgramId = ProgramId::first(0);
     const B: ProgramId = ProgramId::first(1);
     const MOMENT: Nanos = Nanos::from_millis(60);
-    const PARAMS: params::Guard = params::Guard::DEFAULT;
+    const PARAMS: params::GuardParams = params::GuardParams::DEFAULT;
     const FEWEST_PAIRS: usize = PARAMS.fewest_pairs;
     const MOST_PAIRS: usize = PARAMS.most_pairs;
 

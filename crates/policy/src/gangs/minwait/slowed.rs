@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{Cause, Measure, Nanos, Observe, Plan, Program, ProgramId, Sample, World};
 
-use super::Waits;
+use super::WaitingUnit;
 use crate::common::unit::Unit;
 
 /// What is read of each program.
@@ -124,7 +124,7 @@ impl Slowed {
     }
 
     /// Sets the slowdown of each of these.
-    pub(super) fn judge(&self, queue: &mut [Waits<'_>], world: &World<'_>) {
+    pub(super) fn judge(&self, queue: &mut [WaitingUnit<'_>], world: &World<'_>) {
         let programs = |unit: &Unit| -> Vec<&Program> {
             unit.ids().filter_map(|id| world.program(id)).collect()
         };

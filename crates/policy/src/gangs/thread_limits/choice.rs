@@ -19,7 +19,7 @@
 //!
 //! Ours: the thesis names no algorithm (section 4.2).
 
-use crate::gangs::params::ThreadLimits as Params;
+use crate::gangs::params::ThreadLimitParams as Params;
 
 /// The input of a choice.
 pub(super) struct Choice<'a> {

@@ -16,22 +16,23 @@
 
 use cosched_core::{Nanos, Sample, Speedup};
 
-use crate::gangs::params::ThreadLimits as Params;
+use crate::gangs::params::ThreadLimitParams as Params;
 
 /// The unit of progress, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Basis {
+pub(super) enum ProgressUnit {
     Ticks,
     Instructions,
     UserTime,
 }
 
 /// The progress in a sample, in units of its kind.
-pub(super) fn progress(sample: &Sample) -> Option<(Basis, f64)> {
+pub(super) fn progress(sample: &Sample) -> Option<(ProgressUnit, f64)> {
     let counted = |count: Option<u64>| count.filter(|count| *count > 0).map(|count| count as f64);
-    let ticks = counted(sample.progress).map(|ticks| (Basis::Ticks, ticks));
-    let instructions = || counted(sample.instructions).map(|count| (Basis::Instructions, count));
-    let user = || sample.user_time.map(|time| (Basis::UserTime, time.as_secs_f64()));
+    let ticks = counted(sample.progress).map(|ticks| (ProgressUnit::Ticks, ticks));
+    let instructions =
+        || counted(sample.instructions).map(|count| (ProgressUnit::Instructions, count));
+    let user = || sample.user_time.map(|time| (ProgressUnit::UserTime, time.as_secs_f64()));
     ticks.or_else(instructions).or_else(user).filter(|(_, amount)| *amount > 0.0)
 }
 
@@ -48,7 +49,7 @@ struct Point {
 /// Speeds by thread count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Curve {
-    basis: Option<Basis>,
+    unit: Option<ProgressUnit>,
     /// Ascending by threads.
     points: Vec<Point>,
 }
@@ -59,18 +60,18 @@ impl Curve {
     pub(super) fn learn(
         &mut self,
         threads: u16,
-        progress: (Basis, f64),
+        progress: (ProgressUnit, f64),
         ran: Nanos,
         now: Nanos,
         params: &Params,
     ) {
-        let rank = |basis: Basis| basis as u8;
-        match self.basis {
-            Some(basis) if rank(basis) < rank(progress.0) => return,
-            Some(basis) if basis == progress.0 => {}
+        let rank = |unit: ProgressUnit| unit as u8;
+        match self.unit {
+            Some(unit) if rank(unit) < rank(progress.0) => return,
+            Some(unit) if unit == progress.0 => {}
             _ => self.points.clear(),
         }
-        self.basis = Some(progress.0);
+        self.unit = Some(progress.0);
         let rate = progress.1 / ran.as_secs_f64();
         match self.points.binary_search_by_key(&threads, |point| point.threads) {
             Ok(i) => {
@@ -121,7 +122,7 @@ mod tests {
     fn curve(readings: &[(u16, f64)]) -> Curve {
         let mut curve = Curve::default();
         for (threads, amount) in readings {
-            let progress = (Basis::Instructions, *amount);
+            let progress = (ProgressUnit::Instructions, *amount);
             curve.learn(*threads, progress, SECOND, SECOND, &Params::DEFAULT);
         }
         curve
@@ -153,7 +154,7 @@ mod tests {
         );
         let later = Nanos::from_secs(62);
         assert!(!known.is_fresh(2, later, FRESH));
-        known.learn(2, (Basis::Instructions, 9.0), SECOND, later, &Params::DEFAULT);
+        known.learn(2, (ProgressUnit::Instructions, 9.0), SECOND, later, &Params::DEFAULT);
         assert_eq!(known.speed(2, None), 9.0);
     }
 
@@ -161,9 +162,9 @@ mod tests {
     #[test]
     fn a_better_kind_of_reading_replaces_a_worse_one() {
         let mut known = curve(&[(2, 3.0)]);
-        known.learn(1, (Basis::UserTime, 9.0), SECOND, SECOND, &Params::DEFAULT);
+        known.learn(1, (ProgressUnit::UserTime, 9.0), SECOND, SECOND, &Params::DEFAULT);
         assert_eq!(known.speed(1, None), 1.5);
-        known.learn(1, (Basis::Ticks, 9.0), SECOND, SECOND, &Params::DEFAULT);
+        known.learn(1, (ProgressUnit::Ticks, 9.0), SECOND, SECOND, &Params::DEFAULT);
         assert_eq!(known.speed(2, None), 18.0);
     }
 
@@ -174,10 +175,10 @@ mod tests {
         let instructions = Sample { instructions: Some(7), ..user };
         let ticks = Sample { progress: Some(3), ..instructions };
         let silent = Sample { progress: Some(0), ..instructions };
-        assert_eq!(progress(&user), Some((Basis::UserTime, 1.0)));
-        assert_eq!(progress(&instructions), Some((Basis::Instructions, 7.0)));
-        assert_eq!(progress(&ticks), Some((Basis::Ticks, 3.0)));
-        assert_eq!(progress(&silent), Some((Basis::Instructions, 7.0)));
+        assert_eq!(progress(&user), Some((ProgressUnit::UserTime, 1.0)));
+        assert_eq!(progress(&instructions), Some((ProgressUnit::Instructions, 7.0)));
+        assert_eq!(progress(&ticks), Some((ProgressUnit::Ticks, 3.0)));
+        assert_eq!(progress(&silent), Some((ProgressUnit::Instructions, 7.0)));
         assert_eq!(progress(&Sample { user_time: None, ..user }), None);
     }
 }

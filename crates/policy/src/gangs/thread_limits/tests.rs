@@ -291,7 +291,7 @@ proptest! {
             program.thread_count = if *malleable { *threads } else { (*threads).min(cpus) };
             program.requested = program.thread_count;
             // Before that, it is not bound.
-            program.ran = params::ThreadLimits::DEFAULT.loaded;
+            program.ran = params::ThreadLimitParams::DEFAULT.loaded;
         }
         let mut lab = lab(kind, cpus, programs);
         let mut served = vec![0u32; threads.len()];
