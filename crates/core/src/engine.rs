@@ -35,7 +35,7 @@ mod turns;
 mod watch;
 
 pub use check::{BadPlan, check};
-pub use setup::{Entry, Limits, Repeat, Setup, Wait};
+pub use setup::{Limits, Predecessor, ProgramSetup, Repeat, Setup};
 pub use watch::{Beat, Watch};
 
 use crate::cause::{Cause, Token};

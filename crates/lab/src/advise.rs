@@ -20,7 +20,7 @@ use crate::alone::{self, Measured};
 use crate::how::How;
 use crate::session::{Ran, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs, Source};
-use crate::store::{Entry, Key, Store};
+use crate::store::{Key, SoloRecord, Store};
 use crate::table::{self, After};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{Talk, print, say};
@@ -155,7 +155,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn entry(&self, key: &Key) -> Option<Entry> {
+    fn entry(&self, key: &Key) -> Option<SoloRecord> {
         let fresh = self.measured.iter().find(|measured| measured.key == *key);
         fresh.map(|fresh| fresh.entry.clone()).or_else(|| self.store.look_up(key))
     }
@@ -193,8 +193,8 @@ fn candidate(
         let counted = ProgramSpec { threads: Some(*threads), ..spec.clone() };
         Some((*threads, found.entry(&session.key(&counted, how))?))
     };
-    let known: Vec<(u16, Entry)> = counts.iter().filter_map(measured).collect();
-    let speedup = |time: &dyn Fn(&Entry) -> Nanos| {
+    let known: Vec<(u16, SoloRecord)> = counts.iter().filter_map(measured).collect();
+    let speedup = |time: &dyn Fn(&SoloRecord) -> Nanos| {
         let times: Vec<(u16, Nanos)> = known.iter().map(|(n, entry)| (*n, time(entry))).collect();
         Speedup::new(&times).ok_or_else(|| {
             Failure::Broken(format!("{}: the measured times were not saved", spec.name))

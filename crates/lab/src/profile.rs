@@ -25,7 +25,7 @@ use crate::alone::{Known, Measured, Stop, measure_in_turn, parse_counts, with_co
 use crate::how::How;
 use crate::session::Session;
 use crate::source::{self, Needs, Runs, Source};
-use crate::store::{Entry, Store};
+use crate::store::{SoloRecord, Store};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
 use curve::Point;
@@ -57,7 +57,7 @@ struct Profiled<'a> {
     spec: &'a ProgramSpec,
     placement: Placement,
     /// By thread count, ascending; at least one.
-    entries: Vec<(u16, Entry)>,
+    entries: Vec<(u16, SoloRecord)>,
     /// By thread count too: what disturbed the times, so that none was kept.
     disturbed: Vec<Option<String>>,
 }

@@ -33,7 +33,7 @@ mod barrier_stats;
 mod threads;
 
 pub use barrier_stats::{BarrierStats, LINES, Passage, Tally};
-pub use threads::{ENTRIES, Entry, RunState, ThreadTable};
+pub use threads::{ENTRIES, RunState, ThreadEntry, ThreadTable};
 
 use core::ops::Add;
 use core::sync::atomic::{AtomicU64, Ordering};

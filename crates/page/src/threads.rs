@@ -46,9 +46,9 @@ impl ThreadTable {
     /// The entry of the thread, if there is one. Read relaxed, as memory that cannot be written has
     /// to be.
     #[inline]
-    pub fn entry(&self, tid: u32) -> Option<Entry> {
+    pub fn entry(&self, tid: u32) -> Option<ThreadEntry> {
         let word = self.entries.get(ThreadTable::index(tid))?.load(Ordering::Relaxed);
-        Some(Entry::unpacked(word)).filter(|entry| entry.tid == tid && tid != 0)
+        Some(ThreadEntry::unpacked(word)).filter(|entry| entry.tid == tid && tid != 0)
     }
 
     /// The thread's state, as far as that is known.
@@ -58,7 +58,7 @@ impl ThreadTable {
     }
 
     /// Notes a thread's state: for a writer that works without the kernel's help, and for tests.
-    pub fn note(&self, entry: Entry) {
+    pub fn note(&self, entry: ThreadEntry) {
         if let Some(word) = self.entries.get(ThreadTable::index(entry.tid)) {
             word.store(entry.packed(), Ordering::Relaxed);
         }
@@ -83,7 +83,7 @@ pub enum RunState {
 
 /// One word of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct ThreadEntry {
     /// The thread's number; 0: the entry belongs to no thread.
     pub tid: u32,
     /// The CPU that it is or was on.
@@ -92,7 +92,7 @@ pub struct Entry {
     pub state: RunState,
 }
 
-impl Entry {
+impl ThreadEntry {
     /// The entry as a word of the table.
     #[inline]
     pub const fn packed(self) -> u64 {
@@ -108,7 +108,7 @@ impl Entry {
 
     /// The entry of a word in the table, whatever its value.
     #[inline]
-    pub const fn unpacked(word: u64) -> Entry {
+    pub const fn unpacked(word: u64) -> ThreadEntry {
         let state = match word >> 48 & 7 {
             1 => RunState::Running,
             2 => RunState::Preempted,
@@ -116,7 +116,7 @@ impl Entry {
             4 => RunState::Woken,
             _ => RunState::Unknown,
         };
-        Entry { tid: word as u32, cpu: (word >> 32) as u16, state }
+        ThreadEntry { tid: word as u32, cpu: (word >> 32) as u16, state }
     }
 }
 
@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_back_and_follows_the_layout() {
-        let entry = Entry { tid: 4_194_303, cpu: 65_535, state: RunState::Blocked };
-        assert_eq!(Entry::unpacked(entry.packed()), entry);
-        let word = Entry { tid: 7, cpu: 3, state: RunState::Preempted }.packed();
+        let entry = ThreadEntry { tid: 4_194_303, cpu: 65_535, state: RunState::Blocked };
+        assert_eq!(ThreadEntry::unpacked(entry.packed()), entry);
+        let word = ThreadEntry { tid: 7, cpu: 3, state: RunState::Preempted }.packed();
         assert_eq!(word, 2 << 48 | 3 << 32 | 7);
         for state in [
             RunState::Unknown,
@@ -140,24 +140,27 @@ mod tests {
             RunState::Blocked,
             RunState::Woken,
         ] {
-            assert_eq!(Entry::unpacked(Entry { tid: 1, cpu: 0, state }.packed()).state, state);
+            assert_eq!(
+                ThreadEntry::unpacked(ThreadEntry { tid: 1, cpu: 0, state }.packed()).state,
+                state
+            );
         }
     }
 
     #[test]
     fn unknown_bits_change_nothing() {
-        let entry = Entry { tid: 9, cpu: 2, state: RunState::Running };
-        assert_eq!(Entry::unpacked(entry.packed() | !0 << 51), entry);
+        let entry = ThreadEntry { tid: 9, cpu: 2, state: RunState::Running };
+        assert_eq!(ThreadEntry::unpacked(entry.packed() | !0 << 51), entry);
     }
 
     #[test]
     fn a_thread_with_a_taken_entry_has_an_unknown_state() {
         let far = 70_000 + ENTRIES as u32;
-        TABLE.note(Entry { tid: 70_000, cpu: 1, state: RunState::Running });
+        TABLE.note(ThreadEntry { tid: 70_000, cpu: 1, state: RunState::Running });
         assert_eq!(TABLE.state(70_000), RunState::Running);
         assert_eq!(ThreadTable::index(far), ThreadTable::index(70_000));
         assert_eq!(TABLE.state(far), RunState::Unknown);
-        TABLE.note(Entry { tid: far, cpu: 0, state: RunState::Blocked });
+        TABLE.note(ThreadEntry { tid: far, cpu: 0, state: RunState::Blocked });
         assert_eq!(TABLE.state(70_000), RunState::Unknown);
         assert_eq!(TABLE.state(far), RunState::Blocked);
     }

@@ -24,7 +24,7 @@
 
 use std::borrow::Cow;
 
-use cosched_core::engine::{Entry, Limits, Setup};
+use cosched_core::engine::{Limits, ProgramSetup, Setup};
 use cosched_core::fake::Fake;
 use cosched_core::{
     Cause, Engine, GroupId, Nanos, Plan, Policy, Profile, Program, ProgramId, Settings, Step,
@@ -76,7 +76,7 @@ const SOLO: [Nanos; 3] = [Nanos(300), Nanos(100), Nanos(200)];
 fn run(groups: [Option<u16>; 3]) -> (Vec<(u16, u64)>, Why) {
     let entry = |(solo, group): (Nanos, Option<u16>)| {
         let profile = Profile { solo: Some(solo), ..Profile::default() };
-        Entry { profile, group: group.map(GroupId), ..Entry::new(1) }
+        ProgramSetup { profile, group: group.map(GroupId), ..ProgramSetup::new(1) }
     };
     let topology = Topology::regular(1, 1, 1, 1, 1);
     let programs = SOLO.into_iter().zip(groups).map(entry).collect();

@@ -17,7 +17,7 @@ mod sockets;
 
 use std::sync::Arc;
 
-use cosched_core::engine::{Beat, Entry, Watch};
+use cosched_core::engine::{Beat, ProgramSetup, Watch};
 use cosched_core::{Plan, World};
 use cosched_linux::clients::cpu_time::{Meter, Roots};
 use cosched_linux::clients::user_requests::UserRequests;
@@ -57,7 +57,7 @@ impl Live {
     /// own socket cannot be had is only told.
     pub(crate) fn open(
         about: About,
-        programs: Vec<Entry>,
+        programs: Vec<ProgramSetup>,
         metrics: Option<&MetricsAt>,
         talk: Talk,
     ) -> Result<Live, Failure> {

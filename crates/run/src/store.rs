@@ -32,13 +32,13 @@ use redb::{Database, DatabaseError, ReadTransaction, ReadableTable, TableDefinit
 use crate::ui::failure::Failure;
 use crate::ui::say;
 
-pub use entry::{Entry, Key};
+pub use entry::{Key, SoloRecord};
 pub(crate) use learned::Division;
 pub use peak::Peak;
 
 /// A table of keys and what is known under them, both as JSON.
 type Table = TableDefinition<'static, &'static str, &'static str>;
-/// Its values are [`Entry`]s.
+/// Its values are [`SoloRecord`]s.
 const PROFILES: Table = TableDefinition::new("profiles");
 /// Its values are [learned settings](learned::LearnedSetting).
 const LEARNED: Table = TableDefinition::new("lessons");
@@ -146,7 +146,7 @@ fn report_unreadable(error: &StoreError) {
     say(format_args!("solo times are not known: {error}"));
 }
 
-fn json(entry: &Entry) -> String {
+fn json(entry: &SoloRecord) -> String {
     serde_json::to_string(entry).expect("an entry has no map, so it can be written as JSON")
 }
 
@@ -230,7 +230,7 @@ impl Store {
     }
 
     /// What is known under a key, to tell it along with something else: damage is only told.
-    pub fn look_up(&self, key: &Key) -> Option<Entry> {
+    pub fn look_up(&self, key: &Key) -> Option<SoloRecord> {
         self.get(key).unwrap_or_else(|error| {
             report_unreadable(&error);
             None
@@ -241,7 +241,7 @@ impl Store {
     ///
     /// # Errors
     /// When the file cannot be read, or is damaged.
-    pub fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
+    pub fn get(&self, key: &Key) -> Result<Option<SoloRecord>, StoreError> {
         let entry = self.known.get(key.as_str()).map(|text| serde_json::from_str(text));
         entry.transpose().map_err(|error| self.damaged(error))
     }
@@ -250,14 +250,14 @@ impl Store {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn put(&mut self, key: &Key, entry: &Entry) -> Result<(), StoreError> {
+    pub fn put(&mut self, key: &Key, entry: &SoloRecord) -> Result<(), StoreError> {
         self.write(PROFILES, key.as_str(), &json(entry))?;
         self.know_for_now(key, entry);
         Ok(())
     }
 
     /// Knows it until this process ends, and does not keep it.
-    pub fn know_for_now(&mut self, key: &Key, entry: &Entry) {
+    pub fn know_for_now(&mut self, key: &Key, entry: &SoloRecord) {
         self.known.insert(key.as_str().to_owned(), json(entry));
     }
 

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use cosched_core::engine::{Engine, Entry, Limits, Setup};
+use cosched_core::engine::{Engine, Limits, ProgramSetup, Setup};
 use cosched_core::{CpuSet, Nanos};
 use cosched_policy::{Kind, Options};
 use cosched_sim::hardware::topology;
@@ -44,7 +44,7 @@ fn measure(cpus: u16) -> (u64, f64) {
         Model::lock(half, rounds(4.0), 1e6, 1e3, plain, Nanos::from_micros(50)),
         Model::barriers(half, rounds(4.0), 2e5, plain, Nanos::ZERO),
     ];
-    let entries = models.iter().map(|model| Entry::new(model.threads)).collect();
+    let entries = models.iter().map(|model| ProgramSetup::new(model.threads)).collect();
     let jobs = models.into_iter().map(|model| Job { model, weight: 1.0 }).collect();
     let setup = Setup {
         cpus: CpuSet::first(usize::from(cpus)),

@@ -1,7 +1,7 @@
 //! The model compared with closed forms, and with relations that hold for any machine.
 
 use cosched_core::engine::outcome::Outcome;
-use cosched_core::engine::{Engine, Entry, Error, Limits, Setup};
+use cosched_core::engine::{Engine, Error, Limits, ProgramSetup, Setup};
 use cosched_core::{Nanos, Policy};
 use cosched_policy::{Kind, Options};
 
@@ -68,7 +68,7 @@ impl Scenario {
     }
 
     fn try_run_within(&self, events: u64) -> (Sim, Result<Outcome, Error<Halted>>) {
-        let entries = self.models.iter().map(|model| Entry::new(model.threads)).collect();
+        let entries = self.models.iter().map(|model| ProgramSetup::new(model.threads)).collect();
         let topology = self.hardware.topology.clone();
         let limits = Limits::default();
         let setup = Setup { cpus: topology.all(), topology, programs: entries, limits };

@@ -5,7 +5,7 @@
 
 mod stage;
 
-use cosched_core::engine::{Engine, Entry, Limits, Setup};
+use cosched_core::engine::{Engine, Limits, ProgramSetup, Setup};
 use cosched_core::{Event, Happening, Nanos, Profile, ProgramId, Settings, Speedup, Step};
 use cosched_policy::{Kind, Options};
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
@@ -164,10 +164,10 @@ fn seconds_asking(
     let entry = |(i, model): (usize, &Model)| {
         let speedup = alone.get(i).copied().flatten();
         let profile = Profile { speedup, ..Profile::default() };
-        Entry {
+        ProgramSetup {
             malleable: model.is_malleable(),
             profile,
-            ..Entry::new(requested.unwrap_or(model.threads))
+            ..ProgramSetup::new(requested.unwrap_or(model.threads))
         }
     };
     let setup = Setup {

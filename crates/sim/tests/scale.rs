@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use cosched_core::Nanos;
-use cosched_core::engine::{Engine, Entry, Limits, Setup};
+use cosched_core::engine::{Engine, Limits, ProgramSetup, Setup};
 use cosched_policy::{Kind, Options};
 use cosched_sim::model::Mix;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
@@ -24,7 +24,7 @@ fn a_thousand_programs_share_1024_cpus(policy: Kind, instructions: f64) {
         .map(|i| Model::barriers(1 + i % 4, 2, instructions / 2.0, cached, Nanos::from_micros(20)))
         .collect();
     let threads: u64 = models.iter().map(|model| u64::from(model.threads)).sum();
-    let entry = |model: &Model| Entry::new(model.threads);
+    let entry = |model: &Model| ProgramSetup::new(model.threads);
     let setup = Setup {
         cpus: hardware.topology.all(),
         topology: hardware.topology.clone(),

@@ -4,7 +4,7 @@
 
 mod stage;
 
-use cosched_core::engine::{Engine, Entry, Limits, Setup};
+use cosched_core::engine::{Engine, Limits, ProgramSetup, Setup};
 use cosched_core::{Arena, Machine, Measure, Nanos, Observe, ProgramId};
 use cosched_policy::{FairOptions, Kind, Options};
 use cosched_sim::hardware::{Bus, Scope};
@@ -67,7 +67,7 @@ fn times(kind: Kind, fair: FairOptions, models: &[Model]) -> Vec<f64> {
     let setup = Setup {
         cpus: hardware.topology.all(),
         topology: hardware.topology.clone(),
-        programs: models.iter().map(|_| Entry::new(1)).collect(),
+        programs: models.iter().map(|_| ProgramSetup::new(1)).collect(),
         limits: Limits::default(),
     };
     let policy = kind.build(&Options { fair: FairOptions { peak, ..fair }, ..Options::default() });

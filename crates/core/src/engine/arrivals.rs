@@ -7,7 +7,7 @@
 
 use super::Engine;
 use super::outcome::{Missing, NotStarted};
-use super::setup::Wait;
+use super::setup::Predecessor;
 use super::watch::Watch;
 use crate::id::ProgramId;
 use crate::machine::Machine;
@@ -69,7 +69,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 
     /// When a program has ended as another one that waits for it needs it.
-    fn awaited(&self, wait: &Wait) -> Arrival {
+    fn awaited(&self, wait: &Predecessor) -> Arrival {
         let account = &self.accounts[usize::from(wait.slot)];
         let never = |at, why| Arrival::Never(NotStarted { at, program: wait.slot, why });
         match (account.outcome.not_started, account.outcome.done) {

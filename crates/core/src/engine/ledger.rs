@@ -5,7 +5,7 @@
 
 use super::latest::Latest;
 use super::outcome::{Completion, NotStarted, ProgramOutcome, Span, Stretch, Totals};
-use super::setup::Entry;
+use super::setup::ProgramSetup;
 use crate::cpuset::CpuSet;
 use crate::engine::Repeat;
 use crate::id::ProgramId;
@@ -36,7 +36,7 @@ pub(super) struct Account {
 
 impl Account {
     /// An account that keeps this many spans.
-    pub(super) fn new(entry: &Entry, spans: usize) -> Account {
+    pub(super) fn new(entry: &ProgramSetup, spans: usize) -> Account {
         let most = spans.max(LEAST_SPANS);
         let outcome = ProgramOutcome {
             arrived: entry.arrives,

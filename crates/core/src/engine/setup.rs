@@ -13,19 +13,19 @@ pub struct Setup {
     /// The CPUs that programs may use.
     pub cpus: CpuSet,
     /// The programs; the position is the slot of their ids.
-    pub programs: Vec<Entry>,
+    pub programs: Vec<ProgramSetup>,
     /// The limits.
     pub limits: Limits,
 }
 
 /// One program of the workload, as far as scheduling is concerned.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct ProgramSetup {
     /// When it arrives, at the earliest.
     pub arrives: Nanos,
     /// The programs that must end before it comes. No program may wait for itself, directly or by
     /// others.
-    pub after: Vec<Wait>,
+    pub after: Vec<Predecessor>,
     /// How many threads it is to have on CPUs at once.
     pub thread_count: u16,
     /// Its weight relative to the others, as the user gave it.
@@ -44,10 +44,10 @@ pub struct Entry {
     pub profile: Profile,
 }
 
-impl Entry {
+impl ProgramSetup {
     /// A program of `thread_count` threads that arrives at the start and runs once.
-    pub fn new(thread_count: u16) -> Entry {
-        Entry {
+    pub fn new(thread_count: u16) -> ProgramSetup {
+        ProgramSetup {
             arrives: Nanos::ZERO,
             after: Vec::new(),
             thread_count,
@@ -72,12 +72,12 @@ pub enum Repeat {
     UntilAllFinish,
 }
 
-/// That a program comes only when another one has ended.
+/// A program that must end before another one comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// The position of the other one.
+pub struct Predecessor {
+    /// Its position.
     pub slot: u16,
-    /// Whether that may end in any way; otherwise each of its runs must return 0.
+    /// Whether it may end in any way; otherwise each of its runs must return 0.
     pub any_exit: bool,
 }
 

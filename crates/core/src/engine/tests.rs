@@ -53,7 +53,7 @@ fn in_turn() -> impl Policy {
     })
 }
 
-fn setup(programs: Vec<Entry>) -> Setup {
+fn setup(programs: Vec<ProgramSetup>) -> Setup {
     let topology = Topology::regular(1, 1, 1, 2, 1);
     Setup { cpus: topology.all(), topology, programs, limits: Limits::default() }
 }
@@ -66,7 +66,8 @@ fn run(fake: Fake, policy: impl Policy, setup: Setup) -> (Fake, Outcome) {
 #[test]
 fn programs_take_turns_and_the_accounts_add_up() {
     let fake = Fake::new([MS(250), MS(250)]);
-    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
+    let (_, outcome) =
+        run(fake, in_turn(), setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]));
     assert_eq!(outcome.ended, Ended::Complete);
     assert_eq!(outcome.total, MS(500));
     for program in &outcome.programs {
@@ -82,7 +83,8 @@ fn a_program_is_thawed_only_once_the_others_are_frozen() {
     let mut fake = Fake::new([MS(250), MS(250)]);
     fake.freeze_latency = MS(3);
     fake.thaw_latency = MS(1);
-    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
+    let (_, outcome) =
+        run(fake, in_turn(), setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]));
     let [first, second] = &outcome.programs[..] else { panic!("two programs") };
     for a in &first.timeline {
         assert!(second.timeline.iter().all(|b| a.to <= b.from || b.to <= a.from), "{a:?} overlaps");
@@ -112,7 +114,11 @@ fn programs_on_disjoint_cpus_do_not_wait_for_each_other() {
             plan.run(p(1), Settings::on(right));
         }
     });
-    let (fake, _) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1), Entry::new(1)]));
+    let (fake, _) = run(
+        fake,
+        policy,
+        setup(vec![ProgramSetup::new(1), ProgramSetup::new(1), ProgramSetup::new(1)]),
+    );
     let started = |slot| {
         fake.submitted.iter().find(|(_, s)| matches!(s, Step::Start(id, _) if *id == p(slot)))
     };
@@ -132,7 +138,8 @@ fn no_program_starts_before_the_policy_lets_it() {
             plan.run(p(1), Settings::default());
         }
     });
-    let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(2), Entry::new(2)]));
+    let (fake, outcome) =
+        run(fake, policy, setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]));
     assert_eq!(fake.submitted.len(), 2, "two starts, no freeze");
     assert_eq!(outcome.programs[1].started, Some(MS(100)));
     assert_eq!(outcome.programs[1].waited, MS(100));
@@ -143,7 +150,8 @@ fn no_program_starts_before_the_policy_lets_it() {
 fn a_freeze_that_is_never_confirmed_is_given_up_and_reported() {
     let mut fake = Fake::new([MS(400), MS(300)]);
     fake.unfreezable.insert(p(0));
-    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
+    let (_, outcome) =
+        run(fake, in_turn(), setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]));
     let first = outcome.deviations[0];
     assert_eq!((first.program, first.what, first.why), (p(0), Aspect::Frozen, Refusal::TimedOut));
     assert_eq!(first.at, MS(200) + Limits::default().freeze_patience);
@@ -170,7 +178,8 @@ fn a_program_that_never_starts_blocks_no_other() {
             _ => world.programs.iter().for_each(|q| plan.run(q.id, Settings::default())),
         }
     });
-    let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(2), Entry::new(2)]));
+    let (fake, outcome) =
+        run(fake, policy, setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]));
     let given_up = MS(10) + Limits::default().freeze_patience;
     assert!(fake.submitted.contains(&(given_up, Step::Start(p(0), Settings::default()))));
     let first = outcome.deviations[0];
@@ -198,7 +207,7 @@ fn no_program_is_frozen_longer_than_the_limit() {
             _ => assert!(!causes.is_empty()),
         }
     });
-    let (_, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    let (_, outcome) = run(fake, policy, setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]));
     assert_eq!(outcome.programs[1].frozen, [Nanos::from_secs(1)].into_iter().collect());
     assert_eq!(outcome.deviations[0].why, Refusal::FrozenTooLong);
 }
@@ -217,7 +226,7 @@ fn a_program_frozen_too_long_runs_despite_the_policy() {
         }
         plan.wake_at(world.now + MS(10), Token(0));
     });
-    let (_, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    let (_, outcome) = run(fake, policy, setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]));
     let lengths: Vec<Nanos> = outcome.programs[1].timeline.iter().map(|s| s.to - s.from).collect();
     assert_eq!(lengths[..2], [MS(10), MS(100)]);
 }
@@ -225,7 +234,7 @@ fn a_program_frozen_too_long_runs_despite_the_policy() {
 #[test]
 fn a_program_that_must_not_be_frozen_runs_on() {
     let fake = Fake::new([MS(400), MS(400)]);
-    let mut entries = vec![Entry::new(1), Entry::new(1)];
+    let mut entries = vec![ProgramSetup::new(1), ProgramSetup::new(1)];
     entries[0].freezable = false;
     let (fake, outcome) = run(fake, in_turn(), setup(entries));
     assert!(!fake.steps().contains(&Step::Freeze(p(0))));
@@ -235,7 +244,7 @@ fn a_program_that_must_not_be_frozen_runs_on() {
 #[test]
 fn programs_of_one_group_run_together() {
     let fake = Fake::new([MS(300), MS(300), MS(300)]);
-    let mut entries = vec![Entry::new(1), Entry::new(1), Entry::new(1)];
+    let mut entries = vec![ProgramSetup::new(1), ProgramSetup::new(1), ProgramSetup::new(1)];
     entries[0].group = Some(GroupId(7));
     entries[1].group = Some(GroupId(7));
     let mut started = false;
@@ -265,7 +274,7 @@ fn programs_of_one_group_run_together() {
 #[test]
 fn a_repeated_program_runs_until_all_have_finished() {
     let fake = Fake::new([MS(100), MS(350)]);
-    let mut entries = vec![Entry::new(1), Entry::new(1)];
+    let mut entries = vec![ProgramSetup::new(1), ProgramSetup::new(1)];
     entries[0].repeat = Repeat::UntilAllFinish;
     let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
@@ -286,7 +295,7 @@ fn a_repeated_program_runs_until_all_have_finished() {
 fn nothing_in_the_accounts_is_after_the_end() {
     let mut fake = Fake::new([MS(100), MS(350)]);
     fake.stubborn.insert(ProgramId { slot: 0, generation: 3 });
-    let mut entries = vec![Entry::new(1), Entry::new(1)];
+    let mut entries = vec![ProgramSetup::new(1), ProgramSetup::new(1)];
     entries[0].repeat = Repeat::UntilAllFinish;
     let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
@@ -306,7 +315,7 @@ fn events_are_handled_between_two_starts() {
     let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
     });
-    let entries = vec![Entry::new(1), Entry::new(1), Entry::new(1)];
+    let entries = vec![ProgramSetup::new(1), ProgramSetup::new(1), ProgramSetup::new(1)];
     let (fake, outcome) = run(fake, policy, setup(entries));
     let started = |(_, step): &&(Nanos, Step)| matches!(step, Step::Start(..));
     assert_eq!(fake.submitted.iter().filter(started).count(), 1);
@@ -332,7 +341,7 @@ fn programs_with_free_cpus_start_at_once() {
             false => world.programs.iter().for_each(|one| plan.run(one.id, Settings::default())),
         }
     });
-    let entries = (0..4).map(|_| Entry::new(1)).collect();
+    let entries = (0..4).map(|_| ProgramSetup::new(1)).collect();
     let (fake, _) = run(fake, policy, setup(entries));
     let starts = fake.submitted.iter().filter_map(|(at, step)| match step {
         Step::Start(id, _) => Some((id.slot, *at)),
@@ -347,7 +356,7 @@ fn an_interruption_thaws_and_ends_every_program() {
     let mut fake = Fake::new([MS(40_000), MS(40_000), MS(40_000)]);
     fake.stubborn.insert(p(1));
     fake.script(MS(150), Happening::Interrupted(Interruption::Interrupt));
-    let mut entries = vec![Entry::new(2), Entry::new(2), Entry::new(2)];
+    let mut entries = vec![ProgramSetup::new(2), ProgramSetup::new(2), ProgramSetup::new(2)];
     entries[2].arrives = MS(1000);
     let (fake, outcome) = run(fake, in_turn(), setup(entries));
     assert_eq!(outcome.ended, Ended::Interrupted(Interruption::Interrupt));
@@ -370,7 +379,7 @@ fn an_interruption_thaws_and_ends_every_program() {
 fn the_cause_of_an_end_is_reported_unchanged() {
     let mut fake = Fake::new([MS(40_000)]);
     fake.script(MS(150), Happening::Interrupted(Interruption::Hangup));
-    let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2)]));
+    let (fake, outcome) = run(fake, in_turn(), setup(vec![ProgramSetup::new(2)]));
     assert_eq!(outcome.ended, Ended::Interrupted(Interruption::Hangup));
     assert!(fake.steps().contains(&Step::Signal(p(0), Signal::Terminate)));
 }
@@ -382,7 +391,7 @@ fn a_program_that_is_still_starting_is_ended_too() {
     fake.stubborn.insert(p(0));
     fake.script(MS(2), Happening::Interrupted(Interruption::Interrupt));
     fake.script(MS(4), Happening::Interrupted(Interruption::Interrupt));
-    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2)]));
+    let (_, outcome) = run(fake, in_turn(), setup(vec![ProgramSetup::new(2)]));
     assert_eq!(outcome.programs[0].completions[0].at, MS(10));
     assert_eq!(outcome.programs[0].completions[0].exit, Exit::Signal(9));
 }
@@ -410,7 +419,8 @@ fn a_measurement_pause_freezes_all_before_it_reads() {
             assert!(world.programs.iter().all(|program| program.state == ProgramState::Frozen));
         }
     });
-    let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    let (fake, outcome) =
+        run(fake, policy, setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]));
     assert_eq!(fake.reads.len(), 1);
     assert_eq!(fake.reads[0].0, MS(102));
     assert_eq!(outcome.total, MS(150), "a program runs until its freeze is confirmed");
@@ -421,7 +431,7 @@ fn an_impossible_plan_ends_the_run_before_it_takes_effect() {
     let policy =
         Scripted(|_: &[Cause], _: &World<'_>, plan: &mut Plan| plan.run(p(9), Settings::default()));
     let (fake, outcome) =
-        Engine::new(Fake::new([MS(1)]), policy, setup(vec![Entry::new(1)])).run(&mut ());
+        Engine::new(Fake::new([MS(1)]), policy, setup(vec![ProgramSetup::new(1)])).run(&mut ());
     assert!(matches!(outcome, Err(Error::Plan(BadPlan::UnknownProgram(id))) if id == p(9)));
     assert!(fake.submitted.is_empty());
 }
@@ -435,7 +445,8 @@ fn a_program_stopped_from_outside_is_left_alone() {
     let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
     });
-    let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    let (fake, outcome) =
+        run(fake, policy, setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]));
     assert!(!fake.steps().contains(&Step::Thaw(p(1))), "cosched never continues it");
     assert_eq!(outcome.programs[1].ran, MS(200));
     assert_eq!(outcome.programs[1].waited, Nanos::ZERO, "its stop is not our waiting time");
@@ -456,7 +467,7 @@ fn each_directive_is_reported_once_when_it_is_in_effect() {
         }
         turns.decide(causes, world, plan);
     });
-    run(fake, policy, setup(vec![Entry::new(2), Entry::new(2)]));
+    run(fake, policy, setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]));
     let settled = settled.borrow();
     let frozen = settled.iter().find(|(_, program, epoch)| *program == p(1) && *epoch > 1);
     assert_eq!(frozen.map(|(at, ..)| *at), Some(MS(103)), "only once the freeze is confirmed");

@@ -16,7 +16,7 @@ use super::disturbed::{self, Disturbance};
 use super::program::{self, Alone, Stop};
 use crate::how::How;
 use crate::session::Session;
-use crate::store::{Entry, Key, Store};
+use crate::store::{Key, SoloRecord, Store};
 use crate::ui::Talk;
 use crate::ui::pace::{Pace, order};
 
@@ -34,7 +34,7 @@ struct Subject {
     spec: ProgramSpec,
     key: Key,
     /// What counts of what was known.
-    before: Option<Entry>,
+    before: Option<SoloRecord>,
     made: Vec<Alone>,
     /// With fewer runs it is not kept.
     least: usize,
@@ -46,7 +46,7 @@ impl Subject {
     }
 
     /// What may be kept: without disturbed times. `None`: nothing new.
-    fn to_keep(&self) -> Option<Entry> {
+    fn to_keep(&self) -> Option<SoloRecord> {
         let undisturbed: Vec<Alone> =
             self.made.iter().filter(|run| run.disturbed.is_none()).cloned().collect();
         (!undisturbed.is_empty()).then(|| program::entry(&undisturbed, self.before.as_ref()))
@@ -68,7 +68,7 @@ impl Subject {
 pub(crate) struct Measured {
     pub(crate) key: Key,
     /// It rests on disturbed times only where there are no others.
-    pub(crate) entry: Entry,
+    pub(crate) entry: SoloRecord,
     /// Set if it rests on disturbed times.
     pub(crate) disturbed: Option<Disturbance>,
     /// Says that times were not kept, and why.
@@ -111,7 +111,7 @@ pub(crate) fn measure(
             pace.begin(round, &format!("{} alone, threads: {threads}", subject.spec.name));
             subject.made.push(program::run_alone(session, &subject.spec, how)?);
             let is_over = subject.runs() >= usize::from(runs);
-            let is_enough = |entry: &Entry| is_over || entry.times.len() >= subject.least;
+            let is_enough = |entry: &SoloRecord| is_over || entry.times.len() >= subject.least;
             if let Some(entry) = subject.to_keep().filter(is_enough) {
                 store.put(&subject.key, &entry)?;
             }
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    fn times(entry: &Entry) -> Vec<u64> {
+    fn times(entry: &SoloRecord) -> Vec<u64> {
         entry.times.iter().map(|time| time.as_secs_f64() as u64).collect()
     }
 

@@ -23,7 +23,7 @@ use super::disturbed::Disturbance;
 use crate::how::How;
 use crate::out;
 use crate::session::{Request, Session};
-use crate::store::{Entry, StoreError};
+use crate::store::{SoloRecord, StoreError};
 use crate::ui::failure::Failure;
 use crate::ui::say;
 
@@ -66,7 +66,7 @@ impl From<StoreError> for Stop {
 
 /// What is known of a program after these runs, and what was known of it before and still counts;
 /// at least one run altogether.
-pub(super) fn entry(made: &[Alone], before: Option<&Entry>) -> Entry {
+pub(super) fn entry(made: &[Alone], before: Option<&SoloRecord>) -> SoloRecord {
     let known = before.map_or(&[][..], |entry| &entry.times);
     let times: Vec<Nanos> =
         known.iter().copied().chain(made.iter().map(|run| run.turnaround)).collect();
@@ -74,7 +74,7 @@ pub(super) fn entry(made: &[Alone], before: Option<&Entry>) -> Entry {
     let counts = counts_of_the_middle(made);
     let misses = counts.misses_per_kilo_instruction();
     let ratio = counts.miss_ratio();
-    Entry {
+    SoloRecord {
         solo: median(&times).expect("at least one run is known"),
         cpu: cpu.or(before.and_then(|entry| entry.cpu)),
         runs: u16::try_from(times.len()).unwrap_or(u16::MAX),
@@ -220,7 +220,7 @@ mod tests {
             counts: Counts::default(),
             disturbed: None,
         };
-        let before = Entry { miss_ratio: Some(0.5), ..entry(&[run(9), run(2)], None) };
+        let before = SoloRecord { miss_ratio: Some(0.5), ..entry(&[run(9), run(2)], None) };
         let all = entry(&[run(3)], Some(&before));
         assert_eq!((all.solo, all.runs, all.miss_ratio), (Nanos::from_secs(3), 3, Some(0.5)));
         assert_eq!(all.times, [9, 2, 3].map(Nanos::from_secs));

@@ -102,7 +102,7 @@ mod tests {
     use cosched_workload::Workload;
 
     use super::*;
-    use crate::store::Entry;
+    use crate::store::SoloRecord;
 
     fn shown(times: &[(u16, u64)], show: fn(&[Profiled<'_>]) -> String) -> String {
         let commands = vec![vec!["cg".to_owned()]];
@@ -112,7 +112,7 @@ mod tests {
             let measured_at = String::new();
             let (misses_per_kilo_instruction, miss_ratio) = (None, None);
             let (runs, times) = (3, vec![solo; 3]);
-            let entry = Entry {
+            let entry = SoloRecord {
                 solo,
                 runs,
                 times,

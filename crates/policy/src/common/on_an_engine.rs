@@ -2,7 +2,7 @@
 //! ones.
 
 use cosched_core::engine::outcome::Outcome;
-use cosched_core::engine::{Entry, Limits, Setup};
+use cosched_core::engine::{Limits, ProgramSetup, Setup};
 use cosched_core::fake::Fake;
 use cosched_core::{Engine, Happening, Interruption, Nanos, Step, Topology};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ const MS: fn(u64) -> Nanos = Nanos::from_millis;
 /// Runs programs of these weights until `until`, with a thread each, on one CPU. None ends before.
 fn run(kind: Kind, weights: &[f64], max_frozen: Nanos, until: Nanos) -> (Fake, Outcome) {
     let topology = Topology::regular(1, 1, 1, 1, 1);
-    let entry = |weight: &f64| Entry { weight: *weight, ..Entry::new(1) };
+    let entry = |weight: &f64| ProgramSetup { weight: *weight, ..ProgramSetup::new(1) };
     let setup = Setup {
         cpus: topology.all(),
         topology,

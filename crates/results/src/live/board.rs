@@ -5,7 +5,7 @@
 //! the next one. This is a board's only work between two snapshots: it copies some words per
 //! decision.
 
-use cosched_core::engine::{Beat, Entry};
+use cosched_core::engine::{Beat, ProgramSetup};
 use cosched_core::{Nanos, Output, Plan, Treatment, Turn, Usage, Why};
 
 use super::{ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
@@ -33,7 +33,7 @@ pub struct About {
 pub struct Board {
     about: About,
     /// One per program, in the workload's order: its state while it is not in the world.
-    entries: Vec<Entry>,
+    entries: Vec<ProgramSetup>,
     whys: Vec<Option<Why>>,
     treatments: Vec<Treatment>,
     shuffles: Vec<Option<Shuffled>>,
@@ -43,7 +43,7 @@ pub struct Board {
 
 impl Board {
     /// A board for one run of these programs.
-    pub fn new(about: About, entries: Vec<Entry>) -> Board {
+    pub fn new(about: About, entries: Vec<ProgramSetup>) -> Board {
         let (whys, treatments) =
             (vec![None; entries.len()], vec![Treatment::default(); entries.len()]);
         let (shuffles, forwards) = (vec![None; entries.len()], vec![None; entries.len()]);

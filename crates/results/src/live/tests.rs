@@ -1,4 +1,4 @@
-use cosched_core::engine::{Beat, Engine, Entry, Limits, Setup, Watch};
+use cosched_core::engine::{Beat, Engine, Limits, ProgramSetup, Setup, Watch};
 use cosched_core::fake::Fake;
 use cosched_core::{
     Actuator, Cause, Nanos, Output, Plan, Policy, Scheduling, Settings, Token, Topology, World,
@@ -73,13 +73,13 @@ fn about(names: &[&str]) -> About {
 }
 
 /// Every snapshot of a run of programs that each need this long.
-fn looked_at(work: &[Nanos], entries: Vec<Entry>, heartbeat: Nanos) -> Vec<Snapshot> {
+fn looked_at(work: &[Nanos], entries: Vec<ProgramSetup>, heartbeat: Nanos) -> Vec<Snapshot> {
     seen(work, entries, InTurn::default(), heartbeat, true)
 }
 
 fn seen(
     work: &[Nanos],
-    entries: Vec<Entry>,
+    entries: Vec<ProgramSetup>,
     policy: impl Policy,
     heartbeat: Nanos,
     looks: bool,
@@ -102,7 +102,7 @@ fn gaps(seen: &[Snapshot]) -> Vec<f64> {
 }
 
 fn two(work: u64) -> Vec<Snapshot> {
-    looked_at(&[MS(work); 2], vec![Entry::new(2); 2], MS(50))
+    looked_at(&[MS(work); 2], vec![ProgramSetup::new(2); 2], MS(50))
 }
 
 /// At every moment of a program's life, its times of running and waiting since its arrival add up.
@@ -120,9 +120,9 @@ fn run_and_waiting_times_are_right_at_every_moment() {
 
 #[test]
 fn counters_never_fall() {
-    let mut twice = Entry::new(2);
+    let mut twice = ProgramSetup::new(2);
     twice.repeat = Repeat::Times(3);
-    let seen = looked_at(&[MS(150), MS(700)], vec![twice, Entry::new(2)], MS(20));
+    let seen = looked_at(&[MS(150), MS(700)], vec![twice, ProgramSetup::new(2)], MS(20));
     assert_eq!(seen.iter().map(|s| s.programs[0].generation).max(), Some(2));
     for pair in seen.windows(2) {
         for (before, after) in pair[0].programs.iter().zip(&pair[1].programs) {
@@ -156,8 +156,8 @@ fn reasons_stand_with_the_programs_that_they_are_about() {
 /// Programs that have not arrived and programs that have ended are in the snapshot.
 #[test]
 fn waiting_and_ended_programs_are_listed_too() {
-    let late = Entry { arrives: MS(150), ..Entry::new(1) };
-    let seen = looked_at(&[MS(50), MS(600)], vec![late, Entry::new(2)], MS(50));
+    let late = ProgramSetup { arrives: MS(150), ..ProgramSetup::new(1) };
+    let seen = looked_at(&[MS(50), MS(600)], vec![late, ProgramSetup::new(2)], MS(50));
     let states = |at: usize| seen[at].programs.iter().map(|p| p.state).collect::<Vec<_>>();
     assert_eq!(states(0), [State::Expected, State::Running]);
     assert_eq!(states(seen.len() - 1)[0], State::Ended);
@@ -168,7 +168,7 @@ fn waiting_and_ended_programs_are_listed_too() {
 
 #[test]
 fn heartbeats_are_on_time_while_a_viewer_is_connected() {
-    let beside_quanta = looked_at(&[MS(1000); 2], vec![Entry::new(2); 2], MS(70));
+    let beside_quanta = looked_at(&[MS(1000); 2], vec![ProgramSetup::new(2); 2], MS(70));
     assert_eq!(gaps(&beside_quanta), vec![70.0; beside_quanta.len() - 1]);
     assert!(beside_quanta.len() > 20);
 }
@@ -178,11 +178,11 @@ fn heartbeats_are_on_time_while_a_viewer_is_connected() {
 #[test]
 fn without_a_viewer_heartbeats_wait_for_the_engine() {
     // Each quantum is followed by a beat, and the engine does not wake between them.
-    let entries = vec![Entry::new(2); 2];
+    let entries = vec![ProgramSetup::new(2); 2];
     let beside_quanta = seen(&[MS(1000); 2], entries, InTurn::default(), MS(90), false);
     assert!(gaps(&beside_quanta).iter().all(|gap| (90.0..110.0).contains(gap)));
     // Only the program's end happens: the engine wakes for every second beat.
-    let quiet = gaps(&seen(&[MS(1000)], vec![Entry::new(2)], Once, MS(30), false));
+    let quiet = gaps(&seen(&[MS(1000)], vec![ProgramSetup::new(2)], Once, MS(30), false));
     assert!(quiet.iter().filter(|gap| **gap == 60.0).count() > 10, "{quiet:?}");
 }
 
@@ -208,7 +208,7 @@ fn a_slice_and_a_trial_stay_until_the_next_choice() {
             plan.wake_at(world.now + MS(50), Token(0));
         }
     }
-    let seen = seen(&[MS(400)], vec![Entry::new(2)], Tries(0), MS(60), true);
+    let seen = seen(&[MS(400)], vec![ProgramSetup::new(2)], Tries(0), MS(60), true);
     let last = &seen[seen.len() - 2].programs[0];
     assert_eq!(last.why, Some(Why::new("in-gang")));
     let slice = ChosenSlice { slice_seconds: 0.03, lock_contention: 0.25, miss_ratio: None };

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use cosched_core::engine::{Entry, Limits, Setup, Wait};
+use cosched_core::engine::{Limits, Predecessor, ProgramSetup, Setup};
 use cosched_core::{GroupId, Nanos, Profile};
 use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_policy::{OptionGroup, binds_by_weight};
@@ -22,10 +22,10 @@ use crate::ui::watched;
 const FIRST_NAMED_GROUP: u16 = 1 << 15;
 
 /// What a program waits for that is in the workload.
-fn waits(spec: &ProgramSpec, slots: &HashMap<&str, u16>) -> Vec<Wait> {
+fn waits(spec: &ProgramSpec, slots: &HashMap<&str, u16>) -> Vec<Predecessor> {
     let wait = |after: &After| {
         let slot = slots.get(after.program.as_str())?;
-        Some(Wait { slot: *slot, any_exit: after.any_exit })
+        Some(Predecessor { slot: *slot, any_exit: after.any_exit })
     };
     spec.after.iter().filter_map(wait).collect()
 }
@@ -45,7 +45,7 @@ impl Session {
         let known = request.workload.programs.iter().zip(threads).zip(request.profiles);
         for ((spec, threads), profile) in known {
             let next = GroupId(FIRST_NAMED_GROUP + names.len() as u16);
-            entries.push(Entry {
+            entries.push(ProgramSetup {
                 arrives: spec.start,
                 after: waits(spec, &slots),
                 thread_count: *threads,

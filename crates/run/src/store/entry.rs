@@ -85,7 +85,7 @@ impl Key {
 
 /// What is known of a program from runs alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct SoloRecord {
     /// How long it takes: the median of the runs.
     #[serde(rename = "solo_nanoseconds")]
     pub solo: Nanos,

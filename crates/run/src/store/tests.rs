@@ -21,8 +21,8 @@ fn key(threads: u16) -> Key {
     Key::new(&program(""), threads, Placement::Packed, &machine())
 }
 
-fn entry(seconds: u64) -> Entry {
-    Entry {
+fn entry(seconds: u64) -> SoloRecord {
+    SoloRecord {
         solo: Nanos::from_secs(seconds),
         runs: 3,
         times: [seconds, seconds + 1, seconds - 1].map(Nanos::from_secs).to_vec(),
@@ -169,7 +169,7 @@ fn entries_without_miss_ratio_can_be_read() {
     let older = text.replace("\"miss_ratio\":0.25,", "");
     assert_ne!(older, text);
     store.known.insert(key(2).as_str().to_owned(), older);
-    let expected = Entry { miss_ratio: None, ..entry(5) };
+    let expected = SoloRecord { miss_ratio: None, ..entry(5) };
     assert_eq!(store.get(&key(2)).unwrap(), Some(expected));
 }
 
@@ -181,7 +181,7 @@ fn entries_without_single_times_can_be_read() {
     let older = text.replace("\"run_nanoseconds\":[5000000000,6000000000,4000000000],", "");
     assert_ne!(older, text);
     store.known.insert(key(2).as_str().to_owned(), older);
-    let expected = Entry { times: Vec::new(), ..entry(5) };
+    let expected = SoloRecord { times: Vec::new(), ..entry(5) };
     assert_eq!(store.get(&key(2)).unwrap(), Some(expected));
 }
 

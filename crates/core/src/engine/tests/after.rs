@@ -5,14 +5,14 @@ use super::*;
 use crate::UserCommand;
 
 /// An entry that waits for these, each of which must return 0.
-fn after(slots: &[u16]) -> Entry {
-    let wait = |slot: &u16| Wait { slot: *slot, any_exit: false };
-    Entry { after: slots.iter().map(wait).collect(), ..Entry::new(1) }
+fn after(slots: &[u16]) -> ProgramSetup {
+    let wait = |slot: &u16| Predecessor { slot: *slot, any_exit: false };
+    ProgramSetup { after: slots.iter().map(wait).collect(), ..ProgramSetup::new(1) }
 }
 
 /// An entry that waits for this one, which may end in any way.
-fn after_any(slot: u16) -> Entry {
-    Entry { after: vec![Wait { slot, any_exit: true }], ..Entry::new(1) }
+fn after_any(slot: u16) -> ProgramSetup {
+    ProgramSetup { after: vec![Predecessor { slot, any_exit: true }], ..ProgramSetup::new(1) }
 }
 
 /// Runs whatever has come.
@@ -30,8 +30,8 @@ fn fails(fake: &mut Fake, slot: u16, at: Nanos) {
 #[test]
 fn a_program_arrives_when_all_that_it_waits_for_have_ended() {
     let fake = Fake::new([MS(100), MS(300), MS(50), MS(10)]);
-    let late = Entry { arrives: MS(1000), ..after(&[2]) };
-    let entries = vec![Entry::new(1), Entry::new(1), after(&[0, 1]), late];
+    let late = ProgramSetup { arrives: MS(1000), ..after(&[2]) };
+    let entries = vec![ProgramSetup::new(1), ProgramSetup::new(1), after(&[0, 1]), late];
     let (_, outcome) = run(fake, all_at_once(), setup(entries));
     let arrived: Vec<Nanos> = outcome.programs.iter().map(|program| program.arrived).collect();
     assert_eq!(arrived, [MS(0), MS(0), MS(300), MS(1000)]);
@@ -43,14 +43,14 @@ fn a_program_arrives_when_all_that_it_waits_for_have_ended() {
 /// The machine of the test panics where the engine wakes up too often.
 #[test]
 fn a_program_that_waits_for_another_one_costs_no_wakeups() {
-    let entries = vec![Entry::new(1), Entry { arrives: MS(1), ..after(&[0]) }];
+    let entries = vec![ProgramSetup::new(1), ProgramSetup { arrives: MS(1), ..after(&[0]) }];
     let (_, outcome) = run(Fake::new([MS(40_000), MS(1)]), all_at_once(), setup(entries));
     assert_eq!(outcome.total, MS(40_001));
 }
 
 #[test]
 fn a_repeated_program_ends_with_its_last_repetition() {
-    let again = Entry { repeat: Repeat::Times(3), ..Entry::new(1) };
+    let again = ProgramSetup { repeat: Repeat::Times(3), ..ProgramSetup::new(1) };
     let (_, outcome) =
         run(Fake::new([MS(100), MS(10)]), all_at_once(), setup(vec![again, after(&[0])]));
     assert_eq!(outcome.programs[1].arrived, MS(300));
@@ -60,7 +60,7 @@ fn a_repeated_program_ends_with_its_last_repetition() {
 fn after_a_failure_only_programs_that_wait_for_any_exit_start() {
     let mut fake = Fake::new([MS(500), MS(10), MS(10), MS(10), MS(10)]);
     fails(&mut fake, 0, MS(100));
-    let entries = vec![Entry::new(1), after(&[0]), after(&[1]), after_any(0), after_any(2)];
+    let entries = vec![ProgramSetup::new(1), after(&[0]), after(&[1]), after_any(0), after_any(2)];
     let (fake, outcome) = run(fake, all_at_once(), setup(entries));
     let not_started: Vec<Option<NotStarted>> =
         outcome.programs.iter().map(|program| program.not_started).collect();
@@ -80,7 +80,7 @@ fn after_a_failure_only_programs_that_wait_for_any_exit_start() {
 fn a_program_is_given_up_at_the_first_failure() {
     let mut fake = Fake::new([MS(500), MS(300), MS(10)]);
     fails(&mut fake, 0, MS(100));
-    let entries = vec![Entry::new(1), Entry::new(1), after(&[1, 0])];
+    let entries = vec![ProgramSetup::new(1), ProgramSetup::new(1), after(&[1, 0])];
     let (_, outcome) = run(fake, all_at_once(), setup(entries));
     assert_eq!(
         outcome.programs[2].not_started.map(|why| (why.at, why.program)),
@@ -92,19 +92,21 @@ fn a_program_is_given_up_at_the_first_failure() {
 /// What is repeated as a co-runner goes on until programs that wait have ended, too.
 #[test]
 fn co_runners_are_repeated_until_waiting_programs_have_ended() {
-    let again = Entry { repeat: Repeat::UntilAllFinish, ..Entry::new(1) };
+    let again = ProgramSetup { repeat: Repeat::UntilAllFinish, ..ProgramSetup::new(1) };
     let fake = Fake::new([MS(100), MS(40), MS(200)]);
-    let (_, outcome) = run(fake, all_at_once(), setup(vec![Entry::new(1), again, after(&[0])]));
+    let (_, outcome) =
+        run(fake, all_at_once(), setup(vec![ProgramSetup::new(1), again, after(&[0])]));
     assert_eq!(outcome.total, MS(300));
     assert_eq!(outcome.programs[1].completions.len(), 7);
 }
 
 #[test]
 fn co_runners_are_ended_where_the_last_program_is_not_started() {
-    let again = Entry { repeat: Repeat::UntilAllFinish, ..Entry::new(1) };
+    let again = ProgramSetup { repeat: Repeat::UntilAllFinish, ..ProgramSetup::new(1) };
     let mut fake = Fake::new([MS(500), MS(40), MS(200)]);
     fails(&mut fake, 0, MS(100));
-    let (_, outcome) = run(fake, all_at_once(), setup(vec![Entry::new(1), again, after(&[0])]));
+    let (_, outcome) =
+        run(fake, all_at_once(), setup(vec![ProgramSetup::new(1), again, after(&[0])]));
     assert_eq!((outcome.ended, outcome.total), (Ended::Complete, MS(100)));
 }
 
@@ -112,7 +114,7 @@ fn co_runners_are_ended_where_the_last_program_is_not_started() {
 fn an_interruption_starts_nothing_that_waits() {
     let mut fake = Fake::new([MS(500), MS(10)]);
     fake.script(MS(100), Happening::Interrupted(Interruption::Interrupt));
-    let (fake, outcome) = run(fake, all_at_once(), setup(vec![Entry::new(1), after_any(0)]));
+    let (fake, outcome) = run(fake, all_at_once(), setup(vec![ProgramSetup::new(1), after_any(0)]));
     let why = NotStarted { at: MS(100), program: 0, why: Missing::Interrupted };
     assert_eq!(outcome.programs[1].not_started, Some(why));
     assert!(fake.steps().iter().all(|step| !matches!(step, Step::Start(id, _) if *id == p(1))));
@@ -122,7 +124,7 @@ fn an_interruption_starts_nothing_that_waits() {
 fn a_program_that_was_detached_lets_no_other_start() {
     let mut fake = Fake::new([MS(500), MS(10), MS(150)]);
     fake.script(MS(100), Happening::Commanded(UserCommand::Detach(p(0))));
-    let entries = vec![Entry::new(1), after_any(0), Entry::new(1)];
+    let entries = vec![ProgramSetup::new(1), after_any(0), ProgramSetup::new(1)];
     let (_, outcome) = run(fake, all_at_once(), setup(entries));
     let why = NotStarted { at: MS(100), program: 0, why: Missing::Detached };
     assert_eq!(outcome.programs[1].not_started, Some(why));

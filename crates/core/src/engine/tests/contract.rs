@@ -29,7 +29,7 @@ fn wake_ups_in_a_measurement_pause_wait_for_its_end() {
             plan.wake.push(pause_at(MS(100)));
         }
     });
-    let (fake, _) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    let (fake, _) = run(fake, policy, setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]));
     assert_eq!(fake.reads[0].0, MS(102));
 }
 
@@ -37,7 +37,7 @@ fn wake_ups_in_a_measurement_pause_wait_for_its_end() {
 fn nothing_is_decided_or_started_in_a_measurement_pause() {
     let mut fake = Fake::new([MS(500), MS(500)]);
     fake.freeze_latency = MS(2);
-    let mut programs = setup(vec![Entry::new(1), Entry::new(1)]);
+    let mut programs = setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]);
     programs.programs[1].arrives = MS(101);
     let asked = RefCell::new(Vec::new());
     let policy = Scripted(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
@@ -65,7 +65,7 @@ fn the_policy_learns_when_a_stopped_program_goes_on() {
         }
         run_all(world, plan);
     });
-    run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    run(fake, policy, setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]));
     assert_eq!(*continued_at.borrow(), Some(MS(330)));
 }
 
@@ -82,7 +82,7 @@ fn a_released_program_can_be_managed_again() {
         }
         plan.wake_at(MS(100 * (turn + 1)), Token(0));
     });
-    let (fake, _) = run(Fake::new([MS(500)]), policy, setup(vec![Entry::new(1)]));
+    let (fake, _) = run(Fake::new([MS(500)]), policy, setup(vec![ProgramSetup::new(1)]));
     let steps = fake.steps();
     assert_eq!(steps.iter().filter(|step| matches!(step, Step::Release(_))).count(), 2);
     assert!(
@@ -102,7 +102,7 @@ fn every_request_for_threads_is_answered() {
             plan.run(program.id, Settings { thread_limit: Some(1), ..Settings::default() });
         }
     });
-    let (fake, _) = run(fake, policy, setup(vec![Entry::new(2)]));
+    let (fake, _) = run(fake, policy, setup(vec![ProgramSetup::new(2)]));
     let answers = fake.submitted.iter().filter(|(_, step)| matches!(step, Step::Apply(..)));
     assert_eq!(answers.map(|(at, _)| *at).collect::<Vec<_>>(), [MS(10), MS(20)]);
 }
@@ -124,7 +124,8 @@ fn a_thread_limit_stands_until_the_next_one() {
         }
         seen.borrow_mut().push((program.requested, program.allowed));
     });
-    let (fake, _) = run(fake, policy, setup(vec![Entry { malleable: true, ..Entry::new(4) }]));
+    let (fake, _) =
+        run(fake, policy, setup(vec![ProgramSetup { malleable: true, ..ProgramSetup::new(4) }]));
     let allowed = fake.submitted.iter().filter_map(|(at, step)| match step {
         Step::Start(_, settings) | Step::Apply(_, settings, _) => {
             Some((*at, settings.thread_limit))
@@ -143,7 +144,7 @@ fn a_limit_of_no_threads_is_a_mistake() {
             plan.run(program.id, Settings { thread_limit: Some(0), ..Settings::default() });
         }
     });
-    let engine = Engine::new(Fake::new([MS(50)]), policy, setup(vec![Entry::new(2)]));
+    let engine = Engine::new(Fake::new([MS(50)]), policy, setup(vec![ProgramSetup::new(2)]));
     let (_, outcome) = engine.run(&mut ());
     assert!(matches!(outcome, Err(Error::Plan(BadPlan::NoThread(_)))));
 }
@@ -155,14 +156,14 @@ fn rules_for_unknown_threads_are_a_mistake() {
         let thread = crate::ThreadId { slot: 0, generation: 0 };
         plan.threads.push((thread, ThreadRule { cpus: Some(CpuSet::first(1)), slice: None }));
     });
-    let engine = Engine::new(Fake::new([MS(50)]), policy, setup(vec![Entry::new(2)]));
+    let engine = Engine::new(Fake::new([MS(50)]), policy, setup(vec![ProgramSetup::new(2)]));
     let (_, outcome) = engine.run(&mut ());
     assert!(matches!(outcome, Err(Error::Plan(BadPlan::UnknownThread(_)))));
 }
 
 #[test]
 fn a_program_that_runs_already_is_not_started() {
-    let mut entry = Entry::new(1);
+    let mut entry = ProgramSetup::new(1);
     entry.runs_already = true;
     let policy = Scripted(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         assert!(world.programs.iter().all(|program| program.state == ProgramState::Running));
@@ -180,7 +181,8 @@ fn a_program_that_runs_already_is_not_started() {
 fn a_detached_program_runs_on_and_is_not_waited_for() {
     let mut fake = Fake::new([MS(100), MS(4000)]);
     fake.script(MS(50), Happening::Commanded(crate::UserCommand::Detach(p(1))));
-    let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
+    let (fake, outcome) =
+        run(fake, in_turn(), setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]));
     assert!(fake.steps().contains(&Step::Release(p(1))));
     assert_eq!(outcome.programs[0].done, Some(outcome.total));
     assert_eq!(outcome.programs[1].done, None);
@@ -190,11 +192,11 @@ fn a_detached_program_runs_on_and_is_not_waited_for() {
 /// are ended.
 #[test]
 fn ctrl_c_detaches_attached_and_ends_started_programs() {
-    let mut attached = Entry::new(1);
+    let mut attached = ProgramSetup::new(1);
     attached.runs_already = true;
     let mut fake = Fake::new([MS(4000), MS(4000)]);
     fake.script(MS(50), Happening::Interrupted(crate::machine::Interruption::Interrupt));
-    let (fake, outcome) = run(fake, in_turn(), setup(vec![attached, Entry::new(1)]));
+    let (fake, outcome) = run(fake, in_turn(), setup(vec![attached, ProgramSetup::new(1)]));
     let steps = fake.steps();
     assert!(steps.contains(&Step::Release(p(0))));
     let signalled = |id| steps.iter().any(|step| matches!(step, Step::Signal(to, _) if *to == id));
@@ -242,7 +244,7 @@ fn only_threads_with_changed_rules_are_set() {
         let rule = |thread| ThreadRule { cpus: Some(cpus(thread)), slice: None };
         plan.threads.extend(world.threads.iter().map(|thread| (thread.id, rule(thread))));
     });
-    let (fake, _) = run(fake, policy, setup(vec![Entry::new(1); PROGRAMS as usize]));
+    let (fake, _) = run(fake, policy, setup(vec![ProgramSetup::new(1); PROGRAMS as usize]));
     let rules_sent = |at: Nanos| {
         let now = fake.submitted.iter().filter(|(when, _)| *when == at);
         now.filter(|(_, step)| matches!(step, Step::ApplyThread(..))).count()

@@ -9,8 +9,11 @@ fn at(outcome: &Outcome) -> Vec<u64> {
 #[test]
 fn switches_with_a_start_or_after_an_end_count_too() {
     // The second program runs first, for 100 ms of its 250. Each change of turns is a decision.
-    let (_, outcome) =
-        run(Fake::new([MS(250), MS(250)]), in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
+    let (_, outcome) = run(
+        Fake::new([MS(250), MS(250)]),
+        in_turn(),
+        setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]),
+    );
     assert_eq!(at(&outcome), [100, 200, 300, 400, 450]);
     // At 100 ms a program was started, and at 450 ms one had ended. There was no gap to measure.
     assert_eq!(outcome.switch_gaps.latest.len(), 3);
@@ -24,8 +27,11 @@ fn a_continued_gang_an_end_or_a_first_start_is_no_switch() {
         }
         plan.wake_at(world.now + MS(50), Token(0));
     });
-    let (_, outcome) =
-        run(Fake::new([MS(100), MS(300)]), together, setup(vec![Entry::new(1), Entry::new(1)]));
+    let (_, outcome) = run(
+        Fake::new([MS(100), MS(300)]),
+        together,
+        setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]),
+    );
     assert_eq!(outcome.switches.count(), 0);
 }
 
@@ -52,7 +58,7 @@ fn in_line() -> impl Policy {
 /// run is one.
 #[test]
 fn a_restart_alone_is_no_switch_and_after_another_it_is() {
-    let again = |asked| Entry { repeat: Repeat::Times(2), ..Entry::new(asked) };
+    let again = |asked| ProgramSetup { repeat: Repeat::Times(2), ..ProgramSetup::new(asked) };
     let (_, alone) = run(Fake::new([MS(100)]), in_line(), setup(vec![again(2)]));
     assert_eq!((at(&alone), alone.total), (vec![], MS(200)));
     let two = setup(vec![again(2), again(2)]);
@@ -72,8 +78,11 @@ fn a_thaw_forced_by_the_engine_is_no_switch() {
             plan.freeze(p(0));
         }
     });
-    let (_, outcome) =
-        run(Fake::new([MS(300), MS(4000)]), unjust, setup(vec![Entry::new(1), Entry::new(1)]));
+    let (_, outcome) = run(
+        Fake::new([MS(300), MS(4000)]),
+        unjust,
+        setup(vec![ProgramSetup::new(1), ProgramSetup::new(1)]),
+    );
     assert!(outcome.programs[0].timeline.len() > 1, "{outcome:?}");
     assert_eq!(at(&outcome), [100]);
 }
@@ -111,7 +120,7 @@ impl Watch for Turns {
 
 #[test]
 fn turns_by_weight_are_counted_and_starts_are_not() {
-    let mut setup = setup(vec![Entry::new(2), Entry::new(2)]);
+    let mut setup = setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]);
     setup.limits.heartbeat = MS(50);
     let mut turns = Turns::default();
     let engine = Engine::new(Fake::new([MS(250), MS(250)]), by_weight(), setup);
@@ -123,8 +132,11 @@ fn turns_by_weight_are_counted_and_starts_are_not() {
 
 #[test]
 fn turns_by_weight_are_switches_and_stop_no_program() {
-    let (fake, outcome) =
-        run(Fake::new([MS(250), MS(250)]), by_weight(), setup(vec![Entry::new(2), Entry::new(2)]));
+    let (fake, outcome) = run(
+        Fake::new([MS(250), MS(250)]),
+        by_weight(),
+        setup(vec![ProgramSetup::new(2), ProgramSetup::new(2)]),
+    );
     assert!(!fake.steps().iter().any(|step| matches!(step, Step::Freeze(_))), "{:?}", fake.steps());
     assert_eq!(at(&outcome), [100, 200]);
     let turns = |slot: usize| {

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
-use cosched_page::{ENTRIES, Entry, RunState, ThreadTable};
+use cosched_page::{ENTRIES, RunState, ThreadEntry, ThreadTable};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mprotect, munmap};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -28,7 +28,7 @@ impl Mapped {
         Mapped(map(table, ProtFlags::READ).unwrap())
     }
 
-    fn entry(&self, tid: i32) -> Option<Entry> {
+    fn entry(&self, tid: i32) -> Option<ThreadEntry> {
         // SAFETY: mapped as long as this lives, as long and as aligned as a table, and all of it
         // atomic words.
         unsafe { &*self.0.cast::<ThreadTable>() }.entry(tid as u32)
@@ -159,7 +159,8 @@ fn a_thread_woken_on_a_busy_cpu_is_queued_there() {
         }
     });
     let until = Instant::now() + SOON;
-    let sleeps_there = Entry { tid: naps.tid as u32, cpu: cpu as u16, state: RunState::Blocked };
+    let sleeps_there =
+        ThreadEntry { tid: naps.tid as u32, cpu: cpu as u16, state: RunState::Blocked };
     while table.entry(naps.tid) != Some(sleeps_there) && Instant::now() < until {
         thread::sleep(Duration::from_millis(1));
     }
@@ -171,7 +172,7 @@ fn a_thread_woken_on_a_busy_cpu_is_queued_there() {
         found = looked.into_iter().flatten().find(|entry| entry.state == RunState::Woken);
         thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(found, Some(Entry { state: RunState::Woken, ..sleeps_there }));
+    assert_eq!(found, Some(ThreadEntry { state: RunState::Woken, ..sleeps_there }));
     naps.end();
     busy.end();
 }

@@ -11,7 +11,8 @@
 //! pseudo-random, or a program with phases in step with the moments would decide by its phases.
 //! A sequential test of the pairs (Student's t) shows whether the difference is more than noise.
 //! The trial ends as soon as the answer is clear, and after [some
-//! pairs](params::GuardParams::most_pairs) at the latest. What was not shown to be faster is not kept.
+//! pairs](params::GuardParams::most_pairs) at the latest. What was not shown to be faster is not
+//! kept.
 //!
 //! *Progress* of a moment is in instructions where they are counted, else in CPU time outside the
 //! kernel. Threads that contend for locks lose time asleep or in the kernel.

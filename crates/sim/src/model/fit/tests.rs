@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use cosched_core::engine::{Engine, Entry, Limits, Setup};
+use cosched_core::engine::{Engine, Limits, ProgramSetup, Setup};
 use cosched_policy::{Kind, Options};
 
 use super::super::Mix;
@@ -17,7 +17,7 @@ const FREE: Costs =
 fn run(model: &Model) -> Result<Alone, Infallible> {
     let hardware = ideal("core:8");
     let topology = hardware.topology.clone();
-    let programs = vec![Entry::new(model.threads)];
+    let programs = vec![ProgramSetup::new(model.threads)];
     let setup = Setup { cpus: topology.all(), topology, programs, limits: Limits::default() };
     let jobs = vec![Job { model: model.clone(), weight: 1.0 }];
     let sim = Sim::new(hardware, Kernel::EEVDF, jobs, FREE, 1);
