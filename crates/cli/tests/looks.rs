@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use cosched_core::Nanos;
-use cosched_report::history::{History, Phase, State, nanos};
+use cosched_report::history::{Activity, History, Phase, nanos};
 use cosched_results::result::RunResult;
 use serde_json::Value;
 
@@ -78,9 +78,10 @@ fn phases_add_up_to_the_accounts_and_waits_have_reasons() {
                 let allowed = Nanos::from_micros(history.phases(slot).len() as u64);
                 assert!(apart <= allowed, "{policy}, {}: {found} is not {reported}", program.name);
             };
-            close(sum(|p| matches!(p.state, State::Running(_))), program.running_seconds);
+            close(sum(|p| matches!(p.state, Activity::Running(_))), program.running_seconds);
             close(sum(|p| p.state.waits()), program.waiting_seconds);
-            for phase in history.phases(slot).iter().filter(|phase| phase.state == State::Frozen) {
+            for phase in history.phases(slot).iter().filter(|phase| phase.state == Activity::Frozen)
+            {
                 let why = history.waits_because(slot, phase);
                 assert!(why.is_some(), "{policy}, {}: {phase:?} has no reason", program.name);
             }

@@ -53,6 +53,6 @@ pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sampl
 pub use speedup::Speedup;
 pub use time::{Nanos, parse_duration};
 pub use topology::{Cpu, Level, Topology};
-pub use treatment::{Chosen, Scheduling, Treatment};
+pub use treatment::{Chosen, SchedulingChange, Treatment};
 pub use turn::Turn;
 pub use waits::Waits;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::learned::TrialResult;
 use crate::reason::Why;
 use crate::time::Nanos;
-use crate::treatment::Scheduling;
+use crate::treatment::SchedulingChange;
 
 /// What a policy has done with one program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub enum Output {
     /// Its threads share the CPUs that the quantum would leave idle.
     Backfilled,
     /// How its threads are scheduled, or what is tried for that, has changed.
-    Scheduled(Scheduling),
+    Scheduled(SchedulingChange),
     /// What earlier runs of the program have shown is in use, and is not tried again for now.
     Recalled,
     /// A trial has ended.

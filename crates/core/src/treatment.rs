@@ -20,7 +20,7 @@ pub struct Treatment {
 
 /// A change of how the threads of a program are scheduled.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scheduling {
+pub enum SchedulingChange {
     /// The program starts, with its original settings.
     Original,
     /// A slice was chosen. How threads are scheduled decides whether they get it.
@@ -58,21 +58,21 @@ impl Chosen {
 
 impl Treatment {
     /// Takes in another change.
-    pub fn take_in(&mut self, change: Scheduling) {
+    pub fn take_in(&mut self, change: SchedulingChange) {
         match change {
-            Scheduling::Original => *self = Treatment::default(),
-            Scheduling::Slice(chosen) => {
+            SchedulingChange::Original => *self = Treatment::default(),
+            SchedulingChange::Slice(chosen) => {
                 self.chosen = Some(chosen);
                 // A new slice ends a trial that was under way.
                 self.tried = None;
             }
-            Scheduling::InForce(actuator) => {
+            SchedulingChange::InForce(actuator) => {
                 (self.in_force, self.tried) = (Some(actuator), None);
             }
-            Scheduling::Trial { actuator, against } => {
+            SchedulingChange::Trial { actuator, against } => {
                 (self.in_force, self.tried) = (Some(against), Some(actuator));
             }
-            Scheduling::TrialFailed => self.tried = None,
+            SchedulingChange::TrialFailed => self.tried = None,
         }
     }
 }
@@ -81,13 +81,13 @@ impl Treatment {
 mod tests {
     use super::*;
 
-    const SLICE: Scheduling = Scheduling::Slice(Chosen {
+    const SLICE: SchedulingChange = SchedulingChange::Slice(Chosen {
         slice: Nanos::from_millis(200),
         lock_contention: 0.84,
         miss_ratio: None,
     });
 
-    fn after(changes: &[Scheduling]) -> Treatment {
+    fn after(changes: &[SchedulingChange]) -> Treatment {
         let mut treatment = Treatment::default();
         changes.iter().for_each(|change| treatment.take_in(*change));
         treatment
@@ -95,22 +95,22 @@ mod tests {
 
     #[test]
     fn a_slice_stays_until_the_next_slice_or_run() {
-        let treatment = after(&[Scheduling::Original, SLICE]);
+        let treatment = after(&[SchedulingChange::Original, SLICE]);
         assert_eq!((treatment.in_force, treatment.tried), (None, None));
         assert_eq!(treatment.chosen.map(|chosen| chosen.slice), Some(Nanos::from_millis(200)));
-        assert_eq!(after(&[SLICE, Scheduling::Original]), Treatment::default());
+        assert_eq!(after(&[SLICE, SchedulingChange::Original]), Treatment::default());
     }
 
     /// Until a trial is kept, the earlier treatment counts.
     #[test]
     fn a_trial_takes_effect_only_once_it_is_kept() {
         use Actuator::{Batch, None as AsFound, Slice};
-        let given = Scheduling::InForce(AsFound);
-        let tried = Scheduling::Trial { actuator: Slice, against: AsFound };
-        let kept = Scheduling::InForce(Slice);
-        let next = Scheduling::Trial { actuator: Batch, against: Slice };
-        let back = Scheduling::TrialFailed;
-        let state = |changes: &[Scheduling]| (after(changes).in_force, after(changes).tried);
+        let given = SchedulingChange::InForce(AsFound);
+        let tried = SchedulingChange::Trial { actuator: Slice, against: AsFound };
+        let kept = SchedulingChange::InForce(Slice);
+        let next = SchedulingChange::Trial { actuator: Batch, against: Slice };
+        let back = SchedulingChange::TrialFailed;
+        let state = |changes: &[SchedulingChange]| (after(changes).in_force, after(changes).tried);
         assert_eq!(state(&[given, SLICE]), (Some(AsFound), None));
         assert_eq!(state(&[given, SLICE, tried]), (Some(AsFound), Some(Slice)));
         assert_eq!(state(&[given, SLICE, tried, kept]), (Some(Slice), None));

@@ -17,7 +17,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
-use cosched_page::{Page, Request, Tally, ThreadTable};
+use cosched_page::{BarrierTally, Page, ThreadRequest, ThreadTable};
 
 use crate::sys::{self, Errno, Socket};
 
@@ -89,7 +89,7 @@ pub(crate) fn threads() -> Option<&'static ThreadTable> {
 /// Where a thread counts what it does at barriers, by the order in which threads came. `None`:
 /// cosched was never there. Does not connect.
 #[inline]
-pub(crate) fn tally(thread: usize) -> Option<&'static Tally> {
+pub(crate) fn tally(thread: usize) -> Option<&'static BarrierTally> {
     if STATE.load(Acquire) != ON {
         return None;
     }
@@ -310,7 +310,7 @@ fn send_request(page: &Page, threads: u32, blocked: bool) {
     }
     socket.0.drain();
     let number = NUMBER.fetch_add(1, Relaxed).wrapping_add(1);
-    page.set_request(Request { number, threads: threads as u16, blocked });
+    page.set_request(ThreadRequest { number, threads: threads as u16, blocked });
     REQUESTED.store(threads, Relaxed);
     MOST_SINCE.store(0, Relaxed);
     REACHED.store(sys::coarse_now(), Relaxed);

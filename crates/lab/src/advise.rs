@@ -21,7 +21,7 @@ use crate::how::How;
 use crate::session::{Ran, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs, Source};
 use crate::store::{Key, SoloRecord, Store};
-use crate::table::{self, After};
+use crate::table::{self, AfterTable};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{Talk, print, say};
 
@@ -131,7 +131,7 @@ pub fn advise(args: &AdviseOptions) -> Result<ExitCode, Failure> {
     }
     let Some(ran) = ran else { return Ok(ExitCode::SUCCESS) };
     if !args.json {
-        print(&table::run(&ran.result, &After::default()))?;
+        print(&table::run(&ran.result, &AfterTable::default()))?;
     }
     let untroubled = ran.report_troubles();
     Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))

@@ -16,7 +16,7 @@ use crate::store::{Key, Store};
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
 pub(crate) use in_turn::{Known, Measured, measure as measure_in_turn};
-pub(crate) use program::{Alone, Stop, complaint, failed};
+pub(crate) use program::{SoloRun, Stop, complaint, failed};
 
 /// Measures every program once; programs that are the same count as one. Disturbed times serve this
 /// process alone. Tells whether the user has interrupted it; what was measured before is kept.
@@ -81,7 +81,7 @@ pub(crate) fn once(
     session: &Session,
     spec: &ProgramSpec,
     how: &How,
-) -> Result<Result<Alone, Ended>, Failure> {
+) -> Result<Result<SoloRun, Ended>, Failure> {
     match program::run_alone(session, spec, how) {
         Ok(alone) => Ok(Ok(alone)),
         Err(Stop::Failed(failure)) => Err(failure),

@@ -22,7 +22,7 @@ mod variant;
 
 pub use here::Here;
 pub use record::Record;
-pub use rounds::{Experiment, MOST_ROUNDS, Plan};
-pub use site::{Site, Turn};
+pub use rounds::{Experiment, ExperimentPlan, MOST_ROUNDS};
+pub use site::{Site, VariantRun};
 pub use summary::show;
 pub use variant::{Own, Variant, check_names};

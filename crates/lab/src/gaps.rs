@@ -20,7 +20,7 @@ use cosched_linux::control::run_cgroups::{FreezerBackend, Wishes};
 use cosched_linux::machine::{Config, Job, Linux, Origin};
 use cosched_linux::observe::barrier_stats::StatsOfRun;
 use cosched_linux::process::helper::OWN_EXECUTABLE;
-use cosched_linux::process::launch::{Order, Output};
+use cosched_linux::process::launch::{LaunchOrder, OutputTo};
 use cosched_linux::rights::{Ability, Rights};
 use cosched_linux::safety::undo;
 use cosched_results::metrics::quantile;
@@ -228,7 +228,7 @@ fn config(
 ) -> Result<Config, Stop> {
     let job = |output: &PathBuf| Job {
         origin: Origin::Started,
-        order: Order {
+        order: LaunchOrder {
             executable: OWN_EXECUTABLE.into(),
             argv: vec![
                 "cosched-spin".to_owned(),
@@ -237,10 +237,10 @@ fn config(
                 std::process::id().to_string(),
             ],
             cwd: "/".into(),
-            ..Order::default()
+            ..LaunchOrder::default()
         },
-        stdout: Output::File { path: output.clone(), append: false },
-        stderr: Output::Inherit,
+        stdout: OutputTo::File { path: output.clone(), append: false },
+        stderr: OutputTo::Inherit,
         // It is ours, whatever it has inherited.
         freezable_for_sure: true,
         grouped_by_user: true,

@@ -30,7 +30,7 @@ const COMPARISON: &str = "cosched-compare/";
 const READABLE: &str = "name a folder that `cosched run --out` or `compare --out` made";
 
 /// What there is to report.
-pub struct Found {
+pub struct FoundRuns {
     /// The variants, the one first with which the others are compared.
     pub variants: Vec<Variant>,
     /// The `run.json` of every run of each variant.
@@ -61,7 +61,7 @@ struct Entry {
 /// # Errors
 /// When something that is named is no result, is there twice, or is of another policy than its
 /// folder says.
-pub fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, Failure> {
+pub fn gather(from: &[PathBuf], against: Option<&str>) -> Result<FoundRuns, Failure> {
     let (mut entries, mut notes) = (Vec::new(), Vec::new());
     let mut printed = None;
     for (named, path) in from.iter().enumerate() {
@@ -99,7 +99,7 @@ pub fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, Failure>
     if let (None, Some(obstacle)) = (&comparison, obstacle) {
         notes.push(format!("These runs are shown, but not compared: {obstacle}."));
     }
-    Ok(Found { variants, files, comparison, notes })
+    Ok(FoundRuns { variants, files, comparison, notes })
 }
 
 fn twice(path: &Path) -> Failure {

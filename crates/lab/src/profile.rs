@@ -17,7 +17,7 @@ mod show;
 
 use std::process::ExitCode;
 
-use cosched_linux::observe::counters::{self, Events, Lack};
+use cosched_linux::observe::counters::{self, CounterLack, Events};
 use cosched_policy::Placement;
 use cosched_workload::{ProgramSpec, Workload};
 
@@ -139,7 +139,7 @@ fn profiles<'a>(
 }
 
 /// Why cache misses are missing, given what can be counted here, and what to do.
-fn why_no_misses(countable: Result<(), Lack>) -> String {
+fn why_no_misses(countable: Result<(), CounterLack>) -> String {
     let why = match countable {
         Err(lack) => {
             let remedy =
@@ -164,9 +164,9 @@ mod tests {
     #[test]
     fn missing_misses_are_reported_with_the_reason_and_the_remedy() {
         for (countable, why) in [
-            (Err(Lack::Hardware), "shows no hardware counters"),
-            (Err(Lack::CacheEvents), "counts instructions, but no misses"),
-            (Err(Lack::Permission), "perf_event_paranoid=2"),
+            (Err(CounterLack::Hardware), "shows no hardware counters"),
+            (Err(CounterLack::CacheEvents), "counts instructions, but no misses"),
+            (Err(CounterLack::Permission), "perf_event_paranoid=2"),
             (Ok(()), "in use or did not count"),
         ] {
             let sentence = why_no_misses(countable);

@@ -27,7 +27,7 @@ use cosched_policy::{Quanta, derive};
 use cosched_workload::{Workload, shown_path};
 
 use crate::how::check::twice;
-use crate::replace::{self, Kind};
+use crate::replace::{self, FileKind};
 use crate::session::Session;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
@@ -36,7 +36,7 @@ use show::Calibration;
 use trainees::trainees;
 
 /// What the file is to other commands.
-const FILE: Kind = Kind {
+const FILE: FileKind = FileKind {
     made_by: "cosched calibrate quanta",
     option: "--out",
     is_one: |beginning| beginning.starts_with(Quanta::BEGINNING.as_bytes()),

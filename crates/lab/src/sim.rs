@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use cosched_workload::Workload;
 
-use crate::table::{self, After};
+use crate::table::{self, AfterTable};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::print;
 use crate::{out, source};
@@ -78,7 +78,7 @@ pub fn simulate(args: &RunOptions) -> Result<ExitCode, Failure> {
     let saved = args.out.as_ref().map(|folder| result.save(&out::result(folder)));
     match args.json {
         true => print(&result.to_json())?,
-        false => print(&table::run(&result, &After::default()))?,
+        false => print(&table::run(&result, &AfterTable::default()))?,
     }
     // A disk that is full by now must not cost the result.
     if let Some(file) = &args.watch {

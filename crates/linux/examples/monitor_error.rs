@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::observe::monitor::interval::{Intervals, ProgramUse, by_program};
-use cosched_linux::observe::monitor::kernel::Kernel;
+use cosched_linux::observe::monitor::kernel::KernelMonitor;
 use cosched_linux::observe::monitor::{Activity, Monitor};
 
 /// Kernels of `workloads/`, with their options.
@@ -78,7 +78,7 @@ impl Drop for Ended {
 /// The figures of both monitors for each interval: the kernel's, then the sampled one's.
 fn both(pid: i32, intervals: u32) -> Result<Vec<[ProgramUse; 2]>, Box<dyn Error>> {
     let (proc, clock) = (Proc::default(), Clock::start());
-    let mut monitors = [Monitor::Kernel(Kernel::open(&proc)?), Monitor::sampled(&proc)];
+    let mut monitors = [Monitor::Kernel(KernelMonitor::open(&proc)?), Monitor::sampled(&proc)];
     let mut cuts = [Intervals::default(), Intervals::default()];
     for monitor in &mut monitors {
         monitor.add(0, pid)?;

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 pub use client::Reported;
 pub use cosched_page::BARRIER_MODE;
 pub use preload::{PRELOAD, preloaded};
-pub use server::{Heard, HookServer, Uses};
+pub use server::{HookServer, Received, Uses};
 pub use unpack::{LIBRARY, NoLibrary, library};
 
 /// The library inside a program, and its purpose.

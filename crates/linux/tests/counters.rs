@@ -9,20 +9,20 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use cosched_core::{
-    Arena, Counts, Event as MachineEvent, Happening, Machine, Measure, Nanos, Observe, ProgramId,
-    Quality, Settings, Step,
+    Arena, Counts, Event, Happening, Machine, Measure, Nanos, Observe, ProgramId, Quality,
+    Settings, Step,
 };
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::machine::{Job, Linux, Origin};
-use cosched_linux::observe::counters::{self, Event, Events};
+use cosched_linux::observe::counters::{self, CounterEvent, Events};
 use cosched_linux::process::tree::Process;
 use support::{alone, script};
 
 const PROGRAM: ProgramId = ProgramId::first(0);
-const PAGE_FAULTS: Event = Event { kind: 1, config: 2 };
+const PAGE_FAULTS: CounterEvent = CounterEvent { kind: 1, config: 2 };
 const SOFTWARE: Events = Events {
-    instructions: Event { kind: 1, config: 1 },
-    cycles: Event { kind: 1, config: 1 },
+    instructions: CounterEvent { kind: 1, config: 1 },
+    cycles: CounterEvent { kind: 1, config: 1 },
     llc_references: PAGE_FAULTS,
     llc_misses: PAGE_FAULTS,
 };
@@ -38,7 +38,7 @@ fn counts(text: &str, count: Option<Events>) -> Counts {
     let mut machine = machine(folder.path(), Origin::Started, text, count);
     machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();
     let mut events = Vec::new();
-    let ended = |event: &MachineEvent| match event.what {
+    let ended = |event: &Event| match event.what {
         Happening::Exited(_, _, usage) => Some(usage),
         _ => None,
     };
@@ -106,7 +106,7 @@ fn nothing_is_counted_without_a_request() {
 
 #[test]
 fn requested_events_that_do_not_exist_are_missing() {
-    let unknown = Event { kind: 9999, config: 0 };
+    let unknown = CounterEvent { kind: 9999, config: 0 };
     let events = Events {
         instructions: unknown,
         cycles: unknown,

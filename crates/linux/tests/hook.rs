@@ -8,8 +8,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cosched_linux::hook::{Heard, HookServer, Reported, Uses};
-use cosched_page::{Hello, Page, Request, Rule, SIZE};
+use cosched_linux::hook::{HookServer, Received, Reported, Uses};
+use cosched_page::{Hello, Page, Rule, SIZE, ThreadRequest};
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -70,7 +70,7 @@ impl Process {
     }
 
     fn request(&self, number: u32, threads: u16) {
-        self.page().set_request(Request { number, threads, blocked: true });
+        self.page().set_request(ThreadRequest { number, threads, blocked: true });
         self.ring(1);
     }
 
@@ -167,7 +167,7 @@ proptest! {
         // All remaining messages are read; then the honest one sends a request.
         (0..20).for_each(|_| _ = server.hear(0, |_| true));
         honest.request(1, requested);
-        let mut heard = Heard::default();
+        let mut heard = Received::default();
         for _ in 0..20 {
             let more = server.hear(0, |_| true);
             heard.requested = heard.requested.max(more.requested);
@@ -216,7 +216,7 @@ fn a_flooding_client_is_ignored_until_the_next_heartbeat() {
     });
     assert!(reported && server.is_tired());
     noisy.request(1, 4);
-    assert_eq!(server.hear(0, |_| true), Heard::default());
+    assert_eq!(server.hear(0, |_| true), Received::default());
     server.beat(1000);
     assert_eq!(server.hear(1000, |_| true).requested, Some(4));
     server.limit_threads(Some(2), 2);

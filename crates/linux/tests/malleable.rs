@@ -15,7 +15,7 @@ use cosched_linux::hook::{Hook, LIBRARY, Uses};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::machine::{Job, Linux};
-use cosched_linux::process::launch::{Order, Output};
+use cosched_linux::process::launch::{LaunchOrder, OutputTo};
 use cosched_linux::rights::usable::Usable;
 use support::alone;
 
@@ -59,8 +59,9 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
 fn machine(folder: &Path, program: PathBuf, counts: &[&str], malleable: bool) -> Linux {
     let library = std::env::current_exe().unwrap().with_file_name(LIBRARY);
     let argv = ["requests"].iter().chain(counts).map(|word| (*word).to_owned()).collect();
-    let order = Order { executable: program, argv, cwd: "/".into(), ..Order::default() };
-    let stdout = Output::File { path: folder.join("out"), append: false };
+    let order =
+        LaunchOrder { executable: program, argv, cwd: "/".into(), ..LaunchOrder::default() };
+    let stdout = OutputTo::File { path: folder.join("out"), append: false };
     let hook = malleable.then_some(Hook { library, uses: Uses::THREADS });
     alone::machine(folder, Job { stdout, hook, ..alone::job(order) }, None)
 }

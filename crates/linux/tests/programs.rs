@@ -10,20 +10,22 @@ use std::path::Path;
 use cosched_core::{CpuSet, Exit};
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
-use cosched_linux::process::launch::{Launcher, Order, Output, Report, Spec, StartStep};
+use cosched_linux::process::launch::{
+    LaunchOrder, Launcher, OutputTo, ShimReport, Spec, StartStep,
+};
 use rustix::process::Signal;
 use support::{HIDDEN, Program, eventually, reports_of, script};
 
-fn null() -> Output {
-    Output::File { path: "/dev/null".into(), append: true }
+fn null() -> OutputTo {
+    OutputTo::File { path: "/dev/null".into(), append: true }
 }
 
 /// Runs an order to its end and returns what it wrote.
-fn output_of(order: Order) -> String {
+fn output_of(order: LaunchOrder) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
-    let mut program = Program::start(order, Output::File { path: path.clone(), append: false });
-    assert!(matches!(program.report(2), Report::Gone { .. }));
+    let mut program = Program::start(order, OutputTo::File { path: path.clone(), append: false });
+    assert!(matches!(program.report(2), ShimReport::Gone { .. }));
     fs::read_to_string(path).unwrap()
 }
 
@@ -35,10 +37,10 @@ fn a_code_and_a_signal_are_reported_as_such() {
         let mut program = Program::start(script(text), null());
         program.main();
         assert!(
-            matches!(program.report(1), Report::Exited { exit, .. } if exit == expected),
+            matches!(program.report(1), ShimReport::Exited { exit, .. } if exit == expected),
             "{text}"
         );
-        assert!(matches!(program.report(2), Report::Gone { .. }));
+        assert!(matches!(program.report(2), ShimReport::Gone { .. }));
         program.shim_ends();
         assert!(program.reports().len() == 3 && program.launched.reports.closed());
     }
@@ -48,8 +50,8 @@ fn a_code_and_a_signal_are_reported_as_such() {
 fn usage_includes_awaited_children_and_orphans() {
     let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
     let mut program = Program::start(script(&format!("({spin}); (({spin}) &); exit 0")), null());
-    let Report::Exited { usage: first, .. } = program.report(1) else { panic!() };
-    let Report::Gone { usage: all, .. } = program.report(2) else { panic!() };
+    let ShimReport::Exited { usage: first, .. } = program.report(1) else { panic!() };
+    let ShimReport::Gone { usage: all, .. } = program.report(2) else { panic!() };
     assert!(first.user_seconds > 0.0 && first.max_rss_kib > 0);
     assert!(all.user_seconds > first.user_seconds);
 }
@@ -57,26 +59,42 @@ fn usage_includes_awaited_children_and_orphans() {
 #[test]
 fn a_failed_start_is_reported_with_step_and_reason() {
     let cases = [
-        (Order { executable: "/not/there".into(), ..script("") }, StartStep::Command, libc::ENOENT),
         (
-            Order { executable: "/etc/passwd".into(), ..script("") },
+            LaunchOrder { executable: "/not/there".into(), ..script("") },
+            StartStep::Command,
+            libc::ENOENT,
+        ),
+        (
+            LaunchOrder { executable: "/etc/passwd".into(), ..script("") },
             StartStep::Command,
             libc::EACCES,
         ),
-        (Order { cwd: "/not/there".into(), ..script("") }, StartStep::Directory, libc::ENOENT),
-        (Order { stdin: Some("/not/there".into()), ..script("") }, StartStep::Input, libc::ENOENT),
         (
-            Order { cgroups: vec!["/not/there".into()], ..script("") },
+            LaunchOrder { cwd: "/not/there".into(), ..script("") },
+            StartStep::Directory,
+            libc::ENOENT,
+        ),
+        (
+            LaunchOrder { stdin: Some("/not/there".into()), ..script("") },
+            StartStep::Input,
+            libc::ENOENT,
+        ),
+        (
+            LaunchOrder { cgroups: vec!["/not/there".into()], ..script("") },
             StartStep::Cgroup,
             libc::ENOENT,
         ),
         // The kernel cannot do it, and then the process cannot move there by itself either.
-        (Order { born_in: Some("/proc".into()), ..script("") }, StartStep::Cgroup, libc::ENOENT),
-        (Order { cpus: Some(CpuSet::EMPTY), ..script("") }, StartStep::Cpus, libc::EINVAL),
+        (
+            LaunchOrder { born_in: Some("/proc".into()), ..script("") },
+            StartStep::Cgroup,
+            libc::ENOENT,
+        ),
+        (LaunchOrder { cpus: Some(CpuSet::EMPTY), ..script("") }, StartStep::Cpus, libc::EINVAL),
     ];
     for (order, step, errno) in cases {
         let mut program = Program::start(order, null());
-        assert_eq!(program.report(0), Report::Failed { step, errno });
+        assert_eq!(program.report(0), ShimReport::Failed { step, errno });
         program.shim_ends();
         assert_eq!(program.reports().len(), 1);
     }
@@ -84,8 +102,8 @@ fn a_failed_start_is_reported_with_step_and_reason() {
 
 #[test]
 fn an_output_that_cannot_be_opened_is_named_in_the_error() {
-    let stdout = Output::File { path: "/not/there/out".into(), append: false };
-    let spec = Spec { order: script(""), stdout, stderr: Output::Inherit };
+    let stdout = OutputTo::File { path: "/not/there/out".into(), append: false };
+    let spec = Spec { order: script(""), stdout, stderr: OutputTo::Inherit };
     let error = Launcher::new(Path::new(HIDDEN), Proc::default()).prepare(&spec).unwrap_err();
     assert!(error.to_string().contains("/not/there/out"), "{error}");
 }
@@ -93,12 +111,12 @@ fn an_output_that_cannot_be_opened_is_named_in_the_error() {
 #[test]
 fn a_daemon_that_forks_twice_stays_in_the_tree_and_delays_gone() {
     let mut program = Program::start(script("(setsid sleep 1000 &) ; exit 0"), null());
-    assert!(matches!(program.report(1), Report::Exited { exit: Exit::Code(0), .. }));
+    assert!(matches!(program.report(1), ShimReport::Exited { exit: Exit::Code(0), .. }));
     let daemon = program.tree().members(&program.proc);
     assert_eq!(daemon.len(), 1);
     assert_eq!(program.reports().len(), 2);
     assert_eq!(program.tree().signal(&program.proc, Signal::KILL, &[]), Ok(1));
-    assert!(matches!(program.report(2), Report::Gone { .. }));
+    assert!(matches!(program.report(2), ShimReport::Gone { .. }));
     program.shim_ends();
 }
 
@@ -106,7 +124,7 @@ fn a_daemon_that_forks_twice_stays_in_the_tree_and_delays_gone() {
 fn a_program_gets_what_was_ordered_and_nothing_else_open() {
     let folder = tempfile::tempdir().unwrap();
     let text = "echo $0,$1; pwd; echo $COLOUR; env | grep -c =; readlink /proc/self/fd/0; ls /proc/self/fd";
-    let order = Order {
+    let order = LaunchOrder {
         argv: ["called-so", "-c", text, "a b", "c"].map(String::from).to_vec(),
         env: vec![("COLOUR".into(), "blue".into()), ("PATH".into(), "/usr/bin:/bin".into())],
         cwd: folder.path().canonicalize().unwrap(),
@@ -141,7 +159,7 @@ fn two_outputs_in_one_file_and_appending_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
     for append in [false, true] {
-        let output = Output::File { path: path.clone(), append };
+        let output = OutputTo::File { path: path.clone(), append };
         let mut program = Program::start(script("echo one; echo two >&2; echo three"), output);
         program.report(2);
     }
@@ -152,7 +170,8 @@ fn two_outputs_in_one_file_and_appending_lose_nothing() {
 fn a_program_has_its_own_process_group_or_session() {
     let ours = Proc::default().stat(std::process::id() as i32).unwrap();
     for new_session in [false, true] {
-        let mut program = Program::start(Order { new_session, ..script("sleep 1000; :") }, null());
+        let mut program =
+            Program::start(LaunchOrder { new_session, ..script("sleep 1000; :") }, null());
         let main = program.main().look(&Proc::default()).unwrap();
         assert_eq!(main.pgrp, main.pid);
         assert_eq!(main.session, if new_session { main.pid } else { ours.session });
@@ -162,7 +181,8 @@ fn a_program_has_its_own_process_group_or_session() {
 #[test]
 fn a_program_is_bound_from_its_first_instruction() {
     let one: CpuSet = affinity::get(0).unwrap().iter().take(1).collect();
-    let order = Order { cpus: Some(one), ..script("grep Cpus_allowed_list /proc/self/status") };
+    let order =
+        LaunchOrder { cpus: Some(one), ..script("grep Cpus_allowed_list /proc/self/status") };
     assert_eq!(output_of(order), format!("Cpus_allowed_list:\t{one}\n"));
 }
 
@@ -180,7 +200,7 @@ fn a_shim_without_an_order_ends_with_cosched() {
 #[test]
 fn a_program_not_noted_before_cosched_dies_never_starts() {
     let folder = tempfile::tempdir().unwrap();
-    let order = Order { cwd: folder.path().to_owned(), ..script("touch begun") };
+    let order = LaunchOrder { cwd: folder.path().to_owned(), ..script("touch begun") };
     let spec = Spec { order, stdout: null(), stderr: null() };
     let proc = Proc::default();
     let mut launched =
@@ -191,7 +211,7 @@ fn a_program_not_noted_before_cosched_dies_never_starts() {
         forked = launched.reports.read().unwrap().into_iter().next();
         forked.is_some()
     });
-    let Some(Report::Forked { process }) = forked else { panic!("{forked:?}") };
+    let Some(ShimReport::Forked { process }) = forked else { panic!("{forked:?}") };
     assert!(process.look(&proc).is_some());
     drop(launched);
     eventually("the end of both", || shim.look(&proc).or(process.look(&proc)).is_none());
@@ -218,7 +238,7 @@ fn a_shim_ignores_signals_for_cosched_and_holds_nothing_open() {
     }
     eventually("the shell and its child", || program.tree().members(&proc).len() == 2);
     assert_eq!(program.tree().signal(&proc, Signal::TERM, &[]), Ok(2));
-    assert!(matches!(program.report(1), Report::Exited { exit: Exit::Signal(15), .. }));
+    assert!(matches!(program.report(1), ShimReport::Exited { exit: Exit::Signal(15), .. }));
     program.shim_ends();
 }
 
@@ -227,7 +247,7 @@ fn without_cosched_a_program_goes_on_and_its_shim_ends_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let (go, done) = (folder.path().join("go"), folder.path().join("done"));
     let text = "sleep 1000 & while [ ! -e go ]; do sleep 0.01; done; echo $! > new; mv new done";
-    let order = Order { cwd: folder.path().to_owned(), ..script(text) };
+    let order = LaunchOrder { cwd: folder.path().to_owned(), ..script(text) };
     let proc = Proc::default();
     let spec = Spec { order, stdout: null(), stderr: null() };
     let mut launched =

@@ -12,7 +12,7 @@ use cosched_core::{
     Step,
 };
 use cosched_linux::machine::Linux;
-use cosched_linux::observe::pointers::Source;
+use cosched_linux::observe::pointers::SampleClock;
 use support::{alone, script};
 
 const PROGRAM: ProgramId = ProgramId::first(0);
@@ -79,7 +79,7 @@ fn frozen_time_and_running_time_are_distinguished() {
 
 #[test]
 fn where_a_program_computes_is_counted_since_the_last_read() {
-    if Source::here().is_none() {
+    if SampleClock::here().is_none() {
         eprintln!("skipped: the instruction pointer cannot be sampled here");
         return;
     }

@@ -15,11 +15,11 @@ use std::time::Duration;
 use cosched_core::{CpuSet, ProgramId};
 use cosched_linux::cgroup::Hierarchies;
 use cosched_linux::kernel::affinity;
-use cosched_linux::kernel::procfs::{Proc, State};
+use cosched_linux::kernel::procfs::{Proc, ProcState};
 use cosched_linux::kernel::sched_attr::{self, SchedPolicy};
 use cosched_linux::process::launch;
 use cosched_linux::process::tree::{Process, Tree};
-use cosched_linux::safety::sentinel::{Heard, Sentinel};
+use cosched_linux::safety::sentinel::{Sentinel, SentinelNews};
 use cosched_linux::safety::undo::{Journal, Log, Record, restore};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open};
@@ -81,13 +81,13 @@ impl Drop for Host {
     }
 }
 
-fn state(process: Process) -> Option<State> {
+fn state(process: Process) -> Option<ProcState> {
     process.look(&Proc::default()).map(|stat| stat.state)
 }
 
 fn is_frozen(done: &Done) -> bool {
     match &done.cgroup {
-        None => state(done.main) == Some(State::Stopped),
+        None => state(done.main) == Some(ProcState::Stopped),
         Some(dir) => ["cgroup.events", "freezer.state"].iter().any(|file| {
             let text = fs::read_to_string(dir.join(file)).unwrap_or_default();
             text.lines().any(|line| line == "frozen 1" || line == "FROZEN")
@@ -109,13 +109,15 @@ fn everything_is_restored(mut host: Host, backend: &str) {
     drop(host);
     eventually("the log's end", || !done.log.exists());
     // The program spins again.
-    eventually("the program's going on", || state(done.main) == Some(State::Running));
+    eventually("the program's going on", || state(done.main) == Some(ProcState::Running));
     for process in [done.main, done.bystander] {
         assert_eq!(affinity::get(process.pid).unwrap(), done.cpus);
         assert_eq!(sched_attr::get(process.pid).unwrap().policy, SchedPolicy::Other);
     }
     if backend == "signal" {
-        eventually("the stop by another process", || state(done.bystander) == Some(State::Stopped));
+        eventually("the stop by another process", || {
+            state(done.bystander) == Some(ProcState::Stopped)
+        });
     }
     assert!(done.cgroup.as_ref().is_none_or(|dir| !dir.exists()));
 
@@ -238,7 +240,7 @@ fn programs_are_restored_whenever_cosched_is_killed() {
             nothing_is_owed(&Log::load(&log, &proc).unwrap(), &proc);
         }
         for shell in marked.named("sh") {
-            assert_ne!(state(shell), Some(State::Stopped), "{backend} at moment {moment}");
+            assert_ne!(state(shell), Some(ProcState::Stopped), "{backend} at moment {moment}");
             assert_eq!(affinity::get(shell.pid), affinity::get(0), "{backend} at moment {moment}");
             assert_eq!(sched_attr::get(shell.pid).unwrap().policy, SchedPolicy::Other);
         }
@@ -285,7 +287,7 @@ impl Drop for Marked {
 fn after_a_goodbye_nothing_is_undone() {
     let folder = tempfile::tempdir().unwrap();
     let proc = Proc::default();
-    let mut program = Program::start(script("sleep 1000; :"), launch::Output::Inherit);
+    let mut program = Program::start(script("sleep 1000; :"), launch::OutputTo::Inherit);
     let main = program.main();
     let mut log = Log::create(folder.path(), &proc).unwrap();
     let sentinel = Sentinel::spawn(Path::new(HIDDEN), &log).unwrap();
@@ -297,9 +299,9 @@ fn after_a_goodbye_nothing_is_undone() {
     })
     .unwrap();
     main.signal(&proc, Signal::STOP).unwrap();
-    eventually("the stop", || state(main) == Some(State::Stopped));
+    eventually("the stop", || state(main) == Some(ProcState::Stopped));
     sentinel.goodbye(&Proc::default());
-    assert_eq!(state(main), Some(State::Stopped));
+    assert_eq!(state(main), Some(ProcState::Stopped));
     assert!(log.path().exists());
     assert_eq!(restore(log.journal(), &proc).continued, 1);
     log.delete().unwrap();
@@ -334,7 +336,7 @@ fn the_sentinel_survives_signals_and_its_death_is_noticed() {
     for signal in [Signal::HUP, Signal::INT, Signal::TERM, Signal::QUIT, Signal::PIPE] {
         process.signal(&proc, signal).unwrap();
     }
-    assert_eq!(sentinel.hear().unwrap(), Heard::default());
+    assert_eq!(sentinel.hear().unwrap(), SentinelNews::default());
     process.signal(&proc, Signal::KILL).unwrap();
     poll(&mut [PollFd::new(&sentinel, PollFlags::IN)], None).unwrap();
     assert!(sentinel.hear().unwrap().has_ended);

@@ -41,14 +41,14 @@ pub enum Passage {
 /// What a thread counts.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub struct Tally {
+pub struct BarrierTally {
     passages: [AtomicU64; 5],
     knew: AtomicU64,
     nanoseconds: AtomicU64,
     seen: AtomicU64,
 }
 
-impl Tally {
+impl BarrierTally {
     /// A thread has passed.
     #[inline]
     pub fn passed(&self, how: Passage) {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn passages_are_counted_once_and_long_waits_are_added_up() {
-        let tally = Tally::default();
+        let tally = BarrierTally::default();
         for (times, how) in [
             (1, Passage::Last),
             (2, Passage::SpunBriefly),
@@ -149,6 +149,6 @@ mod tests {
 
     #[test]
     fn a_tally_has_its_own_cache_line() {
-        assert_eq!((size_of::<Tally>(), align_of::<Tally>()), (64, 64));
+        assert_eq!((size_of::<BarrierTally>(), align_of::<BarrierTally>()), (64, 64));
     }
 }

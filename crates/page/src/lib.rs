@@ -15,7 +15,7 @@
 //!   answer: number of the last request that is answered
 //!
 //! then 32 lines of 64 bytes, which the program's threads write: what they did at barriers of ours
-//! ([`Tally`])
+//! ([`BarrierTally`])
 //! ```
 //!
 //! Either side may lie, die or be of another version. A page therefore has no pointers and no
@@ -32,7 +32,7 @@
 mod barrier_stats;
 mod threads;
 
-pub use barrier_stats::{BarrierStats, LINES, Passage, Tally};
+pub use barrier_stats::{BarrierStats, BarrierTally, LINES, Passage};
 pub use threads::{ENTRIES, RunState, ThreadEntry, ThreadTable};
 
 use core::ops::Add;
@@ -59,7 +59,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"cosched\x01");
 pub struct Page {
     cosched: OfCosched,
     program: OfProgram,
-    threads: [Tally; LINES],
+    threads: [BarrierTally; LINES],
 }
 
 #[derive(Debug, Default)]
@@ -106,8 +106,8 @@ impl Page {
     }
 
     /// The last request.
-    pub fn request(&self) -> Request {
-        Request::unpacked(self.program.request.load(Ordering::Acquire))
+    pub fn request(&self) -> ThreadRequest {
+        ThreadRequest::unpacked(self.program.request.load(Ordering::Acquire))
     }
 
     /// How many ticks the program has reported.
@@ -117,7 +117,7 @@ impl Page {
 
     /// What the program's threads have done at barriers of cosched's library.
     pub fn barrier_stats(&self) -> BarrierStats {
-        self.threads.iter().map(Tally::read).fold(BarrierStats::default(), BarrierStats::add)
+        self.threads.iter().map(BarrierTally::read).fold(BarrierStats::default(), BarrierStats::add)
     }
 
     /// How many moves of threads to other CPUs have begun; `None`: one is under way, and a thread
@@ -166,7 +166,7 @@ impl Page {
     }
 
     /// Makes a request; a message on the socket has to follow.
-    pub fn set_request(&self, request: Request) {
+    pub fn set_request(&self, request: ThreadRequest) {
         self.program.request.store(request.packed(), Ordering::Release);
     }
 
@@ -191,7 +191,7 @@ impl Page {
 
     /// Where a thread counts what it does at barriers, by the order in which threads came.
     #[inline]
-    pub fn tally(&self, thread: usize) -> Option<&Tally> {
+    pub fn tally(&self, thread: usize) -> Option<&BarrierTally> {
         self.threads.get(thread % LINES)
     }
 }
@@ -249,7 +249,7 @@ impl Rule {
 
 /// The request of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct ThreadRequest {
     /// Which of its requests this is.
     pub number: u32,
     /// How many threads its regions request.
@@ -258,13 +258,17 @@ pub struct Request {
     pub blocked: bool,
 }
 
-impl Request {
+impl ThreadRequest {
     fn packed(self) -> u64 {
         u64::from(self.number) << 32 | u64::from(self.blocked) << 16 | u64::from(self.threads)
     }
 
-    fn unpacked(word: u64) -> Request {
-        Request { number: (word >> 32) as u32, threads: word as u16, blocked: word >> 16 & 1 == 1 }
+    fn unpacked(word: u64) -> ThreadRequest {
+        ThreadRequest {
+            number: (word >> 32) as u32,
+            threads: word as u16,
+            blocked: word >> 16 & 1 == 1,
+        }
     }
 }
 
@@ -324,10 +328,10 @@ mod tests {
             page.set_rule(rule);
             assert_eq!(page.rule(), rule);
         }
-        let request = Request { number: u32::MAX, threads: u16::MAX, blocked: true };
+        let request = ThreadRequest { number: u32::MAX, threads: u16::MAX, blocked: true };
         page.set_request(request);
         assert_eq!(page.request(), request);
-        page.set_request(Request { blocked: false, ..request });
+        page.set_request(ThreadRequest { blocked: false, ..request });
         assert!(!page.request().blocked);
     }
 

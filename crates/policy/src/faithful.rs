@@ -47,7 +47,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{
     Actuator, Cause, Counts, Directive, Learned, Measure, Nanos, Observe, Output, Plan, Policy,
-    ProgramId, ProgramState, Sample, Scheduling, Settings, TrialResult, UserCommand, World,
+    ProgramId, ProgramState, Sample, SchedulingChange, Settings, TrialResult, UserCommand, World,
 };
 
 use crate::common::guard::{self, Act, Guard, Lengths};
@@ -133,7 +133,7 @@ impl Faithful {
         if program.state == ProgramState::New {
             plan.run(id, Settings::default());
             plan.because(Some(id), SharedReason::LeftToKernel);
-            plan.output(id, Output::Scheduled(Scheduling::Original));
+            plan.output(id, Output::Scheduled(SchedulingChange::Original));
         }
         let pace = match self.options.interval {
             Some(fixed) => Pace::fixed(fixed),

@@ -88,7 +88,7 @@ pub struct Compared {
     /// The comparison with the first variant; `None` for the first one itself.
     pub against: Option<Against>,
     /// The figures of each round.
-    pub samples: Samples,
+    pub samples: RoundFigures,
 }
 
 /// A variant compared with another one.
@@ -112,7 +112,7 @@ pub struct Against {
 
 /// The figures of each round, in the order of the rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Samples {
+pub struct RoundFigures {
     /// From the first start to the last end.
     pub total_seconds: Vec<f64>,
     /// The sum of the programs' solo times.
@@ -250,7 +250,7 @@ impl Comparison {
         let first = variants.first()?;
         let rounds = first.runs.len();
         let model = first.runs.first()?;
-        let samples = Samples::of(&first.runs);
+        let samples = RoundFigures::of(&first.runs);
         let compared = variants.iter().enumerate();
         let first = First { variant: first, failed: failures(&first.runs), samples };
         let compared =
@@ -277,7 +277,7 @@ struct First<'a> {
     variant: &'a Variant,
     /// Programs that failed, over all rounds.
     failed: usize,
-    samples: Samples,
+    samples: RoundFigures,
 }
 
 fn failures(runs: &[RunResult]) -> usize {
@@ -287,7 +287,7 @@ fn failures(runs: &[RunResult]) -> usize {
 
 impl Compared {
     fn of(variant: &Variant, first: Option<&First<'_>>) -> Option<Compared> {
-        let samples = Samples::of(&variant.runs);
+        let samples = RoundFigures::of(&variant.runs);
         let failed = failures(&variant.runs);
         let against = match first {
             Some(first) => Some(Against::of(variant, &samples, failed, first)?),
@@ -319,7 +319,12 @@ impl Compared {
 }
 
 impl Against {
-    fn of(variant: &Variant, own: &Samples, failed: usize, first: &First<'_>) -> Option<Against> {
+    fn of(
+        variant: &Variant,
+        own: &RoundFigures,
+        failed: usize,
+        first: &First<'_>,
+    ) -> Option<Against> {
         let total_ratio = comparison(&own.total_seconds, &first.samples.total_seconds)?;
         let turnarounds =
             known(&own.mean_turnaround_seconds).zip(known(&first.samples.mean_turnaround_seconds));
@@ -348,12 +353,12 @@ fn judged(ratio: Estimate, failed_alike: bool, simulated: bool) -> Verdict {
     }
 }
 
-impl Samples {
-    fn of(runs: &[RunResult]) -> Samples {
+impl RoundFigures {
+    fn of(runs: &[RunResult]) -> RoundFigures {
         fn each<T>(runs: &[RunResult], figure: impl Fn(&RunResult) -> T) -> Vec<T> {
             runs.iter().map(figure).collect()
         }
-        Samples {
+        RoundFigures {
             total_seconds: each(runs, |run| run.total_seconds),
             solo_sum_seconds: each(runs, solo_sum),
             mean_turnaround_seconds: each(runs, |run| run.metrics.mean_turnaround_seconds),

@@ -20,11 +20,11 @@ use cosched_core::{CpuSet, Nanos, Refusal, Says, Why};
 use cosched_policy::reasons::words;
 use cosched_results::result::{CompletionResult, DeviationResult, RunResult, TimelineEntry};
 
-pub use quanta::Quantum;
+pub use quanta::PlannedQuantum;
 
 /// What a program does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum State {
+pub enum Activity {
     /// It has arrived, for the first time or again, and waits for its start.
     Unstarted,
     /// It may run on these CPUs; `None`: on all CPUs that it could use without cosched.
@@ -35,19 +35,19 @@ pub enum State {
     Stopped,
 }
 
-impl State {
+impl Activity {
     /// Whether the program waits for a turn.
     pub fn waits(self) -> bool {
-        matches!(self, State::Unstarted | State::Frozen)
+        matches!(self, Activity::Unstarted | Activity::Frozen)
     }
 
     /// One word, or a few words.
     pub fn name(self) -> &'static str {
         match self {
-            State::Unstarted => "not started",
-            State::Running(_) => "running",
-            State::Frozen => "frozen",
-            State::Stopped => "stopped by another process",
+            Activity::Unstarted => "not started",
+            Activity::Running(_) => "running",
+            Activity::Frozen => "frozen",
+            Activity::Stopped => "stopped by another process",
         }
     }
 }
@@ -60,7 +60,7 @@ pub struct Phase {
     /// To here; later than `from`.
     pub to: Nanos,
     /// What it does.
-    pub state: State,
+    pub state: Activity,
 }
 
 impl Phase {
@@ -106,7 +106,7 @@ pub struct History<'a> {
     pub result: &'a RunResult,
     phases: Vec<Vec<Phase>>,
     sent: Vec<Vec<Sent<'a>>>,
-    quanta: Vec<Quantum>,
+    quanta: Vec<PlannedQuantum>,
 }
 
 impl<'a> History<'a> {
@@ -187,12 +187,12 @@ impl<'a> History<'a> {
     }
 
     /// The quanta, in order of time.
-    pub fn quanta(&self) -> &[Quantum] {
+    pub fn quanta(&self) -> &[PlannedQuantum] {
         &self.quanta
     }
 
     /// The quantum at a time; `None` before the first, and while all programs fit at once.
-    pub fn quantum_at(&self, at: Nanos) -> Option<&Quantum> {
+    pub fn quantum_at(&self, at: Nanos) -> Option<&PlannedQuantum> {
         self.begun(at).filter(|quantum| at < quantum.to || quantum.to == self.end())
     }
 
@@ -203,7 +203,7 @@ impl<'a> History<'a> {
     }
 
     /// The last quantum that was decided at or before a time.
-    fn begun(&self, at: Nanos) -> Option<&Quantum> {
+    fn begun(&self, at: Nanos) -> Option<&PlannedQuantum> {
         self.quanta[..self.quanta.partition_point(|quantum| quantum.from <= at)].last()
     }
 
@@ -240,7 +240,7 @@ impl<'a> History<'a> {
     pub fn running(&self) -> impl Iterator<Item = (Phase, usize)> + '_ {
         let of = |slot| move |phase: &Phase| (*phase, slot);
         let all = self.phases.iter().enumerate().flat_map(move |(slot, p)| p.iter().map(of(slot)));
-        all.filter(|(phase, _)| matches!(phase.state, State::Running(_)))
+        all.filter(|(phase, _)| matches!(phase.state, Activity::Running(_)))
     }
 }
 
@@ -295,7 +295,7 @@ fn phases(result: &RunResult, slot: usize) -> Vec<Phase> {
     let program = &result.programs[slot];
     let mut phases = Vec::new();
     let mut until = nanos(program.arrived_seconds);
-    let mut push = |from: Nanos, to: Nanos, state: State| {
+    let mut push = |from: Nanos, to: Nanos, state: Activity| {
         if from < to {
             phases.push(Phase { from, to, state });
         }
@@ -303,8 +303,8 @@ fn phases(result: &RunResult, slot: usize) -> Vec<Phase> {
     let held = |from: Nanos, to: Nanos| {
         let stopped = |deviation: &DeviationResult| deviation.why == Refusal::StoppedByOther;
         match deviations(result, slot, from, to).any(stopped) {
-            true => State::Stopped,
-            false => State::Frozen,
+            true => Activity::Stopped,
+            false => Activity::Frozen,
         }
     };
     let ended_within = |from: Nanos, to: Nanos| {
@@ -316,21 +316,21 @@ fn phases(result: &RunResult, slot: usize) -> Vec<Phase> {
     for TimelineEntry(from, to, cpus) in &program.timeline {
         let (from, to) = (nanos(*from), nanos(*to));
         match ended_within(until, from) {
-            _ if !started => push(until, from, State::Unstarted),
+            _ if !started => push(until, from, Activity::Unstarted),
             Some(end) => {
                 push(until, end, held(until, end));
-                push(end, from, State::Unstarted);
+                push(end, from, Activity::Unstarted);
             }
             None => push(until, from, held(until, from)),
         }
-        push(from, to, State::Running(*cpus));
+        push(from, to, Activity::Running(*cpus));
         (until, started) = (to, true);
     }
     let end = nanos(result.total_seconds);
     match ended_within(until, end) {
         // It could not be started, or the run ended before its start.
         _ if !started => {
-            push(until, end.min(until + nanos(program.waiting_seconds)), State::Unstarted);
+            push(until, end.min(until + nanos(program.waiting_seconds)), Activity::Unstarted);
         }
         Some(ended) => push(until, ended, held(until, ended)),
         None => push(until, end, held(until, end)),

@@ -20,7 +20,7 @@ use cosched_results::statistics::FEWEST_TO_COMPARE;
 use serde_json::Value;
 
 use crate::comparison::Comparison;
-use crate::panels::{Panel, Plot, Snapshot, Table};
+use crate::panels::{Panel, Plot, SnapshotPlot, Table};
 use crate::report::{Report, Shown};
 use crate::svg::{self, escaped};
 use crate::{colours, disturbance, molding, panels, spent, words};
@@ -251,7 +251,7 @@ const TOOLS: [(&str, &str, &str); 7] = [
     ("0", "All", "The whole run"),
 ];
 
-fn snapshot_picture(snapshot: &Snapshot, panel: &Panel, n: usize) -> String {
+fn snapshot_picture(snapshot: &SnapshotPlot, panel: &Panel, n: usize) -> String {
     let buttons = TOOLS.iter().fold(String::new(), |mut text, (key, sign, what)| {
         write!(
             text,

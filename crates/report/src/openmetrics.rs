@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use cosched_core::Actuator;
-use cosched_results::live::{ChosenSlice, Forward, Shuffled, Snapshot, Standing, State};
+use cosched_results::live::{ChosenSlice, Forward, LiveState, Shuffled, Snapshot, Standing};
 
 /// The text for one answer to a scraper.
 pub fn text(snapshot: &Snapshot) -> String {
@@ -77,7 +77,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     let name = "cosched_program_state";
     page.family(name, "stateset", None, "State of the program.");
     for program in &snapshot.programs {
-        for state in State::ALL {
+        for state in LiveState::ALL {
             let labels = [("program", program.name.as_str()), (name, state.name())];
             page.sample(name, &labels, u8::from(state == program.state));
         }
@@ -89,7 +89,7 @@ pub fn text(snapshot: &Snapshot) -> String {
 /// chosen, and how threads are scheduled. An unknown figure has no sample.
 fn slices(page: &mut Page, snapshot: &Snapshot) {
     let chosen = || {
-        let alive = |program: &&Standing| program.state != State::Ended;
+        let alive = |program: &&Standing| program.state != LiveState::Ended;
         let programs = snapshot.programs.iter().filter(alive);
         programs.filter_map(|program| Some((program, program.slice?)))
     };
@@ -125,7 +125,7 @@ fn slices(page: &mut Page, snapshot: &Snapshot) {
 /// The metrics of policies that move threads between groups of CPUs: how often, and why.
 fn moves(page: &mut Page, snapshot: &Snapshot) {
     let shuffled = || {
-        let alive = |program: &&Standing| program.state != State::Ended;
+        let alive = |program: &&Standing| program.state != LiveState::Ended;
         let programs = snapshot.programs.iter().filter(alive);
         programs.filter_map(|program| Some((program.name.as_str(), program.shuffled?)))
     };
@@ -151,7 +151,7 @@ fn moves(page: &mut Page, snapshot: &Snapshot) {
 /// measuring it.
 fn forward(page: &mut Page, snapshot: &Snapshot) {
     let come = || {
-        let alive = |program: &&Standing| program.state != State::Ended;
+        let alive = |program: &&Standing| program.state != LiveState::Ended;
         let programs = snapshot.programs.iter().filter(alive);
         programs.filter_map(|program| Some((program.name.as_str(), program.forward?)))
     };
@@ -338,7 +338,7 @@ mod tests {
             let of = format!("cosched_program_state{{program=\"{}\",", escaped(&program.name));
             let lines: Vec<&str> = text.lines().filter(|line| line.starts_with(&of)).collect();
             let set: Vec<&&str> = lines.iter().filter(|line| line.ends_with(" 1")).collect();
-            assert_eq!((lines.len(), set.len()), (State::ALL.len(), 1), "{lines:?}");
+            assert_eq!((lines.len(), set.len()), (LiveState::ALL.len(), 1), "{lines:?}");
             assert!(set[0].contains(&format!("=\"{}\"}}", program.state.name())), "{}", set[0]);
         }
     }
@@ -374,7 +374,7 @@ mod tests {
         }
         assert!(!metrics.contains("cache_miss_ratio{program=\"sort\"}"), "{metrics}");
         assert!(!metrics.contains("slice_seconds{program=\"short\"}"), "{metrics}");
-        snapshot.programs[0].state = State::Ended;
+        snapshot.programs[0].state = LiveState::Ended;
         assert!(!text(&snapshot).contains("slice_seconds{program=\"solver\"}"));
         assert!(!text(&crate::standing::snapshot()).contains("slice"));
     }

@@ -30,7 +30,7 @@ pub use compared::compared;
 pub use courses::{Course, Courses, Mark, Point};
 pub use panel::{Bar, Dot, Dots, Panel, Plot, Stack, Steps, Table};
 pub(crate) use panel::{INTERFERENCE, STOPPED, WAITING};
-pub use snapshot::{Lane, Rows, Snapshot};
+pub use snapshot::{Lane, Rows, SnapshotPlot};
 
 /// Makes a panel of a run, if the run has figures for it.
 pub type Contribution = fn(&RunResult) -> Option<Panel>;

@@ -12,11 +12,11 @@ mod tests;
 use std::cmp::Ordering;
 
 use cells::Rates;
-use cosched_results::live::{Snapshot, Standing, State};
+use cosched_results::live::{LiveState, Snapshot, Standing};
 
 /// The order of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum RowOrder {
     /// As in the workload.
     #[default]
     Workload,
@@ -40,39 +40,39 @@ pub enum Order {
     Slowdown,
 }
 
-impl Order {
+impl RowOrder {
     /// Every order, with its key.
-    pub const KEYS: [(char, Order); 10] = [
-        ('o', Order::Workload),
-        ('n', Order::Name),
-        ('s', Order::Share),
-        ('r', Order::Running),
-        ('w', Order::Waiting),
-        ('t', Order::Turns),
-        ('l', Order::Locks),
-        ('c', Order::Slice),
-        ('a', Order::Actuator),
-        ('d', Order::Slowdown),
+    pub const KEYS: [(char, RowOrder); 10] = [
+        ('o', RowOrder::Workload),
+        ('n', RowOrder::Name),
+        ('s', RowOrder::Share),
+        ('r', RowOrder::Running),
+        ('w', RowOrder::Waiting),
+        ('t', RowOrder::Turns),
+        ('l', RowOrder::Locks),
+        ('c', RowOrder::Slice),
+        ('a', RowOrder::Actuator),
+        ('d', RowOrder::Slowdown),
     ];
 
     /// The order with this key.
-    pub fn of_key(key: char) -> Option<Order> {
-        Order::KEYS.iter().find(|(of, _)| *of == key).map(|(_, order)| *order)
+    pub fn of_key(key: char) -> Option<RowOrder> {
+        RowOrder::KEYS.iter().find(|(of, _)| *of == key).map(|(_, order)| *order)
     }
 
     /// Its name in a word.
     pub fn name(self) -> &'static str {
         match self {
-            Order::Workload => "workload",
-            Order::Name => "name",
-            Order::Share => "share",
-            Order::Running => "running",
-            Order::Waiting => "waiting",
-            Order::Turns => "turns",
-            Order::Locks => "locks",
-            Order::Slice => "slice",
-            Order::Actuator => "actuator",
-            Order::Slowdown => "slowdown",
+            RowOrder::Workload => "workload",
+            RowOrder::Name => "name",
+            RowOrder::Share => "share",
+            RowOrder::Running => "running",
+            RowOrder::Waiting => "waiting",
+            RowOrder::Turns => "turns",
+            RowOrder::Locks => "locks",
+            RowOrder::Slice => "slice",
+            RowOrder::Actuator => "actuator",
+            RowOrder::Slowdown => "slowdown",
         }
     }
 }
@@ -81,7 +81,7 @@ impl Order {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// The order of the rows.
-    pub order: Order,
+    pub order: RowOrder,
     /// Whether the order is reversed.
     pub reversed: bool,
     /// How many rows are above the screen.
@@ -90,7 +90,7 @@ pub struct View {
 
 impl View {
     /// Chooses an order; choosing the current one again reverses it.
-    pub fn choose(&mut self, order: Order) {
+    pub fn choose(&mut self, order: RowOrder) {
         self.reversed = self.order == order && !self.reversed;
         self.order = order;
     }
@@ -232,16 +232,16 @@ fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {
     let slowdown = |i: usize| program(i).forward.and_then(|come| come.slowdown).unwrap_or(-1.0);
     let compare = |a: usize, b: usize| -> Ordering {
         match view.order {
-            Order::Workload => Ordering::Equal,
-            Order::Name => program(a).name.cmp(&program(b).name),
-            Order::Share => largest(shares[a].unwrap_or(-1.0), shares[b].unwrap_or(-1.0)),
-            Order::Running => largest(program(a).turn_seconds(), program(b).turn_seconds()),
-            Order::Waiting => largest(program(a).other_seconds(), program(b).other_seconds()),
-            Order::Turns => program(b).turns.cmp(&program(a).turns),
-            Order::Locks => largest(locks(a), locks(b)),
-            Order::Slice => largest(slice(a), slice(b)),
-            Order::Actuator => program(b).actuator.cmp(&program(a).actuator),
-            Order::Slowdown => largest(slowdown(a), slowdown(b)),
+            RowOrder::Workload => Ordering::Equal,
+            RowOrder::Name => program(a).name.cmp(&program(b).name),
+            RowOrder::Share => largest(shares[a].unwrap_or(-1.0), shares[b].unwrap_or(-1.0)),
+            RowOrder::Running => largest(program(a).turn_seconds(), program(b).turn_seconds()),
+            RowOrder::Waiting => largest(program(a).other_seconds(), program(b).other_seconds()),
+            RowOrder::Turns => program(b).turns.cmp(&program(a).turns),
+            RowOrder::Locks => largest(locks(a), locks(b)),
+            RowOrder::Slice => largest(slice(a), slice(b)),
+            RowOrder::Actuator => program(b).actuator.cmp(&program(a).actuator),
+            RowOrder::Slowdown => largest(slowdown(a), slowdown(b)),
         }
     };
     let mut order: Vec<usize> = (0..now.programs.len()).collect();
@@ -254,9 +254,9 @@ fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {
 
 fn tone(program: &Standing) -> Tone {
     match program.state {
-        State::StoppedByOther => Tone::Alarming,
-        State::Ended if cells::has_failed(program) => Tone::Alarming,
-        State::Ended => Tone::Over,
+        LiveState::StoppedByOther => Tone::Alarming,
+        LiveState::Ended if cells::has_failed(program) => Tone::Alarming,
+        LiveState::Ended => Tone::Over,
         state if state.may_run() && !program.is_filler => Tone::Running,
         _ => Tone::Waiting,
     }

@@ -6,7 +6,7 @@
 use cosched_core::Nanos;
 use cosched_results::result::RunResult;
 
-use crate::history::{History, State, nanos};
+use crate::history::{Activity, History, nanos};
 use crate::words;
 
 /// The time of a run, by what the programs did. Time in which all wait to be started counts
@@ -151,7 +151,7 @@ fn changes(result: &RunResult) -> Vec<Change> {
         let end = history.done(slot).max(last);
         for phase in history.phases(slot).iter().take_while(|phase| phase.from < end) {
             let is = |state| i32::from(phase.state == state);
-            let (frozen, unstarted) = (is(State::Frozen), is(State::Unstarted));
+            let (frozen, unstarted) = (is(Activity::Frozen), is(Activity::Unstarted));
             add(
                 phase.from,
                 phase.to.min(end),

@@ -4,13 +4,13 @@
 use cosched_core::{Actuator, BarrierStats, CpuSet, Exit, Nanos, Why};
 use cosched_policy::reasons::{FairReason, FaithfulReason, SharedReason, ShufflingReason};
 use cosched_results::live::{
-    ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State,
+    ChosenSlice, Forward, LiveQuantum, LiveState, SCHEMA, Shuffled, Snapshot, Standing,
 };
 
 /// Three programs under the policy gang.
 pub(crate) fn snapshot() -> Snapshot {
     let quantum =
-        Quantum { round: 12, gang: 0, gangs: 2, began_seconds: 2.4, length_seconds: Some(0.1) };
+        LiveQuantum { round: 12, gang: 0, gangs: 2, began_seconds: 2.4, length_seconds: Some(0.1) };
     Snapshot {
         schema: SCHEMA.into(),
         pid: 4711,
@@ -25,13 +25,18 @@ pub(crate) fn snapshot() -> Snapshot {
         deviations: 1,
         own_cpu_seconds: 0.01,
         programs: vec![
-            program("solver", State::Running, 1.25, Some(SharedReason::InGang.into())),
-            program("sort", State::Frozen, 0.9, Some(SharedReason::OtherGang { gang: 1 }.into())),
+            program("solver", LiveState::Running, 1.25, Some(SharedReason::InGang.into())),
+            program(
+                "sort",
+                LiveState::Frozen,
+                0.9,
+                Some(SharedReason::OtherGang { gang: 1 }.into()),
+            ),
             Standing {
                 exit: Some(Exit::Code(3)),
                 completions: 1,
                 cpus: None,
-                ..program("short", State::Ended, 0.3, None)
+                ..program("short", LiveState::Ended, 0.3, None)
             },
         ],
     }
@@ -54,7 +59,7 @@ pub(crate) fn faithful() -> Snapshot {
     solver.why = Some(FaithfulReason::Tried { actuator, against }.into());
     (sort.slice, sort.actuator) = (slice(0.02, 0.12, None), Some(Actuator::None));
     (sort.state, sort.cpus, sort.why) =
-        (State::Running, None, Some(SharedReason::LeftToKernel.into()));
+        (LiveState::Running, None, Some(SharedReason::LeftToKernel.into()));
     snapshot
 }
 
@@ -79,7 +84,7 @@ pub(crate) fn shuffling() -> Snapshot {
 pub(crate) fn equalising() -> Snapshot {
     let mut snapshot = snapshot();
     snapshot.policy = "fair-progress".into();
-    snapshot.quantum = snapshot.quantum.map(|quantum| Quantum { gang: 0, gangs: 1, ..quantum });
+    snapshot.quantum = snapshot.quantum.map(|quantum| LiveQuantum { gang: 0, gangs: 1, ..quantum });
     let forward = |progress_seconds, slowdown, trainings| {
         let training_idle_seconds = 0.025 * trainings as f64;
         let speed_known = 0.75;
@@ -115,7 +120,7 @@ pub(crate) fn donating() -> Snapshot {
     snapshot
 }
 
-fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> Standing {
+fn program(name: &str, state: LiveState, running_seconds: f64, why: Option<Why>) -> Standing {
     Standing {
         name: name.into(),
         state,
@@ -131,7 +136,7 @@ fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> 
         waiting_seconds: 2.4 - running_seconds,
         filler_seconds: 0.0,
         is_filler: false,
-        waiting_now_seconds: if state == State::Frozen { 0.05 } else { 0.0 },
+        waiting_now_seconds: if state == LiveState::Frozen { 0.05 } else { 0.0 },
         cpu_seconds: Some(1.5 * running_seconds),
         context_switches: Some(100),
         turns: 12,

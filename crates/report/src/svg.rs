@@ -15,7 +15,7 @@ mod steps;
 use std::fmt::{Display, Write};
 
 use crate::colours;
-use crate::panels::{Lane, Panel, Plot, Snapshot};
+use crate::panels::{Lane, Panel, Plot, SnapshotPlot};
 use scale::Scale;
 
 /// The width of every plot but the snapshot, which is twice as wide.
@@ -66,7 +66,7 @@ pub fn alone(panel: &Panel) -> String {
 }
 
 /// The colours of the programs of a snapshot, as items of a list.
-pub(crate) fn keys(snapshot: &Snapshot) -> String {
+pub(crate) fn keys(snapshot: &SnapshotPlot) -> String {
     let key = |(i, lane): (usize, &Lane)| {
         let mut drawing = Drawing::new(12.0, 12.0);
         drawing.block((0.0, 0.0), (12.0, 12.0), i, "");

@@ -26,7 +26,7 @@ use cosched_core::{CpuSet, Nanos, Reason};
 use cosched_policy::reasons::words as spoken;
 use cosched_results::result::{RunResult, Simulation};
 
-use crate::history::{History, Phase, Quantum, State, changes, nanos, runs};
+use crate::history::{Activity, History, Phase, PlannedQuantum, changes, nanos, runs};
 use crate::{treatment, words};
 use perfetto::{Note, Track, Writer};
 
@@ -118,12 +118,12 @@ fn treatment(history: &History<'_>, slot: usize, group: Track, writer: &mut Writ
 fn notes(history: &History<'_>, slot: usize, phase: &Phase) -> Vec<Note> {
     let mut notes = Vec::new();
     let sent = match phase.state {
-        State::Running(cpus) => {
+        Activity::Running(cpus) => {
             notes.push(note("cpus", cpus.map_or("any".to_owned(), |cpus| cpus.to_string())));
             history.sent_at(slot, phase.from).filter(|sent| sent.runs() == Some(true))
         }
-        State::Unstarted | State::Frozen => history.waits_because(slot, phase),
-        State::Stopped => None,
+        Activity::Unstarted | Activity::Frozen => history.waits_because(slot, phase),
+        Activity::Stopped => None,
     };
     notes.extend(sent.map(|sent| note("why", words::reason(sent.why))));
     notes.extend(sent.map(|sent| note("decided", words::instant(sent.at))));
@@ -136,7 +136,7 @@ fn cpus(history: &History<'_>, writer: &mut Writer) {
     for cpu in cpus_of(history).iter() {
         let track = writer.track(group, &format!("CPU {cpu}"));
         let here = running.iter().filter(|(phase, _)| match phase.state {
-            State::Running(Some(cpus)) => cpus.contains(cpu),
+            Activity::Running(Some(cpus)) => cpus.contains(cpu),
             _ => true,
         });
         let changes = changes(here.map(|(phase, slot)| (phase.from, phase.to, *slot)));
@@ -160,7 +160,7 @@ fn cpus(history: &History<'_>, writer: &mut Writer) {
 /// The CPUs that programs could use, as far as the result has them.
 fn cpus_of(history: &History<'_>) -> CpuSet {
     let bound = history.running().filter_map(|(phase, _)| match phase.state {
-        State::Running(cpus) => cpus,
+        Activity::Running(cpus) => cpus,
         _ => None,
     });
     let mut cpus = bound.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
@@ -192,7 +192,7 @@ fn scheduler(history: &History<'_>, writer: &mut Writer) {
     counters(history, group, writer);
 }
 
-fn quantum_slice(quantum: &Quantum, track: Track, writer: &mut Writer) {
+fn quantum_slice(quantum: &PlannedQuantum, track: Track, writer: &mut Writer) {
     let name = words::place(quantum.round, quantum.gang, quantum.gangs);
     let notes = [
         note("number", quantum.number.to_string()),
@@ -227,14 +227,14 @@ fn decision_in_words(history: &History<'_>, reasons: &[Reason]) -> (String, Vec<
 
 fn counters(history: &History<'_>, group: Track, writer: &mut Writer) {
     let programs = &history.result.programs;
-    let of_state = |is_counted: fn(State) -> bool| {
+    let of_state = |is_counted: fn(Activity) -> bool| {
         let all = (0..programs.len())
             .flat_map(|slot| history.phases(slot).iter().map(move |phase| (phase, slot)));
         let spans = all.filter(move |(phase, _)| is_counted(phase.state));
         changes(spans.map(|(phase, slot)| (phase.from, phase.to, slot)))
     };
-    let running = of_state(|state| matches!(state, State::Running(_)));
-    let waiting = of_state(State::waits);
+    let running = of_state(|state| matches!(state, Activity::Running(_)));
+    let waiting = of_state(Activity::waits);
     let running_track = writer.counter(group, "running programs", "programs");
     let waiting_track = writer.counter(group, "waiting programs", "programs");
     let threads_track = writer.counter(group, "threads of running programs", "threads");

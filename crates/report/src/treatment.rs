@@ -1,7 +1,7 @@
 //! How a program's threads were scheduled over a run, and when that changed. Pictures and traces
 //! are made from these changes.
 
-use cosched_core::{Actuator, Nanos, Scheduling, Treatment, Why};
+use cosched_core::{Actuator, Nanos, SchedulingChange, Treatment, Why};
 use cosched_policy::reasons::{FaithfulReason, SharedReason};
 use cosched_results::result::RunResult;
 
@@ -51,10 +51,10 @@ pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<Change> {
 }
 
 /// The change of which a recorded reason tells.
-fn scheduling(why: &Why) -> Option<Scheduling> {
+fn scheduling(why: &Why) -> Option<SchedulingChange> {
     let starts = || why.read() == Some(SharedReason::LeftToKernel);
     let of_threads = why.read().map(FaithfulReason::scheduling);
-    of_threads.or_else(|| starts().then_some(Scheduling::Original))
+    of_threads.or_else(|| starts().then_some(SchedulingChange::Original))
 }
 
 /// How a program's threads are scheduled, in few words; nothing before a slice was chosen.

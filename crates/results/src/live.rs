@@ -48,7 +48,7 @@ pub struct Snapshot {
     /// The CPUs that the programs may use now.
     pub cpus: CpuSet,
     /// The present quantum, where the policy has quanta.
-    pub quantum: Option<Quantum>,
+    pub quantum: Option<LiveQuantum>,
     /// How often a decision has changed which programs run.
     pub switches: u64,
     /// How often a part of a plan was not in effect.
@@ -61,7 +61,7 @@ pub struct Snapshot {
 
 /// The quantum that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Quantum {
+pub struct LiveQuantum {
     /// The number of the round; policies without rounds count quanta.
     pub round: u64,
     /// The gang that has it, from 0.
@@ -80,7 +80,7 @@ pub struct Standing {
     /// Its name, unique in the workload.
     pub name: String,
     /// Where it is in its life.
-    pub state: State,
+    pub state: LiveState,
     /// The number of this run of it, from 0.
     pub generation: u32,
     /// How many threads it is to have on CPUs at once.
@@ -259,7 +259,7 @@ impl Forward {
 /// A program's state as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum LiveState {
     /// It has not arrived yet.
     Expected,
     /// It has arrived, and was not started yet.
@@ -280,51 +280,51 @@ pub enum State {
     Ended,
 }
 
-impl State {
+impl LiveState {
     /// Every state, in the order of a life.
-    pub const ALL: [State; 9] = [
-        State::Expected,
-        State::New,
-        State::Starting,
-        State::Running,
-        State::Freezing,
-        State::Frozen,
-        State::StoppedByOther,
-        State::Exiting,
-        State::Ended,
+    pub const ALL: [LiveState; 9] = [
+        LiveState::Expected,
+        LiveState::New,
+        LiveState::Starting,
+        LiveState::Running,
+        LiveState::Freezing,
+        LiveState::Frozen,
+        LiveState::StoppedByOther,
+        LiveState::Exiting,
+        LiveState::Ended,
     ];
 
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            State::Expected => "expected",
-            State::New => "new",
-            State::Starting => "starting",
-            State::Running => "running",
-            State::Freezing => "freezing",
-            State::Frozen => "frozen",
-            State::StoppedByOther => "stopped-by-other",
-            State::Exiting => "exiting",
-            State::Ended => "ended",
+            LiveState::Expected => "expected",
+            LiveState::New => "new",
+            LiveState::Starting => "starting",
+            LiveState::Running => "running",
+            LiveState::Freezing => "freezing",
+            LiveState::Frozen => "frozen",
+            LiveState::StoppedByOther => "stopped-by-other",
+            LiveState::Exiting => "exiting",
+            LiveState::Ended => "ended",
         }
     }
 
     /// Whether threads of the program may be on a CPU.
     pub fn may_run(self) -> bool {
-        matches!(self, State::Starting | State::Running | State::Freezing)
+        matches!(self, LiveState::Starting | LiveState::Running | LiveState::Freezing)
     }
 }
 
-impl From<ProgramState> for State {
-    fn from(state: ProgramState) -> State {
+impl From<ProgramState> for LiveState {
+    fn from(state: ProgramState) -> LiveState {
         match state {
-            ProgramState::New => State::New,
-            ProgramState::Starting => State::Starting,
-            ProgramState::Running => State::Running,
-            ProgramState::Freezing => State::Freezing,
-            ProgramState::Frozen => State::Frozen,
-            ProgramState::StoppedByOther => State::StoppedByOther,
-            ProgramState::Exiting => State::Exiting,
+            ProgramState::New => LiveState::New,
+            ProgramState::Starting => LiveState::Starting,
+            ProgramState::Running => LiveState::Running,
+            ProgramState::Freezing => LiveState::Freezing,
+            ProgramState::Frozen => LiveState::Frozen,
+            ProgramState::StoppedByOther => LiveState::StoppedByOther,
+            ProgramState::Exiting => LiveState::Exiting,
         }
     }
 }

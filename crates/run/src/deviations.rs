@@ -10,7 +10,7 @@ const NAMES: usize = 6;
 
 /// How often what happened to which program.
 #[derive(Debug, Default)]
-struct Kind {
+struct DeviationCount {
     times: usize,
     by_program: BTreeMap<String, usize>,
 }
@@ -18,7 +18,7 @@ struct Kind {
 /// A sentence for each kind of deviation in these runs of the same programs, the most frequent
 /// first.
 pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<String> {
-    let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, DeviationCount> = BTreeMap::new();
     for result in results {
         for deviation in &result.deviations {
             let what = format!("{} {}", effect(deviation.what), cause(deviation.why));
@@ -28,12 +28,12 @@ pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<St
             *kind.by_program.entry(name.clone()).or_default() += 1;
         }
     }
-    let mut kinds: Vec<(String, Kind)> = kinds.into_iter().collect();
+    let mut kinds: Vec<(String, DeviationCount)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, kind)| usize::MAX - kind.times);
     kinds.iter().map(|(what, kind)| sentence(what, kind)).collect()
 }
 
-fn sentence(what: &str, kind: &Kind) -> String {
+fn sentence(what: &str, kind: &DeviationCount) -> String {
     let times = match kind.times {
         1 => "Once".to_owned(),
         n => format!("{n} times"),

@@ -28,7 +28,7 @@ use cosched_policy::{
 use cosched_workload::{BarrierMode, ProgramSpec};
 
 use fair::FairChoices;
-use set::Set;
+use set::SetConstants;
 use shuffle::ShuffleChoices;
 
 /// How policies do their work, on whatever machine.
@@ -51,7 +51,7 @@ pub struct PolicyChoices {
     /// The choices for `fair-progress`.
     pub fair: FairChoices,
     /// The constants that were set, on simulated machines.
-    pub set: Set,
+    pub set: SetConstants,
 }
 
 /// How policies that measure do their work.

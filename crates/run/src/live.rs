@@ -32,7 +32,7 @@ use crate::ui::failure::Failure;
 pub use cosched_linux::clients::onlookers::live_socket as socket_of;
 use cpu::CpuTimes;
 use handover::Handover;
-pub use request::Request as AskedFor;
+pub use request::WrittenRequest;
 use server::{Endpoint, Server, Serves};
 use sockets::OwnSocket;
 pub use sockets::{MetricsAt, remove_left, running};

@@ -22,7 +22,7 @@ use crate::ui::failure::Failure;
 
 /// A kind of file that cosched makes.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct FileKind {
     /// The command that makes it.
     pub made_by: &'static str,
     /// Its option that names another place.
@@ -40,7 +40,7 @@ const BEGINNING: u64 = 4096;
 ///
 /// # Errors
 /// When there is a file of another kind, or the system refuses.
-pub fn replace(file: &Path, content: &[u8], kind: Kind) -> Result<(), Failure> {
+pub fn replace(file: &Path, content: &[u8], kind: FileKind) -> Result<(), Failure> {
     let written = match is_stream(file) {
         true => open_stream(file).and_then(|mut stream| stream.write_all(content)),
         false => check_kind(file, kind).map(|()| write(file, content))?,
@@ -53,7 +53,7 @@ pub fn replace(file: &Path, content: &[u8], kind: Kind) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When there is a file of another kind, or nothing can be written there.
-pub fn check(file: &Path, kind: Kind) -> Result<(), Failure> {
+pub fn check(file: &Path, kind: FileKind) -> Result<(), Failure> {
     let checked = match is_stream(file) {
         true => access(file, Access::WRITE_OK).map_err(io::Error::from),
         false => check_kind(file, kind).map(|()| part(file).map(drop))?,
@@ -86,7 +86,7 @@ fn is_followed(file: &Path) -> bool {
 }
 
 /// Checks that nothing is there but an earlier file of this kind.
-fn check_kind(file: &Path, kind: Kind) -> Result<(), Failure> {
+fn check_kind(file: &Path, kind: FileKind) -> Result<(), Failure> {
     let what = match file.symlink_metadata() {
         Err(_) => return Ok(()),
         Ok(found) if found.is_symlink() => {
@@ -102,11 +102,11 @@ fn check_kind(file: &Path, kind: Kind) -> Result<(), Failure> {
     )))
 }
 
-fn refused(file: &Path, kind: Kind, error: &io::Error) -> Failure {
+fn refused(file: &Path, kind: FileKind, error: &io::Error) -> Failure {
     Failure::unwritable(file, error, &format!("choose another place with {}", kind.option))
 }
 
-fn is_of(file: &Path, kind: Kind) -> bool {
+fn is_of(file: &Path, kind: FileKind) -> bool {
     let mut beginning = Vec::new();
     // A pipe may have taken the name meanwhile.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    const KIND: Kind = Kind {
+    const KIND: FileKind = FileKind {
         made_by: "cosched test",
         option: "--place",
         is_one: |beginning| beginning.starts_with(b"ours"),

@@ -17,7 +17,7 @@ const SIGKILL: u8 = 9;
 
 /// What is told after the table.
 #[derive(Clone, Debug, Default)]
-pub struct After {
+pub struct AfterTable {
     /// What to type next, as a sentence.
     pub next: Option<String>,
     /// Whether to tell by which means the run did its work.
@@ -25,7 +25,7 @@ pub struct After {
 }
 
 /// One run: a row per program, and the verdict below. A figure that is not known is a dash.
-pub fn run(result: &RunResult, after: &After) -> String {
+pub fn run(result: &RunResult, after: &AfterTable) -> String {
     let columns = columns(result);
     let mut table = table(&columns.iter().map(|(header, _)| *header).collect::<Vec<_>>());
     for program in &result.programs {
@@ -158,7 +158,7 @@ fn backends(backends: &Backends) -> String {
 }
 
 /// The run in one line: how long, how the time was spent, what was in the way, what to type next.
-fn verdict(result: &RunResult, after: &After) -> String {
+fn verdict(result: &RunResult, after: &AfterTable) -> String {
     let several = result.programs.len() > 1;
     let spent = Spent::of(result).in_words().filter(|_| several);
     let spent = spent.map_or(String::new(), |spent| format!(": {spent}"));
@@ -254,7 +254,7 @@ mod tests {
 
     fn text_of(result: &RunResult) -> String {
         let next = Some("Next: `cosched explain out`.".to_owned());
-        run(result, &After { next, means: true })
+        run(result, &AfterTable { next, means: true })
     }
 
     #[test]

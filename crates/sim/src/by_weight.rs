@@ -1,4 +1,4 @@
-//! Taking turns by weight: the effect of a program's part ([`Part`]) in the fair class of Linux
+//! Taking turns by weight: the effect of a program's part ([`Turn`]) in the fair class of Linux
 //! 6.18.
 //!
 //! Each program with a part has a CPU group of its own. In turn, the group has the greatest weight
@@ -11,11 +11,11 @@
 //! thread has its part of its group's weight. Idle threads are picked by the same rule as all
 //! others, and rarely because of their weight.
 //!
-//! When a turn begins, and [now and then](Part::moved_apart_every) after that, cosched separates
+//! When a turn begins, and [now and then](Turn::moved_apart_every) after that, cosched separates
 //! threads of the program that share a CPU. The mask that it sets for that moment is not simulated;
 //! the moves are.
 
-use cosched_core::Turn as Part;
+use cosched_core::Turn;
 
 use crate::thread::{Place, Tid};
 use crate::world::{Program, World};
@@ -35,11 +35,11 @@ impl World {
 
     /// A thread's weight in the group of a program with a part, with this many runnable threads
     /// (`calc_group_shares`, with the threads spread evenly over the CPUs).
-    pub(crate) fn weight_of_part(&self, part: Part, runnable: u32) -> f64 {
+    pub(crate) fn weight_of_part(&self, part: Turn, runnable: u32) -> f64 {
         let threads = f64::from(runnable.max(1));
         match part {
-            Part::InTurn => IN_TURN / threads,
-            Part::Filler => {
+            Turn::InTurn => IN_TURN / threads,
+            Turn::Filler => {
                 let on_a_cpu = (threads / self.cpus.len() as f64).ceil();
                 (FILLER / threads).max(LEAST_ON_A_CPU / on_a_cpu)
             }
@@ -48,7 +48,7 @@ impl World {
 
     /// Sets or removes a program's part. Threads keep their lag (`reweight_entity`), and each CPU
     /// checks whether another thread should run.
-    pub(crate) fn give_part(&mut self, run: usize, part: Option<Part>) {
+    pub(crate) fn give_part(&mut self, run: usize, part: Option<Turn>) {
         if self.programs[run].part == part {
             return;
         }
@@ -59,7 +59,7 @@ impl World {
         }
         for tid in self.programs[run].tids() {
             let thread = &mut self.threads[tid as usize];
-            thread.turn.idle = part == Some(Part::Filler);
+            thread.turn.idle = part == Some(Turn::Filler);
             let (place, cpu) = (thread.place, usize::from(thread.cpu));
             match place {
                 Place::Ended => {}
@@ -71,7 +71,7 @@ impl World {
         for cpu in 0..self.cpus.len() {
             self.looks_for_preemption(cpu);
         }
-        if part == Some(Part::InTurn) {
+        if part == Some(Turn::InTurn) {
             self.begun.push(run);
             self.used.clear();
         }
@@ -79,7 +79,7 @@ impl World {
     }
 
     fn spread_later(&mut self) {
-        if let Some(every) = Part::moved_apart_every(self.cpus.len()) {
+        if let Some(every) = Turn::moved_apart_every(self.cpus.len()) {
             self.agenda.set(self.spread_slot(), self.now + every.0);
         }
     }
@@ -87,11 +87,11 @@ impl World {
     /// Separates threads of the programs in turn again, as long as there are fillers.
     pub(crate) fn keep_apart(&mut self) {
         let has = |part| move |program: &Program| program.alive > 0 && program.part == Some(part);
-        if !self.programs.iter().any(has(Part::Filler)) {
+        if !self.programs.iter().any(has(Turn::Filler)) {
             return;
         }
         let programs = 0..self.programs.len();
-        self.begun.extend(programs.filter(|run| has(Part::InTurn)(&self.programs[*run])));
+        self.begun.extend(programs.filter(|run| has(Turn::InTurn)(&self.programs[*run])));
         if !self.begun.is_empty() {
             self.spread_later();
         }

@@ -1,15 +1,15 @@
 //! The order in a CPU's queue: the next thread, the end of a turn, and preemption.
 //!
-//! A queue holds the keys of the order ([`Turn`]) next to each other in memory. Queues are short (a
-//! few threads per CPU), so they are searched, not sorted. The cost is a few nanoseconds for each
-//! thread that waits for the same CPU.
+//! A queue holds the keys of the order ([`QueueKey`]) next to each other in memory. Queues are
+//! short (a few threads per CPU), so they are searched, not sorted. The cost is a few nanoseconds
+//! for each thread that waits for the same CPU.
 //!
 //! Threads with a fixed priority come before all others, in order of priority and then of arrival.
 //! Among the others, the rules of EEVDF are those of `kernel/sched/fair.c` in Linux 6.18 (names of
 //! its functions in brackets), those of CFS the same file's in Linux 2.6.38.
 
 use crate::kernel::Order;
-use crate::thread::{Place, Tid, Turn};
+use crate::thread::{Place, QueueKey, Tid};
 use crate::world::World;
 
 /// The largest rounding error of a virtual time, nanoseconds.
@@ -146,7 +146,7 @@ impl World {
         };
         let eevdf = eligible.is_finite();
         // The highest rank comes first; then threads that are eligible; then the order's own key.
-        let key = |turn: &Turn| match (turn.rank, eevdf) {
+        let key = |turn: &QueueKey| match (turn.rank, eevdf) {
             (0, true) if turn.vruntime > eligible => (0, 1, turn.vruntime),
             (0, true) => (0, 0, turn.deadline),
             (rank, _) => (-i32::from(rank), 0, turn.vruntime),

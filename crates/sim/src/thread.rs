@@ -12,7 +12,7 @@ pub(crate) use crate::tid::Tid;
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
     /// The keys that order queues.
-    pub(crate) turn: Turn,
+    pub(crate) turn: QueueKey,
     /// Its number in the program; 0 does the serial parts.
     pub(crate) index: u16,
     pub(crate) place: Place,
@@ -67,7 +67,7 @@ pub(crate) struct Thread {
 
 /// The keys of the order of turns; copied into the queue while a thread is in one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Turn {
+pub(crate) struct QueueKey {
     pub(crate) tid: Tid,
     /// The program, by its position in the world's list.
     pub(crate) program: u16,
@@ -151,7 +151,7 @@ pub(crate) enum Waiting {
 
 impl Thread {
     pub(crate) fn new(tid: Tid, program: u16, index: u16) -> Thread {
-        let turn = Turn {
+        let turn = QueueKey {
             tid,
             program,
             rank: 0,

@@ -23,7 +23,7 @@ use crate::samples::Reading;
 use crate::shape::Shape;
 use crate::sync::Sync;
 use crate::tally::{Tally, Watch};
-use crate::thread::{Doing, Place, Thread, Tid, Turn};
+use crate::thread::{Doing, Place, QueueKey, Thread, Tid};
 
 /// The inside of a simulated machine.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ pub(crate) enum Effect {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cpu {
     pub(crate) current: Option<Tid>,
-    pub(crate) queue: Vec<Turn>,
+    pub(crate) queue: Vec<QueueKey>,
     /// The thread that ran last.
     pub(crate) last: Option<Tid>,
     pub(crate) unsettled: bool,

@@ -21,7 +21,7 @@ use crate::args::in_place::InPlaceArgs;
 use crate::args::pid;
 use crate::how::check::useless;
 use crate::session::{Origins, Request, Session};
-use crate::table::{self, After};
+use crate::table::{self, AfterTable};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
 
@@ -71,7 +71,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     match args.json {
         true => print(&ran.result.to_json())?,
         false => {
-            let after = After { next: Some(changes(&ran.result)), ..After::default() };
+            let after = AfterTable { next: Some(changes(&ran.result)), ..AfterTable::default() };
             print(&table::run(&ran.result, &after))?;
         }
     }

@@ -14,7 +14,7 @@ use cosched_workload::Workload;
 use crate::args::choices;
 use crate::args::{HowArgs, SourceArgs, seed, variant, whole};
 use crate::experiment::{
-    Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Variant, check_names, show,
+    Experiment, ExperimentPlan, Here, MOST_ROUNDS, Record, Site, Variant, check_names, show,
 };
 use crate::how::check::useless;
 use crate::how::{How, PolicyChoices};
@@ -196,7 +196,7 @@ fn run(
     settings: impl FnOnce(Record) -> Record,
 ) -> Result<ExitCode, Failure> {
     let record = Record::new(workload, variants, site.session()).with_how(how, variants);
-    let plan = Plan {
+    let plan = ExperimentPlan {
         workload,
         variants,
         how,

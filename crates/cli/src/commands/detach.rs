@@ -20,7 +20,7 @@ use cosched_linux::safety::undo::{self, Held, Record};
 use serde::Serialize;
 
 use crate::args::pid;
-use crate::live::{AskedFor, socket_of};
+use crate::live::{WrittenRequest, socket_of};
 use crate::ui::failure::Failure;
 use crate::ui::print;
 
@@ -78,7 +78,7 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
         ))
     };
     let mut socket = onlookers::connect_to(&socket_of(&folder, owner as u32)).map_err(refused)?;
-    socket.write_all(AskedFor::detach(args.pid).line().as_bytes()).map_err(refused)?;
+    socket.write_all(WrittenRequest::detach(args.pid).line().as_bytes()).map_err(refused)?;
     let until = Instant::now() + PATIENCE;
     while !held.owed(&proc).is_empty() {
         if Instant::now() > until {

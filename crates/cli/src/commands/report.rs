@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::args::instant;
 use crate::out;
-use crate::replace::{self, Kind, replace};
+use crate::replace::{self, FileKind, replace};
 use crate::ui::failure::Failure;
 use crate::ui::{print, say};
 
@@ -55,8 +55,8 @@ impl ReportArgs {
     }
 }
 
-const PAGE: Kind = Kind { made_by: "cosched report", option: "--out", is_one: is_page };
-const PLOT: Kind = Kind { made_by: "cosched report", option: "--svg", is_one: is_plot };
+const PAGE: FileKind = FileKind { made_by: "cosched report", option: "--out", is_one: is_page };
+const PLOT: FileKind = FileKind { made_by: "cosched report", option: "--svg", is_one: is_plot };
 
 /// What was written.
 #[derive(Debug, Serialize)]
@@ -238,7 +238,12 @@ fn make(folder: &Path) -> Result<(), Failure> {
     })
 }
 
-fn write(file: &Path, text: &str, what: &'static str, kind: Kind) -> Result<WrittenFile, Failure> {
+fn write(
+    file: &Path,
+    text: &str,
+    what: &'static str,
+    kind: FileKind,
+) -> Result<WrittenFile, Failure> {
     replace(file, text.as_bytes(), kind)?;
     Ok(WrittenFile { file: file.to_owned(), kind: what, bytes: text.len() })
 }

@@ -19,7 +19,7 @@ use crate::out;
 use crate::session::{Extras, Request, Session, enter_scope};
 use crate::source::{self, Needs, Runs};
 use crate::store::Store;
-use crate::table::{self, After};
+use crate::table::{self, AfterTable};
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{Talk, print, say};
 use terminal::TerminalArgs;
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         false if talk == Talk::Quiet => {}
         false => {
             let means = talk == Talk::Verbose;
-            let after = After { next: closing(args, &ran.result), means };
+            let after = AfterTable { next: closing(args, &ran.result), means };
             print(&table::run(&ran.result, &after))?;
         }
     }

@@ -18,7 +18,7 @@ use cosched_linux::kernel::clock::Clock;
 use cosched_linux::kernel::poll::{Poll, Ready};
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
-use cosched_linux::observe::counters::{Events, Lack};
+use cosched_linux::observe::counters::{CounterLack, Events};
 use cosched_linux::observe::monitor::interval::{Intervals, Slice};
 use cosched_linux::observe::monitor::{Monitor, ROOM};
 use cosched_policy::{GroupBy, Sockets};
@@ -246,8 +246,8 @@ impl Unseen {
 
 /// Why there are no columns of counters, and what the user can type to get them. What only a host
 /// can change stands in the report of `cosched doctor`.
-fn uncounted(lack: &Lack) -> String {
-    let remedy = lack.remedy().filter(|_| matches!(lack, Lack::Permission));
+fn uncounted(lack: &CounterLack) -> String {
+    let remedy = lack.remedy().filter(|_| matches!(lack, CounterLack::Permission));
     let remedy = remedy.map_or(String::new(), |remedy| format!(" (remedy: {remedy})"));
     format!("no columns for instructions, cycles and cache misses: {lack}{remedy}")
 }

@@ -9,13 +9,13 @@ use cosched_workload::shown_path;
 use serde::Serialize;
 
 use crate::out;
-use crate::replace::{Kind, replace};
+use crate::replace::{FileKind, replace};
 use crate::ui::failure::Failure;
 use crate::ui::{print, put, say};
 
 /// What may be replaced.
-const TRACE: Kind =
-    Kind { made_by: "cosched trace", option: "--out", is_one: cosched_report::is_trace };
+const TRACE: FileKind =
+    FileKind { made_by: "cosched trace", option: "--out", is_one: cosched_report::is_trace };
 
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {

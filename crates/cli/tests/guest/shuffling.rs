@@ -7,7 +7,7 @@ use std::fs;
 
 use cosched_core::{CpuSet, Why};
 use cosched_linux::kernel::affinity;
-use cosched_linux::kernel::procfs::{Proc, State};
+use cosched_linux::kernel::procfs::{Proc, ProcState};
 use cosched_policy::reasons::ShufflingReason;
 use rustix::process::Signal;
 
@@ -74,7 +74,7 @@ fn threads_run_on_planned_packages_and_are_restored_afterwards() {
 fn stop(cosched: &Cosched) {
     cosched.signal(Signal::STOP);
     let stat = || Proc::default().stat(cosched.pid()).unwrap();
-    eventually("cosched's stop", || stat().state == State::Stopped);
+    eventually("cosched's stop", || stat().state == ProcState::Stopped);
 }
 
 /// The last package.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cosched_core::Refusal;
-use cosched_linux::kernel::procfs::{Proc, State};
+use cosched_linux::kernel::procfs::{Proc, ProcState};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::support::{Backend, Cosched, Ended, Ice, Place, User, eventually, program};
@@ -76,10 +76,10 @@ fn goes_on(place: &Place, cosched: Cosched) -> Ended {
     let proc = Proc::default();
     let is_well = |pid: &i32| {
         let Ok(stat) = proc.stat(*pid) else { return true };
-        if stat.state == State::Stopped {
+        if stat.state == ProcState::Stopped {
             let _ = kill_process(Pid::from_raw(*pid).unwrap(), Signal::CONT);
         }
-        !stat.state.has_ended() && stat.state != State::Stopped
+        !stat.state.has_ended() && stat.state != ProcState::Stopped
     };
     eventually("the end of the others", || children(&cosched).iter().all(is_well));
     place.write("go", "");

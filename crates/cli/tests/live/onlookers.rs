@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use cosched_linux::clients::onlookers::{live_socket, metrics_link};
-use cosched_results::live::{SCHEMA, Snapshot, State};
+use cosched_results::live::{LiveState, SCHEMA, Snapshot};
 use rustix::process::Signal;
 
 use super::support::{Cosched, Place, eventually, program};
@@ -47,7 +47,7 @@ fn clients_get_the_state_of_the_run_until_it_ends() {
         assert_eq!((snapshot.pid as i32, snapshot.policy.as_str()), (cosched.pid(), "gang"));
         let names: Vec<&str> = snapshot.programs.iter().map(|p| p.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
-        assert!(snapshot.programs.iter().all(|p| p.state != State::Ended), "{snapshot:?}");
+        assert!(snapshot.programs.iter().all(|p| p.state != LiveState::Ended), "{snapshot:?}");
     }
     assert!(next.windows(2).all(|pair| pair[0].at_seconds < pair[1].at_seconds));
     assert!(next[0].switches > 0 && next[0].quantum.is_some());

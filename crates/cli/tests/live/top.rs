@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Output, Stdio};
 
-use cosched_report::screen::{Order, legend};
+use cosched_report::screen::{RowOrder, legend};
 use cosched_results::live::Snapshot;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -278,7 +278,7 @@ fn help_lists_every_key_and_every_column() {
         let line = help.lines().find(|line| line.trim_start().starts_with(name));
         assert!(line.is_some_and(|line| line.ends_with(meaning)), "{name}: {help}");
     }
-    for (key, order) in Order::KEYS {
+    for (key, order) in RowOrder::KEYS {
         assert!(help.contains(&format!("{key} {}", order.name())), "{key}: {help}");
     }
     assert!(help.contains("q, Ctrl-C") && help.contains("Ctrl-Z"), "{help}");

@@ -2,14 +2,14 @@
 
 use core::sync::atomic::AtomicU64;
 
-use cosched_page::{Passage, RunState, Tally};
+use cosched_page::{BarrierTally, Passage, RunState};
 
 use super::protocol::{Wait, Waiting};
 use super::wait_mode::Laggards;
 use crate::{link, sys};
 
 /// The machine that this runs on, and where a thread counts what it does, if anywhere.
-pub(super) struct Kernel(pub(super) Option<&'static Tally>);
+pub(super) struct Kernel(pub(super) Option<&'static BarrierTally>);
 
 impl Waiting for Kernel {
     /// One to three microseconds, by the processor: less than a system call or two.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Alone;
+use super::SoloRun;
 
 /// What other processes did while a program was measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,13 +20,13 @@ impl fmt::Display for Disturbance {
 }
 
 /// The worst disturbance of these runs.
-pub(super) fn worst(made: &[Alone]) -> Option<&Disturbance> {
+pub(super) fn worst(made: &[SoloRun]) -> Option<&Disturbance> {
     let all = made.iter().filter_map(|run| run.disturbed.as_ref());
     all.max_by(|a, b| a.cpus.total_cmp(&b.cpus))
 }
 
 /// Says that times were not kept, why, and what to do; `None`: all were kept.
-pub(super) fn not_kept(name: &str, threads: u16, made: &[Alone]) -> Option<String> {
+pub(super) fn not_kept(name: &str, threads: u16, made: &[SoloRun]) -> Option<String> {
     let what = &worst(made)?.what;
     let disturbed = made.iter().filter(|run| run.disturbed.is_some()).count();
     let of_them = match (disturbed, made.len()) {
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_is_said_with_the_worst_disturbance() {
-        let run = |cpus: Option<f64>| Alone {
+        let run = |cpus: Option<f64>| SoloRun {
             turnaround: Nanos::from_secs(1),
             switches: 0,
             cpu: Nanos::ZERO,

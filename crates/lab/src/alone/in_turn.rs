@@ -13,7 +13,7 @@
 use cosched_workload::ProgramSpec;
 
 use super::disturbed::{self, Disturbance};
-use super::program::{self, Alone, Stop};
+use super::program::{self, SoloRun, Stop};
 use crate::how::How;
 use crate::session::Session;
 use crate::store::{Key, SoloRecord, Store};
@@ -35,7 +35,7 @@ struct Subject {
     key: Key,
     /// What counts of what was known.
     before: Option<SoloRecord>,
-    made: Vec<Alone>,
+    made: Vec<SoloRun>,
     /// With fewer runs it is not kept.
     least: usize,
 }
@@ -47,7 +47,7 @@ impl Subject {
 
     /// What may be kept: without disturbed times. `None`: nothing new.
     fn to_keep(&self) -> Option<SoloRecord> {
-        let undisturbed: Vec<Alone> =
+        let undisturbed: Vec<SoloRun> =
             self.made.iter().filter(|run| run.disturbed.is_none()).cloned().collect();
         (!undisturbed.is_empty()).then(|| program::entry(&undisturbed, self.before.as_ref()))
     }
@@ -131,7 +131,7 @@ mod tests {
 
     /// A subject with runs of these seconds; those that are disturbed are marked.
     fn subject(session: &Session, before: &[u64], made: &[(u64, bool)]) -> Subject {
-        let run = |(seconds, disturbed): &(u64, bool)| Alone {
+        let run = |(seconds, disturbed): &(u64, bool)| SoloRun {
             turnaround: Nanos::from_secs(*seconds),
             switches: 0,
             cpu: Nanos::ZERO,
@@ -139,7 +139,7 @@ mod tests {
             disturbed: disturbed
                 .then(|| Disturbance { what: "other processes used CPUs".to_owned(), cpus: 1.2 }),
         };
-        let known: Vec<Alone> = before.iter().map(|seconds| run(&(*seconds, false))).collect();
+        let known: Vec<SoloRun> = before.iter().map(|seconds| run(&(*seconds, false))).collect();
         let workload = Workload::from_commands(vec![vec!["cg".into()]], "/tmp".as_ref()).unwrap();
         let spec = workload.programs[0].clone();
         Subject {

@@ -32,7 +32,7 @@ const LAST_LINES: usize = 5;
 
 /// One run alone.
 #[derive(Clone, Debug)]
-pub(crate) struct Alone {
+pub(crate) struct SoloRun {
     pub(crate) turnaround: Nanos,
     /// Voluntary and involuntary switches.
     pub(crate) switches: u64,
@@ -66,7 +66,7 @@ impl From<StoreError> for Stop {
 
 /// What is known of a program after these runs, and what was known of it before and still counts;
 /// at least one run altogether.
-pub(super) fn entry(made: &[Alone], before: Option<&SoloRecord>) -> SoloRecord {
+pub(super) fn entry(made: &[SoloRun], before: Option<&SoloRecord>) -> SoloRecord {
     let known = before.map_or(&[][..], |entry| &entry.times);
     let times: Vec<Nanos> =
         known.iter().copied().chain(made.iter().map(|run| run.turnaround)).collect();
@@ -87,7 +87,7 @@ pub(super) fn entry(made: &[Alone], before: Option<&SoloRecord>) -> SoloRecord {
 }
 
 /// Tells it where the counters did not count all of these runs.
-pub(super) fn tell_scaled(spec: &ProgramSpec, made: &[Alone]) {
+pub(super) fn tell_scaled(spec: &ProgramSpec, made: &[SoloRun]) {
     if counts_of_the_middle(made).quality == Quality::Scaled {
         say(format_args!(
             "{}: its cache misses are scaled up from a part of the run: the counters were shared \
@@ -98,19 +98,19 @@ pub(super) fn tell_scaled(spec: &ProgramSpec, made: &[Alone]) {
 }
 
 /// What was counted in the run in the middle.
-fn counts_of_the_middle(all: &[Alone]) -> Counts {
+fn counts_of_the_middle(all: &[SoloRun]) -> Counts {
     middle(all).map(|run| run.counts).unwrap_or_default()
 }
 
 /// The run of median time; of an even number the faster of the two in the middle.
-fn middle(all: &[Alone]) -> Option<Alone> {
+fn middle(all: &[SoloRun]) -> Option<SoloRun> {
     let mut sorted = all.to_vec();
     sorted.sort_by_key(|run| run.turnaround);
     sorted.get(sorted.len().saturating_sub(1) / 2).cloned()
 }
 
 /// One run alone, measured.
-pub(super) fn run_alone(session: &Session, spec: &ProgramSpec, how: &How) -> Result<Alone, Stop> {
+pub(super) fn run_alone(session: &Session, spec: &ProgramSpec, how: &How) -> Result<SoloRun, Stop> {
     let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
     let alone = ProgramSpec {
         start: Nanos::ZERO,
@@ -140,7 +140,7 @@ pub(super) fn run_alone(session: &Session, spec: &ProgramSpec, how: &How) -> Res
     });
     let program = &ran.result.programs[0];
     match program.turnaround_seconds {
-        Some(seconds) if ran.all_succeeded() => Ok(Alone {
+        Some(seconds) if ran.all_succeeded() => Ok(SoloRun {
             turnaround: Nanos((seconds * 1e9).round() as u64),
             switches: program.usage.voluntary_switches + program.usage.involuntary_switches,
             cpu: program.usage.cpu(),
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn of_several_runs_the_middle_one_gives_the_counts() {
-        let run = |seconds: u64| Alone {
+        let run = |seconds: u64| SoloRun {
             turnaround: Nanos::from_secs(seconds),
             switches: 0,
             cpu: Nanos::ZERO,
@@ -203,7 +203,7 @@ mod tests {
             disturbed: None,
         };
         let middle = |times: &[u64]| {
-            let all: Vec<Alone> = times.iter().map(|seconds| run(*seconds)).collect();
+            let all: Vec<SoloRun> = times.iter().map(|seconds| run(*seconds)).collect();
             counts_of_the_middle(&all).llc_misses
         };
         assert_eq!(middle(&[9, 1, 2]), Some(2));
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_was_known_before_counts_with_what_is_new() {
-        let run = |seconds: u64| Alone {
+        let run = |seconds: u64| SoloRun {
             turnaround: Nanos::from_secs(seconds),
             switches: 0,
             cpu: Nanos::from_secs(seconds),

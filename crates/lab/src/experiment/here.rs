@@ -7,7 +7,7 @@ use cosched_policy::Kind;
 use cosched_results::result::Context;
 use cosched_workload::Workload;
 
-use super::{Site, Turn};
+use super::{Site, VariantRun};
 use crate::alone;
 use crate::how::How;
 use crate::session::ByWeightReport;
@@ -85,7 +85,7 @@ impl Site for Here<'_> {
         check_weights(kind, how, self.talk)
     }
 
-    fn expected(&self, turn: &Turn<'_>, _round: u16) -> Context {
+    fn expected(&self, turn: &VariantRun<'_>, _round: u16) -> Context {
         self.session.expected(&self.request(turn.workload, turn.kind, turn.how))
     }
 
@@ -96,7 +96,7 @@ impl Site for Here<'_> {
         Ok(ended)
     }
 
-    fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
+    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure> {
         let request = self.request(turn.workload, turn.kind, turn.how);
         self.session.execute(&Request { out: Some(turn.out), ..request })
     }

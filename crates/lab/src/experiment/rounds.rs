@@ -17,7 +17,7 @@ use cosched_report::words::count;
 use cosched_results::result::{RunResult, reject_solos_everywhere};
 use cosched_workload::Workload;
 
-use super::{Record, Site, Turn, Variant, failures, kept, lock};
+use super::{Record, Site, Variant, VariantRun, failures, kept, lock};
 use crate::how::How;
 use crate::out::{self, Folder};
 use crate::session::Ran;
@@ -30,7 +30,7 @@ pub const MOST_ROUNDS: u16 = 1000;
 
 /// What is to be done.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub struct ExperimentPlan<'a> {
     /// The programs.
     pub workload: &'a Workload,
     /// The variants to be compared, the first with all others.
@@ -88,14 +88,14 @@ impl Experiment {
     ///
     /// # Errors
     /// When something is wrong beforehand, or breaks on the way.
-    pub fn run(site: &mut dyn Site, plan: &Plan<'_>) -> Result<Experiment, Failure> {
+    pub fn run(site: &mut dyn Site, plan: &ExperimentPlan<'_>) -> Result<Experiment, Failure> {
         // Many outputs of the same programs would bury the table.
         let hidden = out::hidden()?;
         let held = Folder::hold(hidden.path()).map_err(Failure::broken)?;
         let mut ready = Ready::new(plan, site, held)?;
         // What is wrong with the last one is said before the first one runs.
         for i in 0..plan.variants.len() {
-            let Turn { workload, kind, how, .. } = ready.turn(i, hidden.path());
+            let VariantRun { workload, kind, how, .. } = ready.turn(i, hidden.path());
             site.check(workload, kind, how)?;
         }
         if let Some(out) = plan.out {
@@ -157,7 +157,7 @@ impl Experiment {
 
 /// A plan, and how each of its variants is run.
 pub(super) struct Ready<'a> {
-    pub(super) plan: &'a Plan<'a>,
+    pub(super) plan: &'a ExperimentPlan<'a>,
     /// Where the runs go: the folder itself, whatever takes its name meanwhile.
     pub(super) held: Folder,
     workloads: Vec<Workload>,
@@ -165,7 +165,11 @@ pub(super) struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    fn new(plan: &'a Plan<'a>, site: &dyn Site, held: Folder) -> Result<Ready<'a>, Failure> {
+    fn new(
+        plan: &'a ExperimentPlan<'a>,
+        site: &dyn Site,
+        held: Folder,
+    ) -> Result<Ready<'a>, Failure> {
         let workload = |variant: &Variant| variant.prepare(plan.workload, site.session());
         Ok(Ready {
             plan,
@@ -176,9 +180,9 @@ impl<'a> Ready<'a> {
     }
 
     /// A run of a variant, into a folder.
-    pub(super) fn turn<'t>(&'t self, i: usize, out: &'t Path) -> Turn<'t> {
+    pub(super) fn turn<'t>(&'t self, i: usize, out: &'t Path) -> VariantRun<'t> {
         let kind = self.plan.variants[i].kind();
-        Turn { workload: &self.workloads[i], kind, how: &self.hows[i], out }
+        VariantRun { workload: &self.workloads[i], kind, how: &self.hows[i], out }
     }
 
     /// How much there is to run.

@@ -14,7 +14,7 @@ use crate::ui::failure::Failure;
 
 /// One run of one variant.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'a> {
+pub struct VariantRun<'a> {
     /// The programs as this variant starts them.
     pub workload: &'a Workload,
     /// The policy that decides.
@@ -43,11 +43,11 @@ pub trait Site {
     fn check(&self, workload: &Workload, kind: Kind, how: &How) -> Result<(), Failure>;
 
     /// What a run of this round would tell of itself, as far as that is known before it is made.
-    fn expected(&self, turn: &Turn<'_>, round: u16) -> Context;
+    fn expected(&self, turn: &VariantRun<'_>, round: u16) -> Context;
 
     /// Finds how long each program takes alone, for the runs that follow.
     fn alone(&mut self, round: u16) -> Result<Ended, Failure>;
 
     /// Makes a run, and saves its result.
-    fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure>;
+    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure>;
 }

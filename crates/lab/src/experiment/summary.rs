@@ -2,7 +2,7 @@
 
 use comfy_table::Cell;
 use cosched_core::engine::outcome::Ended;
-use cosched_report::comparison::{Compared, Samples};
+use cosched_report::comparison::{Compared, RoundFigures};
 use cosched_report::{Comparison, disturbance, molding, silence};
 use cosched_results::result::{ProgramResult, RunResult};
 use cosched_results::statistics::{Estimate, FEWEST_TO_COMPARE, median_estimate};
@@ -54,7 +54,7 @@ fn columns(comparison: &Comparison) -> (Vec<Column>, bool) {
     ];
     if any(|variant| variant.ratio_to_solo_sum.is_some()) {
         columns.push(column("/ sum of solo", |variant| {
-            let Samples { total_seconds, solo_sum_seconds, .. } = &variant.samples;
+            let RoundFigures { total_seconds, solo_sum_seconds, .. } = &variant.samples;
             let rounds = total_seconds.iter().zip(solo_sum_seconds);
             let ratios = rounds.map(|(total, solo)| solo.map(|solo| total / solo));
             maybe(variant.ratio_to_solo_sum, &ratios.collect::<Vec<_>>(), 3)

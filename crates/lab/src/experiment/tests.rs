@@ -16,7 +16,7 @@ use cosched_results::result::{
 use cosched_results::statistics::Verdict;
 use cosched_workload::Workload;
 
-use super::{Experiment, Own, Plan, Record, Site, Turn, Variant};
+use super::{Experiment, ExperimentPlan, Own, Record, Site, Variant, VariantRun};
 use crate::how::{How, PolicyChoices};
 use crate::out;
 use crate::session::{Ran, Session};
@@ -91,7 +91,7 @@ impl MadeUp {
 }
 
 impl MadeUp {
-    fn make(&mut self, turn: &Turn<'_>, ended: Ended) -> RunResult {
+    fn make(&mut self, turn: &VariantRun<'_>, ended: Ended) -> RunResult {
         let variant = if turn.kind == Kind::Gang { self.gang } else { 1.0 };
         let took = Nanos((1e9 * self.factor() * variant) as u64);
         result(turn, took, ended, &self.session.description)
@@ -119,7 +119,7 @@ impl Site for MadeUp {
         Ok(())
     }
 
-    fn expected(&self, turn: &Turn<'_>, _round: u16) -> Context {
+    fn expected(&self, turn: &VariantRun<'_>, _round: u16) -> Context {
         context(turn, &self.session.description)
     }
 
@@ -133,7 +133,7 @@ impl Site for MadeUp {
         }
     }
 
-    fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
+    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure> {
         let ended = match self.patience {
             0 => Ended::Interrupted(Interruption::Interrupt),
             _ => Ended::Complete,
@@ -154,7 +154,12 @@ impl Site for MadeUp {
     }
 }
 
-fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescription) -> RunResult {
+fn result(
+    turn: &VariantRun<'_>,
+    took: Nanos,
+    ended: Ended,
+    machine: &MachineDescription,
+) -> RunResult {
     let end = Completion { at: took, exit: Exit::Code(0), usage: Usage::default() };
     let program = ProgramOutcome {
         started: Some(Nanos::ZERO),
@@ -177,7 +182,7 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
     RunResult::new(&outcome, &context(turn, machine))
 }
 
-fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
+fn context(turn: &VariantRun<'_>, machine: &MachineDescription) -> Context {
     let spec = &turn.workload.programs[0];
     Context {
         policy: turn.kind.to_string(),
@@ -229,7 +234,7 @@ fn experiment(
     let how = How::from(PolicyChoices::default());
     let record = Record::new(&workload, &variants, &site.session).with_how(&how, &variants);
     let (workload, variants, how, talk) = (&workload, &variants[..], &how, Talk::Usual);
-    let plan = Plan { workload, variants, how, rounds, out, resume, record, talk };
+    let plan = ExperimentPlan { workload, variants, how, rounds, out, resume, record, talk };
     Experiment::run(site, &plan)
 }
 
@@ -255,7 +260,7 @@ fn measured_solo_times_are_shown_even_if_impossible() {
 fn claims(rounds: u16, comparisons: u64) -> usize {
     let workload = Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap();
     let how = How::from(PolicyChoices::default());
-    let turn = Turn { workload: &workload, kind: Kind::Linux, how: &how, out: Path::new("") };
+    let turn = VariantRun { workload: &workload, kind: Kind::Linux, how: &how, out: Path::new("") };
     let claims = |seed: &u64| {
         let mut site = made_up(*seed);
         let mut variants = ["linux", "linux-2"]

@@ -6,7 +6,7 @@
 
 use std::process::ExitCode;
 
-use cosched_sim::model::fit::{Alone, FitError, Fitted, Residual, SoloTable, fit};
+use cosched_sim::model::fit::{FitError, Fitted, ModelRun, Residual, SoloTable, fit};
 use cosched_sim::{Job, Model};
 use cosched_workload::input;
 use cosched_workload::{Workload, shown_path};
@@ -45,7 +45,7 @@ pub fn calibrate(args: &CalibrateOptions) -> Result<ExitCode, Failure> {
         workload.programs[0].threads = Some(model.threads);
         let job = Job { model: model.clone(), weight: 1.0 };
         let outcome = simulator.alone(&workload.programs[0], &job)?;
-        Ok(Alone { time: outcome.time, misses: outcome.usage.counts.llc_misses.unwrap_or(0) })
+        Ok(ModelRun { time: outcome.time, misses: outcome.usage.counts.llc_misses.unwrap_or(0) })
     };
     let refused = |error: &dyn std::fmt::Display| Failure::Input(format!("{file}: {error}"));
     let fitted = fit(&table, cpus, alone).map_err(|error| match error {

@@ -36,10 +36,10 @@ use crate::how::How;
 use crate::session::Session;
 use crate::ui::failure::{Failure, exit_code};
 use crate::ui::{print, say};
-use constants::{Constants, Runs};
+use constants::{ConstantRuns, Constants};
 use live::Live;
 use program::Program;
-use report::{Alone, Figures, Report, Samples};
+use report::{Figures, Report, Samples, SoloError};
 use suite::Mixture;
 
 /// The policies that are compared. The other policies differ from these only in which programs
@@ -68,7 +68,7 @@ pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
     let mixtures = chosen(args, cpus)?;
     let folder = kernels(&args.kernels, &mixtures)?;
     let rounds = if args.quick { 1 } else { args.runs };
-    let runs = Runs::new(cpus, if args.quick { QUICK } else { 1.0 });
+    let runs = ConstantRuns::new(cpus, if args.quick { QUICK } else { 1.0 });
 
     let mut live = Live::new(&here, how, &folder, runs, &mixtures, &policies);
     let ended = live.run(rounds)?;
@@ -102,7 +102,7 @@ pub fn check(args: &CheckOptions) -> Result<ExitCode, Failure> {
     for (program, times) in live.alone {
         let simulated = model.alone(program)?.as_secs_f64();
         let words = program.command(Path::new(""));
-        alone.extend(Alone::new(words.join(" "), &times, simulated));
+        alone.extend(SoloError::new(words.join(" "), &times, simulated));
     }
     let report = Report::new(here.description.clone(), constants, alone, &samples);
     match args.json {

@@ -16,7 +16,7 @@ use cosched_sim::{Hardware, Job, Kernel};
 use cosched_workload::Workload;
 
 use super::simulator::{Prepared, Scene, Simulator, hardware};
-use crate::experiment::{Site, Turn};
+use crate::experiment::{Site, VariantRun};
 use crate::how::How;
 use crate::out;
 use crate::session::{Ran, Session};
@@ -110,7 +110,7 @@ impl Site for Simulated<'_> {
         Ok(())
     }
 
-    fn expected(&self, turn: &Turn<'_>, round: u16) -> Context {
+    fn expected(&self, turn: &VariantRun<'_>, round: u16) -> Context {
         let simulator = self.simulator_for(turn.how);
         let request = simulator.request(turn.workload, turn.kind, &self.profiles);
         let scene = Scene { how: turn.how.clone(), ..self.scene_of(round) };
@@ -131,7 +131,7 @@ impl Site for Simulated<'_> {
         Ok(Ended::Complete)
     }
 
-    fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
+    fn run(&mut self, turn: &VariantRun<'_>) -> Result<Ran, Failure> {
         let simulator = self.simulator_for(turn.how);
         let jobs = simulator.jobs(turn.workload)?;
         let mut profiles = self.profiles.clone();

@@ -45,12 +45,12 @@ pub(super) fn tell_unscaled(workload: &Workload, kinds: &[Kind]) {
 
 /// A run of a program alone.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Alone {
+pub(super) struct SimulatedSolo {
     pub(super) time: Nanos,
     pub(super) usage: Usage,
 }
 
-impl Alone {
+impl SimulatedSolo {
     pub(super) fn note_in(&self, profile: &mut Profile) {
         (profile.solo, profile.solo_cpu) = (Some(self.time), Some(self.usage.cpu()));
     }
@@ -250,7 +250,7 @@ impl Simulator {
     }
 
     /// One run of a program alone, placed as beside others.
-    pub(super) fn alone(&self, spec: &ProgramSpec, job: &Job) -> Result<Alone, Failure> {
+    pub(super) fn alone(&self, spec: &ProgramSpec, job: &Job) -> Result<SimulatedSolo, Failure> {
         let fits = usize::from(job.model.threads) <= self.hardware.topology.cpus().len();
         let kind = if fits { Kind::Gang } else { Kind::Linux };
         let once = ProgramSpec { repeat: Repeat::Times(1), ..on_its_own(spec) };
@@ -264,7 +264,7 @@ impl Simulator {
                 "{name} did not end when it ran alone on the simulated machine"
             )));
         };
-        Ok(Alone { time: at, usage })
+        Ok(SimulatedSolo { time: at, usage })
     }
 
     pub(super) fn run(

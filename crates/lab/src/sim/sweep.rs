@@ -16,7 +16,7 @@ use cosched_workload::Workload;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::options::RunOptions;
-use super::simulator::{Alone, Prepared, Scene, Simulator, tell_unscaled};
+use super::simulator::{Prepared, Scene, SimulatedSolo, Simulator, tell_unscaled};
 use crate::source;
 use crate::ui::failure::Failure;
 use crate::ui::{print, watched};
@@ -126,7 +126,12 @@ fn solo_tasks(points: &[Point], programs: usize) -> Vec<Solo> {
     tasks
 }
 
-fn found(tasks: &[Solo], runs: &[Alone], key: &SoloKey, program: usize) -> Option<Alone> {
+fn found(
+    tasks: &[Solo],
+    runs: &[SimulatedSolo],
+    key: &SoloKey,
+    program: usize,
+) -> Option<SimulatedSolo> {
     let position = tasks.iter().position(|task| task.key == *key && task.program == program)?;
     Some(runs[position])
 }

@@ -11,14 +11,14 @@ use cosched_results::result::RunResult;
 use cosched_sim::Sim;
 use serde_json::{Value, json};
 
-use crate::replace::{self, Kind};
+use crate::replace::{self, FileKind};
 use crate::ui::failure::Failure;
 
 /// How long an interval is.
 pub(super) const INTERVAL: Nanos = Nanos::from_secs(1);
 
 /// What may be replaced.
-const WATCHED: Kind = Kind { made_by: "cosched sim --watch", option: "--watch", is_one };
+const WATCHED: FileKind = FileKind { made_by: "cosched sim --watch", option: "--watch", is_one };
 
 /// By the first line, which a file's beginning holds as a whole.
 fn is_one(beginning: &[u8]) -> bool {

@@ -6,7 +6,7 @@
 
 use cosched_core::Counts;
 use cosched_linux::kernel::open_files::FileLimit;
-use cosched_linux::observe::counters::{self, Counters, Events, Lack, Readings};
+use cosched_linux::observe::counters::{self, CounterLack, Counters, Events, Readings};
 use cosched_linux::process::tree::Process;
 
 /// The counters of the programs that are looked at, in the order in which these were named.
@@ -19,7 +19,7 @@ pub struct Counted {
 
 impl Counted {
     /// Counts these events if the machine has them and the user may; else nothing, with the reason.
-    pub fn new(events: Events) -> (Counted, Option<Lack>) {
+    pub fn new(events: Events) -> (Counted, Option<CounterLack>) {
         let lack = counters::check(events).err();
         let events = Some(events).filter(|_| lack.is_none());
         (Counted { events, programs: Vec::new() }, lack)
@@ -61,16 +61,16 @@ mod tests {
 
     use cosched_core::Quality;
     use cosched_linux::kernel::procfs::Proc;
-    use cosched_linux::observe::counters::Event;
+    use cosched_linux::observe::counters::CounterEvent;
 
     use super::*;
 
     /// Software events, which every machine has: CPU time, and pages touched.
     const SOFTWARE: Events = Events {
-        instructions: Event { kind: 1, config: 1 },
-        cycles: Event { kind: 1, config: 1 },
-        llc_references: Event { kind: 1, config: 2 },
-        llc_misses: Event { kind: 1, config: 2 },
+        instructions: CounterEvent { kind: 1, config: 1 },
+        cycles: CounterEvent { kind: 1, config: 1 },
+        llc_references: CounterEvent { kind: 1, config: 2 },
+        llc_misses: CounterEvent { kind: 1, config: 2 },
     };
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn without_counters_nothing_is_counted_and_a_reason_is_given() {
-        let unknown = Event { kind: 9999, config: 0 };
+        let unknown = CounterEvent { kind: 9999, config: 0 };
         let (mut counted, lack) = Counted::new(Events { instructions: unknown, ..SOFTWARE });
         assert!(lack.is_some() && !counted.is_there());
         counted.running(&[1]);

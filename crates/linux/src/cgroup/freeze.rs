@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
     use crate::cgroup::live::{self, Scratch};
-    use crate::kernel::procfs::{Proc, State};
+    use crate::kernel::procfs::{Proc, ProcState};
 
     #[test]
     fn the_answer_is_read_from_the_right_line() {
@@ -145,7 +145,7 @@ mod tests {
             // If it is frozen again before it had woken, it counts as frozen while it returns to
             // sleep.
             let stat = || Proc::default().stat(pid).unwrap();
-            while stat().state == State::Running {
+            while stat().state == ProcState::Running {
                 std::thread::yield_now();
             }
             let used = stat().utime;

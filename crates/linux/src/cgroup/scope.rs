@@ -67,7 +67,7 @@ pub struct Facts {
 
 /// Why a scope is unavailable, or would not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Lack {
+pub enum ScopeLack {
     /// CPU groups are there already.
     #[error("cosched can make CPU groups where it is")]
     NotNeeded,
@@ -97,38 +97,38 @@ pub enum Lack {
     EndsWithLogin,
 }
 
-impl Lack {
+impl ScopeLack {
     /// What to type or to do; `None`: nothing helps, or nothing is missing.
     pub fn remedy(self) -> Option<&'static str> {
         match self {
-            Lack::NotNeeded => None,
-            Lack::Root => Some("type `systemd-run --scope -p Delegate=yes cosched ...`"),
-            Lack::NoTree => Some(
+            ScopeLack::NotNeeded => None,
+            ScopeLack::Root => Some("type `systemd-run --scope -p Delegate=yes cosched ...`"),
+            ScopeLack::NoTree => Some(
                 "run cosched as root, or boot with systemd.unified_cgroup_hierarchy=1 and log in \
                  anew",
             ),
-            Lack::NoManager => Some(
+            ScopeLack::NoManager => Some(
                 "log in through systemd (console, ssh, `machinectl shell`) instead of su or sudo",
             ),
-            Lack::NoBus => Some(
+            ScopeLack::NoBus => Some(
                 "install dbus-user-session and log in anew, or type \
                  `systemd-run --user --scope -p Delegate=yes cosched ...`",
             ),
-            Lack::NoCpu => Some(
+            ScopeLack::NoCpu => Some(
                 "`sudo systemctl edit user@.service` with `[Service]` and \
                  `Delegate=cpu cpuset io memory pids`, then log in anew",
             ),
-            Lack::Elsewhere => {
+            ScopeLack::Elsewhere => {
                 Some("add `Delegate=yes` to that unit, with cosched as its only process")
             }
-            Lack::OldKernel => Some("use Linux 5.15 or later"),
-            Lack::EndsWithLogin => Some("type `loginctl enable-linger` once"),
+            ScopeLack::OldKernel => Some("use Linux 5.15 or later"),
+            ScopeLack::EndsWithLogin => Some("type `loginctl enable-linger` once"),
         }
     }
 
     /// Whether the user has a manager, and one step would give turns by weight.
     pub fn is_worth_a_word(self) -> bool {
-        matches!(self, Lack::NoBus | Lack::NoCpu | Lack::EndsWithLogin)
+        matches!(self, ScopeLack::NoBus | ScopeLack::NoCpu | ScopeLack::EndsWithLogin)
     }
 }
 
@@ -137,7 +137,7 @@ impl Lack {
 pub enum ScopeError {
     /// No scope is available.
     #[error(transparent)]
-    Lack(#[from] Lack),
+    Lack(#[from] ScopeLack),
     /// The facts about the host cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
@@ -192,17 +192,17 @@ impl Facts {
     ///
     /// # Errors
     /// Why not.
-    pub fn check(&self) -> Result<(), Lack> {
+    pub fn check(&self) -> Result<(), ScopeLack> {
         let obstacles = [
-            (self.has_groups, Lack::NotNeeded),
-            (self.is_root, Lack::Root),
-            (!self.has_tree, Lack::NoTree),
-            (!self.has_manager, Lack::NoManager),
-            (!self.manager_has_cpu, Lack::NoCpu),
-            (!self.has_idle_groups, Lack::OldKernel),
-            (!self.has_bus, Lack::NoBus),
-            (!self.is_login, Lack::Elsewhere),
-            (self.outlives_login && !self.lingers, Lack::EndsWithLogin),
+            (self.has_groups, ScopeLack::NotNeeded),
+            (self.is_root, ScopeLack::Root),
+            (!self.has_tree, ScopeLack::NoTree),
+            (!self.has_manager, ScopeLack::NoManager),
+            (!self.manager_has_cpu, ScopeLack::NoCpu),
+            (!self.has_idle_groups, ScopeLack::OldKernel),
+            (!self.has_bus, ScopeLack::NoBus),
+            (!self.is_login, ScopeLack::Elsewhere),
+            (self.outlives_login && !self.lingers, ScopeLack::EndsWithLogin),
         ];
         match obstacles.into_iter().find(|(is_there, _)| *is_there) {
             Some((_, lack)) => Err(lack),
@@ -344,20 +344,20 @@ mod tests {
     #[test]
     fn each_obstacle_is_named() {
         let cases = [
-            (Facts { has_groups: true, is_root: true, ..usual() }, Lack::NotNeeded),
-            (Facts { is_root: true, ..usual() }, Lack::Root),
-            (Facts { has_tree: false, ..usual() }, Lack::NoTree),
-            (Facts { is_login: false, ..usual() }, Lack::Elsewhere),
-            (Facts { has_manager: false, ..usual() }, Lack::NoManager),
-            (Facts { manager_has_cpu: false, ..usual() }, Lack::NoCpu),
-            (Facts { has_idle_groups: false, ..usual() }, Lack::OldKernel),
-            (Facts { has_bus: false, ..usual() }, Lack::NoBus),
-            (Facts { outlives_login: true, ..usual() }, Lack::EndsWithLogin),
-            (Facts::default(), Lack::NoTree),
+            (Facts { has_groups: true, is_root: true, ..usual() }, ScopeLack::NotNeeded),
+            (Facts { is_root: true, ..usual() }, ScopeLack::Root),
+            (Facts { has_tree: false, ..usual() }, ScopeLack::NoTree),
+            (Facts { is_login: false, ..usual() }, ScopeLack::Elsewhere),
+            (Facts { has_manager: false, ..usual() }, ScopeLack::NoManager),
+            (Facts { manager_has_cpu: false, ..usual() }, ScopeLack::NoCpu),
+            (Facts { has_idle_groups: false, ..usual() }, ScopeLack::OldKernel),
+            (Facts { has_bus: false, ..usual() }, ScopeLack::NoBus),
+            (Facts { outlives_login: true, ..usual() }, ScopeLack::EndsWithLogin),
+            (Facts::default(), ScopeLack::NoTree),
         ];
         for (facts, lack) in cases {
             assert_eq!(facts.check(), Err(lack), "{facts:?}");
-            let has_remedy = lack != Lack::NotNeeded;
+            let has_remedy = lack != ScopeLack::NotNeeded;
             assert_eq!(lack.remedy().is_some(), has_remedy, "{lack:?}");
         }
     }

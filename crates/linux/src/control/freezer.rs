@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::cgroup::FreezeSwitch;
-use crate::kernel::procfs::{Proc, State, StateReader};
+use crate::kernel::procfs::{Proc, ProcState, StateReader};
 use crate::kernel::signals;
 use crate::process::tree::{Process, Tree};
 
@@ -141,8 +141,9 @@ impl Stopper {
     }
 
     fn freeze(&mut self, tree: &Tree, proc: &Proc) -> Result<(), Refusal> {
-        self.others
-            .retain(|process| process.look(proc).is_some_and(|stat| stat.state == State::Stopped));
+        self.others.retain(|process| {
+            process.look(proc).is_some_and(|stat| stat.state == ProcState::Stopped)
+        });
         match self.stop_newcomers(tree, proc) {
             Ok(_) => Ok(()),
             Err(refused) => {
@@ -160,14 +161,14 @@ impl Stopper {
                 self.stopped.iter().any(|s| s.process == process) || self.others.contains(&process);
             let Some(stat) = process.look(proc).filter(|_| !known) else { continue };
             match stat.state {
-                State::Stopped => self.others.push(process),
-                State::Traced => return Err(Refusal::Traced),
+                ProcState::Stopped => self.others.push(process),
+                ProcState::Traced => return Err(Refusal::Traced),
                 _ => {
                     any = true;
                     // Noted before the signal, so that a thaw after a failure finds it.
                     self.stopped.push(Stopped::new(process));
                     process.signal(proc, Signal::STOP).map_err(refusal)?;
-                    if stat.state != State::Running && stat.threads > 1 {
+                    if stat.state != ProcState::Running && stat.threads > 1 {
                         stop_by_a_running_thread(process, proc);
                     }
                 }
@@ -200,7 +201,7 @@ impl Stopper {
 fn stop_by_a_running_thread(process: Process, proc: &Proc) {
     let threads = proc.threads(process.pid).unwrap_or_default();
     let runs = |tid: &i32| {
-        proc.thread_stat(process.pid, *tid).is_ok_and(|stat| stat.state == State::Running)
+        proc.thread_stat(process.pid, *tid).is_ok_and(|stat| stat.state == ProcState::Running)
     };
     if let Some(tid) = threads.into_iter().take(MOST_LOOKS).find(runs) {
         signals::send_to_thread(process.pid, tid, Signal::STOP);
@@ -209,8 +210,9 @@ fn stop_by_a_running_thread(process: Process, proc: &Proc) {
 
 /// Whether a thread in this state runs no further instruction of the program before it is
 /// continued.
-fn cannot_run(state: State) -> bool {
-    matches!(state, State::Stopped | State::Traced | State::DiskSleep) || state.has_ended()
+fn cannot_run(state: ProcState) -> bool {
+    matches!(state, ProcState::Stopped | ProcState::Traced | ProcState::DiskSleep)
+        || state.has_ended()
 }
 
 #[cfg(test)]

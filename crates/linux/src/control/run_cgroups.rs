@@ -152,7 +152,7 @@ enum Role {
 
 /// The cgroups of one program.
 #[derive(Debug, Default)]
-pub struct Plot {
+pub struct ProgramCgroups {
     /// The cgroup that freezes.
     pub freezer: Option<Dir>,
     /// The cgroup that binds.
@@ -163,7 +163,7 @@ pub struct Plot {
     pub all: Vec<Dir>,
 }
 
-impl Plot {
+impl ProgramCgroups {
     /// The cgroup in which the program's first process can start. Not one that binds: before Linux
     /// 6.3 the kernel forgot the CPUs of processes that start there.
     pub fn born_in(&self) -> Option<PathBuf> {
@@ -276,8 +276,13 @@ impl RunCgroups {
     ///
     /// # Errors
     /// When one cannot be made.
-    pub fn plot(&self, id: ProgramId, own_share: bool, all: &CpuSet) -> Result<Plot, FileError> {
-        let mut plot = Plot::default();
+    pub fn cgroups_of(
+        &self,
+        id: ProgramId,
+        own_share: bool,
+        all: &CpuSet,
+    ) -> Result<ProgramCgroups, FileError> {
+        let mut cgroups = ProgramCgroups::default();
         let name = cgroup::name_of(id);
         for base in &self.bases {
             if base.roles == [Role::Share] && !own_share {
@@ -285,19 +290,19 @@ impl RunCgroups {
             }
             let dir = base.dir.create_child(&name)?;
             if base.roles.contains(&Role::Freezer) {
-                plot.freezer = Some(dir.clone());
+                cgroups.freezer = Some(dir.clone());
             }
             if base.roles.contains(&Role::Cpuset) {
                 cgroup::bind_to(&dir, all, None)?;
-                plot.cpuset = Some(dir.clone());
+                cgroups.cpuset = Some(dir.clone());
             }
             if base.roles.contains(&Role::Share) {
                 cgroup::grant_real_time(&dir, &base.dir, 8);
-                plot.share = Some(dir.clone());
+                cgroups.share = Some(dir.clone());
             }
-            plot.all.push(dir);
+            cgroups.all.push(dir);
         }
-        Ok(plot)
+        Ok(cgroups)
     }
 
     /// Makes the run's cgroup in a tree, or gives the existing one another role.
@@ -483,13 +488,17 @@ mod tests {
         let dir = |path: &str, version| Dir::new(path, version);
         let (freezer, share) = (dir("/v2/p", Version::V2), dir("/cpu/p", Version::V1));
         let all = vec![share, freezer.clone()];
-        let mut plot = Plot { freezer: Some(freezer.clone()), all, ..Plot::default() };
-        assert_eq!(plot.born_in(), Some("/v2/p".into()));
-        assert_eq!(plot.procs(), [PathBuf::from("/cpu/p/cgroup.procs")]);
-        plot.cpuset = Some(freezer);
-        assert_eq!(plot.born_in(), None);
+        let mut cgroups =
+            ProgramCgroups { freezer: Some(freezer.clone()), all, ..ProgramCgroups::default() };
+        assert_eq!(cgroups.born_in(), Some("/v2/p".into()));
+        assert_eq!(cgroups.procs(), [PathBuf::from("/cpu/p/cgroup.procs")]);
+        cgroups.cpuset = Some(freezer);
+        assert_eq!(cgroups.born_in(), None);
         let both = ["/cpu/p/cgroup.procs", "/v2/p/cgroup.procs"].map(PathBuf::from);
-        assert_eq!(plot.procs(), both);
-        assert_eq!((Plot::default().born_in(), Plot::default().procs().len()), (None, 0));
+        assert_eq!(cgroups.procs(), both);
+        assert_eq!(
+            (ProgramCgroups::default().born_in(), ProgramCgroups::default().procs().len()),
+            (None, 0)
+        );
     }
 }

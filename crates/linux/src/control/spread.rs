@@ -41,7 +41,7 @@ use cosched_core::{CpuSet, MAX_CPUS, ProgramId};
 
 use crate::cgroup::{Dir, Version};
 use crate::kernel::affinity::{self, AffinityError};
-use crate::kernel::procfs::{Proc, Stat, State};
+use crate::kernel::procfs::{Proc, ProcState, Stat};
 use crate::process::tree::Process;
 use crate::safety::undo::{Log, LogError, Move, Record};
 
@@ -201,7 +201,7 @@ impl Spread {
         let now: HashMap<Process, u64> =
             stats.iter().map(|stat| (Process::from(*stat), stat.faults_of_reaped)).collect();
         if starts_nothing(&before, &now) {
-            let running = stats.iter().filter(|stat| stat.state == State::Running);
+            let running = stats.iter().filter(|stat| stat.state == ProcState::Running);
             runnable.extend(running.map(|stat| {
                 let thread = Process::from(*stat);
                 Runnable { program, thread, cpu: stat.cpu, cpus }

@@ -39,7 +39,7 @@ const SECOND: u64 = 1000;
 
 /// What was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct Received {
     /// How many threads the program requests, if a process of it has a request: the largest one.
     pub requested: Option<u16>,
     /// Whether a process waits for the answer.
@@ -199,8 +199,8 @@ impl HookServer {
     /// Accepts processes that connect, and reads messages. `now` is in milliseconds of the
     /// monotonic clock. Only processes are accepted that belong to the program according to
     /// `admits`.
-    pub fn hear(&mut self, now: u64, admits: impl Fn(i32) -> bool) -> Heard {
-        let (mut heard, mut connections, mut messages) = (Heard::default(), 0, 0);
+    pub fn hear(&mut self, now: u64, admits: impl Fn(i32) -> bool) -> Received {
+        let (mut heard, mut connections, mut messages) = (Received::default(), 0, 0);
         for key in self.ready() {
             if key == LISTENER {
                 connections += self.welcome(now, &admits);

@@ -104,14 +104,14 @@ impl Object {
 
 /// The programs of one object, in the kernel.
 #[derive(Debug)]
-pub(crate) struct Programs {
+pub(crate) struct BpfPrograms {
     loaded: Ebpf,
     tracepoints: &'static [(&'static str, &'static str)],
     /// Where they are attached: all of them, or none.
     links: Vec<BtfTracePointLinkId>,
 }
 
-impl Programs {
+impl BpfPrograms {
     /// Loads the programs; nothing runs yet. They number threads as `proc` does.
     ///
     /// # Errors
@@ -120,22 +120,22 @@ impl Programs {
         object: &Object,
         proc: &Proc,
         constants: &[(&str, u32)],
-    ) -> Result<Programs, Unavailable> {
-        Programs::load_with(object, proc, constants, |_| Ok(()))
+    ) -> Result<BpfPrograms, Unavailable> {
+        BpfPrograms::load_with(object, proc, constants, |_| Ok(()))
     }
 
-    /// Loads the programs as [`Programs::load`] does, with an existing map in place of the object's
+    /// Loads the programs as [`BpfPrograms::load`] does, with an existing map in place of the object's
     /// own map of this name. Both have to have one layout.
     ///
     /// # Errors
-    /// As [`Programs::load`].
+    /// As [`BpfPrograms::load`].
     pub(crate) fn load_for(
         object: &Object,
         proc: &Proc,
         name: &str,
         map: BorrowedFd<'_>,
-    ) -> Result<Programs, Unavailable> {
-        Programs::load_with(object, proc, &[], |own| {
+    ) -> Result<BpfPrograms, Unavailable> {
+        BpfPrograms::load_with(object, proc, &[], |own| {
             Ok(stand_for(own.map(name).fd().as_fd(), map)?)
         })
     }
@@ -145,8 +145,8 @@ impl Programs {
         object: &Object,
         proc: &Proc,
         constants: &[(&str, u32)],
-        before: impl FnOnce(&Programs) -> Result<(), Unavailable>,
-    ) -> Result<Programs, Unavailable> {
+        before: impl FnOnce(&BpfPrograms) -> Result<(), Unavailable>,
+    ) -> Result<BpfPrograms, Unavailable> {
         object.is_built()?;
         let namespace = fs::metadata(proc.root().join("self/ns/pid"))?.ino() as u32;
         let mut loader = EbpfLoader::new();
@@ -155,7 +155,8 @@ impl Programs {
             loader.set_global(name, value, true);
         }
         let loaded = loader.load(object.code)?;
-        let mut programs = Programs { loaded, tracepoints: object.tracepoints, links: Vec::new() };
+        let mut programs =
+            BpfPrograms { loaded, tracepoints: object.tracepoints, links: Vec::new() };
         before(&programs)?;
         let types = Btf::from_sys_fs().map_err(|error| refused(&error))?;
         for (name, tracepoint) in object.tracepoints {

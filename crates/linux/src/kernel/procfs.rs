@@ -25,7 +25,7 @@ use cosched_core::{CpuSet, Nanos};
 use crate::kernel::files::{self, FileError};
 
 pub use cpu_load::CpuLoad;
-pub use stat::{Stat, State};
+pub use stat::{ProcState, Stat};
 pub use state_reader::StateReader;
 
 /// From so many threads on it may cost less to read the parent of every process than of every
@@ -65,7 +65,7 @@ pub struct Membership {
 /// How often the kernel has run a thread, and how long in total: while both stay, the thread does
 /// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Runs {
+pub struct RunCount {
     times: u64,
     nanoseconds: u64,
 }
@@ -259,11 +259,11 @@ impl Proc {
 
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
     /// such account.
-    pub fn runs(&self, tid: i32) -> Option<Runs> {
+    pub fn runs(&self, tid: i32) -> Option<RunCount> {
         let text = files::read(&self.folder(tid).join("schedstat")).ok()?;
         let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
         let (nanoseconds, _waited, times) = (numbers.next()??, numbers.next()?, numbers.next()??);
-        (times > 0).then_some(Runs { times, nanoseconds })
+        (times > 0).then_some(RunCount { times, nanoseconds })
     }
 
     /// The last number that a process or thread got; `None`: the kernel does not say.

@@ -159,9 +159,9 @@ impl Linux {
         settings: Settings,
         hook_server: Option<HookServer>,
     ) -> Result<(), MachineError> {
-        let plot = self.run_cgroups.plot(id, false, &self.cpus)?;
+        let cgroups = self.run_cgroups.cgroups_of(id, false, &self.cpus)?;
         let by_mask = self.run_cgroups.pinning() == PinningBackend::Affinity;
-        let mut live = Live::new(id, None, plot, self.run_cgroups.freezer(), by_mask)?;
+        let mut live = Live::new(id, None, cgroups, self.run_cgroups.freezer(), by_mask)?;
         live.expect_mask(self.own_mask, None);
         live.at_start = settings;
         live.hook_server = hook_server;

@@ -12,7 +12,7 @@ use crate::control::run_cgroups::Wishes;
 use crate::hook::Hook;
 use crate::observe::barrier_stats::StatsOfRun;
 use crate::observe::counters::Events;
-use crate::process::launch::{Order, Output};
+use crate::process::launch::{LaunchOrder, OutputTo};
 use crate::process::tree::Process;
 
 /// What a run on this machine needs to know.
@@ -66,11 +66,11 @@ pub struct Job {
     /// How it comes into the run. For one that runs already, the rest of this does not matter.
     pub origin: Origin,
     /// What to execute. The machine fills in cgroups, CPUs and the session.
-    pub order: Order,
+    pub order: LaunchOrder,
     /// Where its standard output goes.
-    pub stdout: Output,
+    pub stdout: OutputTo,
     /// Where its standard error goes.
-    pub stderr: Output,
+    pub stderr: OutputTo,
     /// Whether the user has said that it may be frozen whatever it holds.
     pub freezable_for_sure: bool,
     /// Whether the user has said which programs it belongs together with.

@@ -13,7 +13,7 @@ use cosched_core::{GroupId, Happening, Nanos, ProgramId};
 
 use super::program::{Live, State};
 use super::{Linux, MachineError};
-use crate::kernel::procfs::State as ProcState;
+use crate::kernel::procfs::ProcState;
 use crate::observe::dependencies::{self, Dependencies, HandedOut, SharedKey, Tables};
 use crate::safety::undo::Record;
 

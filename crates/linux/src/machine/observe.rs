@@ -34,12 +34,12 @@ use crate::observe::pointers::{Pointers, by_block};
 use crate::observe::run_delays::RunDelays;
 use crate::process::tree::Process;
 use crate::safety::undo::Log;
-use source::{Source, add};
+use source::{MonitorState, add};
 
 /// What is observed, and by what.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
-    source: Source,
+    source: MonitorState,
     /// Whether it counts ticks, and whether it distinguishes locks.
     ticks: bool,
     locks: bool,
@@ -176,7 +176,7 @@ impl Observer {
         self.requested.remove(&id);
         if let Some(program) = self.programs.remove(&id) {
             program.intervals.known().chain(&program.ended).for_each(|t| self.names.forget(t));
-            if let Source::Open(monitor) = &mut self.source {
+            if let MonitorState::Open(monitor) = &mut self.source {
                 monitor.forget(program.number);
             }
         }

@@ -3,7 +3,7 @@
 use cosched_core::{Measure, ProgramId};
 
 use super::Linux;
-use crate::observe::pointers::{MOST_RINGS, Pointers, Source};
+use crate::observe::pointers::{MOST_RINGS, Pointers, SampleClock};
 use crate::process::tree::Process;
 
 impl Linux {
@@ -14,7 +14,7 @@ impl Linux {
         if !self.observer.is_requested(id, Measure::InstructionPointers) {
             return None;
         }
-        let source = Source::here();
+        let source = SampleClock::here();
         let rings = self.cpus.len() * self.jobs.len();
         let opened = source.filter(|_| rings <= MOST_RINGS).map(|source| {
             Pointers::below(shim, &self.cpus, source).map_err(|error| error.to_string())

@@ -7,7 +7,7 @@ use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Settings, Tu
 use crate::cgroup::{Dir, FreezeSwitch, WeightSwitch, can_be_idle};
 use crate::control::freezer::{Freezer, Stopper};
 use crate::control::pinning::{Masks, Pinning, Place};
-use crate::control::run_cgroups::{FreezerBackend, Plot};
+use crate::control::run_cgroups::{FreezerBackend, ProgramCgroups};
 use crate::control::scheduling::Scheduling;
 use crate::hook::HookServer;
 use crate::kernel::files::FileError;
@@ -57,7 +57,7 @@ pub(super) struct Live {
     pub(super) is_detached: bool,
     /// No other cosched takes it meanwhile.
     pub(super) claim: Option<Claim>,
-    plot: Plot,
+    cgroups: ProgramCgroups,
 }
 
 impl Live {
@@ -169,17 +169,17 @@ impl Live {
     pub(super) fn new(
         id: ProgramId,
         shim: Option<Process>,
-        plot: Plot,
+        cgroups: ProgramCgroups,
         backend: FreezerBackend,
         by_mask: bool,
     ) -> Result<Live, FileError> {
-        let freezer = match (&plot.freezer, backend) {
+        let freezer = match (&cgroups.freezer, backend) {
             (Some(dir), FreezerBackend::CgroupV1 | FreezerBackend::CgroupV2) => {
                 Freezer::Cgroup(FreezeSwitch::open(dir)?)
             }
             _ => Freezer::Signals(Stopper::default()),
         };
-        let pinning = match &plot.cpuset {
+        let pinning = match &cgroups.cpuset {
             Some(dir) if !by_mask => Pinning::Cpuset(dir.clone()),
             _ => Pinning::Masks(Box::new(Masks::new(id, CpuSet::EMPTY, None))),
         };
@@ -187,7 +187,7 @@ impl Live {
             id,
             tree: Tree { shim, ..Tree::default() },
             freezer,
-            weight: plot
+            weight: cgroups
                 .share
                 .as_ref()
                 .filter(|dir| can_be_idle(dir))
@@ -210,13 +210,13 @@ impl Live {
             gone: false,
             is_detached: false,
             claim: None,
-            plot,
+            cgroups,
         })
     }
 
     /// The cgroup that has its share of the CPUs.
     pub(super) fn share_dir(&self) -> Option<&Dir> {
-        self.plot.share.as_ref()
+        self.cgroups.share.as_ref()
     }
 
     /// What the undo log has to know before the program starts; and again, with the other answer,
@@ -244,14 +244,14 @@ impl Live {
 
     /// Whether a process is in one of its cgroups.
     pub(super) fn holds_in_cgroup(&self, pid: i32) -> bool {
-        let mut members = self.plot.all.iter().filter_map(|dir| dir.procs_recursive().ok());
+        let mut members = self.cgroups.all.iter().filter_map(|dir| dir.procs_recursive().ok());
         members.any(|pids| pids.contains(&pid))
     }
 
     /// Removes its cgroups, once it is gone. Its last process may still be on its way out: what
     /// cannot be removed now is removed with the run's cgroups at the end.
     pub(super) fn remove_cgroups(&self) {
-        for dir in &self.plot.all {
+        for dir in &self.cgroups.all {
             let _ = dir.remove();
         }
     }

@@ -13,7 +13,7 @@ use cosched_core::{Event, Exit, Happening, ProgramId, Turn, Usage};
 use super::program::{Ended, Live, Parent};
 use super::{Linux, MachineError};
 use crate::observe::counters::Counters;
-use crate::process::launch::{Launched, Report, Reports, StartStep};
+use crate::process::launch::{Launched, Reports, ShimReport, StartStep};
 use crate::safety::undo::Record;
 
 /// How long to wait for the last lines of outputs.
@@ -33,25 +33,25 @@ impl Linux {
         };
         for report in reports {
             match report {
-                Report::Forked { process } => {
+                ShimReport::Forked { process } => {
                     self.expect(&mut live, process)?;
                     if let Parent::Shim(shim) = &mut live.parent {
                         shim.is_known();
                     }
                 }
-                Report::Started { at, process } => {
+                ShimReport::Started { at, process } => {
                     self.begin(&mut live, process, self.clock.of_monotonic(at))?;
                 }
-                Report::Failed { step, errno } => {
+                ShimReport::Failed { step, errno } => {
                     self.note_error(id, failed_text(step, errno));
                     let exit = Exit::Failed(errno);
                     live.ended = Some(Ended::unseen(exit, Usage::default()));
                 }
-                Report::Exited { at, exit, usage } => {
+                ShimReport::Exited { at, exit, usage } => {
                     let at = Some(self.clock.of_monotonic(at));
                     live.ended = Some(Ended { exit, usage, at });
                 }
-                Report::Gone { at, usage } => {
+                ShimReport::Gone { at, usage } => {
                     let exit = live.ended.map_or(Exit::Unknown, |ended| ended.exit);
                     let at = Some(self.clock.of_monotonic(at));
                     live.ended = Some(Ended { exit, usage, at });
@@ -183,7 +183,7 @@ impl Linux {
         let Parent::Shim(shim) = &mut self.leftovers[i].parent else { return Ok(()) };
         let (reports, closed) = read(&mut shim.reports);
         let live = &mut self.leftovers[i];
-        live.gone |= reports.iter().any(|report| matches!(report, Report::Gone { .. }));
+        live.gone |= reports.iter().any(|report| matches!(report, ShimReport::Gone { .. }));
         if closed {
             let mut live = self.leftovers.remove(i);
             self.lose_shim(&mut live)?;
@@ -200,7 +200,7 @@ impl Linux {
 
 /// The reports of a shim, and whether there will be no more. A shim that sends nonsense is not read
 /// any longer.
-fn read(reports: &mut Reports) -> (Vec<Report>, bool) {
+fn read(reports: &mut Reports) -> (Vec<ShimReport>, bool) {
     match reports.read() {
         Ok(list) => (list, reports.closed()),
         Err(_) => (Vec::new(), true),

@@ -20,7 +20,7 @@ use crate::hook::HookServer;
 use crate::kernel::signals;
 use crate::observe::counters::{Counters, Events};
 use crate::process::helper::HelperError;
-use crate::process::launch::{LaunchError, Output, Spec};
+use crate::process::launch::{LaunchError, OutputTo, Spec};
 use crate::safety::undo::Record;
 
 impl Linux {
@@ -29,14 +29,14 @@ impl Linux {
             return self.start_child(id, settings);
         }
         let own_share = settings.cpu_group == Some(true) || settings.turn.is_some();
-        let plot = match self.run_cgroups.plot(id, own_share, &self.cpus) {
-            Ok(plot) => plot,
+        let cgroups = match self.run_cgroups.cgroups_of(id, own_share, &self.cpus) {
+            Ok(cgroups) => cgroups,
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
         };
         let by_mask = self.run_cgroups.pinning() == PinningBackend::Affinity;
         let job = &self.jobs[usize::from(id.slot)];
         let mut order = job.order.clone();
-        (order.born_in, order.cgroups) = (plot.born_in(), plot.procs());
+        (order.born_in, order.cgroups) = (cgroups.born_in(), cgroups.procs());
         order.ignored = signals::ignored();
         // A path that is not UTF-8 cannot be told; then only the sentinel holds the log.
         order.log = self.log.path().to_str().map(PathBuf::from);
@@ -59,11 +59,16 @@ impl Linux {
             Ok(prepared) => prepared,
             Err(error) => return self.cannot_launch(id, &error),
         };
-        let mut live =
-            match Live::new(id, Some(prepared.shim()), plot, self.run_cgroups.freezer(), by_mask) {
-                Ok(live) => live,
-                Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
-            };
+        let mut live = match Live::new(
+            id,
+            Some(prepared.shim()),
+            cgroups,
+            self.run_cgroups.freezer(),
+            by_mask,
+        ) {
+            Ok(live) => live,
+            Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
+        };
         live.at_start = settings;
         self.weigh(&mut live, settings.turn);
         live.hook_server = hook_server;
@@ -336,9 +341,9 @@ fn lack(why: Refusal) -> &'static str {
 }
 
 /// A repeated program adds to the output of its earlier runs.
-fn again(output: &Output, append: bool) -> Output {
+fn again(output: &OutputTo, append: bool) -> OutputTo {
     match output {
-        Output::File { path, .. } => Output::File { path: path.clone(), append },
+        OutputTo::File { path, .. } => OutputTo::File { path: path.clone(), append },
         other => other.clone(),
     }
 }

@@ -35,7 +35,7 @@ use std::io;
 use cosched_core::{Counts, Quality};
 
 use event::{Counter, Reading};
-pub use event::{Event, Sampling};
+pub use event::{CounterEvent, Sampling};
 pub(crate) use event::{can_sample, sample_below};
 
 use crate::kernel::remedy::as_typed;
@@ -70,13 +70,13 @@ impl<T> PerEvent<T> {
 }
 
 /// The events to count.
-pub type Events = PerEvent<Event>;
+pub type Events = PerEvent<CounterEvent>;
 
 impl Events {
     /// The events of this processor.
     pub const HARDWARE: Events = Events {
-        instructions: Event { kind: TYPE_HARDWARE, config: HARDWARE_INSTRUCTIONS },
-        cycles: Event { kind: TYPE_HARDWARE, config: HARDWARE_CYCLES },
+        instructions: CounterEvent { kind: TYPE_HARDWARE, config: HARDWARE_INSTRUCTIONS },
+        cycles: CounterEvent { kind: TYPE_HARDWARE, config: HARDWARE_CYCLES },
         llc_references: LAST_LEVEL[0],
         llc_misses: LAST_LEVEL[1],
     };
@@ -84,14 +84,18 @@ impl Events {
 
 /// References and misses: the kernel's generic cache events.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-const LAST_LEVEL: [Event; 2] =
-    [Event { kind: TYPE_HARDWARE, config: 2 }, Event { kind: TYPE_HARDWARE, config: 3 }];
+const LAST_LEVEL: [CounterEvent; 2] = [
+    CounterEvent { kind: TYPE_HARDWARE, config: 2 },
+    CounterEvent { kind: TYPE_HARDWARE, config: 3 },
+];
 
 /// References and misses: reads (operation 0) of the last-level cache (2), all (result 0) and
 /// those that missed (1).
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
-const LAST_LEVEL: [Event; 2] =
-    [Event { kind: TYPE_CACHE, config: 2 }, Event { kind: TYPE_CACHE, config: 2 | 1 << 16 }];
+const LAST_LEVEL: [CounterEvent; 2] = [
+    CounterEvent { kind: TYPE_CACHE, config: 2 },
+    CounterEvent { kind: TYPE_CACHE, config: 2 | 1 << 16 },
+];
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
 const TYPE_CACHE: u32 = 3;
 
@@ -110,7 +114,7 @@ impl Counters {
     /// Counts a running program from now on: these threads, and all that they will start. Events
     /// that cannot be counted for all of them are left out.
     pub fn of(threads: &[i32], events: Events) -> Counters {
-        let open = |event: &Event| {
+        let open = |event: &CounterEvent| {
             let counters = threads.iter().map(|thread| Counter::of(*event, *thread));
             // A thread that has just ended no longer belongs to the program.
             let counters = counters.filter(|counter| !matches!(counter, Err(e) if is_gone(e)));
@@ -163,7 +167,7 @@ fn is_gone(error: &io::Error) -> bool {
 
 /// Why cache misses cannot be counted here.
 #[derive(Debug, thiserror::Error)]
-pub enum Lack {
+pub enum CounterLack {
     /// There are no counters.
     #[error("this machine shows no hardware counters (a PMU)")]
     Hardware,
@@ -181,25 +185,25 @@ pub enum Lack {
     Other(#[source] io::Error),
 }
 
-impl Lack {
+impl CounterLack {
     /// How to get what is missing, where that is possible.
     pub fn remedy(&self) -> Option<String> {
         match self {
-            Lack::Hardware | Lack::StandsStill | Lack::CacheEvents => {
+            CounterLack::Hardware | CounterLack::StandsStill | CounterLack::CacheEvents => {
                 Some("on a virtual machine, its host has to pass the counters on".to_owned())
             }
-            Lack::Permission => Some(as_typed("sudo sysctl kernel.perf_event_paranoid=2")),
-            Lack::Other(_) => None,
+            CounterLack::Permission => Some(as_typed("sudo sysctl kernel.perf_event_paranoid=2")),
+            CounterLack::Other(_) => None,
         }
     }
 }
 
-impl From<io::Error> for Lack {
-    fn from(error: io::Error) -> Lack {
+impl From<io::Error> for CounterLack {
+    fn from(error: io::Error) -> CounterLack {
         match error.raw_os_error() {
-            Some(libc::EACCES | libc::EPERM) => Lack::Permission,
-            Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => Lack::Hardware,
-            _ => Lack::Other(error),
+            Some(libc::EACCES | libc::EPERM) => CounterLack::Permission,
+            Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => CounterLack::Hardware,
+            _ => CounterLack::Other(error),
         }
     }
 }
@@ -208,15 +212,15 @@ impl From<io::Error> for Lack {
 ///
 /// # Errors
 /// What is missing.
-pub fn check(events: Events) -> Result<(), Lack> {
+pub fn check(events: Events) -> Result<(), CounterLack> {
     let instructions = Counter::here(events.instructions)?;
     // A counter that gets no turn in this moment proves nothing.
     if matches!(instructions.read()?.count(), Some((0, _))) {
-        return Err(Lack::StandsStill);
+        return Err(CounterLack::StandsStill);
     }
     for event in [events.llc_references, events.llc_misses] {
-        Counter::here(event).map_err(|error| match Lack::from(error) {
-            Lack::Hardware => Lack::CacheEvents,
+        Counter::here(event).map_err(|error| match CounterLack::from(error) {
+            CounterLack::Hardware => CounterLack::CacheEvents,
             other => other,
         })?;
     }

@@ -214,7 +214,7 @@ impl ThreadUse {
 #[derive(Debug)]
 pub enum Monitor {
     /// Exact values.
-    Kernel(kernel::Kernel),
+    Kernel(kernel::KernelMonitor),
     /// Estimated values.
     Sampled(sampled::Sampled),
 }
@@ -223,7 +223,7 @@ impl Monitor {
     /// Opens the source in the kernel where that is possible, else the sampled one, with the
     /// reason.
     pub fn open(proc: &Proc) -> (Monitor, Option<kernel::Unavailable>) {
-        match kernel::Kernel::open(proc) {
+        match kernel::KernelMonitor::open(proc) {
             Ok(kernel) => (Monitor::Kernel(kernel), None),
             Err(why) => (Monitor::sampled(proc), Some(why)),
         }

@@ -26,7 +26,7 @@ use std::io;
 
 use cosched_core::CpuSet;
 
-use crate::observe::counters::{self, Event, Events, Sampling};
+use crate::observe::counters::{self, CounterEvent, Events, Sampling};
 use crate::process::tree::Process;
 use ring::Ring;
 
@@ -43,30 +43,30 @@ const INSTRUCTIONS: u64 = 500_000;
 /// not in step with programs.
 const NANOS: u64 = 999_983;
 /// CPU time by the kernel's own clock.
-const CPU_CLOCK: Event = Event { kind: 1, config: 0 };
+const CPU_CLOCK: CounterEvent = CounterEvent { kind: 1, config: 0 };
 
 /// When samples are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SampleClock {
     /// Every 500,000 instructions.
     Instructions,
     /// About every millisecond of CPU time.
     CpuTime,
 }
 
-impl Source {
+impl SampleClock {
     /// The best source that works here for the caller; `None`: neither does.
-    pub fn here() -> Option<Source> {
-        let works = |source: &Source| counters::can_sample(source.sampling()).is_ok();
-        [Source::Instructions, Source::CpuTime].into_iter().find(works)
+    pub fn here() -> Option<SampleClock> {
+        let works = |source: &SampleClock| counters::can_sample(source.sampling()).is_ok();
+        [SampleClock::Instructions, SampleClock::CpuTime].into_iter().find(works)
     }
 
     fn sampling(self) -> Sampling {
         match self {
-            Source::Instructions => {
+            SampleClock::Instructions => {
                 Sampling { event: Events::HARDWARE.instructions, period: INSTRUCTIONS }
             }
-            Source::CpuTime => Sampling { event: CPU_CLOCK, period: NANOS },
+            SampleClock::CpuTime => Sampling { event: CPU_CLOCK, period: NANOS },
         }
     }
 }
@@ -82,7 +82,7 @@ impl Pointers {
     /// # Errors
     /// When one of the events is unavailable: too many files, or too much memory that cannot be
     /// swapped out.
-    pub fn below(shim: Process, cpus: &CpuSet, source: Source) -> io::Result<Pointers> {
+    pub fn below(shim: Process, cpus: &CpuSet, source: SampleClock) -> io::Result<Pointers> {
         let open = |cpu| Ring::new(counters::sample_below(source.sampling(), shim, cpu)?);
         Ok(Pointers(cpus.iter().map(open).collect::<io::Result<Vec<Ring>>>()?))
     }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_program_is_sampled_where_it_computes_but_not_its_starter() {
-        let Some(source) = Source::here() else {
+        let Some(source) = SampleClock::here() else {
             eprintln!("skipped: the instruction pointer cannot be sampled here");
             return;
         };

@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use cosched_page::ENTRIES;
 
 pub use crate::kernel::bpf::Unavailable;
-use crate::kernel::bpf::{self, Object, Programs};
+use crate::kernel::bpf::{self, BpfPrograms, Object};
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 
@@ -45,7 +45,7 @@ const TABLE: &str = "threads";
 /// The table and what writes it.
 #[derive(Debug)]
 pub struct RunStates {
-    programs: Programs,
+    programs: BpfPrograms,
     proc: Proc,
 }
 
@@ -59,7 +59,7 @@ impl RunStates {
         OBJECT.is_built()?;
         let table = bpf::words(ENTRIES as u32)?;
         bpf::freeze(table.as_fd())?;
-        let programs = Programs::load_for(&OBJECT, proc, TABLE, table.as_fd())?;
+        let programs = BpfPrograms::load_for(&OBJECT, proc, TABLE, table.as_fd())?;
         Ok(RunStates { programs, proc: proc.clone() })
     }
 

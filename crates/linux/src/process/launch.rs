@@ -28,7 +28,7 @@ use cosched_core::CpuSet;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-pub use reports::{Report, ReportError, Reports, StartStep};
+pub use reports::{ReportError, Reports, ShimReport, StartStep};
 
 use crate::kernel::open_files::FileLimit;
 use crate::kernel::procfs::Proc;
@@ -45,18 +45,18 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// What the program's first process does before and at `exec`.
-    pub order: Order,
+    pub order: LaunchOrder,
     /// Where the program's standard output goes.
-    pub stdout: Output,
+    pub stdout: OutputTo,
     /// Where its standard error goes. The same file as `stdout` is opened only once, so that the
     /// two do not overwrite one another.
-    pub stderr: Output,
+    pub stderr: OutputTo,
 }
 
 /// What the shim is told. The program gets a process group of its own, and every signal at its
 /// default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct LaunchOrder {
     /// The file to execute; taken relative to `cwd`, and not searched for if it has a slash.
     pub executable: PathBuf,
     /// Its arguments, the name that it is called by first.
@@ -104,7 +104,7 @@ impl LineLabels {
 
 /// Where an output of a program goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputTo {
     /// Where cosched's own goes.
     #[default]
     Inherit,
@@ -119,7 +119,7 @@ pub enum Output {
     },
 }
 
-/// Why a program could not be started. What the shim finds later comes as [`Report::Failed`].
+/// Why a program could not be started. What the shim finds later comes as [`ShimReport::Failed`].
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// An output file could not be opened.
@@ -221,7 +221,7 @@ impl Launched {
     }
 
     /// Lets the program's first process go on, which has reported its number
-    /// ([`Report::Forked`]) and waits.
+    /// ([`ShimReport::Forked`]) and waits.
     pub fn is_known(&mut self) {
         self.reports.answer();
     }
@@ -257,7 +257,7 @@ struct Shim {
 }
 
 /// Those that do not go where cosched's own go.
-fn open_outputs(stdout: &Output, stderr: &Output) -> Result<[Option<File>; 2], LaunchError> {
+fn open_outputs(stdout: &OutputTo, stderr: &OutputTo) -> Result<[Option<File>; 2], LaunchError> {
     let (first, second) = (open(stdout)?, if stderr == stdout { None } else { open(stderr)? });
     let second = match (&first, stderr) {
         (Some((path, file)), stderr) if stderr == stdout => Some(
@@ -269,17 +269,17 @@ fn open_outputs(stdout: &Output, stderr: &Output) -> Result<[Option<File>; 2], L
     Ok([first.map(|(_, file)| file), second])
 }
 
-fn open(output: &Output) -> Result<Option<(PathBuf, File)>, LaunchError> {
+fn open(output: &OutputTo) -> Result<Option<(PathBuf, File)>, LaunchError> {
     let (path, append) = match output {
-        Output::Inherit => return Ok(None),
-        Output::Stderr => {
+        OutputTo::Inherit => return Ok(None),
+        OutputTo::Stderr => {
             let path = PathBuf::from("/dev/stderr");
             return match io::stderr().as_fd().try_clone_to_owned() {
                 Ok(fd) => Ok(Some((path, File::from(fd)))),
                 Err(source) => Err(LaunchError::Output { path, source }),
             };
         }
-        Output::File { path, append } => (path, append),
+        OutputTo::File { path, append } => (path, append),
     };
     match open_file(path, *append) {
         Ok(file) => Ok(Some((path.clone(), file))),

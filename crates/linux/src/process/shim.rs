@@ -37,7 +37,7 @@ use crate::process::children;
 use crate::process::fork::{self, Forked};
 use crate::process::helper::{self, Helper};
 use crate::process::labels::Pipes;
-use crate::process::launch::{Order, Report, StartStep};
+use crate::process::launch::{LaunchOrder, ShimReport, StartStep};
 use crate::process::tree::Process;
 
 /// The key of the socket to cosched.
@@ -67,7 +67,7 @@ fn run() -> io::Result<()> {
     if !line.ends_with('\n') {
         return Ok(()); // cosched was gone before it gave its order: nothing has begun.
     }
-    let order: Order = serde_json::from_str(&line)?;
+    let order: LaunchOrder = serde_json::from_str(&line)?;
     let _log = order.log.as_ref().map(File::open);
     let started = start(&order, ends, &channel);
     let mut shim = Shim { channel, poll, cosched_is_there: true };
@@ -80,7 +80,7 @@ fn run() -> io::Result<()> {
         }
         Err((step, error)) => {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            shim.report(&Report::Failed { step, errno });
+            shim.report(&ShimReport::Failed { step, errno });
             Ok(())
         }
     }
@@ -97,7 +97,7 @@ impl Shim {
     fn watch(&mut self, main: Pid) -> io::Result<()> {
         let pid = main.as_raw_nonzero().get();
         let process = again(|| Process::find(&Proc::default(), pid)).map_err(io::Error::other)?;
-        self.report(&Report::Started { at: Nanos(monotonic()), process });
+        self.report(&ShimReport::Started { at: Nanos(monotonic()), process });
         // The shim must not hold open what the program closes, nor its working directory.
         again(helper::drop_outputs)?;
         again(|| std::env::set_current_dir("/"))?;
@@ -109,13 +109,13 @@ impl Shim {
                     main_runs = false;
                     let (at, exit) = (Nanos(monotonic()), children::exit_of(status.as_raw()));
                     let usage = again(children::usage_of_all)?;
-                    self.report(&Report::Exited { at, exit, usage });
+                    self.report(&ShimReport::Exited { at, exit, usage });
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => self.sleep()?,
                 Err(rustix::io::Errno::CHILD) => {
                     let at = Nanos(monotonic());
-                    self.report(&Report::Gone { at, usage: again(children::usage_of_all)? });
+                    self.report(&ShimReport::Gone { at, usage: again(children::usage_of_all)? });
                     break;
                 }
                 Err(error) => return Err(error.into()),
@@ -141,12 +141,12 @@ impl Shim {
     }
 
     /// Reports to cosched. If cosched is gone, this is no error here; [`Shim::sleep`] notices it.
-    fn report(&mut self, report: &Report) {
+    fn report(&mut self, report: &ShimReport) {
         tell(&self.channel, report);
     }
 }
 
-fn tell(mut channel: &UnixStream, report: &Report) {
+fn tell(mut channel: &UnixStream, report: &ShimReport) {
     let mut line = serde_json::to_vec(report).unwrap_or_default();
     line.push(b'\n');
     let mut left = &line[..];
@@ -165,7 +165,7 @@ fn tell(mut channel: &UnixStream, report: &Report) {
 fn wait_until_known(mut channel: &UnixStream) -> io::Result<()> {
     let pid = std::process::id() as i32;
     let process = again(|| Process::find(&Proc::default(), pid)).map_err(io::Error::other)?;
-    tell(channel, &Report::Forked { process });
+    tell(channel, &ShimReport::Forked { process });
     again(|| channel.read_exact(&mut [0]))
 }
 
@@ -174,7 +174,7 @@ type Outputs = Vec<JoinHandle<()>>;
 
 /// Starts the command; returns when it executes its own first instruction.
 fn start(
-    order: &Order,
+    order: &LaunchOrder,
     ends: Vec<OwnedFd>,
     channel: &UnixStream,
 ) -> Result<(Pid, Outputs), (StartStep, io::Error)> {
@@ -218,7 +218,7 @@ fn hear(mut reader: UnixStream) -> Result<(), (StartStep, io::Error)> {
 }
 
 /// In the child: executes the command, or returns the error.
-fn become_the_command(order: &Order, born_in: bool, pipes: &Pipes) -> (StartStep, io::Error) {
+fn become_the_command(order: &LaunchOrder, born_in: bool, pipes: &Pipes) -> (StartStep, io::Error) {
     if let Err(failed) = prepare(order, born_in) {
         return failed;
     }
@@ -250,7 +250,7 @@ fn open_input(path: &Path) -> io::Result<File> {
 }
 
 /// Before `exec`: everything that must hold from the command's first instruction on.
-fn prepare(order: &Order, born_in: bool) -> Result<(), (StartStep, io::Error)> {
+fn prepare(order: &LaunchOrder, born_in: bool) -> Result<(), (StartStep, io::Error)> {
     let own = order.born_in.iter().filter(|_| !born_in).map(|dir| dir.join("cgroup.procs"));
     for procs in own.chain(order.cgroups.iter().cloned()) {
         // 0 means the writing process.

@@ -35,7 +35,7 @@ use rustix::io::Errno;
 use crate::clients::onlookers;
 use crate::kernel::again::again;
 use crate::kernel::clock::monotonic;
-use crate::kernel::procfs::{Proc, Stat, State};
+use crate::kernel::procfs::{Proc, ProcState, Stat};
 use crate::process::helper::{self, Helper, HelperError};
 use crate::safety::heartbeat::Heartbeat;
 use crate::safety::refuge::Refuge;
@@ -122,7 +122,7 @@ impl Sentinel {
 
     /// Whether it does not work, since it is stopped, or frozen: then another is needed.
     pub fn is_held_up(&self, proc: &Proc) -> bool {
-        let is_stopped = |stat: Stat| stat.state == State::Stopped;
+        let is_stopped = |stat: Stat| stat.state == ProcState::Stopped;
         self.heartbeat.is_unwatched() || proc.stat(self.pid()).is_ok_and(is_stopped)
     }
 
@@ -146,8 +146,8 @@ impl Sentinel {
     ///
     /// # Errors
     /// When the kernel does not know it as a child.
-    pub fn hear(&mut self) -> io::Result<Heard> {
-        let mut heard = Heard::default();
+    pub fn hear(&mut self) -> io::Result<SentinelNews> {
+        let mut heard = SentinelNews::default();
         let mut news = [0; NEWS];
         loop {
             // The kernel delivers whole what was written whole.
@@ -247,7 +247,7 @@ impl From<HelperError> for NotBegun {
 
 /// What cosched learns from the sentinel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct SentinelNews {
     /// When it thawed every program, since cosched was stopped: on the kernel's monotonic clock, in
     /// order.
     pub thawed: Vec<Nanos>,
@@ -359,7 +359,7 @@ fn parent() -> i32 {
 
 /// Whether cosched thaws no program: it is stopped, or stuck.
 fn is_held_up(cosched: i32, heartbeat: &Heartbeat, proc: &Proc) -> bool {
-    let stopped = |stat: Stat| matches!(stat.state, State::Stopped | State::Traced);
+    let stopped = |stat: Stat| matches!(stat.state, ProcState::Stopped | ProcState::Traced);
     heartbeat.is_missed() || proc.stat(cosched).is_ok_and(stopped)
 }
 

@@ -8,18 +8,18 @@ use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::machine::{Config, Job, Linux, Origin};
 use cosched_linux::observe::counters::Events;
-use cosched_linux::process::launch::{Order, Output};
+use cosched_linux::process::launch::{LaunchOrder, OutputTo};
 use cosched_linux::rights::usable::Usable;
 
 use super::HIDDEN;
 
 /// A program that cosched starts; its output is printed with the test's.
-pub(crate) fn job(order: Order) -> Job {
+pub(crate) fn job(order: LaunchOrder) -> Job {
     Job {
         origin: Origin::Started,
         order,
-        stdout: Output::Stderr,
-        stderr: Output::Inherit,
+        stdout: OutputTo::Stderr,
+        stderr: OutputTo::Inherit,
         freezable_for_sure: true,
         grouped_by_user: true,
         hook: None,

@@ -14,7 +14,7 @@ use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::sched_attr::{self, SchedAttr, SchedPolicy};
 use cosched_linux::process::helper;
-use cosched_linux::process::launch::{Launched, Launcher, Order, Output, Report, Spec};
+use cosched_linux::process::launch::{LaunchOrder, Launched, Launcher, OutputTo, ShimReport, Spec};
 use cosched_linux::process::tree::{Process, Tree};
 use cosched_linux::safety::sentinel::Sentinel;
 use cosched_linux::safety::undo::{CgroupKind, Log, Record};
@@ -98,15 +98,15 @@ fn start(
     proc: &Proc,
 ) -> (Launched, Process) {
     let script = "sleep 1000 & while :; do :; done";
-    let order = Order {
+    let order = LaunchOrder {
         executable: "/bin/sh".into(),
         argv: ["sh", "-c", script].map(String::from).to_vec(),
         env: std::env::vars_os().collect(),
         cwd: "/".into(),
         cgroups: cgroup.map(|dir| dir.path().join("cgroup.procs")).into_iter().collect(),
-        ..Order::default()
+        ..LaunchOrder::default()
     };
-    let outputs = || Output::File { path: "/dev/null".into(), append: true };
+    let outputs = || OutputTo::File { path: "/dev/null".into(), append: true };
     let spec = Spec { order, stdout: outputs(), stderr: outputs() };
     let launcher = Launcher::new(Path::new(helper::OWN_EXECUTABLE), proc.clone());
     let prepared = launcher.prepare(&spec).unwrap();
@@ -115,8 +115,8 @@ fn start(
     let mut launched = prepared.start().unwrap();
     let main = loop {
         match launched.reports.read().unwrap().first() {
-            Some(Report::Forked { .. }) => launched.is_known(),
-            Some(Report::Started { process, .. }) => break *process,
+            Some(ShimReport::Forked { .. }) => launched.is_known(),
+            Some(ShimReport::Started { process, .. }) => break *process,
             Some(other) => panic!("{other:?}"),
             None => std::thread::yield_now(),
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cosched_linux::kernel::procfs::Proc;
-use cosched_linux::process::launch::{Launched, Launcher, Order, Output, Report, Spec};
+use cosched_linux::process::launch::{LaunchOrder, Launched, Launcher, OutputTo, ShimReport, Spec};
 use cosched_linux::process::tree::{Process, Tree};
 use rustix::process::Signal;
 
@@ -25,13 +25,13 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// A shell script as an order.
-pub(crate) fn script(text: &str) -> Order {
-    Order {
+pub(crate) fn script(text: &str) -> LaunchOrder {
+    LaunchOrder {
         executable: "/bin/sh".into(),
         argv: ["sh", "-c", text].map(String::from).to_vec(),
         env: std::env::vars_os().collect(),
         cwd: "/".into(),
-        ..Order::default()
+        ..LaunchOrder::default()
     }
 }
 
@@ -39,23 +39,23 @@ pub(crate) fn script(text: &str) -> Order {
 pub(crate) struct Program {
     pub(crate) launched: Launched,
     pub(crate) proc: Proc,
-    seen: Vec<Report>,
+    seen: Vec<ShimReport>,
 }
 
 /// The new reports of a program, without the one about its first process, which is answered.
-pub(crate) fn reports_of(launched: &mut Launched) -> Vec<Report> {
+pub(crate) fn reports_of(launched: &mut Launched) -> Vec<ShimReport> {
     let (forked, others): (Vec<_>, _) = launched
         .reports
         .read()
         .unwrap()
         .into_iter()
-        .partition(|report| matches!(report, Report::Forked { .. }));
+        .partition(|report| matches!(report, ShimReport::Forked { .. }));
     forked.iter().for_each(|_| launched.is_known());
     others
 }
 
 impl Program {
-    pub(crate) fn start(order: Order, stdout: Output) -> Program {
+    pub(crate) fn start(order: LaunchOrder, stdout: OutputTo) -> Program {
         let proc = Proc::default();
         let spec = Spec { order, stderr: stdout.clone(), stdout };
         let prepared = Launcher::new(Path::new(HIDDEN), proc.clone()).prepare(&spec).unwrap();
@@ -63,7 +63,7 @@ impl Program {
     }
 
     /// The report number `n`, when it has come.
-    pub(crate) fn report(&mut self, n: usize) -> Report {
+    pub(crate) fn report(&mut self, n: usize) -> ShimReport {
         eventually("a report", || {
             self.read();
             self.seen.len() > n
@@ -72,7 +72,7 @@ impl Program {
     }
 
     /// The reports that have come up to now.
-    pub(crate) fn reports(&mut self) -> &[Report] {
+    pub(crate) fn reports(&mut self) -> &[ShimReport] {
         self.read();
         &self.seen
     }
@@ -84,7 +84,7 @@ impl Program {
 
     pub(crate) fn main(&mut self) -> Process {
         match self.report(0) {
-            Report::Started { process, .. } => process,
+            ShimReport::Started { process, .. } => process,
             other => panic!("expected a start, got {other:?}"),
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use cosched_core::format::{actuator as name, percent, span};
-use cosched_core::{Actuator, Chosen, Nanos, Scheduling, Words};
+use cosched_core::{Actuator, Chosen, Nanos, SchedulingChange, Words};
 use serde::{Deserialize, Serialize};
 
 /// A reason of `faithful`.
@@ -63,16 +63,18 @@ pub enum FaithfulReason {
 
 impl FaithfulReason {
     /// What it says of how the program's threads are scheduled.
-    pub fn scheduling(self) -> Scheduling {
+    pub fn scheduling(self) -> SchedulingChange {
         match self {
             FaithfulReason::Slice { slice, lock_contention, miss_ratio, .. } => {
-                Scheduling::Slice(Chosen { slice, lock_contention, miss_ratio })
+                SchedulingChange::Slice(Chosen { slice, lock_contention, miss_ratio })
             }
             FaithfulReason::Given { actuator }
             | FaithfulReason::Recalled { actuator }
-            | FaithfulReason::Kept { actuator, .. } => Scheduling::InForce(actuator),
-            FaithfulReason::Tried { actuator, against } => Scheduling::Trial { actuator, against },
-            FaithfulReason::PutBack { .. } => Scheduling::TrialFailed,
+            | FaithfulReason::Kept { actuator, .. } => SchedulingChange::InForce(actuator),
+            FaithfulReason::Tried { actuator, against } => {
+                SchedulingChange::Trial { actuator, against }
+            }
+            FaithfulReason::PutBack { .. } => SchedulingChange::TrialFailed,
         }
     }
 }

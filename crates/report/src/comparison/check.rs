@@ -8,7 +8,7 @@ use cosched_core::MAX_CPUS;
 use cosched_results::result::{ProgramResult, RunResult};
 use cosched_workload::{BarrierMode, shown};
 
-use super::{Compared, Comparison, Incomparable, Samples};
+use super::{Compared, Comparison, Incomparable, RoundFigures};
 use crate::after;
 use crate::variant::Variant;
 
@@ -214,7 +214,7 @@ fn figures(at: &str, variant: &Compared) -> Result<(), Fault> {
     Ok(())
 }
 
-fn samples(at: &str, samples: &Samples, rounds: usize) -> Result<(), Fault> {
+fn samples(at: &str, samples: &RoundFigures, rounds: usize) -> Result<(), Fault> {
     fn all(samples: &[f64]) -> Vec<Option<f64>> {
         samples.iter().copied().map(Some).collect()
     }

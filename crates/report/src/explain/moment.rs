@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::SCHEMA;
 use super::choices::{Choice, choices};
-use crate::history::{History, Phase, Sent, State, nanos};
+use crate::history::{Activity, History, Phase, Sent, nanos};
 use crate::{after, molding, words};
 
 /// What happened at an instant, and why.
@@ -119,7 +119,7 @@ impl Moment {
         let place: String = quantum.chain(room).chain(together).collect();
         let when = format!("At {at}, under {}{variant}{place}:", self.policy);
         let mut programs: Vec<&ProgramMoment> = self.programs.iter().collect();
-        programs.sort_by_key(|program| program.state != State::Running(None).name());
+        programs.sort_by_key(|program| program.state != Activity::Running(None).name());
         let sentences = programs.into_iter().map(|program| program.sentence.clone());
         std::iter::once(when).chain(sentences).collect()
     }
@@ -170,7 +170,7 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
     };
     let sent = history.sent_at(slot, at);
     let cpus = match phase.state {
-        State::Running(cpus) => cpus,
+        Activity::Running(cpus) => cpus,
         _ => None,
     };
     let why = why(history, slot, at, &phase, sent);
@@ -244,7 +244,7 @@ fn part(
     sent: Option<Sent<'_>>,
 ) -> (&'static str, (Nanos, Nanos)) {
     let whole = (phase.from, phase.to);
-    if !matches!(phase.state, State::Running(_)) {
+    if !matches!(phase.state, Activity::Running(_)) {
         return (RUNS, whole);
     }
     let turns = &history.result.programs[slot].turns;
@@ -283,12 +283,12 @@ fn in_turn(history: &History<'_>, at: Nanos) -> Option<String> {
 
 fn does(phase: &Phase, part: &str) -> String {
     match phase.state {
-        State::Running(Some(cpus)) if cpus.len() == 1 => format!("{part} on CPU {cpus}"),
-        State::Running(Some(cpus)) => format!("{part} on CPUs {cpus}"),
-        State::Running(None) => format!("{part} on any CPU"),
-        State::Frozen => "is paused".to_owned(),
-        State::Unstarted => "waits for its start".to_owned(),
-        State::Stopped => "is stopped by another process".to_owned(),
+        Activity::Running(Some(cpus)) if cpus.len() == 1 => format!("{part} on CPU {cpus}"),
+        Activity::Running(Some(cpus)) => format!("{part} on CPUs {cpus}"),
+        Activity::Running(None) => format!("{part} on any CPU"),
+        Activity::Frozen => "is paused".to_owned(),
+        Activity::Unstarted => "waits for its start".to_owned(),
+        Activity::Stopped => "is stopped by another process".to_owned(),
     }
 }
 
@@ -316,8 +316,8 @@ fn why(
         false => decided.clone(),
     };
     match (phase.state, sent.runs()) {
-        (State::Stopped, _) => "cosched does not touch it until it continues".to_owned(),
-        (State::Running(_), Some(false)) => match failed_freeze(history, slot, sent.at, at) {
+        (Activity::Stopped, _) => "cosched does not touch it until it continues".to_owned(),
+        (Activity::Running(_), Some(false)) => match failed_freeze(history, slot, sent.at, at) {
             Some(deviation) => format!(
                 "it should wait, {decided}; but it {} {}",
                 words::effect(deviation.what),
@@ -325,8 +325,8 @@ fn why(
             ),
             None => format!("it is about to be paused, {decided}"),
         },
-        (State::Frozen, Some(true)) => format!("it is about to continue, {}", to_run()),
-        (State::Unstarted, Some(true)) => format!("it is about to start, {}", to_run()),
+        (Activity::Frozen, Some(true)) => format!("it is about to continue, {}", to_run()),
+        (Activity::Unstarted, Some(true)) => format!("it is about to start, {}", to_run()),
         _ => words::earlier_reason(sent.why, sent.at),
     }
 }

@@ -22,7 +22,7 @@ use super::spread;
 use super::thread_limits::{self, ThreadLimit};
 use super::turns;
 use crate::disturbance;
-use crate::history::{History, Phase, Sent, State, nanos};
+use crate::history::{Activity, History, Phase, Sent, nanos};
 use crate::interference::Interference;
 use crate::{after, molding, silence, spent, words};
 
@@ -282,7 +282,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
     let turns = turns::lengths(history.result, slot, &phases);
     let waits: Vec<&Phase> = phases.iter().filter(|phase| phase.state.waits()).collect();
     let runs: Vec<&Phase> =
-        phases.iter().filter(|phase| matches!(phase.state, State::Running(_))).collect();
+        phases.iter().filter(|phase| matches!(phase.state, Activity::Running(_))).collect();
     let mut story = ProgramStory {
         name: program.name.clone(),
         turnaround_seconds: program.turnaround_seconds,

@@ -4,7 +4,7 @@ use cosched_results::result::RunResult;
 use cosched_results::statistics::median;
 
 use super::story::seconds;
-use crate::history::{Phase, State, nanos};
+use crate::history::{Activity, Phase, nanos};
 use crate::words;
 
 /// How many turns are shown with their time; `report` shows all.
@@ -16,7 +16,7 @@ pub(super) fn lengths(result: &RunResult, slot: usize, phases: &[Phase]) -> Vec<
     if result.programs.iter().any(|program| !program.turns.is_empty()) {
         return result.programs[slot].turns.iter().map(|(from, to)| to - from).collect();
     }
-    let runs = |phase: &Phase| matches!(phase.state, State::Running(_));
+    let runs = |phase: &Phase| matches!(phase.state, Activity::Running(_));
     let turns = phases.chunk_by(|one, next| runs(one) == runs(next)).filter(|turn| runs(&turn[0]));
     let length = |turn: &[Phase]| turn.iter().map(|phase| phase.length().as_secs_f64()).sum();
     turns.map(length).collect()

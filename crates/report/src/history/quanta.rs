@@ -9,14 +9,14 @@
 use cosched_core::Nanos;
 use cosched_results::result::RunResult;
 
-use super::{Phase, State, nanos};
+use super::{Activity, Phase, nanos};
 
 /// A quantum that lasts for this many times its length has ended without a new one.
 const TIMES: u64 = 2;
 
 /// A quantum as it was planned.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quantum {
+pub struct PlannedQuantum {
     /// Its number in the run, from 1.
     pub number: usize,
     /// When it was decided.
@@ -36,8 +36,8 @@ pub struct Quantum {
 }
 
 /// The quanta of a run, in order of time; `phases` of each program.
-pub(super) fn quanta(result: &RunResult, phases: &[Vec<Phase>]) -> Vec<Quantum> {
-    let mut quanta: Vec<Quantum> = Vec::new();
+pub(super) fn quanta(result: &RunResult, phases: &[Vec<Phase>]) -> Vec<PlannedQuantum> {
+    let mut quanta: Vec<PlannedQuantum> = Vec::new();
     for (decision, made) in result.decisions.iter().enumerate() {
         let from = nanos(made.at_seconds);
         for reason in &made.reasons {
@@ -48,7 +48,7 @@ pub(super) fn quanta(result: &RunResult, phases: &[Vec<Phase>]) -> Vec<Quantum> 
             }
             let number = quanta.len() + 1;
             let to = nanos(result.total_seconds).max(from);
-            quanta.push(Quantum { number, from, to, round, gang, gangs, length, decision });
+            quanta.push(PlannedQuantum { number, from, to, round, gang, gangs, length, decision });
         }
     }
     for quantum in &mut quanta {
@@ -58,13 +58,13 @@ pub(super) fn quanta(result: &RunResult, phases: &[Vec<Phase>]) -> Vec<Quantum> 
 }
 
 /// From when on all programs fit at once, so that there was no quantum any more.
-fn room_from(quantum: &Quantum, phases: &[Vec<Phase>]) -> Option<Nanos> {
-    let Quantum { from, to, length, .. } = *quantum;
+fn room_from(quantum: &PlannedQuantum, phases: &[Vec<Phase>]) -> Option<Nanos> {
+    let PlannedQuantum { from, to, length, .. } = *quantum;
     if length == Nanos::NEVER || to - from < length * TIMES {
         return None;
     }
     // A program that arrives later also waits for a moment until it is started.
-    let (planned, starts) = (from + length, |phase: &Phase| phase.state == State::Unstarted);
+    let (planned, starts) = (from + length, |phase: &Phase| phase.state == Activity::Unstarted);
     let within = |phase: &&Phase| phase.to > from && phase.from < to && phase.state.waits();
     let waits = phases.iter().flatten().filter(within);
     let waits = waits.filter(|phase| phase.from < planned || !starts(phase));

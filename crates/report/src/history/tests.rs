@@ -49,11 +49,11 @@ fn phases_add_up_to_the_accounts() {
     let result = run();
     let history = History::of(&result);
     for (slot, program) in result.programs.iter().enumerate() {
-        let sum = |of: fn(&State) -> bool| -> Nanos {
+        let sum = |of: fn(&Activity) -> bool| -> Nanos {
             let phases = history.phases(slot).iter().filter(|phase| of(&phase.state));
             phases.map(Phase::length).sum()
         };
-        let running = sum(|state| matches!(state, State::Running(_)));
+        let running = sum(|state| matches!(state, Activity::Running(_)));
         assert_eq!(running, nanos(program.running_seconds), "{}", program.name);
         assert_eq!(sum(|state| state.waits()), nanos(program.waiting_seconds), "{}", program.name);
     }
@@ -84,7 +84,7 @@ fn an_interrupted_run_leaves_a_frozen_program_frozen() {
     let result = RunResult::new(&outcome, &context());
     let history = History::of(&result);
     let last = history.phases(A).last().copied();
-    assert_eq!(last, Some(Phase { from: ms(101), to: ms(300), state: State::Frozen }));
+    assert_eq!(last, Some(Phase { from: ms(101), to: ms(300), state: Activity::Frozen }));
     assert_eq!(history.done(A), ms(300));
 }
 

@@ -10,13 +10,13 @@ use std::collections::HashMap;
 use cosched_core::CpuSet;
 use serde_json::{Value, json};
 
-use crate::panels::{Lane, Rows, Snapshot};
+use crate::panels::{Lane, Rows, SnapshotPlot};
 
 /// This many units of the whole numbers are a second.
 const UNIT: f64 = 10_000.0;
 
 /// The data that `page.js` draws.
-pub(super) fn encode(snapshot: &Snapshot) -> Value {
+pub(super) fn encode(snapshot: &SnapshotPlot) -> Value {
     let mut sets = Sets::default();
     let spans: Vec<Vec<u64>> = snapshot.programs.iter().map(|lane| flat(lane, &mut sets)).collect();
     let names: Vec<&str> = snapshot.programs.iter().map(|lane| lane.name.as_str()).collect();
@@ -86,7 +86,7 @@ mod tests {
     fn spans_are_differences_and_sets_are_numbered() {
         let mut run = testkit::gang();
         run.programs[1].timeline[1].2 = None;
-        let encoded = encode(&Snapshot::of(&run));
+        let encoded = encode(&SnapshotPlot::of(&run));
         assert_eq!(
             encoded["spans"],
             json!([[0, 1500, 0, 1500, 1500, 0], [1500, 1500, 0, 1500, 1500, 1]])
@@ -104,7 +104,7 @@ mod tests {
             .map(|i| f64::from(i) * 0.2000333)
             .map(|at| cosched_results::result::TimelineEntry(at, at + 0.1000333, None))
             .collect();
-        let encoded = encode(&Snapshot::of(&run));
+        let encoded = encode(&SnapshotPlot::of(&run));
         let numbers = encoded["spans"][0].as_array().unwrap().chunks(3);
         let end: u64 = numbers.map(|n| n[0].as_u64().unwrap() + n[1].as_u64().unwrap()).sum();
         assert_eq!(end, whole(2999.0 * 0.2000333 + 0.1000333));

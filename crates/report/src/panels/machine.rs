@@ -4,12 +4,12 @@ use cosched_results::result::RunResult;
 
 use super::over_time;
 use super::panel::{Panel, Plot, Steps};
-use super::snapshot::{Rows, Snapshot};
+use super::snapshot::{Rows, SnapshotPlot};
 
 /// Threads that were allowed to run and had a CPU, at every time. Nothing where programs shared
 /// CPUs, since it is not known which thread had which CPU.
 pub(super) fn threads(run: &RunResult) -> Option<Panel> {
-    (Snapshot::of(run).rows == Rows::Cpus).then_some(())?;
+    (SnapshotPlot::of(run).rows == Rows::Cpus).then_some(())?;
     let cpus = run.machine.cpus as f64;
     let spans = run.programs.iter().flat_map(|program| {
         program.timeline.iter().map(move |span| {

@@ -1,7 +1,7 @@
 //! What a picture is, as data.
 
 use super::courses::Courses;
-use super::snapshot::Snapshot;
+use super::snapshot::SnapshotPlot;
 
 /// A picture, as data.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Panel {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plot {
     /// Which program ran where and when.
-    Snapshot(Snapshot),
+    Snapshot(SnapshotPlot),
     /// A bar for each row, cut into parts.
     Stack(Stack),
     /// A figure for each row.

@@ -14,7 +14,7 @@ const SHARED: f64 = 0.01;
 
 /// Which program ran where and when.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Snapshot {
+pub struct SnapshotPlot {
     /// What a row is.
     pub rows: Rows,
     /// The CPUs, ascending.
@@ -54,7 +54,7 @@ pub struct Lane {
 
 /// The run as a snapshot; nothing if no program ever ran.
 pub(super) fn snapshot(run: &RunResult) -> Option<Panel> {
-    let snapshot = Snapshot::of(run);
+    let snapshot = SnapshotPlot::of(run);
     snapshot.programs.iter().any(|lane| !lane.spans.is_empty()).then_some(())?;
     let says = match snapshot.rows {
         Rows::Cpus => {
@@ -77,9 +77,9 @@ pub(super) fn snapshot(run: &RunResult) -> Option<Panel> {
     })
 }
 
-impl Snapshot {
+impl SnapshotPlot {
     /// The snapshot of a run, with all of it in the picture.
-    pub fn of(run: &RunResult) -> Snapshot {
+    pub fn of(run: &RunResult) -> SnapshotPlot {
         let lanes = run.programs.iter().map(|program| Lane {
             name: program.name.clone(),
             threads: program.threads,
@@ -94,7 +94,7 @@ impl Snapshot {
             decision.reasons.iter().any(|reason| Quantum::of(&reason.why).is_some())
         });
         let quanta = began.map(|decision| decision.at_seconds).collect();
-        Snapshot {
+        SnapshotPlot {
             rows: if run.programs.iter().any(|program| !program.turns.is_empty()) {
                 Rows::Turns
             } else if shared(&programs, &all) > SHARED * run.total_seconds {
@@ -212,9 +212,9 @@ mod tests {
 
     #[test]
     fn rows_are_cpus_unless_programs_shared_one() {
-        assert_eq!(Snapshot::of(&testkit::gang()).rows, Rows::Cpus);
-        assert_eq!(Snapshot::of(&testkit::linux()).rows, Rows::Programs);
-        assert_eq!(Snapshot::of(&testkit::linux()).row_names(), ["a", "b"]);
+        assert_eq!(SnapshotPlot::of(&testkit::gang()).rows, Rows::Cpus);
+        assert_eq!(SnapshotPlot::of(&testkit::linux()).rows, Rows::Programs);
+        assert_eq!(SnapshotPlot::of(&testkit::linux()).row_names(), ["a", "b"]);
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
         let mut run = testkit::linux();
         run.programs[0].turns = vec![(0.0, 0.1), (0.3, 0.4)];
         run.programs[1].turns = vec![(0.1, 0.3)];
-        let snapshot = Snapshot::of(&run);
+        let snapshot = SnapshotPlot::of(&run);
         assert_eq!(snapshot.rows, Rows::Turns);
         let drawn = [TimelineEntry(0.0, 0.1, None), TimelineEntry(0.3, 0.4, None)];
         assert_eq!(snapshot.programs[0].spans, drawn);
@@ -232,16 +232,16 @@ mod tests {
     fn rows_stay_cpus_if_programs_only_overlap_at_switches() {
         let mut run = testkit::gang();
         run.programs[0].timeline[0].1 += 0.005;
-        assert_eq!(Snapshot::of(&run).rows, Rows::Cpus);
+        assert_eq!(SnapshotPlot::of(&run).rows, Rows::Cpus);
         run.programs[0].timeline[0].1 += 0.005;
-        assert_eq!(Snapshot::of(&run).rows, Rows::Programs);
+        assert_eq!(SnapshotPlot::of(&run).rows, Rows::Programs);
     }
 
     #[test]
     fn an_unbound_program_has_every_row() {
         let mut run = testkit::gang();
         run.machine.cpus = 6;
-        let snapshot = Snapshot::of(&run);
+        let snapshot = SnapshotPlot::of(&run);
         assert_eq!(snapshot.ranges(None), [(0, 5)]);
         assert_eq!(snapshot.ranges(Some(&"0-1,3,5".parse().unwrap())), [(0, 1), (3, 3), (5, 5)]);
     }
@@ -252,7 +252,7 @@ mod tests {
         for program in &mut run.programs {
             program.timeline.iter_mut().for_each(|span| span.2 = Some("4,6".parse().unwrap()));
         }
-        assert_eq!(Snapshot::of(&run).row_names(), ["CPU 4", "CPU 6"]);
+        assert_eq!(SnapshotPlot::of(&run).row_names(), ["CPU 4", "CPU 6"]);
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
             TimelineEntry(0.100001, 0.2, None),
             TimelineEntry(0.2, 0.3, Some(CpuSet::first(1))),
         ];
-        let lane = &Snapshot::of(&run).programs[0];
+        let lane = &SnapshotPlot::of(&run).programs[0];
         assert_eq!((lane.spans.len(), lane.spans[0].1), (2, 0.2));
     }
 }

@@ -2,7 +2,7 @@
 
 use cosched_core::{Exit, Why};
 use cosched_policy::reasons::SharedReason;
-use cosched_results::live::{Snapshot, Standing, State};
+use cosched_results::live::{LiveState, Snapshot, Standing};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::history::nanos;
@@ -170,7 +170,7 @@ impl Columns {
 /// The cells of a row.
 fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let alive = program.state != State::Ended;
+    let alive = program.state != LiveState::Ended;
     let (slice, shuffled) = (program.slice.filter(|_| alive), program.shuffled.filter(|_| alive));
     let at_locks = program.lock_contention().filter(|_| alive);
     let forward = program.forward.filter(|_| alive);
@@ -210,7 +210,7 @@ fn why(program: &Standing) -> String {
         why.map_or_else(String::new, |why| words::brief(why).into_owned())
     };
     match (program.actuator, program.tried) {
-        _ if program.state == State::Ended => String::new(),
+        _ if program.state == LiveState::Ended => String::new(),
         (_, Some(tried)) => format!("tries {}", treatment::name(tried)),
         (Some(actuator), None) => treatment::name(actuator).to_owned(),
         (None, None) => reason(),
@@ -282,22 +282,22 @@ pub(super) fn has_failed(program: &Standing) -> bool {
 
 fn state(now: &Snapshot, program: &Standing) -> String {
     let word = match (program.state, program.exit) {
-        (State::Expected, _) => "pending",
-        (State::New, _) => "new",
-        (State::Starting, _) => "starts",
-        (State::Running, _) if program.is_filler => "fills",
-        (State::Running, _) if now.is_by_weight() => "in turn",
-        (State::Running, _) => "runs",
-        (State::Freezing, _) => "freezes",
-        (State::Frozen, _) => "waits",
-        (State::StoppedByOther, _) => "stopped",
-        (State::Exiting, _) => "exits",
-        (State::Ended, Some(Exit::Code(0))) => "ok",
-        (State::Ended, Some(Exit::Code(code))) => return format!("exit {code}"),
-        (State::Ended, Some(Exit::Signal(signal))) => return format!("sig {signal}"),
-        (State::Ended, Some(Exit::Failed(_))) => "failed",
-        (State::Ended, None) if program.started_seconds.is_none() => "skipped",
-        (State::Ended, Some(Exit::Unknown) | None) => "ended",
+        (LiveState::Expected, _) => "pending",
+        (LiveState::New, _) => "new",
+        (LiveState::Starting, _) => "starts",
+        (LiveState::Running, _) if program.is_filler => "fills",
+        (LiveState::Running, _) if now.is_by_weight() => "in turn",
+        (LiveState::Running, _) => "runs",
+        (LiveState::Freezing, _) => "freezes",
+        (LiveState::Frozen, _) => "waits",
+        (LiveState::StoppedByOther, _) => "stopped",
+        (LiveState::Exiting, _) => "exits",
+        (LiveState::Ended, Some(Exit::Code(0))) => "ok",
+        (LiveState::Ended, Some(Exit::Code(code))) => return format!("exit {code}"),
+        (LiveState::Ended, Some(Exit::Signal(signal))) => return format!("sig {signal}"),
+        (LiveState::Ended, Some(Exit::Failed(_))) => "failed",
+        (LiveState::Ended, None) if program.started_seconds.is_none() => "skipped",
+        (LiveState::Ended, Some(Exit::Unknown) | None) => "ended",
     };
     word.to_owned()
 }
@@ -309,7 +309,7 @@ fn gang(now: &Snapshot, program: &Standing) -> String {
     let quantum = now.quantum.filter(|quantum| quantum.gangs > 1);
     let is_other = |why: &Why| matches!(why.read(), Some(SharedReason::OtherGang { .. }));
     match (&program.why, quantum) {
-        _ if program.state == State::Ended => "-".to_owned(),
+        _ if program.state == LiveState::Ended => "-".to_owned(),
         (Some(why), _) if is_other(why) => "-".to_owned(),
         (Some(_), Some(quantum)) if program.state.may_run() => format!("{}*", quantum.gang + 1),
         _ => "-".to_owned(),

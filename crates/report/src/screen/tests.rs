@@ -48,7 +48,7 @@ fn a_filler_has_no_turn() {
     let mut now = snapshot();
     let sort = &mut now.programs[1];
     (sort.state, sort.is_filler, sort.why) =
-        (State::Running, true, Some(SharedReason::Filler.into()));
+        (LiveState::Running, true, Some(SharedReason::Filler.into()));
     (sort.running_seconds, sort.waiting_seconds, sort.filler_seconds) = (2.4, 0.0, 1.8);
     let lines = frame(&now, None, View::default(), 90, None);
     let shown = texts(&lines);
@@ -76,7 +76,7 @@ fn locks_and_slices_replace_gangs_and_turns() {
     assert!(lines.iter().all(|line| line.text.width() <= 80));
     let names = |key| {
         let mut view = View::default();
-        view.choose(Order::of_key(key).unwrap());
+        view.choose(RowOrder::of_key(key).unwrap());
         view.choose(view.order);
         let lines = frame(&now, None, view, 80, None);
         texts(&lines)[ABOVE..].iter().map(|row| row[..6].trim().to_owned()).collect::<Vec<_>>()
@@ -113,7 +113,7 @@ fn progress_and_slowdown_have_columns_under_fair_progress() {
         ]
     );
     let mut view = View::default();
-    view.choose(Order::of_key('d').unwrap());
+    view.choose(RowOrder::of_key('d').unwrap());
     view.choose(view.order);
     let lines = frame(&now, None, view, 80, None);
     assert!(texts(&lines)[ABOVE + 2].starts_with("solver"), "reversed: {lines:?}");
@@ -187,13 +187,13 @@ fn shares_are_of_the_time_since_the_earlier_snapshot() {
 fn the_same_key_again_reverses_the_order() {
     assert_eq!(names(View::default()), ["solver", "sort", "short"]);
     let mut view = View::default();
-    view.choose(Order::of_key('n').unwrap());
+    view.choose(RowOrder::of_key('n').unwrap());
     assert_eq!(names(view), ["short", "solver", "sort"]);
-    view.choose(Order::of_key('w').unwrap());
+    view.choose(RowOrder::of_key('w').unwrap());
     assert_eq!(names(view), ["short", "sort", "solver"]);
-    view.choose(Order::of_key('w').unwrap());
+    view.choose(RowOrder::of_key('w').unwrap());
     assert_eq!(names(view), ["solver", "sort", "short"]);
-    assert_eq!(Order::of_key('q'), None);
+    assert_eq!(RowOrder::of_key('q'), None);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use cosched_results::result::TimelineEntry;
 
 use super::{Drawing, Scale, fill, legend, names_width, short, text_width};
-use crate::panels::{Lane, Rows, Snapshot};
+use crate::panels::{Lane, Rows, SnapshotPlot};
 
 /// A picture with more blocks than this is sampled.
 const MOST: usize = 16_000;
@@ -27,7 +27,7 @@ struct Block {
     rows: (usize, usize),
 }
 
-pub(super) fn draw(snapshot: &Snapshot, width: f64) -> Drawing {
+pub(super) fn draw(snapshot: &SnapshotPlot, width: f64) -> Drawing {
     let rows = snapshot.row_names();
     let height = (240.0 / rows.len().max(1) as f64).clamp(5.0, 28.0);
     let left = names_width(rows.iter().map(String::as_str));
@@ -76,7 +76,7 @@ fn digits(pixels: f64) -> String {
 }
 
 /// The blocks of every program: exact, or sampled where there are too many.
-fn blocks(snapshot: &Snapshot, scale: Scale) -> Vec<Vec<Block>> {
+fn blocks(snapshot: &SnapshotPlot, scale: Scale) -> Vec<Vec<Block>> {
     let programs = snapshot.programs.iter().enumerate();
     let exact = programs.map(|(i, program)| of_one(snapshot, scale, i, program)).collect();
     let wider = |column: &f64| (*column < scale.places.1).then_some(column * 2.0);
@@ -87,7 +87,7 @@ fn blocks(snapshot: &Snapshot, scale: Scale) -> Vec<Vec<Block>> {
 }
 
 /// The program that has each row in the middle of each column, as blocks.
-fn sampled(snapshot: &Snapshot, scale: Scale, column: f64) -> Vec<Vec<Block>> {
+fn sampled(snapshot: &SnapshotPlot, scale: Scale, column: f64) -> Vec<Vec<Block>> {
     let (left, right) = scale.places;
     let columns = ((right - left) / column).floor() as usize;
     let mut grid = vec![vec![None; columns]; snapshot.row_names().len()];
@@ -134,7 +134,7 @@ fn stacked(blocks: Vec<Block>) -> Vec<Block> {
 
 /// The turns of a program that are in the picture.
 fn within<'a>(
-    snapshot: &Snapshot,
+    snapshot: &SnapshotPlot,
     program: &'a Lane,
 ) -> impl Iterator<Item = &'a TimelineEntry> + use<'a> {
     let (begin, end) = snapshot.window;
@@ -142,7 +142,7 @@ fn within<'a>(
 }
 
 /// The rows that the `i`-th program has in a turn, as ranges.
-fn rows_of(snapshot: &Snapshot, i: usize, span: &TimelineEntry) -> Vec<(usize, usize)> {
+fn rows_of(snapshot: &SnapshotPlot, i: usize, span: &TimelineEntry) -> Vec<(usize, usize)> {
     match snapshot.rows {
         Rows::Cpus => snapshot.ranges(span.2.as_ref()),
         Rows::Programs | Rows::Turns => vec![(i, i)],
@@ -150,7 +150,7 @@ fn rows_of(snapshot: &Snapshot, i: usize, span: &TimelineEntry) -> Vec<(usize, u
 }
 
 /// The blocks of the `i`-th program; near ones are joined.
-fn of_one(snapshot: &Snapshot, scale: Scale, i: usize, program: &Lane) -> Vec<Block> {
+fn of_one(snapshot: &SnapshotPlot, scale: Scale, i: usize, program: &Lane) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut latest: HashMap<(usize, usize), usize> = HashMap::new();
     for span in within(snapshot, program) {
@@ -194,7 +194,7 @@ mod tests {
         let spans = |gap: f64| [TimelineEntry(0.0, 0.1, None), TimelineEntry(0.1 + gap, 0.3, None)];
         run.programs[0].timeline = spans(0.0001).to_vec();
         run.programs[1].timeline = spans(0.01).to_vec();
-        let snapshot = Snapshot { window: (0.0, 0.6), ..Snapshot::of(&run) };
+        let snapshot = SnapshotPlot { window: (0.0, 0.6), ..SnapshotPlot::of(&run) };
         let scale = Scale { values: snapshot.window, places: (0.0, 600.0) };
         let counts: Vec<usize> = blocks(&snapshot, scale).iter().map(Vec::len).collect();
         assert_eq!(counts, [1, 2]);
@@ -202,7 +202,7 @@ mod tests {
 
     /// Forty programs of 128 threads that take turns of this length, each on half of 128 CPUs
     /// without two neighbours.
-    fn pieces(turn: f64) -> Snapshot {
+    fn pieces(turn: f64) -> SnapshotPlot {
         let mut run = testkit::gang();
         (run.machine.cpus, run.total_seconds) = (128, 5.7);
         let model = run.programs[0].clone();
@@ -219,9 +219,9 @@ mod tests {
                 program
             })
             .collect();
-        let snapshot = Snapshot::of(&run);
+        let snapshot = SnapshotPlot::of(&run);
         assert_eq!(snapshot.rows, Rows::Cpus);
-        Snapshot { window: (0.0, 5.7), ..snapshot }
+        SnapshotPlot { window: (0.0, 5.7), ..snapshot }
     }
 
     #[test]

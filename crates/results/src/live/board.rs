@@ -8,7 +8,7 @@
 use cosched_core::engine::{Beat, ProgramSetup};
 use cosched_core::{Nanos, Output, Plan, Treatment, Turn, Usage, Why};
 
-use super::{ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
+use super::{ChosenSlice, Forward, LiveQuantum, LiveState, SCHEMA, Shuffled, Snapshot, Standing};
 use crate::result::{seconds, to_microseconds};
 
 /// What does not change in a run.
@@ -38,7 +38,7 @@ pub struct Board {
     treatments: Vec<Treatment>,
     shuffles: Vec<Option<Shuffled>>,
     forwards: Vec<Option<Forward>>,
-    quantum: Option<Quantum>,
+    quantum: Option<LiveQuantum>,
 }
 
 impl Board {
@@ -56,7 +56,7 @@ impl Board {
         let length = length.filter(|length| *length != Nanos::NEVER).map(seconds);
         if let Some(cosched_core::Quantum { round, gang, gangs, .. }) = plan.quantum {
             let (began_seconds, length_seconds) = (seconds(now), length);
-            self.quantum = Some(Quantum { round, gang, gangs, began_seconds, length_seconds });
+            self.quantum = Some(LiveQuantum { round, gang, gangs, began_seconds, length_seconds });
         }
         for (position, reason) in plan.reasons.iter().enumerate() {
             if let Some(id) =
@@ -118,8 +118,8 @@ impl Board {
         let switches = runs().map(switched).sum();
         let state = match program {
             Some(program) => program.state.into(),
-            None if beat.expects(slot) => State::Expected,
-            None => State::Ended,
+            None if beat.expects(slot) => LiveState::Expected,
+            None => LiveState::Ended,
         };
         Standing {
             name: self.about.names[usize::from(slot)].clone(),

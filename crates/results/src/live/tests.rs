@@ -1,7 +1,8 @@
 use cosched_core::engine::{Beat, Engine, Limits, ProgramSetup, Setup, Watch};
 use cosched_core::fake::Fake;
 use cosched_core::{
-    Actuator, Cause, Nanos, Output, Plan, Policy, Scheduling, Settings, Token, Topology, World,
+    Actuator, Cause, Nanos, Output, Plan, Policy, SchedulingChange, Settings, Token, Topology,
+    World,
 };
 use cosched_workload::Repeat;
 
@@ -111,7 +112,8 @@ fn run_and_waiting_times_are_right_at_every_moment() {
     let seen = two(600);
     assert!(seen.len() > 8);
     for snapshot in &seen {
-        for program in snapshot.programs.iter().filter(|program| program.state != State::Ended) {
+        for program in snapshot.programs.iter().filter(|program| program.state != LiveState::Ended)
+        {
             let sum = program.running_seconds + program.waiting_seconds;
             assert!((sum - snapshot.at_seconds).abs() < 2e-6, "{program:?}");
         }
@@ -141,7 +143,7 @@ fn reasons_stand_with_the_programs_that_they_are_about() {
         let quantum = snapshot.quantum.unwrap();
         assert_eq!(quantum.length_seconds, Some(0.1));
         assert!(quantum.began_seconds <= snapshot.at_seconds);
-        if snapshot.programs.iter().any(|program| program.state == State::Ended) {
+        if snapshot.programs.iter().any(|program| program.state == LiveState::Ended) {
             continue;
         }
         for (i, program) in snapshot.programs.iter().enumerate() {
@@ -159,8 +161,8 @@ fn waiting_and_ended_programs_are_listed_too() {
     let late = ProgramSetup { arrives: MS(150), ..ProgramSetup::new(1) };
     let seen = looked_at(&[MS(50), MS(600)], vec![late, ProgramSetup::new(2)], MS(50));
     let states = |at: usize| seen[at].programs.iter().map(|p| p.state).collect::<Vec<_>>();
-    assert_eq!(states(0), [State::Expected, State::Running]);
-    assert_eq!(states(seen.len() - 1)[0], State::Ended);
+    assert_eq!(states(0), [LiveState::Expected, LiveState::Running]);
+    assert_eq!(states(seen.len() - 1)[0], LiveState::Ended);
     let last = &seen[seen.len() - 1].programs[0];
     assert_eq!((last.completions, last.exit), (1, Some(Exit::Code(0))));
     assert_eq!(last.running_seconds, 0.05);
@@ -197,8 +199,8 @@ fn a_slice_and_a_trial_stay_until_the_next_choice() {
             let (actuator, against) = (Actuator::Batch, Actuator::None);
             self.0 += 1;
             if self.0 == 1 {
-                let trial = Scheduling::Trial { actuator, against };
-                for change in [Scheduling::Slice(chosen), trial] {
+                let trial = SchedulingChange::Trial { actuator, against };
+                for change in [SchedulingChange::Slice(chosen), trial] {
                     plan.output(program.id, Output::Scheduled(change));
                 }
             }
@@ -263,7 +265,7 @@ fn a_snapshot_is_one_line_and_can_be_read_again() {
 
 #[test]
 fn states_have_their_json_names() {
-    for state in State::ALL {
+    for state in LiveState::ALL {
         assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{}\"", state.name()));
     }
 }
@@ -285,7 +287,7 @@ fn every_field_and_state_is_documented() {
     let documentation = include_str!("../../../../docs/json.md");
     let mut names = Vec::new();
     keys(&serde_json::from_str(&two(300)[0].to_json()).unwrap(), &mut names);
-    names.extend(State::ALL.map(|state| state.name().to_owned()));
+    names.extend(LiveState::ALL.map(|state| state.name().to_owned()));
     for name in names {
         assert!(documentation.contains(&format!("`{name}`")), "{name}");
     }

@@ -25,9 +25,9 @@ impl FromStr for SetTo {
 
 /// The constants that were set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Set(BTreeMap<&'static str, String>);
+pub struct SetConstants(BTreeMap<&'static str, String>);
 
-impl Set {
+impl SetConstants {
     /// Sets a constant, or sets it anew.
     pub fn put(&mut self, constant: SetTo) {
         self.0.insert(constant.name, constant.value);
@@ -59,7 +59,7 @@ impl Set {
     }
 
     /// Takes what is not set here from `all`.
-    pub fn over(mut self, all: &Set) -> Set {
+    pub fn over(mut self, all: &SetConstants) -> SetConstants {
         for (name, value) in all.iter() {
             self.0.entry(name).or_insert_with(|| value.to_owned());
         }
@@ -67,8 +67,8 @@ impl Set {
     }
 }
 
-impl FromIterator<SetTo> for Set {
-    fn from_iter<I: IntoIterator<Item = SetTo>>(all: I) -> Set {
-        Set(all.into_iter().map(|one| (one.name, one.value)).collect())
+impl FromIterator<SetTo> for SetConstants {
+    fn from_iter<I: IntoIterator<Item = SetTo>>(all: I) -> SetConstants {
+        SetConstants(all.into_iter().map(|one| (one.name, one.value)).collect())
     }
 }

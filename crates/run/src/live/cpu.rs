@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use cosched_linux::clients::cpu_time::{Meter, Pace, Used};
-use cosched_results::live::{Snapshot, Standing, State};
+use cosched_results::live::{LiveState, Snapshot, Standing};
 
 /// The last readings.
 pub(super) struct CpuTimes {
@@ -68,7 +68,10 @@ impl Known {
 
 /// Whether it has processes.
 fn is_there(program: &Standing) -> bool {
-    !matches!(program.state, State::Expected | State::New | State::Starting | State::Ended)
+    !matches!(
+        program.state,
+        LiveState::Expected | LiveState::New | LiveState::Starting | LiveState::Ended
+    )
 }
 
 #[cfg(test)]

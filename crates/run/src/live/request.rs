@@ -17,15 +17,15 @@ const LONGEST: usize = 256;
 
 /// One request, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct WrittenRequest {
     schema: String,
     detach: i32,
 }
 
-impl Request {
+impl WrittenRequest {
     /// Release the program that this process belongs to.
-    pub fn detach(pid: i32) -> Request {
-        Request { schema: SCHEMA.to_owned(), detach: pid }
+    pub fn detach(pid: i32) -> WrittenRequest {
+        WrittenRequest { schema: SCHEMA.to_owned(), detach: pid }
     }
 
     /// The line to be sent.
@@ -39,7 +39,7 @@ pub(super) fn take(received: &mut Vec<u8>) -> Vec<UserRequest> {
     let mut requests = Vec::new();
     while let Some(end) = received.iter().position(|byte| *byte == b'\n') {
         let line: Vec<u8> = received.drain(..=end).collect();
-        let request = serde_json::from_slice::<Request>(&line).ok();
+        let request = serde_json::from_slice::<WrittenRequest>(&line).ok();
         let known =
             request.filter(|request| [SCHEMA, EARLIER_SCHEMA].contains(&request.schema.as_str()));
         requests.extend(known.map(|request| UserRequest::Detach(request.detach)));
@@ -59,10 +59,10 @@ mod tests {
 
     #[test]
     fn requests_are_taken_whole_and_in_order() {
-        let text = Request::detach(7).line()
+        let text = WrittenRequest::detach(7).line()
             + "GET / HTTP/1.1\n{\"schema\":\"cosched-request/9\",\"detach\":1}\n"
             + "{\"schema\":\"cosched-ask/1\",\"detach\":6}\n"
-            + &Request::detach(8).line();
+            + &WrittenRequest::detach(8).line();
         let mut received = text.into_bytes();
         let rest = received.split_off(received.len() - 5);
         assert_eq!(take(&mut received), [7, 6].map(UserRequest::Detach));
@@ -74,7 +74,7 @@ mod tests {
     proptest! {
         #[test]
         fn damaged_requests_take_no_memory(bytes in damaged(vec![
-            Request::detach(7).line().into_bytes(),
+            WrittenRequest::detach(7).line().into_bytes(),
             b"GET / HTTP/1.1\n".to_vec(),
         ])) {
             let (lines, mut received) = (bytes.iter().filter(|byte| **byte == b'\n').count(), bytes);

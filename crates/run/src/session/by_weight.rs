@@ -1,6 +1,6 @@
 //! Whether programs can take turns by weight here, and what to type where they cannot.
 
-use cosched_linux::cgroup::scope::{Facts, Lack};
+use cosched_linux::cgroup::scope::{Facts, ScopeLack};
 use cosched_linux::kernel::files::FileError;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
@@ -79,7 +79,7 @@ impl ByWeightReport {
     }
 }
 
-fn report(idle: Option<&Right>, scope: Result<(), Lack>) -> ByWeightReport {
+fn report(idle: Option<&Right>, scope: Result<(), ScopeLack>) -> ByWeightReport {
     let missing = |detail, remedy| ByWeightReport { available: false, by: None, detail, remedy };
     match (idle, scope) {
         (Some(idle), _) if idle.available => ByWeightReport {
@@ -95,7 +95,7 @@ fn report(idle: Option<&Right>, scope: Result<(), Lack>) -> ByWeightReport {
             remedy: None,
         },
         // What was tried says more than that there is no manager.
-        (Some(idle), Err(Lack::NotNeeded | Lack::NoTree)) => {
+        (Some(idle), Err(ScopeLack::NotNeeded | ScopeLack::NoTree)) => {
             missing(idle.detail.clone(), idle.remedy.clone())
         }
         (_, Err(lack)) => missing(lack.to_string(), lack.remedy().map(str::to_owned)),
@@ -120,14 +120,14 @@ mod tests {
     fn one_line_says_what_there_is_and_what_to_type() {
         let said = |available, scope| report(Some(&idle(available)), scope).text();
         let cases = [
-            (said(true, Err(Lack::NoTree)), "Turns by weight: available, in /cg"),
+            (said(true, Err(ScopeLack::NoTree)), "Turns by weight: available, in /cg"),
             (
                 said(false, Ok(())),
                 "available, `cosched run` requests a scope from systemd's user manager",
             ),
-            (said(false, Err(Lack::NoTree)), "missing: permission denied. Remedy: be root"),
-            (said(false, Err(Lack::NoManager)), "Remedy: log in through systemd"),
-            (said(false, Err(Lack::Root)), "Remedy: type `systemd-run --scope"),
+            (said(false, Err(ScopeLack::NoTree)), "missing: permission denied. Remedy: be root"),
+            (said(false, Err(ScopeLack::NoManager)), "Remedy: log in through systemd"),
+            (said(false, Err(ScopeLack::Root)), "Remedy: type `systemd-run --scope"),
         ];
         for (said, expected) in cases {
             assert!(said.contains(expected) && !said.contains('\n'), "{said}");
@@ -138,7 +138,7 @@ mod tests {
     fn scripts_read_what_gives_turns_by_weight() {
         let json = serde_json::to_value(report(Some(&idle(false)), Ok(()))).unwrap();
         assert_eq!((&json["available"], &json["by"]), (&true.into(), &"scope".into()));
-        let json = serde_json::to_value(report(Some(&idle(false)), Err(Lack::NoCpu))).unwrap();
+        let json = serde_json::to_value(report(Some(&idle(false)), Err(ScopeLack::NoCpu))).unwrap();
         assert!(json["by"].is_null() && json["remedy"].is_string(), "{json}");
     }
 }

@@ -20,7 +20,7 @@ use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
 use cosched_linux::observe::barrier_stats::StatsOfRun;
 use cosched_linux::observe::counters::Events;
 use cosched_linux::process::helper::OWN_EXECUTABLE;
-use cosched_linux::process::launch::{LineLabels, Order, Output};
+use cosched_linux::process::launch::{LaunchOrder, LineLabels, OutputTo};
 use cosched_linux::safety::undo;
 use cosched_policy::{Kind, Learns, Turns, binds_by_weight};
 use cosched_results::result::{Backends, NONE, RunResult};
@@ -30,7 +30,7 @@ use super::here::{Planned, Session};
 use super::load::{self, Load};
 use super::molding::Molded;
 use super::request::{Origins, Ran, Request};
-use super::sources::{self, Source};
+use super::sources::{self, ProgressSource};
 use super::{between, streams};
 use crate::how::How;
 use crate::live::Live;
@@ -48,7 +48,7 @@ pub struct Checked {
     barriers: Vec<BarrierMode>,
     jobs: Vec<Job>,
     /// What tells how far each program comes, where a policy has to know.
-    sources: Option<Vec<Source>>,
+    sources: Option<Vec<ProgressSource>>,
     /// The measured peak of memory, where it is of use.
     peak: Option<Peak>,
     /// Where the result and outputs go.
@@ -312,9 +312,9 @@ impl Session {
         if let Origin::Running(_) = origin {
             return Ok(Job {
                 origin,
-                order: Order::default(),
-                stdout: Output::Inherit,
-                stderr: Output::Inherit,
+                order: LaunchOrder::default(),
+                stdout: OutputTo::Inherit,
+                stderr: OutputTo::Inherit,
                 freezable_for_sure: false,
                 grouped_by_user: true,
                 hook: None,
@@ -342,26 +342,26 @@ impl Session {
         if labels != LineLabels::default() {
             write_at_once(&mut env);
         }
-        let order = Order {
+        let order = LaunchOrder {
             executable: self.executable(spec)?,
             argv: spec.command.clone(),
             cwd: spec.cwd.clone(),
             stdin: request.input(spec),
             env,
             labels,
-            ..Order::default()
+            ..LaunchOrder::default()
         };
         let file = |end: &str| request.output(spec, end);
         let output = |path: Option<_>, otherwise| match path {
-            Some(path) => Output::File { path, append: false },
+            Some(path) => OutputTo::File { path, append: false },
             None => otherwise,
         };
-        let taken = if request.stdout_is_taken { Output::Stderr } else { Output::Inherit };
+        let taken = if request.stdout_is_taken { OutputTo::Stderr } else { OutputTo::Inherit };
         Ok(Job {
             origin,
             order,
             stdout: output(file("stdout"), taken),
-            stderr: output(file("stderr"), Output::Inherit),
+            stderr: output(file("stderr"), OutputTo::Inherit),
             freezable_for_sure: spec.freezable == Some(true),
             grouped_by_user: spec.group.is_some(),
             hook,

@@ -46,14 +46,14 @@ fn message(error: &ScopeError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cosched_linux::cgroup::scope::Lack;
+    use cosched_linux::cgroup::scope::ScopeLack;
 
     use super::*;
 
     #[test]
     fn a_refusal_is_reported_with_a_remedy() {
         let messages = [
-            message(&Lack::EndsWithLogin.into()),
+            message(&ScopeLack::EndsWithLogin.into()),
             message(&ScopeError::Refused("Call failed: Access denied".to_owned())),
         ];
         assert!(messages[0].contains("loginctl enable-linger"), "{}", messages[0]);

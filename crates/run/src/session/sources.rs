@@ -7,7 +7,7 @@
 
 use cosched_core::Profile;
 use cosched_linux::machine::Origin;
-use cosched_linux::observe::counters::{self, Events, Lack};
+use cosched_linux::observe::counters::{self, CounterLack, Events};
 use cosched_policy::Learns;
 use cosched_results::result::Instead;
 use cosched_workload::{BarrierMode, ProgramSpec};
@@ -17,7 +17,7 @@ use crate::ui::failure::Failure;
 
 /// What tells how far a program comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum ProgressSource {
     /// Instructions, and traffic with memory.
     Counters,
     /// The hook inside it.
@@ -26,24 +26,27 @@ pub(super) enum Source {
     Slowdowns,
 }
 
-impl Source {
-    const ALL: [Source; 3] = [Source::Counters, Source::Inside, Source::Slowdowns];
+impl ProgressSource {
+    const ALL: [ProgressSource; 3] =
+        [ProgressSource::Counters, ProgressSource::Inside, ProgressSource::Slowdowns];
 
     fn words(self) -> &'static str {
         match self {
-            Source::Counters => "hardware counters",
-            Source::Inside => "progress that they report (ticks, or else regions and barriers)",
-            Source::Slowdowns => "the table of slowdowns and their memory traffic",
+            ProgressSource::Counters => "hardware counters",
+            ProgressSource::Inside => {
+                "progress that they report (ticks, or else regions and barriers)"
+            }
+            ProgressSource::Slowdowns => "the table of slowdowns and their memory traffic",
         }
     }
 }
 
-impl Source {
+impl ProgressSource {
     /// What stands in for a program that tells nothing; `None`: it was not to tell.
     pub(super) fn instead(self, profile: &Profile, request: &Request<'_>) -> Option<Instead> {
         let by_table = has_prediction(profile, request);
         let instead = if by_table { Instead::Slowdowns } else { Instead::CpuTime };
-        (self == Source::Inside).then_some(instead)
+        (self == ProgressSource::Inside).then_some(instead)
     }
 }
 
@@ -92,22 +95,22 @@ pub(super) fn tell_traffic(request: &Request<'_>) -> bool {
 ///
 /// # Errors
 /// When there is none for one of them.
-pub(super) fn find(request: &Request<'_>) -> Result<Vec<Source>, Failure> {
+pub(super) fn find(request: &Request<'_>) -> Result<Vec<ProgressSource>, Failure> {
     let lack = counters::check(Events::HARDWARE).err();
     let programs = request.workload.programs.iter().zip(request.profiles).enumerate();
     let source = |(slot, (spec, profile)): (usize, (&ProgramSpec, &Profile))| {
         let runs_already = matches!(request.origins.of(slot), Origin::Running(_));
         match &lack {
-            None => Ok(Source::Counters),
-            Some(_) if !runs_already && is_inside(spec, request) => Ok(Source::Inside),
-            Some(_) if has_prediction(profile, request) => Ok(Source::Slowdowns),
+            None => Ok(ProgressSource::Counters),
+            Some(_) if !runs_already && is_inside(spec, request) => Ok(ProgressSource::Inside),
+            Some(_) if has_prediction(profile, request) => Ok(ProgressSource::Slowdowns),
             Some(lack) => Err(Failure::Input(refusal(spec, request, lack))),
         }
     };
     programs.map(source).collect()
 }
 
-fn refusal(spec: &ProgramSpec, request: &Request<'_>, lack: &Lack) -> String {
+fn refusal(spec: &ProgramSpec, request: &Request<'_>, lack: &CounterLack) -> String {
     format!(
         "{}: policy '{}' needs the progress of '{}', which cannot be measured: {lack}. Set \
          `progress = true` for the program in a jobs file if it reports ticks, has parallel \
@@ -120,12 +123,12 @@ fn refusal(spec: &ProgramSpec, request: &Request<'_>, lack: &Lack) -> String {
 }
 
 /// Which programs have which source, for people.
-pub(super) fn shown(programs: &[ProgramSpec], sources: &[Source]) -> String {
-    let of = |source: Source| {
+pub(super) fn shown(programs: &[ProgramSpec], sources: &[ProgressSource]) -> String {
+    let of = |source: ProgressSource| {
         let its = programs.iter().zip(sources).filter(move |(_, other)| **other == source);
         let names: Vec<&str> = its.map(|(spec, _)| spec.name.as_str()).collect();
         (!names.is_empty()).then(|| format!("{} by {}", names.join(" "), source.words()))
     };
-    let each: Vec<String> = Source::ALL.into_iter().filter_map(of).collect();
+    let each: Vec<String> = ProgressSource::ALL.into_iter().filter_map(of).collect();
     format!("progress is measured for {}", each.join("; for "))
 }

@@ -17,7 +17,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use cosched_core::Exit;
-use cosched_linux::process::launch::Output;
+use cosched_linux::process::launch::OutputTo;
 use cosched_results::result::RunResult;
 use cosched_results::whole_file;
 use cosched_workload::{ProgramSpec, StreamFile, Workload, WorkloadError, shown, shown_path};
@@ -192,12 +192,12 @@ pub(crate) fn check_outputs(
 /// Holds the folders of the outputs open, and has the outputs go there, whatever takes the folders'
 /// names meanwhile. `run`: the folder of the run.
 pub(super) fn hold_folders<'a>(
-    outputs: impl Iterator<Item = &'a mut Output>,
+    outputs: impl Iterator<Item = &'a mut OutputTo>,
     run: Option<(&Path, &Folder)>,
 ) -> Result<Vec<Folder>, Failure> {
     let mut held: Vec<(PathBuf, Folder)> = Vec::new();
     for output in outputs {
-        let Output::File { path, .. } = output else { continue };
+        let OutputTo::File { path, .. } = output else { continue };
         let parent = path.parent().unwrap_or(Path::new("/")).to_owned();
         if path.symlink_metadata().is_ok_and(|found| found.file_type().is_char_device()) {
             continue;

@@ -28,7 +28,7 @@ pub use table::{Known, Point, SoloTable, TableError, Traffic};
 
 /// The result of one run of a model alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Alone {
+pub struct ModelRun {
     /// Its duration.
     pub time: Nanos,
     /// Its misses of the last-level cache.
@@ -136,7 +136,7 @@ impl<E> From<TableError> for FitError<E> {
 pub fn fit<E>(
     table: &SoloTable,
     cpus: u16,
-    mut run: impl FnMut(&Model) -> Result<Alone, E>,
+    mut run: impl FnMut(&Model) -> Result<ModelRun, E>,
 ) -> Result<Vec<Fitted>, FitError<E>> {
     table.check(cpus)?;
     let mut done: Vec<Fitted> = Vec::new();
@@ -163,7 +163,7 @@ struct Draft {
     free: Option<(Free, f64)>,
 }
 
-impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
+impl<E, R: FnMut(&Model) -> Result<ModelRun, E>> Bench<'_, R> {
     fn fit(&mut self) -> Result<Fitted, FitError<E>> {
         let known = self.known;
         let by_traffic = known.point.iter().any(|point| point.traffic.is_some());
@@ -280,7 +280,7 @@ impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
 
     /// Memory traffic, GB/s.
     fn traffic(&mut self, known: &Known, draft: Draft, threads: u16) -> Result<f64, FitError<E>> {
-        let Alone { time, misses } = self.alone(known, draft, threads)?;
+        let ModelRun { time, misses } = self.alone(known, draft, threads)?;
         Ok(misses as f64 * LINE / (1e9 * time.as_secs_f64()))
     }
 
@@ -288,7 +288,12 @@ impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
         Ok(self.alone(known, draft, threads)?.time.as_secs_f64())
     }
 
-    fn alone(&mut self, known: &Known, draft: Draft, threads: u16) -> Result<Alone, FitError<E>> {
+    fn alone(
+        &mut self,
+        known: &Known,
+        draft: Draft,
+        threads: u16,
+    ) -> Result<ModelRun, FitError<E>> {
         let table: Result<toml::Table, _> = text(known, draft).parse();
         let model =
             table.map_err(super::ModelError::from).and_then(|table| Model::read(&table, threads));

@@ -1,6 +1,6 @@
 //! Keys, as a terminal in raw mode sends them.
 
-use cosched_report::screen::{Order, legend};
+use cosched_report::screen::{RowOrder, legend};
 
 const CTRL_C: u8 = 3;
 const CTRL_Z: u8 = 26;
@@ -15,7 +15,7 @@ pub(super) enum Key {
     Leave,
     /// As Ctrl-Z does elsewhere: a terminal in raw mode sends no signals.
     Stop,
-    Order(Order),
+    Order(RowOrder),
     /// So many rows further down.
     Scroll(isize),
     Unknown,
@@ -24,7 +24,7 @@ pub(super) enum Key {
 /// What `--help` and the man page say of keys and columns.
 pub(super) fn help() -> String {
     // Two lines, so that none is broken between a key and what it stands for.
-    let orders = Order::KEYS.map(|(key, order)| format!("{key} {}", order.name()));
+    let orders = RowOrder::KEYS.map(|(key, order)| format!("{key} {}", order.name()));
     let (first, rest) = orders.split_at(orders.len() / 2);
     let mut lines = vec![
         "Keys:".to_owned(),
@@ -57,7 +57,7 @@ pub(super) fn next_key(bytes: &[u8]) -> Option<(Key, &[u8])> {
         [ESCAPE, b'[' | b'O', b'F', rest @ ..] => (Key::Scroll(ALL), rest),
         [ESCAPE, ..] => (Key::Unknown, &[]),
         [key, rest @ ..] => {
-            (Order::of_key(char::from(*key)).map_or(Key::Unknown, Key::Order), rest)
+            (RowOrder::of_key(char::from(*key)).map_or(Key::Unknown, Key::Order), rest)
         }
     })
 }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn keys_that_come_together_are_separated() {
-        let expected = [Key::Order(Order::Name), Key::Scroll(1), Key::Scroll(-PAGE), Key::Leave];
+        let expected = [Key::Order(RowOrder::Name), Key::Scroll(1), Key::Scroll(-PAGE), Key::Leave];
         assert_eq!(keys(b"n\x1b[B\x1b[5~q"), expected);
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
 use cosched_linux::kernel::affinity;
-use cosched_linux::kernel::procfs::{Proc, State};
+use cosched_linux::kernel::procfs::{Proc, ProcState};
 use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 
@@ -66,7 +66,7 @@ impl Marked {
     }
 
     pub(crate) fn is_stopped(&self, process: Process) -> bool {
-        process.look(&self.proc).is_some_and(|stat| stat.state == State::Stopped)
+        process.look(&self.proc).is_some_and(|stat| stat.state == ProcState::Stopped)
     }
 
     /// Whether a program's process is frozen in its cgroup, or stopped.

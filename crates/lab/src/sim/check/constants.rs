@@ -11,8 +11,8 @@ use cosched_sim::model::Mix;
 use cosched_sim::{Costs, Hardware};
 use serde::Serialize;
 
-use super::program::{Kernel, MISSES_PER_LINE, Program};
-use crate::alone::Alone;
+use super::program::{KernelProgram, MISSES_PER_LINE, Program};
+use crate::alone::SoloRun;
 use crate::sim::measure;
 
 /// Bytes of a cache line.
@@ -53,7 +53,7 @@ pub(super) struct Constants {
     pub(super) interruptions: f64,
 }
 
-/// Which of the programs of [`Runs::new`] tells what.
+/// Which of the programs of [`ConstantRuns::new`] tells what.
 const EMPTY: usize = 0;
 const BLOCK: [usize; 2] = [1, 2];
 const BARRIERS: [usize; 2] = [3, 4];
@@ -63,32 +63,32 @@ const STREAMS: [usize; 2] = [8, 9];
 
 /// The runs alone that the constants come from.
 #[derive(Clone, Debug)]
-pub(super) struct Runs {
+pub(super) struct ConstantRuns {
     programs: Vec<Program>,
     /// For each program, nanoseconds and switches of each run.
     samples: Vec<Vec<[f64; 2]>>,
 }
 
-impl Runs {
+impl ConstantRuns {
     /// For a machine of so many CPUs; `scale` times the work.
-    pub(super) fn new(cpus: u16, scale: f64) -> Runs {
-        let triad = Kernel::Triad { mebibytes: 72.0 };
+    pub(super) fn new(cpus: u16, scale: f64) -> ConstantRuns {
+        let triad = KernelProgram::Triad { mebibytes: 72.0 };
         let programs = [
-            (Kernel::Compute, 1, 1e-4 / scale),
-            (Kernel::Compute, 1, 0.12),
-            (Kernel::Compute, cpus, 0.24),
-            (Kernel::Barriers { grain: 5.0 }, cpus, 0.15),
-            (Kernel::Barriers { grain: 600.0 }, cpus, 0.2),
-            (Kernel::Lock { hold: 200.0, gap: 500.0 }, 1, 0.08),
-            (Kernel::Lock { hold: 700.0, gap: 6000.0 }, 1, 0.1),
-            (Kernel::Triad { mebibytes: 1.0 }, 1, 0.1),
+            (KernelProgram::Compute, 1, 1e-4 / scale),
+            (KernelProgram::Compute, 1, 0.12),
+            (KernelProgram::Compute, cpus, 0.24),
+            (KernelProgram::Barriers { grain: 5.0 }, cpus, 0.15),
+            (KernelProgram::Barriers { grain: 600.0 }, cpus, 0.2),
+            (KernelProgram::Lock { hold: 200.0, gap: 500.0 }, 1, 0.08),
+            (KernelProgram::Lock { hold: 700.0, gap: 6000.0 }, 1, 0.1),
+            (KernelProgram::Triad { mebibytes: 1.0 }, 1, 0.1),
             (triad, 1, 0.02),
             // However little is asked for, more often over its arrays than the one before.
             (triad, 1, f64::max(0.15, 0.03 / scale)),
         ];
         let programs =
             programs.map(|(kernel, threads, work)| Program { kernel, threads, work: work * scale });
-        Runs { programs: programs.to_vec(), samples: vec![Vec::new(); programs.len()] }
+        ConstantRuns { programs: programs.to_vec(), samples: vec![Vec::new(); programs.len()] }
     }
 
     pub(super) fn programs(&self) -> &[Program] {
@@ -96,7 +96,7 @@ impl Runs {
     }
 
     /// The program at this position has run.
-    pub(super) fn note(&mut self, position: usize, alone: &Alone) {
+    pub(super) fn note(&mut self, position: usize, alone: &SoloRun) {
         self.samples[position].push([alone.turnaround.0 as f64, alone.switches as f64]);
     }
 
@@ -129,7 +129,7 @@ impl Runs {
         let sweep = (many.0 - few.0) / (many.1 - few.1);
         let touched = few.0 - sweep * few.1 - empty;
         let big = self.programs[STREAMS[0]];
-        let Kernel::Triad { mebibytes } = big.kernel else { return None };
+        let KernelProgram::Triad { mebibytes } = big.kernel else { return None };
         let least = |value: f64| value.max(LEAST);
         Some(Constants {
             empty: least(empty),
@@ -230,26 +230,28 @@ mod tests {
 
     #[test]
     fn what_goes_into_made_up_runs_comes_out_of_them() {
-        let mut runs = Runs::new(4, 1.0);
+        let mut runs = ConstantRuns::new(4, 1.0);
         assert_eq!(runs.constants(), None);
         let expected = MADE_UP;
         for (position, program) in runs.programs.clone().into_iter().enumerate() {
             let steps: f64 = program.steps().iter().sum();
             let round = match program.kernel {
-                Kernel::Barriers { .. } => expected.round(steps),
-                Kernel::Lock { .. } => expected.lock + expected.lock_step * steps,
-                Kernel::Compute => expected.block(program.threads) / f64::from(program.threads),
-                Kernel::Triad { mebibytes: 72.0 } => expected.line * program.lines(),
-                Kernel::Triad { .. } => expected.line_cached * program.lines(),
+                KernelProgram::Barriers { .. } => expected.round(steps),
+                KernelProgram::Lock { .. } => expected.lock + expected.lock_step * steps,
+                KernelProgram::Compute => {
+                    expected.block(program.threads) / f64::from(program.threads)
+                }
+                KernelProgram::Triad { mebibytes: 72.0 } => expected.line * program.lines(),
+                KernelProgram::Triad { .. } => expected.line_cached * program.lines(),
             };
             let touch = match program.kernel {
-                Kernel::Triad { mebibytes } => expected.touch * mebibytes,
+                KernelProgram::Triad { mebibytes } => expected.touch * mebibytes,
                 _ => 0.0,
             };
             let work = if position == EMPTY { 0.0 } else { touch + program.rounds() * round };
             let nanos = expected.empty + work;
             // Two runs that others have slowed down do not move the median of five.
-            let busy = if program.kernel == Kernel::Compute { work } else { 0.0 };
+            let busy = if program.kernel == KernelProgram::Compute { work } else { 0.0 };
             let others = expected.interruptions * busy * f64::from(program.threads) * 1e-9;
             for slow in [1.0, 1.0, 3.0, 1.0, 2.0] {
                 runs.samples[position].push([slow * nanos, slow * (expected.switches + others)]);
@@ -288,7 +290,7 @@ mod tests {
     #[test]
     fn compared_programs_differ_even_if_short() {
         for scale in [1.0, 0.05] {
-            let rounds = STREAMS.map(|i| Runs::new(2, scale).programs[i].rounds());
+            let rounds = STREAMS.map(|i| ConstantRuns::new(2, scale).programs[i].rounds());
             assert!(rounds[0] < rounds[1], "{rounds:?}");
         }
     }
@@ -305,10 +307,10 @@ mod tests {
     fn every_kernel_has_a_model_with_rounds_and_a_main_thread() {
         let hardware = Hardware::named("e5410-8").unwrap();
         let kernels = [
-            (Kernel::Barriers { grain: 300.0 }, 1, 0),
-            (Kernel::Lock { hold: 300.0, gap: 1000.0 }, 0, 1),
-            (Kernel::Compute, 1, 0),
-            (Kernel::Triad { mebibytes: 96.0 }, 1, 0),
+            (KernelProgram::Barriers { grain: 300.0 }, 1, 0),
+            (KernelProgram::Lock { hold: 300.0, gap: 1000.0 }, 0, 1),
+            (KernelProgram::Compute, 1, 0),
+            (KernelProgram::Triad { mebibytes: 96.0 }, 1, 0),
         ];
         for (kernel, barriers, sections) in kernels {
             let program = Program { kernel, threads: 2, work: 0.1 };
@@ -317,7 +319,11 @@ mod tests {
             let repeats =
                 |op: &&Op| matches!(op, Op::Repeat { times, .. } if f64::from(*times) == rounds);
             let count = |is: &dyn Fn(&&Op) -> bool| model.script.iter().filter(is).count();
-            assert_eq!(count(&repeats), usize::from(kernel != Kernel::Compute), "{kernel:?}");
+            assert_eq!(
+                count(&repeats),
+                usize::from(kernel != KernelProgram::Compute),
+                "{kernel:?}"
+            );
             assert_eq!(count(&|op| matches!(op, Op::Acquire(_))), sections, "{kernel:?}");
             assert_eq!((model.script[1], model.barriers), (Op::Create, barriers), "{kernel:?}");
         }

@@ -12,12 +12,12 @@ use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_workload::Workload;
 
-use super::constants::Runs;
+use super::constants::ConstantRuns;
 use super::program::{Program, SPINS};
 use super::report::Figures;
 use super::suite::Mixture;
 use super::workload;
-use crate::alone::{self, Alone};
+use crate::alone::{self, SoloRun};
 use crate::how::How;
 use crate::session::{Request, Session};
 use crate::ui::failure::Failure;
@@ -45,7 +45,7 @@ pub(super) struct Live<'a> {
     folder: &'a Path,
     mixtures: &'a [Mixture],
     policies: &'a [Kind],
-    pub(super) runs: Runs,
+    pub(super) runs: ConstantRuns,
     /// Each program of the mixtures once, with its solo times in seconds.
     pub(super) alone: Vec<(Program, Vec<f64>)>,
     /// For each mixture and each policy, what each round gave.
@@ -57,7 +57,7 @@ impl<'a> Live<'a> {
         session: &'a Session,
         how: &'a How,
         folder: &'a Path,
-        runs: Runs,
+        runs: ConstantRuns,
         mixtures: &'a [Mixture],
         policies: &'a [Kind],
     ) -> Live<'a> {
@@ -129,7 +129,7 @@ impl<'a> Live<'a> {
         Ok(None)
     }
 
-    fn alone(&self, program: Program) -> Result<Result<Alone, Ended>, Failure> {
+    fn alone(&self, program: Program) -> Result<Result<SoloRun, Ended>, Failure> {
         let workload = workload(&[program], self.folder)?;
         alone::once(self.session, &workload.programs[0], self.how)
     }

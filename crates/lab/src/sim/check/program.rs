@@ -27,7 +27,7 @@ pub(super) const SPINS: u32 = 300_000;
 
 /// One of the kernels, with its knobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kernel {
+pub(super) enum KernelProgram {
     /// barrier-storm: microseconds between two barriers.
     Barriers { grain: f64 },
     /// lock-loop: nanoseconds with the lock and without.
@@ -41,7 +41,7 @@ pub(super) enum Kernel {
 /// A run of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Program {
-    pub(super) kernel: Kernel,
+    pub(super) kernel: KernelProgram,
     pub(super) threads: u16,
     /// 1 is about a second on two CPUs.
     pub(super) work: f64,
@@ -51,20 +51,20 @@ impl Program {
     /// The name of its executable.
     pub(super) fn name(&self) -> &'static str {
         match self.kernel {
-            Kernel::Barriers { .. } => "barrier-storm",
-            Kernel::Lock { .. } => "lock-loop",
-            Kernel::Compute => "compute",
-            Kernel::Triad { .. } => "triad",
+            KernelProgram::Barriers { .. } => "barrier-storm",
+            KernelProgram::Lock { .. } => "lock-loop",
+            KernelProgram::Compute => "compute",
+            KernelProgram::Triad { .. } => "triad",
         }
     }
 
     /// How it is started.
     pub(super) fn command(&self, folder: &Path) -> Vec<String> {
         let knobs = match self.kernel {
-            Kernel::Barriers { grain } => vec![("--grain", grain)],
-            Kernel::Lock { hold, gap } => vec![("--hold", hold), ("--gap", gap)],
-            Kernel::Compute => vec![],
-            Kernel::Triad { mebibytes } => vec![("--mebibytes", mebibytes)],
+            KernelProgram::Barriers { grain } => vec![("--grain", grain)],
+            KernelProgram::Lock { hold, gap } => vec![("--hold", hold), ("--gap", gap)],
+            KernelProgram::Compute => vec![],
+            KernelProgram::Triad { mebibytes } => vec![("--mebibytes", mebibytes)],
         };
         let common = [("--threads", f64::from(self.threads)), ("--work", self.work)];
         let options = common.into_iter().chain(knobs);
@@ -78,10 +78,10 @@ impl Program {
         let size = f64::from(self.threads);
         let rounds = match self.kernel {
             // barrier-storm.c and lock-loop.c: "The sum over the threads stays".
-            Kernel::Barriers { grain } => self.work * 1.85e6 / (grain + 0.3) / size,
-            Kernel::Lock { hold, gap } => self.work * 2e9 / (hold + gap + 60.0) / size,
-            Kernel::Compute => self.work * 14_000.0,
-            Kernel::Triad { mebibytes } => {
+            KernelProgram::Barriers { grain } => self.work * 1.85e6 / (grain + 0.3) / size,
+            KernelProgram::Lock { hold, gap } => self.work * 2e9 / (hold + gap + 60.0) / size,
+            KernelProgram::Compute => self.work * 14_000.0,
+            KernelProgram::Triad { mebibytes } => {
                 return 2.0 * (self.work * 8500.0 / mebibytes).floor().max(1.0);
             }
         };
@@ -91,18 +91,18 @@ impl Program {
     /// How many steps of the random walk are in one of its rounds; those under the lock apart.
     pub(super) fn steps(&self) -> [f64; 2] {
         match self.kernel {
-            Kernel::Barriers { grain } => [(grain * STEPS_PER_MICROSECOND).floor(), 0.0],
-            Kernel::Lock { hold, gap } => {
+            KernelProgram::Barriers { grain } => [(grain * STEPS_PER_MICROSECOND).floor(), 0.0],
+            KernelProgram::Lock { hold, gap } => {
                 [gap, hold].map(|nanos| (nanos * STEPS_PER_MICROSECOND / 1e3).floor())
             }
-            Kernel::Compute | Kernel::Triad { .. } => [0.0; 2],
+            KernelProgram::Compute | KernelProgram::Triad { .. } => [0.0; 2],
         }
     }
 
     /// How many lines of its arrays triad works on in a sweep, all threads together.
     pub(super) fn lines(&self) -> f64 {
         match self.kernel {
-            Kernel::Triad { mebibytes } => {
+            KernelProgram::Triad { mebibytes } => {
                 (mebibytes * MEBIBYTE / BYTES_PER_NUMBER / NUMBERS_PER_LINE).floor()
             }
             _ => 0.0,
@@ -123,16 +123,16 @@ impl Program {
         // What comes before there is a team: the first thread does it alone.
         let start = instructions(constants.start_nanos(hardware)) / size;
         // A mutex of glibc does not spin.
-        let looks = if matches!(self.kernel, Kernel::Lock { .. }) { 0 } else { SPINS };
+        let looks = if matches!(self.kernel, KernelProgram::Lock { .. }) { 0 } else { SPINS };
         let spin = (constants.spin_turn * f64::from(looks)) as u64;
         let phases = match self.kernel {
-            Kernel::Barriers { .. } => {
+            KernelProgram::Barriers { .. } => {
                 // What a spinning thread learns late is the simulator's own cost of a signal.
                 let signal = if self.threads > 1 { hardware.signal_nanos[1] } else { 0.0 };
                 let all = instructions(constants.round(self.steps()[0]) - signal) * rounds;
                 format!("instructions = {all:e}\nbarriers = {rounds}")
             }
-            Kernel::Lock { .. } => {
+            KernelProgram::Lock { .. } => {
                 let [outside, inside] = constants.turn(self.steps()).map(instructions);
                 let (all, inside) = ((outside + inside) * rounds, inside / size);
                 format!(
@@ -140,11 +140,11 @@ impl Program {
                      critical = {{ sections = {rounds}, instructions = {inside:e} }}"
                 )
             }
-            Kernel::Compute => {
+            KernelProgram::Compute => {
                 let all = instructions(constants.block(self.threads)) / size * rounds;
                 format!("instructions = {all:e}\nbarriers = 1")
             }
-            Kernel::Triad { mebibytes } => {
+            KernelProgram::Triad { mebibytes } => {
                 let touch = instructions(constants.touch * mebibytes) / size;
                 let (lines, mix) = (self.lines(), constants.line(hardware));
                 let (cycles, misses) = (mix.base_cpi, 1e3 * mix.misses);
@@ -171,13 +171,14 @@ mod tests {
 
     #[test]
     fn commands_and_models_match_the_kernels() {
-        let kernel = Kernel::Lock { hold: 300.0, gap: 1000.0 };
+        let kernel = KernelProgram::Lock { hold: 300.0, gap: 1000.0 };
         let program = Program { kernel, threads: 2, work: 0.5 };
         let command = program.command(Path::new("/k")).join(" ");
         assert_eq!(command, "/k/lock-loop --threads 2 --work 0.5 --hold 300 --gap 1000");
         // 0.5 x 2e9 / 1360 / 2, and 700 steps for a microsecond.
         assert_eq!((program.rounds(), program.steps()), (367_647.0, [700.0, 210.0]));
-        let triad = Program { kernel: Kernel::Triad { mebibytes: 96.0 }, threads: 2, work: 0.1 };
+        let triad =
+            Program { kernel: KernelProgram::Triad { mebibytes: 96.0 }, threads: 2, work: 0.1 };
         assert_eq!((triad.rounds(), triad.lines()), (16.0, 524_288.0));
     }
 }

@@ -97,19 +97,19 @@ struct WrongOrder {
 
 /// A program alone: how far its model is without co-runners.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Alone {
+pub(super) struct SoloError {
     pub(super) program: String,
     pub(super) live_seconds: f64,
     pub(super) simulated_seconds: f64,
     error: f64,
 }
 
-impl Alone {
+impl SoloError {
     /// `None` without a live run.
-    pub(super) fn new(program: String, live: &[f64], simulated_seconds: f64) -> Option<Alone> {
+    pub(super) fn new(program: String, live: &[f64], simulated_seconds: f64) -> Option<SoloError> {
         let live_seconds = median(live)?;
         let error = relative_error(live_seconds, simulated_seconds);
-        Some(Alone { program, live_seconds, simulated_seconds, error })
+        Some(SoloError { program, live_seconds, simulated_seconds, error })
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) struct Report {
     rounds: usize,
     /// What the models of the kernels were made with.
     constants: Constants,
-    alone: Vec<Alone>,
+    alone: Vec<SoloError>,
     sections: Vec<Section>,
     /// Over all workloads, policies and metrics; shares.
     median_error: f64,
@@ -142,7 +142,7 @@ impl Report {
     pub(super) fn new(
         machine: MachineDescription,
         constants: Constants,
-        alone: Vec<Alone>,
+        alone: Vec<SoloError>,
         samples: &[(String, Vec<(String, Samples)>)],
     ) -> Report {
         let sections: Vec<Section> =

@@ -1,7 +1,7 @@
 //! The workloads of the check: each stands for one way in which programs hinder each other, from
 //! barely to badly.
 
-use super::program::{Kernel, Program};
+use super::program::{KernelProgram, Program};
 
 /// Programs that run together.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,12 +12,16 @@ pub(super) struct Mixture {
 
 /// All workloads for a machine of so many CPUs. Each program takes some tenths of a second alone.
 pub(super) fn all(cpus: u16) -> Vec<Mixture> {
-    let storm = |grain, work| Program { kernel: Kernel::Barriers { grain }, threads: cpus, work };
-    let lock =
-        |gap, work| Program { kernel: Kernel::Lock { hold: 300.0, gap }, threads: cpus, work };
-    let compute = |threads, work| Program { kernel: Kernel::Compute, threads, work };
+    let storm =
+        |grain, work| Program { kernel: KernelProgram::Barriers { grain }, threads: cpus, work };
+    let lock = |gap, work| Program {
+        kernel: KernelProgram::Lock { hold: 300.0, gap },
+        threads: cpus,
+        work,
+    };
+    let compute = |threads, work| Program { kernel: KernelProgram::Compute, threads, work };
     let triad =
-        |threads, work| Program { kernel: Kernel::Triad { mebibytes: 96.0 }, threads, work };
+        |threads, work| Program { kernel: KernelProgram::Triad { mebibytes: 96.0 }, threads, work };
     let mixture = |name, programs: &[&[Program]]| Mixture { name, programs: programs.concat() };
     vec![
         mixture("barriers-30us x2", &[&[storm(30.0, 0.15); 2]]),
@@ -53,19 +57,20 @@ pub(super) fn quick(cpus: u16) -> Vec<Mixture> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::constants::Runs;
+    use super::super::constants::ConstantRuns;
     use super::*;
 
     #[test]
     fn what_is_checked_was_not_calibrated_with() {
-        let runs = Runs::new(2, 1.0);
+        let runs = ConstantRuns::new(2, 1.0);
         let checked: Vec<Program> =
             all(2).into_iter().flat_map(|mixture| mixture.programs).collect();
         assert!(checked.iter().all(|program| !runs.programs().contains(program)));
         // Nor with the same parameters of a kernel, where it has any.
-        let knobs =
-            |program: &Program| (program.kernel != Kernel::Compute).then_some(program.kernel);
-        let calibrated: Vec<Kernel> = runs.programs().iter().filter_map(knobs).collect();
+        let knobs = |program: &Program| {
+            (program.kernel != KernelProgram::Compute).then_some(program.kernel)
+        };
+        let calibrated: Vec<KernelProgram> = runs.programs().iter().filter_map(knobs).collect();
         assert!(checked.iter().filter_map(knobs).all(|kernel| !calibrated.contains(&kernel)));
     }
 }

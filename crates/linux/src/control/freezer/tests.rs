@@ -77,7 +77,7 @@ impl Drop for Stage {
 /// Waits until the kernel says that a process is stopped, or is not.
 fn eventually_stopped(pid: i32, expected: bool) {
     let until = Instant::now() + Duration::from_secs(30);
-    while (Proc::default().stat(pid).unwrap().state == State::Stopped) != expected {
+    while (Proc::default().stat(pid).unwrap().state == ProcState::Stopped) != expected {
         assert!(Instant::now() < until, "waited in vain: process {pid} stopped: {expected}");
         std::thread::sleep(Duration::from_millis(1));
     }

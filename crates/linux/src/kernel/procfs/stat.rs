@@ -20,7 +20,7 @@ pub struct Stat {
     /// The session.
     pub session: i32,
     /// Its present state (for a process: its main thread's).
-    pub state: State,
+    pub state: ProcState,
     /// CPU time in user mode, clock ticks (1/100 s on every usual kernel).
     pub utime: u64,
     /// CPU time in the kernel, clock ticks.
@@ -42,7 +42,7 @@ pub struct Stat {
 
 /// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
+pub enum ProcState {
     /// On a CPU, or waiting for one.
     Running,
     /// Waiting for something.
@@ -61,24 +61,24 @@ pub enum State {
     Other,
 }
 
-impl State {
+impl ProcState {
     /// The state for the kernel's letter.
-    pub fn of(letter: u8) -> State {
+    pub fn of(letter: u8) -> ProcState {
         match letter {
-            b'R' => State::Running,
-            b'S' => State::Sleeping,
-            b'D' => State::DiskSleep,
-            b'T' => State::Stopped,
-            b't' => State::Traced,
-            b'Z' => State::Zombie,
-            b'X' | b'x' => State::Dead,
-            _ => State::Other,
+            b'R' => ProcState::Running,
+            b'S' => ProcState::Sleeping,
+            b'D' => ProcState::DiskSleep,
+            b'T' => ProcState::Stopped,
+            b't' => ProcState::Traced,
+            b'Z' => ProcState::Zombie,
+            b'X' | b'x' => ProcState::Dead,
+            _ => ProcState::Other,
         }
     }
 
     /// Whether it will never run again.
     pub fn has_ended(self) -> bool {
-        matches!(self, State::Zombie | State::Dead)
+        matches!(self, ProcState::Zombie | ProcState::Dead)
     }
 }
 
@@ -98,7 +98,7 @@ fn parse(line: &str) -> Option<Stat> {
         ppid: field(4)?.parse().ok()?,
         pgrp: field(5)?.parse().ok()?,
         session: field(6)?.parse().ok()?,
-        state: State::of(*field(3)?.as_bytes().first()?),
+        state: ProcState::of(*field(3)?.as_bytes().first()?),
         utime: field(14)?.parse().ok()?,
         stime: field(15)?.parse().ok()?,
         faults_of_reaped: field(11)?.parse().ok()?,
@@ -110,9 +110,9 @@ fn parse(line: &str) -> Option<Stat> {
 }
 
 /// The state in the beginning of a stat line; `None` if it is cut off before it.
-pub(super) fn state_in(beginning: &[u8]) -> Option<State> {
+pub(super) fn state_in(beginning: &[u8]) -> Option<ProcState> {
     let name_ends = beginning.iter().rposition(|byte| *byte == b')')?;
-    beginning.get(name_ends + 2).map(|letter| State::of(*letter))
+    beginning.get(name_ends + 2).map(|letter| ProcState::of(*letter))
 }
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
             ppid: 1,
             pgrp: 42,
             session: 7,
-            state: State::Sleeping,
+            state: ProcState::Sleeping,
             utime: 55,
             stime: 66,
             faults_of_reaped: 2,
@@ -148,7 +148,7 @@ mod tests {
         for name in ["a) R 9 9 9", ")", "", "((", "two\nlines) Z", "\u{fffd})"] {
             let line = format!("42 ({name}) {REST}");
             assert_eq!(parse(&line), plain, "{name}");
-            assert_eq!(state_in(line.as_bytes()), Some(State::Sleeping), "{name}");
+            assert_eq!(state_in(line.as_bytes()), Some(ProcState::Sleeping), "{name}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 
 use super::stat::state_in;
-use super::{Proc, State};
+use super::{Proc, ProcState};
 use crate::kernel::files::FileError;
 
 /// Room for the number, a name of 64 bytes (kernel workers have the longest) and the state.
@@ -36,15 +36,15 @@ impl StateReader {
         }
     }
 
-    /// The state at this moment; [`State::Dead`] once the thread is gone.
+    /// The state at this moment; [`ProcState::Dead`] once the thread is gone.
     ///
     /// # Errors
     /// The system's error number if the file cannot be read; `INVAL` if it holds no state.
-    pub fn state(&self) -> Result<State, Errno> {
+    pub fn state(&self) -> Result<ProcState, Errno> {
         let mut beginning = [0; BEGINNING];
         match rustix::io::pread(self.file.as_fd(), &mut beginning, 0) {
             Ok(read) => state_in(&beginning[..read]).ok_or(Errno::INVAL),
-            Err(Errno::SRCH) => Ok(State::Dead),
+            Err(Errno::SRCH) => Ok(ProcState::Dead),
             Err(errno) => Err(errno),
         }
     }
@@ -61,7 +61,7 @@ mod tests {
     fn the_calling_thread_is_seen_running() {
         let me = rustix::thread::gettid().as_raw_nonzero().get();
         let reader = StateReader::open(&Proc::default(), id() as i32, me).unwrap();
-        assert_eq!(reader.state(), Ok(State::Running));
+        assert_eq!(reader.state(), Ok(ProcState::Running));
     }
 
     #[test]
@@ -74,9 +74,9 @@ mod tests {
         let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::waitid(rustix::process::WaitId::Pid(pid), ended).unwrap();
-        assert_eq!(reader.state(), Ok(State::Zombie));
+        assert_eq!(reader.state(), Ok(ProcState::Zombie));
         child.wait().unwrap();
-        assert_eq!(reader.state(), Ok(State::Dead));
+        assert_eq!(reader.state(), Ok(ProcState::Dead));
     }
 
     #[test]

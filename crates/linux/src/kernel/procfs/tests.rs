@@ -114,7 +114,7 @@ fn this_process_is_read_as_it_is() {
     assert_eq!((stat.pid, stat.ppid), (me, std::os::unix::process::parent_id() as i32));
     let tid = rustix::thread::gettid().as_raw_nonzero().get();
     assert!(proc.threads(me).unwrap().contains(&tid));
-    assert_eq!(proc.thread_stat(me, tid).unwrap().state, State::Running);
+    assert_eq!(proc.thread_stat(me, tid).unwrap().state, ProcState::Running);
     assert!(proc.is_same(me, stat.start_time).unwrap());
     let (tracer, threads) = proc.tracer_and_threads(me).unwrap();
     assert_eq!(tracer, None);
@@ -141,7 +141,7 @@ fn a_thread_that_has_run_has_run_time() {
     assert!(before.is_some() && proc.runs(me) != before);
     let mut child = Command::new("sleep").arg("100").spawn().unwrap();
     let it = child.id() as i32;
-    let sleeps = || proc.stat(it).unwrap().state == State::Sleeping;
+    let sleeps = || proc.stat(it).unwrap().state == ProcState::Sleeping;
     while !sleeps() || proc.name(it).unwrap() != "sleep" {
         std::thread::sleep(Duration::from_millis(1));
     }

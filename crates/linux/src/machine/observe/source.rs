@@ -10,37 +10,40 @@ use crate::observe::monitor::Monitor;
 
 /// The source of observations.
 #[derive(Debug, Default)]
-pub(super) enum Source {
+pub(super) enum MonitorState {
     #[default]
     Closed,
     Opening(Receiver<Monitor>),
     Open(Monitor),
 }
 
-impl Source {
+impl MonitorState {
     /// The monitor, opened in the background; `None` until that is done, unless `wait` is set.
     pub(super) fn ready(&mut self, wait: bool) -> Option<&mut Monitor> {
         let open = || Monitor::open(&Proc::default()).0;
-        if let Source::Closed = self {
+        if let MonitorState::Closed = self {
             let (done, opened) = channel();
             // The receiver may be closed meanwhile.
             let spawned = background::spawn("observe", move || _ = done.send(open()));
-            *self = spawned.map_or_else(|_| Source::Open(open()), |_| Source::Opening(opened));
+            *self = spawned
+                .map_or_else(|_| MonitorState::Open(open()), |_| MonitorState::Opening(opened));
         }
-        if let Source::Opening(opened) = self {
+        if let MonitorState::Opening(opened) = self {
             let received = match wait {
                 true => opened.recv().map_err(|_| TryRecvError::Disconnected),
                 false => opened.try_recv(),
             };
             *self = match received {
-                Ok(monitor) => Source::Open(monitor),
+                Ok(monitor) => MonitorState::Open(monitor),
                 Err(TryRecvError::Empty) => return None,
-                Err(TryRecvError::Disconnected) => Source::Open(Monitor::sampled(&Proc::default())),
+                Err(TryRecvError::Disconnected) => {
+                    MonitorState::Open(Monitor::sampled(&Proc::default()))
+                }
             };
         }
         match self {
-            Source::Open(monitor) => Some(monitor),
-            Source::Closed | Source::Opening(_) => None,
+            MonitorState::Open(monitor) => Some(monitor),
+            MonitorState::Closed | MonitorState::Opening(_) => None,
         }
     }
 }

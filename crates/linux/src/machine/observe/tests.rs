@@ -21,7 +21,7 @@ fn observed(number: u32) -> Observed {
 fn nothing_is_loaded_where_threads_are_not_observed() {
     let (mut observer, clock) = (Observer::default(), Clock::start());
     let (id, shim) = (ProgramId::first(0), Process { pid: 1, start_time: 0 });
-    let is_closed = |observer: &Observer| matches!(observer.source, Source::Closed);
+    let is_closed = |observer: &Observer| matches!(observer.source, MonitorState::Closed);
     observer.look(clock.now()).unwrap();
     assert!(is_closed(&observer));
     let light = [
@@ -62,10 +62,10 @@ fn a_thread_that_ended_during_another_read_is_not_lost() {
 #[test]
 fn ticks_are_counted_only_while_they_are_requested() {
     let a = ProgramId::first(0);
-    let source = Source::Open(Monitor::sampled(&Proc::default()));
+    let source = MonitorState::Open(Monitor::sampled(&Proc::default()));
     let mut observer = Observer { source, ..Observer::default() };
     let counts = |observer: &Observer| match &observer.source {
-        Source::Open(Monitor::Sampled(sampled)) => sampled.counts_ticks(),
+        MonitorState::Open(Monitor::Sampled(sampled)) => sampled.counts_ticks(),
         _ => unreachable!(),
     };
     for is_requested in [true, false, true, false] {

@@ -18,7 +18,7 @@ use crate::process::tree::Process;
 
 /// What to count, in the kernel's numbering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct CounterEvent {
     /// `type` of `struct perf_event_attr`: hardware, software, caches.
     pub kind: u32,
     /// `config` of `struct perf_event_attr`: which one of that type.
@@ -29,7 +29,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// What is counted.
-    pub event: Event,
+    pub event: CounterEvent,
     /// The number of events between two samples.
     pub period: u64,
 }
@@ -40,7 +40,7 @@ pub(super) struct Counter(File);
 
 impl Counter {
     /// Counts the calling thread from now on, without its children.
-    pub(super) fn here(event: Event) -> io::Result<Counter> {
+    pub(super) fn here(event: CounterEvent) -> io::Result<Counter> {
         open(event, 0, 0).map(Counter)
     }
 
@@ -49,12 +49,12 @@ impl Counter {
     /// The parent itself does not execute anything, so its own counter stays off. A child inherits
     /// it in that state, and it is switched on when the child executes its command. What the
     /// command then starts inherits a running counter.
-    pub(super) fn below(event: Event, parent: Process) -> io::Result<Counter> {
+    pub(super) fn below(event: CounterEvent, parent: Process) -> io::Result<Counter> {
         open(event, parent.pid, DISABLED | INHERIT | ENABLE_ON_EXEC).map(Counter)
     }
 
     /// Counts a running thread, and what it will start, from now on.
-    pub(super) fn of(event: Event, thread: libc::pid_t) -> io::Result<Counter> {
+    pub(super) fn of(event: CounterEvent, thread: libc::pid_t) -> io::Result<Counter> {
         open(event, thread, INHERIT).map(Counter)
     }
 
@@ -154,7 +154,7 @@ fn sampled(Sampling { event, period }: Sampling, flags: u64) -> PerfEventAttr {
     PerfEventAttr { sample_period: period, sample_type: SAMPLE_IP, ..attr(event, flags) }
 }
 
-fn attr(event: Event, flags: u64) -> PerfEventAttr {
+fn attr(event: CounterEvent, flags: u64) -> PerfEventAttr {
     PerfEventAttr {
         kind: event.kind,
         size: size_of::<PerfEventAttr>() as u32,
@@ -166,7 +166,7 @@ fn attr(event: Event, flags: u64) -> PerfEventAttr {
 }
 
 /// Opens an event that counts a thread; 0 means the caller.
-fn open(event: Event, thread: libc::pid_t, flags: u64) -> io::Result<File> {
+fn open(event: CounterEvent, thread: libc::pid_t, flags: u64) -> io::Result<File> {
     let read_format = TOTAL_TIME_ENABLED | TOTAL_TIME_RUNNING;
     open_as(PerfEventAttr { read_format, ..attr(event, flags) }, thread, ANY_CPU)
 }

@@ -9,10 +9,10 @@ use std::thread;
 use super::*;
 
 /// CPU time, ns.
-const TASK_CLOCK: Event = Event { kind: 1, config: 1 };
+const TASK_CLOCK: CounterEvent = CounterEvent { kind: 1, config: 1 };
 /// Pages that a thread touched for the first time.
-const PAGE_FAULTS: Event = Event { kind: 1, config: 2 };
-const UNKNOWN: Event = Event { kind: 9999, config: 0 };
+const PAGE_FAULTS: CounterEvent = CounterEvent { kind: 1, config: 2 };
+const UNKNOWN: CounterEvent = CounterEvent { kind: 9999, config: 0 };
 const SOFTWARE: Events = Events {
     instructions: TASK_CLOCK,
     cycles: TASK_CLOCK,
@@ -170,19 +170,19 @@ fn missing_events_are_reported() {
         ..SOFTWARE
     };
     assert!(check(events(TASK_CLOCK, PAGE_FAULTS)).is_ok());
-    assert!(matches!(check(events(UNKNOWN, PAGE_FAULTS)), Err(Lack::Hardware)));
-    assert!(matches!(check(events(TASK_CLOCK, UNKNOWN)), Err(Lack::CacheEvents)));
+    assert!(matches!(check(events(UNKNOWN, PAGE_FAULTS)), Err(CounterLack::Hardware)));
+    assert!(matches!(check(events(TASK_CLOCK, UNKNOWN)), Err(CounterLack::CacheEvents)));
     // The kernel's event that never counts anything.
-    let dummy = Event { kind: 1, config: 9 };
-    assert!(matches!(check(events(dummy, PAGE_FAULTS)), Err(Lack::StandsStill)));
+    let dummy = CounterEvent { kind: 1, config: 9 };
+    assert!(matches!(check(events(dummy, PAGE_FAULTS)), Err(CounterLack::StandsStill)));
 }
 
 #[test]
 fn errors_of_the_kernel_are_distinguished() {
-    let lack = |errno| Lack::from(io::Error::from_raw_os_error(errno));
+    let lack = |errno| CounterLack::from(io::Error::from_raw_os_error(errno));
     assert!(lack(libc::EACCES).remedy().unwrap().contains("perf_event_paranoid"));
-    assert!(matches!(lack(libc::EOPNOTSUPP), Lack::Hardware));
-    assert!(matches!(lack(libc::ENOSYS), Lack::Other(_)));
+    assert!(matches!(lack(libc::EOPNOTSUPP), CounterLack::Hardware));
+    assert!(matches!(lack(libc::ENOSYS), CounterLack::Other(_)));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use cosched_core::CpuSet;
 use super::ThreadUse;
 use super::record::{RECORDS, Records};
 pub use crate::kernel::bpf::Unavailable;
-use crate::kernel::bpf::{Object, Programs};
+use crate::kernel::bpf::{BpfPrograms, Object};
 use crate::kernel::clock;
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
@@ -43,8 +43,8 @@ const NOT_YET: u32 = 0xffff_fffe;
 
 /// The programs in the kernel, running.
 #[derive(Debug)]
-pub struct Kernel {
-    programs: Programs,
+pub struct KernelMonitor {
+    programs: BpfPrograms,
     records: Records,
     proc: Proc,
     /// For each record, when the last reported thread ended.
@@ -53,25 +53,25 @@ pub struct Kernel {
     clocks: Vec<PerfEventLinkId>,
 }
 
-impl Kernel {
+impl KernelMonitor {
     /// Loads and attaches the programs.
     ///
     /// # Errors
     /// When they were not built, or this kernel or user does not allow them.
-    pub fn open(proc: &Proc) -> Result<Kernel, Unavailable> {
-        Kernel::with_room(proc, RECORDS)
+    pub fn open(proc: &Proc) -> Result<KernelMonitor, Unavailable> {
+        KernelMonitor::with_room(proc, RECORDS)
     }
 
     /// Loads and attaches the programs, with room for so many threads at once.
-    pub(super) fn with_room(proc: &Proc, threads: usize) -> Result<Kernel, Unavailable> {
+    pub(super) fn with_room(proc: &Proc, threads: usize) -> Result<KernelMonitor, Unavailable> {
         let room = threads.min(RECORDS) as u32;
-        let mut programs = Programs::load(&OBJECT, proc, &[("room", room)])?;
+        let mut programs = BpfPrograms::load(&OBJECT, proc, &[("room", room)])?;
         programs.attach()?;
         clock_program(&mut programs)?.load()?;
         let records =
             Records::map(programs.map("records").fd().as_fd()).map_err(io::Error::from)?;
         let reported = vec![0; RECORDS];
-        Ok(Kernel { programs, records, proc: proc.clone(), reported, clocks: Vec::new() })
+        Ok(KernelMonitor { programs, records, proc: proc.clone(), reported, clocks: Vec::new() })
     }
 
     pub(super) fn count_ticks(&mut self, enabled: bool) -> Result<(), Unavailable> {
@@ -156,6 +156,6 @@ struct Counts {
 // SAFETY: numbers without gaps between them.
 unsafe impl aya::Pod for Counts {}
 
-fn clock_program(programs: &mut Programs) -> Result<&mut PerfEvent, ProgramError> {
+fn clock_program(programs: &mut BpfPrograms) -> Result<&mut PerfEvent, ProgramError> {
     programs.loaded_mut().program_mut(ON_TICK).expect("it is in the object").try_into()
 }

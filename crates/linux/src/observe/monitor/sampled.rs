@@ -20,7 +20,7 @@ use cosched_core::Nanos;
 use super::{ACTIVITIES, Activity, Arrival, LOCKS, LockWait, ThreadUse, Ticks, Transfers};
 use crate::kernel::clock;
 use crate::kernel::files::{self, FileError};
-use crate::kernel::procfs::{Proc, State, status_field};
+use crate::kernel::procfs::{Proc, ProcState, status_field};
 
 /// The shortest time between two samples.
 const PERIOD: u64 = 10_000_000;
@@ -150,7 +150,7 @@ impl Sampled {
                     // It is permanent where another user may not observe it.
                     Err(error) if error.is_denied() => {
                         let stat = self.proc.thread_stat(process, thread);
-                        let has_ended = stat.is_ok_and(|stat| stat.state == State::Zombie);
+                        let has_ended = stat.is_ok_and(|stat| stat.state == ProcState::Zombie);
                         has_ended.then_some(Activity::Sleeping)
                     }
                     activity => match gone_is_empty(activity)? {

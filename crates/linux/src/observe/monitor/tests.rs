@@ -127,7 +127,7 @@ fn samples_of_proc_show_what_each_thread_waits_for() {
 /// `None` for ordinary users.
 fn in_the_kernel() -> Option<Monitor> {
     let is_root = rustix::process::geteuid().is_root();
-    is_root.then(|| Monitor::Kernel(kernel::Kernel::open(&Proc::default()).unwrap()))
+    is_root.then(|| Monitor::Kernel(kernel::KernelMonitor::open(&Proc::default()).unwrap()))
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn proc_ticks_distinguish_computing_from_system_calls() {
 fn threads_without_room_are_reported_and_get_it_later() {
     let Some(Monitor::Kernel(open)) = in_the_kernel() else { return };
     drop(open);
-    let kernel = kernel::Kernel::with_room(&Proc::default(), 3).unwrap();
+    let kernel = kernel::KernelMonitor::with_room(&Proc::default(), 3).unwrap();
     let mut monitor = Monitor::Kernel(kernel);
     let shells = |n: usize| {
         let script = "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.01; done";

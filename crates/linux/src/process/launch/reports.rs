@@ -13,7 +13,7 @@ use crate::process::tree::Process;
 /// hear of it much later.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Report {
+pub enum ShimReport {
     /// Its first process is there. It waits for an answer before it executes the command.
     Forked {
         /// Its first process.
@@ -124,7 +124,7 @@ impl Reports {
     ///
     /// # Errors
     /// When the socket fails or something else than a report came.
-    pub fn read(&mut self) -> Result<Vec<Report>, ReportError> {
+    pub fn read(&mut self) -> Result<Vec<ShimReport>, ReportError> {
         let mut chunk = [0; 4096];
         loop {
             match self.channel.read(&mut chunk) {
@@ -149,12 +149,12 @@ impl Reports {
         lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(parse).collect()
     }
 
-    /// Answers [`Report::Forked`]. A process that is gone needs no answer.
+    /// Answers [`ShimReport::Forked`]. A process that is gone needs no answer.
     pub(super) fn answer(&mut self) {
         let _ = self.channel.write_all(&[0]);
     }
 
-    /// Whether the shim has ended. Without [`Report::Gone`] or [`Report::Failed`] before, the shim
+    /// Whether the shim has ended. Without [`ShimReport::Gone`] or [`ShimReport::Failed`] before, the shim
     /// was killed. The program may then still run, below another parent, and its exit will not be
     /// known.
     pub fn closed(&self) -> bool {
@@ -168,7 +168,7 @@ impl AsFd for Reports {
     }
 }
 
-fn parse(line: &[u8]) -> Result<Report, ReportError> {
+fn parse(line: &[u8]) -> Result<ShimReport, ReportError> {
     serde_json::from_slice(line).map_err(|source| ReportError::Malformed {
         line: String::from_utf8_lossy(line).into_owned(),
         source,
@@ -197,13 +197,13 @@ mod tests {
         )
         .unwrap();
         let usage = Usage { user_seconds: 1.5, max_rss_kib: 9, ..Usage::default() };
-        let exited = Report::Exited { at: Nanos(7), exit: Exit::Code(3), usage };
+        let exited = ShimReport::Exited { at: Nanos(7), exit: Exit::Code(3), usage };
         assert_eq!(reports.read().unwrap(), [exited]);
         shim.write_all(b"led\":{\"step\":\"command\",\"errno\":2}}\n").unwrap();
         drop(shim);
         assert_eq!(
             reports.read().unwrap(),
-            [Report::Failed { step: StartStep::Command, errno: 2 }]
+            [ShimReport::Failed { step: StartStep::Command, errno: 2 }]
         );
         assert!(reports.closed());
     }

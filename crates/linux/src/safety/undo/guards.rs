@@ -17,7 +17,7 @@ use super::journal::Journal;
 use super::kept::REMOVED;
 use super::log::{Log, LogError, open, owner};
 use crate::cgroup::{Dir, Hierarchies, Hierarchy, Version};
-use crate::kernel::procfs::{Proc, State};
+use crate::kernel::procfs::{Proc, ProcState};
 use crate::process::helper::Helper;
 use crate::process::tree::Process;
 use crate::safety::refuge;
@@ -90,7 +90,7 @@ pub fn continue_sentinels(sentinels: &[Process], proc: &Proc) {
 
 fn is_stopped(sentinel: Process, proc: &Proc) -> bool {
     let state = sentinel.look(proc).map(|stat| stat.state);
-    matches!(state, Some(State::Stopped | State::Traced))
+    matches!(state, Some(ProcState::Stopped | ProcState::Traced))
 }
 
 /// A killed sentinel that could not undo its log, and the log.

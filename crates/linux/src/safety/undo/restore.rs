@@ -27,7 +27,7 @@ use super::journal::Journal;
 use super::owed::{Owed, Program};
 use crate::kernel::affinity::{self, AffinityError, Seen};
 use crate::kernel::files::{self, FileError};
-use crate::kernel::procfs::{Proc, State};
+use crate::kernel::procfs::{Proc, ProcState};
 use crate::kernel::sched_attr::{self, SchedAttr, SchedError};
 use crate::process::helper::Helper;
 use crate::process::tree::{Process, Tree};
@@ -225,12 +225,12 @@ impl<'a> Work<'a> {
 
     fn resume(&mut self, process: Process, stopped_by_others: &HashSet<Process>) -> bool {
         let Some(stat) = process.look(self.proc) else { return false };
-        let not_ours = stopped_by_others.contains(&process) || stat.state == State::Traced;
+        let not_ours = stopped_by_others.contains(&process) || stat.state == ProcState::Traced;
         if not_ours || !self.continued.insert(process) {
             return false;
         }
         match process.signal(self.proc, Signal::CONT) {
-            Ok(_) => self.done.continued += usize::from(stat.state == State::Stopped),
+            Ok(_) => self.done.continued += usize::from(stat.state == ProcState::Stopped),
             Err(errno) => self.done.failed.push(NotRestored::Stopped { process, errno }),
         }
         true

@@ -14,7 +14,7 @@ const FREE: Costs =
     Costs { start: Nanos::ZERO, join: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
 
 /// A model alone on eight CPUs and a bus of 6.4 GB/s.
-fn run(model: &Model) -> Result<Alone, Infallible> {
+fn run(model: &Model) -> Result<ModelRun, Infallible> {
     let hardware = ideal("core:8");
     let topology = hardware.topology.clone();
     let programs = vec![ProgramSetup::new(model.threads)];
@@ -24,7 +24,7 @@ fn run(model: &Model) -> Result<Alone, Infallible> {
     let policy = Kind::Gang.build(&Options::default()).unwrap();
     let (_, outcome) = Engine::new(sim, policy, setup).run(&mut ());
     let end = outcome.unwrap().programs[0].completions[0];
-    Ok(Alone { time: end.at, misses: end.usage.counts.llc_misses.unwrap() })
+    Ok(ModelRun { time: end.at, misses: end.usage.counts.llc_misses.unwrap() })
 }
 
 fn fitted(table: &str) -> Vec<Fitted> {
@@ -120,7 +120,7 @@ fn misses_beyond_the_cache_are_part_of_the_traffic() {
     let misses = "misses_per_kilo_instruction = 3\nmisses_without_cache = 50\nmisses_in_flight = 4";
     let large = table(&format!("{misses}\nfootprint_mib = 64"));
     let model = Model::read(&large.model.parse().unwrap(), 8).unwrap();
-    let Alone { time, misses } = run(&model).unwrap();
+    let ModelRun { time, misses } = run(&model).unwrap();
     near(large.gigabytes_per_second, misses as f64 * LINE / time.0 as f64, 1e-3);
     assert!(large.gigabytes_per_second > 2.0 * small.gigabytes_per_second, "{large:?}");
 }
