@@ -2,7 +2,8 @@
 //! have, and how it is built.
 //!
 //! Each policy has its descriptor in its own file. The command line, its checks and its help read
-//! descriptors, and know no policy by name.
+//! descriptors, and know no policy by name. Only `cosched doctor` does, to say what each policy
+//! works with on a machine.
 
 use cosched_core::{Nanos, Policy};
 

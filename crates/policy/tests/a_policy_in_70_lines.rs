@@ -9,9 +9,7 @@
 //! group with it: these programs wait for each other. None is frozen. A start shows in the world a
 //! moment later, so the policy remembers it.
 //!
-//! *To make it one that users can choose*: move the file to `crates/policy/src`, give it a
-//! descriptor, and add its name in `kind.rs` and a line in `registry.rs`. Help, checks,
-//! completions and reports follow from these.
+//! *To make it one that users can choose*: `docs/dev/internals.md` has the steps. Its descriptor:
 //!
 //! ```ignore
 //! pub(crate) const SHORTEST_FIRST: Descriptor = Descriptor {
@@ -24,7 +22,7 @@
 
 use std::borrow::Cow;
 
-use cosched_core::engine::{Limits, ProgramSetup, Setup};
+use cosched_core::engine::{Limits, ProgramSetup, Repeat, Setup};
 use cosched_core::fake::Fake;
 use cosched_core::{
     Cause, Engine, GroupId, Nanos, Plan, Policy, Profile, Program, ProgramId, Settings, Step,
@@ -55,7 +53,9 @@ impl Policy for ShortestFirst {
         self.started.retain(|id| world.program(*id).is_some());
         let waits = |program: &&Program| !self.started.contains(&program.id);
         let mut waiting: Vec<_> = world.programs.iter().filter(waits).collect();
-        waiting.sort_by_key(|p| (p.profile.solo.unwrap_or(Nanos::NEVER), p.arrived, p.id));
+        let solo = |program: &Program| program.profile.solo.unwrap_or(Nanos::NEVER);
+        // A program that is repeated comes after those that have not run yet, or they never would.
+        waiting.sort_by_key(|p| (p.id.generation, solo(p), p.arrived, p.id));
         for program in waiting {
             let joins = |id: &ProgramId| world.program(*id).and_then(|p| p.group) == program.group;
             let is_joined = program.group.is_some() && self.started.iter().any(joins);
@@ -73,10 +73,10 @@ const SOLO: [Nanos; 3] = [Nanos(300), Nanos(100), Nanos(200)];
 
 /// The real engine, on a scripted machine, carries the policy out. Returns what started when, and
 /// what the first decision rests on.
-fn run(groups: [Option<u16>; 3]) -> (Vec<(u16, u64)>, Why) {
+fn run(groups: [Option<u16>; 3], repeat: Repeat) -> (Vec<(u16, u64)>, Why) {
     let entry = |(solo, group): (Nanos, Option<u16>)| {
         let profile = Profile { solo: Some(solo), ..Profile::default() };
-        ProgramSetup { profile, group: group.map(GroupId), ..ProgramSetup::new(1) }
+        ProgramSetup { profile, repeat, group: group.map(GroupId), ..ProgramSetup::new(1) }
     };
     let topology = Topology::regular(1, 1, 1, 1, 1);
     let programs = SOLO.into_iter().zip(groups).map(entry).collect();
@@ -92,7 +92,7 @@ fn run(groups: [Option<u16>; 3]) -> (Vec<(u16, u64)>, Why) {
 
 #[test]
 fn the_shortest_program_runs_first() {
-    let (started, why) = run([None; 3]);
+    let (started, why) = run([None; 3], Repeat::Times(1));
     assert_eq!(started, [(1, 0), (2, 100), (0, 300)]);
     let shortest = ShortestReason::Shortest { solo: Some(SOLO[1]) };
     assert_eq!((why.code(), why.read()), ("shortest", Some(shortest)));
@@ -100,6 +100,12 @@ fn the_shortest_program_runs_first() {
 
 #[test]
 fn programs_of_one_group_start_together() {
-    let (started, _) = run([Some(7), Some(7), None]);
+    let (started, _) = run([Some(7), Some(7), None], Repeat::Times(1));
     assert_eq!(started, [(0, 0), (1, 0), (2, 300)]);
+}
+
+#[test]
+fn repeated_programs_do_not_keep_others_from_running() {
+    let (started, _) = run([None; 3], Repeat::UntilAllFinish);
+    assert_eq!(started, [(1, 0), (2, 100), (0, 300)]);
 }
