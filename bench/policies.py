@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """policies.py: how good policies are on mixes of programs. `make bench-kernels` and `make bench-real` run it.
 
-`--set kernels` has the mixes of kernel_mixes.py: small programs of which each does one thing. `--set real` has those of
-real_mixes.py: programs for which no scheduling rule was made. `cosched compare` runs every mix under all variants,
-interleaved. policy_verdicts.py tells what follows.
+`--set kernels` has the mixes of kernel-mixes.toml: small programs of which each does one thing.
+`--set real` has those of real-mixes.toml: programs for which no scheduling rule was made. `cosched
+compare` runs every mix under all variants, interleaved. policy_verdicts.py tells what follows.
 
 It writes SET.json (for scripts) and SET.md into --out, and the workload file of each mix into --out/SET.
 bench/real/Makefile makes what these programs need in --out/real-programs. A variant or program that cannot run here
@@ -16,12 +16,11 @@ import sys
 
 import kernel_mixes
 import policy_verdicts
-import real_mixes
+import real_programs
 from lib import options as command_line
 from lib import rounds
 from lib.report import Report, figures
 from lib.runner import cpus, leave_out, plain_environment, possible, run
-from real_programs import Probes
 
 SCHEMA = "cosched-bench-policies/2"
 VARIANTS = ["linux", "passive", "llvm", "one-thread", "fcfs", "gang", "auto", "turns", "turns-fair=turns --goal fair"]
@@ -39,7 +38,7 @@ def main():
     rounds.resume(report, options.earlier, "mixes")
     all_mixes, cannot_run = {
         "kernels": (kernel_mixes.all_mixes(), lacks_module),
-        "real": (real_mixes.all_mixes(options.out / "real-programs"), Probes().cannot_run),
+        "real": (real_programs.all_mixes(options.out / "real-programs"), real_programs.Probes().cannot_run),
     }[options.set]
     mixes = [mix for mix in all_mixes if options.half == "both" or mix.held_out == (options.half == "held-out")]
     files = written(mixes, options)

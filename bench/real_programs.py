@@ -1,4 +1,4 @@
-"""real_programs.py: the programs of the bench of real programs, and whether they run here.
+"""real_programs.py: the programs and mixes of the bench of real programs, and whether they run here.
 
 They come from PyPI, Debian and workloads/. No scheduling rule of cosched was made for those of PyPI and Debian.
 """
@@ -9,7 +9,7 @@ import pathlib
 import signal
 import subprocess
 
-from kernel_mixes import ALL, Program
+from kernel_mixes import ALL, Program, read
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "real"
 # How many seconds of work a solo probe has, and after how many seconds it ends.
@@ -67,6 +67,14 @@ class RealProgram(Program):
     def names(self):
         names = [self.kind] if self.copies == 1 else [f"{self.kind}-{number}" for number in range(1, self.copies + 1)]
         return [{"name": name} for name in names]
+
+
+def all_mixes(folder):
+    """The mixes of real-mixes.toml; `folder` has what bench/real/Makefile makes."""
+    def program(kind, **keys):
+        return RealProgram(kind, folder=folder, **keys) if kind in KINDS else Program(kind, **keys)
+
+    return read("real-mixes.toml", program)
 
 
 class Probes:
