@@ -24,8 +24,8 @@ class Kind:
     a_second: int
 
 
-def pypi(script, a_second, *options):
-    return Kind(("venv/bin/python", str(SCRIPTS / script), *options), a_second)
+def pypi(program, a_second, *options):
+    return Kind(("venv/bin/python", str(SCRIPTS / "pypi.py"), program, *options), a_second)
 
 
 def debian(script, a_second):
@@ -33,14 +33,14 @@ def debian(script, a_second):
 
 
 KINDS = {
-    "lightgbm": pypi("lightgbm-fit.py", 340),
-    "xgboost": pypi("xgboost-fit.py", 400),
-    "onnx": pypi("onnx-infer.py", 300),
-    "hist": pypi("hist-fit.py", 270),
-    "kmeans": pypi("kmeans-blobs.py", 8),
-    "pca": pypi("pca-random.py", 6),
-    "small-products": pypi("numpy-products.py", 10_000, "150"),
-    "large-products": pypi("numpy-products.py", 30, "1200"),
+    "lightgbm": pypi("lightgbm", 340),
+    "xgboost": pypi("xgboost", 400),
+    "onnx": pypi("onnx", 300),
+    "hist": pypi("hist", 270),
+    "kmeans": pypi("kmeans", 8),
+    "pca": pypi("pca", 6),
+    "small-products": pypi("products", 10_000, "150"),
+    "large-products": pypi("products", 30, "1200"),
     # PyPI has PyTorch only with libraries for GPUs, some gigabytes; Debian has it for the CPU.
     "torch": Kind(("/usr/bin/python3", str(SCRIPTS / "torch-train.py")), 80),
     "gromacs": debian("gromacs.sh", 900),
