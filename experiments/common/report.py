@@ -87,6 +87,8 @@ def of_claim(row, sweeps, figure, unchecked):
     return [*first, "an input" if is_input else row["verdict"], parts(row), why, *(swept(row, kind) for kind in sweeps)]
 
 
-def known(found):
-    """The claims that are judged or are inputs."""
-    return [row for row in found if row["kind"] == "input" or row["verdict"] != "open"]
+def tell(folder, title, found):
+    """The claims that are judged or are inputs, and the page of all: where an experiment has no
+    report of its own."""
+    known = [row for row in found if row["kind"] == "input" or row["verdict"] != "open"]
+    return {"claims": known}, page(folder, title, found)

@@ -27,12 +27,12 @@ def run(experiment, doc):
 
     `points.points()` gives the settings, the unchanged one first; `checks.Claims` is what there is to look at in a point, by
     `sim.Cosched`; `report.tell` makes of the rows, the settings, the results of the first and the number of threads what goes
-    into results.json and results.md.
+    into results.json and results.md. Without a module `report`, `checks.TITLE` is the page's title.
     """
     options = parser(experiment.name, doc)
     options.add_argument("--quick", action="store_true", help="without the sweeps; results.md stays as it is")
     args = options.parse_args()
-    points, checks, sim, told = map(importlib.import_module, ("points", "checks", "sim", "report"))
+    points, checks, sim = map(importlib.import_module, ("points", "checks", "sim"))
     executable = sim.Cosched(args.cosched, args.out / "kept")
     claims = load(experiment / "claims.toml")["claim"]
     settings = list(points.points())[: 1 if args.quick else None]
@@ -43,7 +43,10 @@ def run(experiment, doc):
         first = first or figures
         judged[point.name] = judge(figures, claims)
     rows = report.rows(claims, settings, judged)
-    document, text = told.tell(rows, settings, first, args.threads)
+    if (experiment / "report.py").exists():
+        document, text = importlib.import_module("report").tell(rows, settings, first, args.threads)
+    else:
+        document, text = report.tell(experiment.name, checks.TITLE, rows)
     (args.out / "results.json").write_text(json.dumps(document, indent=1) + "\n")
     if not args.quick:
         (experiment / "results.md").write_text(text)

@@ -8,6 +8,7 @@ from programs import MEMORY, WEIGHTS, WORKLOADS
 from results import Results, FIRST, FOUR
 
 HERE = pathlib.Path(__file__).resolve().parent
+TITLE = "paper on fair-progress scheduling"
 NAMES = list(WORKLOADS)
 # Words that the paper leaves open: "almost perfect" fairness, and coverage that is "similar".
 PERFECT, SIMILAR = 1.03, 0.3

@@ -6,6 +6,8 @@ from common.checks import Found, each, percent
 from programs import PROGRAMS
 from results import Results, LOADS, MICRO, SLICES, TRAINING, WATCHED, factor, involuntary, queue, rate, by_siblings, switches
 
+TITLE = "paper on faithful scheduling"
+
 
 def curve(fig, name, policy="TS"):
     """The runs of a program by threads."""

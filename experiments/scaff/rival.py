@@ -4,9 +4,7 @@ Its table of slowdowns is that of the modelled machine, made with the same place
 program is what it has alone there. Both are measurements of solo runs and of STREAM, never of the workload.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
-from common.sim import ROOT, load
+from common.sim import ROOT, in_threads, load
 from points import MEMORY_BOUND
 from sim import with_alone
 
@@ -24,41 +22,35 @@ def traffic(program, seconds):
 def rivals(cosched, figures, threads):
     """Rows: machine, workload, placement, and for each policy the total, the sum of speeds and F."""
     machines = {"dunnington-24": figures.machine, "opteron-64": load(ROOT / "machines" / "opteron-64.toml")}
-    rows = []
-    with ThreadPoolExecutor(threads) as pool:
-        for machine, described in machines.items():
-            for placement in ("spread", "packed"):
-                alone = lambda programs: {
-                    name: cosched.alone(program, program["threads"], described, placement)
-                    for name, program in programs.items()
-                }
-                known = {
-                    kind: {
-                        name: {**programs[name], "memory_gigabytes_per_second": traffic(programs[name], seconds)}
-                        for name, seconds in alone(programs).items()
-                    }
-                    for kind, programs in (("streams", figures.streams), ("programs", figures.programs))
-                }
-                table = cosched.kept / f"slowdowns-{machine}-{placement}.toml"
-                table.write_text(cosched.slowdowns(list(known["streams"].values()), described, placement))
-                programs = known["programs"]
-                seconds = alone(figures.programs)
-                workloads = {
-                    "whole": list(programs.values()),
-                    "memory-bound": [programs[name] for name in MEMORY_BOUND for _ in range(3)],
-                }
-                for workload, listed in workloads.items():
-                    runs = {
-                        policy: pool.submit(
-                            cosched.run, listed, described, policy, placement, figures.point.quantum,
-                            ["--slowdowns", str(table)] if policy == "bandwidth" else [],
-                        )
-                        for policy in POLICIES
-                    }
-                    results = {policy: with_alone(run.result(), seconds) for policy, run in runs.items()}
-                    found = {
-                        policy: {key: run[key] for key in ("total", "weighted", "fairness")}
-                        for policy, run in results.items()
-                    }
-                    rows.append({"machine": machine, "placement": placement, "workload": workload, "policies": found})
-    return rows
+    return [row for machine, described in machines.items() for placement in ("spread", "packed")
+            for row in on_machine(cosched, figures, threads, machine, described, placement)]
+
+
+def on_machine(cosched, figures, threads, machine, described, placement):
+    def alone(programs):
+        return {name: cosched.alone(program, program["threads"], described, placement)
+                for name, program in programs.items()}
+
+    def known(programs, seconds):
+        return {name: {**program, "memory_gigabytes_per_second": traffic(program, seconds[name])}
+                for name, program in programs.items()}
+
+    seconds = alone(figures.programs)
+    programs = known(figures.programs, seconds)
+    streams = known(figures.streams, alone(figures.streams))
+    table = cosched.kept / f"slowdowns-{machine}-{placement}.toml"
+    table.write_text(cosched.slowdowns(list(streams.values()), described, placement))
+    workloads = {"whole": list(programs.values()),
+                 "memory-bound": [programs[name] for name in MEMORY_BOUND for _ in range(3)]}
+
+    def run(job):
+        workload, policy = job
+        more = ["--slowdowns", str(table)] if policy == "bandwidth" else []
+        result = cosched.run(workloads[workload], described, policy, placement, figures.point.quantum, more)
+        found = with_alone(result, seconds)
+        return {key: found[key] for key in ("total", "weighted", "fairness")}
+
+    found = in_threads(threads, run, [(name, policy) for name in workloads for policy in POLICIES])
+    for name in workloads:
+        policies = {policy: found[name, policy] for policy in POLICIES}
+        yield {"machine": machine, "placement": placement, "workload": name, "policies": policies}
