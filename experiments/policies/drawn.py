@@ -2,8 +2,7 @@
 
 import random
 
-from programs import (ALL, GNU, HALF, LLVM, ONE, QUARTER, THREE_QUARTERS, barriers, alternating, cached, compute, loading, locks,
-                      numpy, phases, pipeline, serial, sleeper, stream)
+from programs import ALL, GNU, HALF, LLVM, ONE, QUARTER, THREE_QUARTERS, program
 
 # Another number draws other mixes: so the half that is held out is made new once constants have been chosen by what it showed.
 LOT = 20261127
@@ -31,23 +30,24 @@ def kind(lot):
     copies, work = lot.choice([1, 1, 2, 3, 4]), lot.choice([0.25, 0.5, 1, 1, 2])
     usual = {"threads": WIDTHS[width], "copies": copies, "work": work}
     plain = {"copies": copies, "work": work}
-    step = grain / 1000
-    name, program = lot.choice([
-        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **usual)),
-        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **usual)),
-        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **usual)),
-        (f"compute{width}", lambda: compute(**usual)),
-        (f"compute{width}", lambda: compute(**usual)),
-        ("single", lambda: compute(threads=ONE, **plain)),
-        (f"serial {spin} {grain}us{width}", lambda: serial(0.1, step, SPINS[spin], **usual)),
-        (f"locks{width}", lambda: locks(10, 0.7, **usual)),
-        (f"stream{width}", lambda: stream(**usual)),
-        (f"numpy{width}", lambda: numpy(**usual)),
-        (f"phases {grain}us{width}", lambda: phases(grain, **usual)),
-        (f"loading {grain}us{width}", lambda: loading(grain, **usual)),
-        ("cached", lambda: cached(**plain)),
-        ("alternating", lambda: alternating(**plain)),
-        ("sleeper", lambda: sleeper(**plain)),
-        ("pipeline", lambda: pipeline(2, **plain)),
+    pausing = ("barriers", {"grain": grain, "spin": SPINS[spin], **usual})
+    computing = ("compute", usual)
+    name, (model, keys) = lot.choice([
+        (f"{spin} {grain}us{width}", pausing),
+        (f"{spin} {grain}us{width}", pausing),
+        (f"{spin} {grain}us{width}", pausing),
+        (f"compute{width}", computing),
+        (f"compute{width}", computing),
+        ("single", ("compute", {"threads": ONE, **plain})),
+        (f"serial {spin} {grain}us{width}", ("serial", {"share": 0.1, "step": grain / 1000, "spin": SPINS[spin], **usual})),
+        (f"locks{width}", ("locks", {"hold": 10, "load": 0.7, **usual})),
+        (f"stream{width}", ("stream", usual)),
+        (f"numpy{width}", ("numpy", usual)),
+        (f"phases {grain}us{width}", ("phases", {"grain": grain, **usual})),
+        (f"loading {grain}us{width}", ("loading", {"grain": grain, **usual})),
+        ("cached", ("cached", plain)),
+        ("alternating", ("alternating", plain)),
+        ("sleeper", ("sleeper", {"threads": ONE, **plain})),
+        ("pipeline", ("pipeline", {"step": 2, **plain})),
     ])
-    return f"{name} {work:g}" + (f" x{copies}" if copies > 1 else ""), program()
+    return f"{name} {work:g}" + (f" x{copies}" if copies > 1 else ""), program(model, **keys)

@@ -7,9 +7,9 @@ The others are [drawn](drawn.py) by lot.
 import dataclasses
 import pathlib
 
-import programs
 from common.sim import load
 from drawn import drawn
+from programs import program
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -31,7 +31,3 @@ def all_mixes():
               for name, members in load(HERE / "mixes.toml").items()]
     return chosen + [Mix(name, members, held_out=True)
                      for name, members in drawn(len(chosen)).items()]
-
-
-def program(model, **keys):
-    return getattr(programs, model)(**keys)

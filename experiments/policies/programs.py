@@ -103,130 +103,96 @@ class Program:
         return [table | {"model": model}] * self.copies
 
 
-def compute(**keys):
+def program(model, **keys):
+    """A program by the name of its model, a function below; keys that a Program has not are the model's."""
+    own = {key: keys.pop(key) for key in keys.keys() - Program.__dataclass_fields__.keys()}
+    function = globals()[model]
+    return Program(model, lambda size: function(size, **own), **keys)
+
+
+def compute(size):
     """Threads that never wait for each other."""
-    return Program("compute", lambda size: {"phase": [{"instructions": size.work, "barriers": 1}]}, **keys)
+    return {"phase": [{"instructions": size.work, "barriers": 1}]}
 
 
-def barriers(grain, spin, waiting=None, **keys):
+def barriers(size, grain, spin, waiting=None):
     """A barrier each so many microseconds, at which threads spin so long before they sleep."""
-
-    def model(size):
-        found = {"spin": spin} | {"imbalance": IMBALANCE, "phase": [between_barriers(size, size.seconds, grain)]}
-        return found | ({"barrier": waiting} if waiting else {})
-
-    return Program("barriers", model, **keys)
+    phase = between_barriers(size, size.seconds, grain)
+    return {"spin": spin, "imbalance": IMBALANCE, "phase": [phase]} | ({"barrier": waiting} if waiting else {})
 
 
 def between_barriers(size, seconds, grain):
     return {"instructions": size.threads * size.cycles(seconds), "barriers": max(1, round(1e6 * seconds / grain))}
 
 
-def phases(grain, **keys):
+def phases(size, grain):
     """By turns without waiting, and spinning at barriers."""
-
-    def model(size):
-        each = size.seconds / 4
-        return {"spin": "forever", "imbalance": IMBALANCE, "repeat": 2, "phase": [
-            {"instructions": size.threads * size.cycles(each), "barriers": 1}, between_barriers(size, each, grain)]}
-
-    return Program("phases", model, **keys)
+    each = size.seconds / 4
+    working = {"instructions": size.threads * size.cycles(each), "barriers": 1}
+    return {"spin": "forever", "imbalance": IMBALANCE, "repeat": 2,
+            "phase": [working, between_barriers(size, each, grain)]}
 
 
-def loading(grain, **keys):
+def loading(size, grain):
     """The first thread alone for a third of the time, then spinning at barriers."""
-
-    def model(size):
-        phase = between_barriers(size, size.seconds * 2 / 3, grain)
-        return {"spin": "forever", "imbalance": IMBALANCE, "startup_instructions": size.cycles(size.seconds / 3),
-                "phase": [phase]}
-
-    return Program("loading", model, **keys)
+    alone = size.cycles(size.seconds / 3)
+    return {"spin": "forever", "imbalance": IMBALANCE, "startup_instructions": alone,
+            "phase": [between_barriers(size, size.seconds * 2 / 3, grain)]}
 
 
-def serial(share, step, spin, **keys):
+def serial(size, share, step, spin):
     """Steps of so many milliseconds alone, with a share of the instructions for the first thread, while the others wait."""
-
-    def model(size):
-        of_one = step / 1000 / (share + (1 - share) / size.threads)
-        return {"spin": spin} | {"phase": [{"repeat": size.times(step / 1000), "instructions": size.cycles(of_one),
-                                            "serial": share, "barriers": 1}]}
-
-    return Program("serial", model, **keys)
+    of_one = step / 1000 / (share + (1 - share) / size.threads)
+    return {"spin": spin, "phase": [{"repeat": size.times(step / 1000), "instructions": size.cycles(of_one),
+                                     "serial": share, "barriers": 1}]}
 
 
-def numpy(**keys):
+def numpy(size):
     """Like the numpy scripts of docs/research/simulator.md: much of each step is the first thread's."""
-    return dataclasses.replace(serial(0.274, 3, "100us", **keys), name="numpy")
+    return serial(size, share=0.274, step=3, spin="100us")
 
 
-def locks(hold, load, **waiting):
+def locks(size, hold, load, **waiting):
     """Critical sections of so many microseconds under one lock, which is held for such a share of the time."""
-    keys = {key: waiting.pop(key) for key in ("threads", "work", "start", "copies") if key in waiting}
-
-    def model(size):
-        sections = max(1, round(1e6 * size.seconds * load / (hold * size.threads)))
-        critical = {"sections": sections, "instructions": size.cycles(hold / 1e6)}
-        return waiting | {"phase": [{"instructions": size.work, "critical": critical}]}
-
-    return Program("locks", model, **keys)
+    sections = max(1, round(1e6 * size.seconds * load / (hold * size.threads)))
+    critical = {"sections": sections, "instructions": size.cycles(hold / 1e6)}
+    return waiting | {"phase": [{"instructions": size.work, "critical": critical}]}
 
 
-def stream(share=1.0, **keys):
+def stream(size, share=1.0):
     """From memory, with such a share of what all buses carry; a barrier each 10 ms."""
-
-    def model(size):
-        bytes_of_one = MISSES / 1000 * LINE_BYTES
-        rate = share * size.machine.gigabytes_per_second / bytes_of_one
-        described = size.machine.described
-        gigahertz = described["gigahertz"]
-        waiting = MISSES / 1000 * described["memory_nanos"] * gigahertz / IN_FLIGHT
-        cycles = 1.0 if share == 1.0 else max(1.0, size.threads * gigahertz / rate - waiting)
-        return {"spin": GNU} | {"phase": [{
-            "instructions": 1e9 * rate * size.seconds, "barriers": size.times(0.01), "cycles_per_instruction": cycles,
-            "misses_per_kilo_instruction": MISSES, "misses_in_flight": IN_FLIGHT}]}
-
-    return Program("stream", model, **keys)
+    rate = share * size.machine.gigabytes_per_second / (MISSES / 1000 * LINE_BYTES)
+    described = size.machine.described
+    gigahertz = described["gigahertz"]
+    waiting = MISSES / 1000 * described["memory_nanos"] * gigahertz / IN_FLIGHT
+    cycles = 1.0 if share == 1.0 else max(1.0, size.threads * gigahertz / rate - waiting)
+    return {"spin": GNU, "phase": [{
+        "instructions": 1e9 * rate * size.seconds, "barriers": size.times(0.01), "cycles_per_instruction": cycles,
+        "misses_per_kilo_instruction": MISSES, "misses_in_flight": IN_FLIGHT}]}
 
 
-def cached(**keys):
+def cached(size):
     """Lives in most of the last-level caches; a barrier each 10 ms."""
-
-    def model(size):
-        footprint = 0.8 * size.machine.described["cache_mib"] * size.machine.caches
-        return {"spin": GNU} | {"phase": [{
-            "instructions": size.work, "barriers": size.times(0.01), "footprint_mib": footprint,
-            "misses_per_kilo_instruction": 0.5, "misses_without_cache": 15.0, "misses_in_flight": 4.0}]}
-
-    return Program("cached", model, **keys)
+    footprint = 0.8 * size.machine.described["cache_mib"] * size.machine.caches
+    return {"spin": GNU, "phase": [{
+        "instructions": size.work, "barriers": size.times(0.01), "footprint_mib": footprint,
+        "misses_per_kilo_instruction": 0.5, "misses_without_cache": 15.0, "misses_in_flight": 4.0}]}
 
 
-def sleeper(**keys):
+def sleeper(size):
     """One thread that works for 4 ms and sleeps for 20."""
-
-    def model(size):
-        return {"phase": [{"repeat": size.times(0.024), "instructions": size.cycles(0.004), "sleep": "20ms"}]}
-
-    return Program("sleeper", model, threads=ONE, **keys)
+    return {"phase": [{"repeat": size.times(0.024), "instructions": size.cycles(0.004), "sleep": "20ms"}]}
 
 
-def alternating(**keys):
+def alternating(size):
     """All threads work for 40 ms, and sleep for 40."""
-
-    def model(size):
-        return {"phase": [{"repeat": size.times(0.08), "instructions": size.threads * size.cycles(0.04), "barriers": 1,
-                           "sleep": "40ms"}]}
-
-    return Program("alternating", model, **keys)
+    return {"phase": [{"repeat": size.times(0.08), "instructions": size.threads * size.cycles(0.04), "barriers": 1,
+                       "sleep": "40ms"}]}
 
 
-def pipeline(step, **keys):
+def pipeline(size, step):
     """Items that one thread makes, and each of the others works on for so many milliseconds."""
-
-    def model(size):
-        workers = size.threads - 1
-        second = size.cycles(step / 1000)
-        stages = [{"threads": 1, "instructions": second / workers / 2}, {"threads": workers, "instructions": second}]
-        return {"phase": [{"pipeline": {"items": size.times(step / 1000) * workers, "capacity": 4, "stages": stages}}]}
-
-    return Program("pipeline", model, **keys)
+    workers = size.threads - 1
+    second = size.cycles(step / 1000)
+    stages = [{"threads": 1, "instructions": second / workers / 2}, {"threads": workers, "instructions": second}]
+    return {"phase": [{"pipeline": {"items": size.times(step / 1000) * workers, "capacity": 4, "stages": stages}}]}

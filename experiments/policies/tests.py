@@ -46,7 +46,7 @@ class Mixes(unittest.TestCase):
         self.assertEqual((large.cpus, large.caches, large.gigabytes_per_second), (128, 16, 300.0))
 
     def test_what_streams_has_as_much_to_bring_as_the_buses_carry(self):
-        phase, = stream().model(Size(Machine.named("dunnington-24"), 24, 2.0))["phase"]
+        phase, = stream(Size(Machine.named("dunnington-24"), 24, 2.0))["phase"]
         gigabytes = phase["instructions"] / 1000 * phase["misses_per_kilo_instruction"] * 64 / 1e9
         self.assertAlmostEqual(gigabytes, 2 * 10.2)
 
