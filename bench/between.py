@@ -21,6 +21,7 @@ import subprocess
 import tempfile
 import time
 
+from lib import runner
 from lib.report import table
 from lib.rounds import in_turn
 from lib.runner import HOOK, kernel, llvm_runtime, plain_environment
@@ -68,13 +69,9 @@ def run(options, program, between, env, beside):
 @contextlib.contextmanager
 def co_runner(seconds):
     """As many threads that only compute, and have begun."""
-    hog = kernel("hog", "--threads", THREADS, "--for", seconds + 60)
-    with subprocess.Popen(hog, stdout=subprocess.DEVNULL) as running:
-        try:
-            time.sleep(0.05)
-            yield
-        finally:
-            running.kill()
+    with runner.beside(kernel("hog", "--threads", THREADS, "--for", seconds + 60)):
+        time.sleep(0.05)
+        yield
 
 
 if __name__ == "__main__":

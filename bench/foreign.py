@@ -16,7 +16,7 @@ from kernel_mixes import all_mixes
 from lib import options as command_line
 from lib.report import Report, table
 from lib.rounds import by_figure, in_turn
-from lib.runner import kernel, run
+from lib.runner import beside, kernel, run
 
 SCHEMA = "cosched-bench-foreign/2"
 MIXES = ["compute x4", "numpy x4", "barriers-100us x3", "sleeper x4"]
@@ -47,14 +47,11 @@ def beside_foreign(options, mix, policy, programs):
         jobs = pathlib.Path(folder, "jobs.toml")
         jobs.write_text("".join(f"[[program]]{table}" for table in tables[:programs]))
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
-        with subprocess.Popen(kernel("compute", "--work", 100_000), env=one_thread, stdout=subprocess.DEVNULL) as foreign:
-            try:
-                before = used(foreign.pid)
-                seconds = options.cosched.json("run", jobs, "--policy", policy, strict=True, stderr=subprocess.DEVNULL)["total_seconds"]
-                part = used(foreign.pid) - before
-            finally:
-                foreign.kill()
-    return {"seconds": seconds, "share": part / seconds}
+        with beside(kernel("compute", "--work", 100_000), env=one_thread) as foreign:
+            before = used(foreign.pid)
+            result = options.cosched.json("run", jobs, "--policy", policy, strict=True, stderr=subprocess.DEVNULL)
+            part = used(foreign.pid) - before
+    return {"seconds": result["total_seconds"], "share": part / result["total_seconds"]}
 
 
 def used(pid):

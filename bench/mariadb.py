@@ -20,6 +20,8 @@ import subprocess
 import sys
 import time
 
+from lib.runner import beside
+
 # What `make bench-lock` installs for it.
 NEEDED = ["mariadbd", "mariadb-install-db", "sysbench"]
 TABLES, ROWS = 4, 10_000
@@ -68,13 +70,10 @@ def prepare(data):
          "--auth-root-authentication-method=normal", *as_root()], data)
     start = data / "start.sql"
     start.write_text("CREATE DATABASE bench;\n")
-    with subprocess.Popen([*server(data), f"--init-file={start}"], cwd=data, start_new_session=True,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_for_server(data)
-            run(sysbench("prepare"), data)
-        finally:
-            process.terminate()
+    command = [*server(data), f"--init-file={start}"]
+    with beside(command, signal.SIGTERM, cwd=data, start_new_session=True, stderr=subprocess.DEVNULL):
+        wait_for_server(data)
+        run(sysbench("prepare"), data)
 
 
 def run(command, folder):

@@ -22,7 +22,7 @@ import subprocess
 from lib import options as command_line
 from lib.report import Report, interval
 from lib.rounds import in_turn
-from lib.runner import QUIET, cpu_percent, cpus, fitted_kernel, halves, kernel, plain_environment, run, say, seconds_of
+from lib.runner import QUIET, beside, cpu_percent, cpus, fitted_kernel, halves, kernel, plain_environment, run, say, seconds_of
 from lib.verdicts import differs, held_against, met, ratio
 
 SCHEMA = "cosched-bench-monitor/3"
@@ -100,11 +100,11 @@ def storm(options, words):
 
 def bystander(options, words):
     """An unrelated program, while a process is watched that sleeps."""
-    def beside(command):
+    def watching(command):
         with watched(options, "1s", ["sleep", "3600"]):
             return seconds_of(command)
 
-    return compared(options, words, {"watched": beside})[1]
+    return compared(options, words, {"watched": watching})[1]
 
 
 def locks(options, words):
@@ -129,14 +129,11 @@ def costs(samples):
 @contextlib.contextmanager
 def watched(options, every, command):
     """Runs a command and a cosched that watches it; gives the cosched, once it has printed its first line."""
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as subject:
-        try:
-            looks = ["stat", "--interval", every, "--pid", subject.pid]
-            with options.cosched.beside(*looks, **QUIET | {"stdout": subprocess.PIPE}) as cosched:
-                cosched.stdout.readline()
-                yield cosched
-        finally:
-            subject.kill()
+    with beside(command) as subject:
+        looks = ["stat", "--interval", every, "--pid", subject.pid]
+        with options.cosched.beside(*looks, **QUIET | {"stdout": subprocess.PIPE}) as cosched:
+            cosched.stdout.readline()
+            yield cosched
 
 
 def own(options):

@@ -13,6 +13,8 @@ import statistics
 import subprocess
 import sys
 
+from lib.report import table
+
 POLICIES = ("linux", "fcfs", "gang", "greedy", "minwait")
 
 
@@ -50,18 +52,15 @@ def rows(cosched, folder):
                 live = {"total_seconds": live["total_seconds"], **live["metrics"]}
                 found[policy].append(errors(replayed["answer"], live))
             unfair.append([replayed["error_percent"]["unfairness"] or 0.0])
-        cells = [folder.name, recorded, median(found[recorded]), median(unfair)]
-        cells += ["·" if policy == recorded else median(found[policy]) for policy in POLICIES]
-        yield "| " + " | ".join(cells) + " |"
+        yield [folder.name, recorded, median(found[recorded]), median(unfair),
+               *("·" if policy == recorded else median(found[policy]) for policy in POLICIES)]
 
 
 def main():
     cosched, *folders = sys.argv[1:]
-    print("| workload | recorded | own error | unfairness | " + " | ".join(POLICIES) + " |")
-    print("|---" * (4 + len(POLICIES)) + "|")
-    for folder in folders:
-        for row in rows(cosched, pathlib.Path(folder)):
-            print(row, flush=True)
+    found = (row for folder in folders for row in rows(cosched, pathlib.Path(folder)))
+    for line in table(["workload", "recorded", "own error", "unfairness", *POLICIES], found):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -24,7 +25,8 @@ import shuffling_verdicts
 from lib import options as command_line
 from lib import rounds
 from lib.report import Report
-from lib.runner import QUIET, cell_folder, cpu_percent, cpus, fitted, halves, kernel, leave_out, plain_environment, run, say, told_seconds
+from lib.runner import (QUIET, beside, cell_folder, cpu_percent, cpus, fitted, halves, kernel, leave_out, plain_environment, run, say,
+                        told_seconds)
 
 SCHEMA = "cosched-bench-shuffling/2"
 # The guard's moments are as long as an interval: with the slides' half second a run would be over before a trial is.
@@ -83,20 +85,17 @@ class Server:
     def started(self, amount, folder):
         user = ["-u", "root"] if os.geteuid() == 0 else []
         command = ["memcached", *user, "-l", "127.0.0.1", "-p", str(PORT), "-U", "0", "-t", str(self.threads)]
-        with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as server:
-            try:
-                wait_for_port(server)
 
-                def ended():
-                    load = ["memcslap", f"--servers=127.0.0.1:{PORT}", "-c", str(CLIENTS), "-t", "set", "-e",
-                            str(max(100, round(1000 * amount)))]
-                    done = subprocess.run(load, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-                    match = re.search(r"^Time to set +\d+ keys by .*: +([0-9.]+) seconds", done.stdout, re.MULTILINE)
-                    return float(match[1]) if match else None
+        def ended():
+            load = ["memcslap", f"--servers=127.0.0.1:{PORT}", "-c", str(CLIENTS), "-t", "set", "-e",
+                    str(max(100, round(1000 * amount)))]
+            done = subprocess.run(load, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            match = re.search(r"^Time to set +\d+ keys by .*: +([0-9.]+) seconds", done.stdout, re.MULTILINE)
+            return float(match[1]) if match else None
 
-                yield server, ended
-            finally:
-                server.terminate()
+        with beside(command, signal.SIGTERM, cwd=folder, stderr=subprocess.DEVNULL) as server:
+            wait_for_port(server)
+            yield server, ended
 
 
 def wait_for_port(server):
@@ -174,12 +173,9 @@ def locks(file):
 def own_use(options, groups, words):
     """What a cosched that shuffles uses of all CPUs, in percent, once it has started."""
     program = kernel("lock-loop", "--threads", 4 * cpus(), "--hold", 1000, "--gap", 1000, "--work", 1000)
-    with subprocess.Popen(program, stdout=subprocess.DEVNULL) as process:
-        try:
-            with shuffled(options, groups, words, options.folder / f"own{len(words)}", process) as cosched:
-                percent, _ = cpu_percent(cosched.pid, START, WATCH)
-        finally:
-            process.kill()
+    with beside(program) as process:
+        with shuffled(options, groups, words, options.folder / f"own{len(words)}", process) as cosched:
+            percent, _ = cpu_percent(cosched.pid, START, WATCH)
     return percent / cpus()
 
 

@@ -104,15 +104,20 @@ class Cosched:
         tried = self(*words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         return tried.stderr.strip().splitlines()[0] if tried.returncode else None
 
-    @contextlib.contextmanager
     def beside(self, *words, **keywords):
         """A command that goes on until it is not needed any more."""
-        with subprocess.Popen([self.executable, *map(str, words)], **keywords) as process:
-            try:
-                yield process
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    process.send_signal(signal.SIGINT)
+        return beside([self.executable, *words], signal.SIGINT, **keywords)
+
+
+@contextlib.contextmanager
+def beside(command, end=signal.SIGKILL, **keywords):
+    """A program that goes on until it is not needed any more, and then gets a signal."""
+    with subprocess.Popen([*map(str, command)], **{"stdout": subprocess.DEVNULL, **keywords}) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(end)
 
 
 def round_folders(out, variant):
