@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """aa.py: whether comparisons cry wolf. `make test-aa` runs it.
 
-First A/A: short comparisons of a policy with itself (`linux` with `linux-2`, and `gang` with `gang-2`). Whatever
-difference is claimed is none; the test behind a verdict allows one in fifty. Then the same comparison, `linux` with
-`gang` on workloads/mixed.toml with less work, several times: its verdict must be the same each time.
+First A/A: short comparisons of a policy with itself. Whatever difference is claimed is none; the
+test behind a verdict allows one in fifty. Then the same comparison on workloads/mixed.toml with
+less work, several times: its verdict must be the same each time, on an idle machine.
 
-It writes aa.json into --out. It fails if there are more claims than chance explains, or if verdicts differ. The first
-part may run on a busy machine. The second needs an idle one: beside builds it took many times as long, and could not
-tell what it tells on a quiet machine.
+It writes aa.json into --out. It fails if there are more claims than chance explains, or if verdicts differ.
 """
 
 import math

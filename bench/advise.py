@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """advise.py: the advice of `cosched advise`, held against every combination of thread counts, run live.
 
-For a workload file it takes advice from fresh solo times, then runs all combinations of thread counts under the same
-policy in turn, round by round (A B C, B C A), and tells how much longer the advised one takes than the best one (in all
-rounds, and how sure that is), how far each predicted time was off, and how long the workload takes as its programs request. The
-best one is the best by chance, too: of several that are equally good one always looks better. So the round in which a
-combination is chosen as the best is left out where it is held against the advised one (`advised_to_best_of_others`). Only the
-standard library is needed. Small mixes only: n programs on c CPUs are c to the power of n runs in each round.
+It tells how much longer the advised combination takes than the best one, how far each predicted
+time was off, and how long the workload takes as its programs request. The best one is the best by
+chance, too, so `advised_to_best_of_others` leaves out the round in which it is chosen. Small mixes
+only: n programs on c CPUs are c to the power of n runs in each round.
 
 It writes JSON to standard output.
 """

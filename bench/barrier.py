@@ -1,13 +1,7 @@
 #!/usr/bin/env python3
 """barrier.py: what barriers gain that know which threads run. `make bench-barrier` runs it.
 
-In each cell (see storms.py) all variants of waiting are run in turn (A B C, B C A): the runtime's own, those that
-people can set (passive, LLVM's runtime), the fixed ones of cosched's barrier, and `donate`. Then `donate` is held
-against the variant that was best there. With a co-runner, both programs are run alone, too, in the same
-rounds: for unfairness.
-
-It writes barrier.json (for scripts; docs/research/barrier-benchmark.md describes it) and barrier.md into --out. Only
-the standard library is needed. A variant or cell that cannot be had here is left out, and said so.
+docs/research/barrier-benchmark.md has its cells (storms.py), variants, bars and files.
 """
 
 import subprocess

@@ -1,22 +1,12 @@
 #!/usr/bin/env python3
-"""fairness.py: how equal slowdowns are under fair progress, and what that costs. `make bench-fairness` runs it.
+"""fairness.py: how equal slowdowns are under fair progress, and its price. `make bench-fairness` runs it.
 
-Programs that take equally long alone run together: some stream through memory, some compute, some solve (a barrier
-every hundred microseconds), some are numpy's; on one CPU each, or multi-threaded ones with single-threaded ones. They report
-their progress: by ticks (compute), parallel regions (triad), barriers (cg) and calls of OpenBLAS (numpy), so
-no hardware counters are needed. `cosched compare` runs all policies in turn, with the solo times measured in every
-round.
+docs/research/benchmarks.md has its programs and the bar. A program's slowdown is the median of its
+slowdowns in all rounds; unfairness is the largest of the programs' over the smallest. (In a single
+round, noise alone makes the largest differ from the smallest; each round's own stands beside it.)
+What it costs where there is nothing to equalise is in fairness_overhead.py.
 
-A program's slowdown is the median of its slowdowns in all rounds; unfairness is the largest of the programs' over the
-smallest. (In a single round, noise alone makes the largest differ from the smallest; each round's own stands beside
-it.)
-
-The bar: of plain Linux's excess unfairness (what is above 1) at least half is gone, for at most 3 % more time. Where
-plain Linux is hardly unfair, there is nothing to be gained, and no verdict.
-
-Beside that, what it costs where there is nothing to equalise: fairness_overhead.py.
-
-It writes fairness.json (for scripts) and fairness.md into --out. Only the standard library is needed.
+It writes fairness.json (for scripts) and fairness.md into --out.
 """
 
 import json

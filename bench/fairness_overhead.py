@@ -1,13 +1,8 @@
 """fairness_overhead.py: what fair progress costs where there is nothing to equalise: equal programs, as in section 7.7 of the
 paper.
 
-The paper runs four equal programs on four cores, and they take 2.87 % longer than under the operating system: 1.68 %
-for what is done at each quantum's end, 1.19 % for sampling. Here there are no quanta as long as each program has a
-CPU. So twice as many programs run, too; then each has half of the time under plain Linux as well, and what quanta
-cost is what they take longer.
-
-Three variants show what costs what: quanta alone; with samples of where in their code programs are, from which phases
-follow; and with training, which leaves CPUs idle, up to the limit that a user sets.
+Here there are no quanta as long as each program has a CPU. So twice as many programs run, too; then
+each has half of the time under plain Linux as well, and what quanta cost is what they take longer.
 """
 
 from typing import NamedTuple

@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
 """gang.py: how gangs do beside the variants that people really use. `make bench` runs it.
 
-For every mix of programs it has `cosched compare` run all variants in turn (A B C A B C), with the times
-alone measured in every round, and collects the figures with their intervals. Then it measures the
-gap between two gangs with each backend of freezing, and what cosched itself costs.
-
-It writes gang.json (for scripts) and gang.md (the same as tables) into --out. Only the standard
-library is needed. A variant that this machine or user cannot do is left out, and said so.
+docs/research/benchmarks.md has its mixes and variants. It measures the gap between two gangs with
+each backend of freezing, and what cosched itself costs, too. It writes gang.json (for scripts) and
+gang.md into --out. A variant that this machine or user cannot do is left out, and said so.
 """
 
 import os

@@ -1,12 +1,7 @@
 #!/usr/bin/env python3
 """lock.py: what faithful scheduling gains where threads wait for locks. `make bench-lock` runs it.
 
-In each cell (see cells.py) `cosched compare` runs all variants in turn (A B C, B C A): plain Linux, `faithful`,
-`faithful` that knows nothing of the program yet, `faithful` without its guard, and each actuator held fixed. Then
-faithful is held against the actuator that was best there.
-
-It writes lock.json (for scripts; docs/research/lock-benchmark.md describes it), lock.md and lock.svg into --out. Only
-the standard library is needed. A variant or cell that cannot be had here is left out, and said so.
+docs/research/lock-benchmark.md has its cells (cells.py), variants, bars and files.
 """
 
 import json

@@ -1,19 +1,13 @@
 #!/usr/bin/env python3
-"""malleable.py: what it costs a program to be malleable, where that brings it nothing.
+"""malleable.py: what it costs a program to be malleable, where that brings it nothing. `make bench-malleable` runs it.
 
-Two questions:
-
-- region: what does a parallel region cost without the hook, with it where no policy decides, and with a limit of all
-  and of half the threads? (crates/hook/examples/cost.c, run in turn; medians of the rounds.) And on LLVM's runtime:
-  without the hook, limited, and limited while the runtime reports its barriers (OMPT).
-- loss: how much longer does a program take, alone on the machine, with `malleable = true` under adaptive-minwait than
-  without the key under minwait? Runs in turn (A B, B A), ratio pair by pair with an interval of 98 %. Bar: 1.01. And beside
-  the time, which a shared machine makes uncertain, what it is made of: the CPU time of cosched itself, and how much later a
-  program ends that does nothing.
+- region: what does a parallel region cost without the hook, with it where no policy decides, and
+  limited? And on LLVM's runtime, also while the runtime reports its barriers (OMPT).
+- loss: how much longer does a program take, alone on the machine, with `malleable = true` under
+  adaptive-minwait than without the key under minwait? And what is that made of: the CPU time of
+  cosched itself, and how much later a program ends that does nothing.
 
 It writes malleable.json into --out. The machine has to be idle.
-
-`make bench-malleable` builds what it takes, and runs it.
 """
 
 import os

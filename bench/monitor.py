@@ -1,18 +1,9 @@
 #!/usr/bin/env python3
 """monitor.py: what it costs that cosched watches. `make bench-lock` runs it after lock.py.
 
-Four questions, each answered by runs in turn (A B C, B C A), with intervals of 98 %:
-
-- storm: how much longer do programs take that fight for locks as much as they can while `cosched stat` watches them,
-  each second and every 10 ms?
-- bystander: how much longer does an unrelated program take that lives in system calls or wake-ups, while something
-  else is watched? What is attached in the kernel is attached for the whole machine.
-- locks: of that, what does it cost to see lock transfers (`cosched stat` does), and to tell locks apart (the policy
-  `shuffling` does)? The policy watches here, and does nothing.
-- own: how much CPU time does cosched itself use that watches 1,000 threads each second, all of which work a little?
-
-It writes monitor.json into --out (docs/research/lock-benchmark.md describes it); `--parts` chooses some of them only.
-Without the right to attach programs in the kernel (BPF) cosched samples /proc; the report says which it was.
+docs/research/lock-benchmark.md has its four questions, which --parts chooses from, and what it
+writes. Without the right to attach programs in the kernel (BPF) cosched samples /proc; the report
+says which it was.
 """
 
 import contextlib

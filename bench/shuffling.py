@@ -1,13 +1,9 @@
 #!/usr/bin/env python3
-"""shuffling.py: what thread shuffling does to locks and to programs on this machine. `make bench-shuffling` runs it.
+"""shuffling.py: what thread shuffling does to locks and to programs. `make bench-shuffling` runs it.
 
-The CPUs are two groups, halves of those that may be used. In each cell a program with threads that fight for locks is run in
-turn (A B C, B C A): under plain Linux, with `cosched attach --policy shuffling --no-guard` (what the slides describe), and
-with the guard. In every run `cosched stat` tells how many locks are handed on between the groups, and how long threads wait
-at locks; the program tells how fast it is.
-
-It writes shuffling.json (for scripts; docs/research/shuffling-benchmark.md describes it) and shuffling.md into --out.
-Only the standard library is needed. What cannot be had here is left out, and said so.
+docs/research/shuffling-benchmark.md has its cells and variants. In every run `cosched stat` tells
+how many locks are handed on between the groups, and how long threads wait at locks; the program
+tells how fast it is. It writes shuffling.json (for scripts) and shuffling.md into --out.
 """
 
 import contextlib
