@@ -5,7 +5,8 @@ First A/A: short comparisons of a policy with itself. Whatever difference is cla
 test behind a verdict allows one in fifty. Then the same comparison on workloads/mixed.toml with
 less work, several times: its verdict must be the same each time, on an idle machine.
 
-It writes aa.json into --out. It fails if there are more claims than chance explains, or if verdicts differ.
+It writes aa.json into --out. It fails if there are more claims than chance explains, or if verdicts
+differ.
 """
 
 import math

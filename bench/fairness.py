@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""fairness.py: how equal slowdowns are under fair progress, and its price. `make bench-fairness` runs it.
+"""fairness.py: how equal slowdowns are under fair progress. `make bench-fairness` runs it.
 
 docs/research/benchmarks.md has its programs and the bar. A program's slowdown is the median of its
 slowdowns in all rounds; unfairness is the largest of the programs' over the smallest. (In a single

@@ -49,7 +49,8 @@ def beside_foreign(options, mix, policy, programs):
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
         with beside(kernel("compute", "--work", 100_000), env=one_thread) as foreign:
             before = used(foreign.pid)
-            result = options.cosched.json("run", jobs, "--policy", policy, strict=True, stderr=subprocess.DEVNULL)
+            result = options.cosched.json("run", jobs, "--policy", policy, strict=True,
+                                          stderr=subprocess.DEVNULL)
             part = used(foreign.pid) - before
     return {"seconds": result["total_seconds"], "share": part / result["total_seconds"]}
 

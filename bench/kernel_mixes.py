@@ -1,4 +1,4 @@
-"""kernel_mixes.py: mixes of small programs of which each does one thing: those of kernel-mixes.toml."""
+"""kernel_mixes.py: the mixes of small programs of kernel-mixes.toml."""
 
 import dataclasses
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""malleable.py: what it costs a program to be malleable, where that brings it nothing. `make bench-malleable` runs it.
+"""malleable.py: what being malleable costs where it brings nothing. `make bench-malleable` runs it.
 
 - region: what does a parallel region cost without the hook, with it where no policy decides, and
   limited? And on LLVM's runtime, also while the runtime reports its barriers (OMPT).

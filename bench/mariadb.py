@@ -71,7 +71,8 @@ def prepare(data):
     start = data / "start.sql"
     start.write_text("CREATE DATABASE bench;\n")
     command = [*server(data), f"--init-file={start}"]
-    with beside(command, signal.SIGTERM, cwd=data, start_new_session=True, stderr=subprocess.DEVNULL):
+    keywords = {"cwd": data, "start_new_session": True, "stderr": subprocess.DEVNULL}
+    with beside(command, signal.SIGTERM, **keywords):
         wait_for_server(data)
         run(sysbench("prepare"), data)
 

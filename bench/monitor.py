@@ -13,7 +13,8 @@ import subprocess
 from lib import options as command_line
 from lib.report import Report, interval
 from lib.rounds import in_turn
-from lib.runner import QUIET, beside, cpu_percent, cpus, fitted_kernel, halves, kernel, plain_environment, run, say, seconds_of
+from lib.runner import (QUIET, beside, cpu_percent, cpus, fitted_kernel, halves, kernel,
+                        plain_environment, run, say, seconds_of)
 from lib.verdicts import differs, held_against, met, ratio
 
 SCHEMA = "cosched-bench-monitor/3"

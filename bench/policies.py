@@ -38,7 +38,8 @@ def main():
     rounds.resume(report, options.earlier, "mixes")
     all_mixes, cannot_run = {
         "kernels": (kernel_mixes.all_mixes(), lacks_module),
-        "real": (real_programs.all_mixes(options.out / "real-programs"), real_programs.Probes().cannot_run),
+        "real": (real_programs.all_mixes(options.out / "real-programs"),
+                 real_programs.Probes().cannot_run),
     }[options.set]
     mixes = [mix for mix in all_mixes if options.half == "both" or mix.held_out == (options.half == "held-out")]
     files = written(mixes, options)

@@ -1,4 +1,4 @@
-"""real_programs.py: the programs and mixes of the bench of real programs, and whether they run here.
+"""real_programs.py: the programs and mixes of the bench of real programs; which of them run here.
 
 They come from PyPI, Debian and workloads/. No scheduling rule of cosched was made for those of PyPI and Debian.
 """

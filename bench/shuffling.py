@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""shuffling.py: what thread shuffling does to locks and to programs. `make bench-shuffling` runs it.
+"""shuffling.py: what thread shuffling does to locks and programs. `make bench-shuffling` runs it.
 
 docs/research/shuffling-benchmark.md has its cells and variants. In every run `cosched stat` tells
 how many locks are handed on between the groups, and how long threads wait at locks; the program
@@ -21,8 +21,8 @@ import shuffling_verdicts
 from lib import options as command_line
 from lib import rounds
 from lib.report import Report
-from lib.runner import (QUIET, beside, cell_folder, cpu_percent, cpus, fitted, halves, kernel, leave_out, plain_environment, run, say,
-                        told_seconds)
+from lib.runner import (QUIET, beside, cell_folder, cpu_percent, cpus, fitted, halves, kernel,
+                        leave_out, plain_environment, run, say, told_seconds)
 
 SCHEMA = "cosched-bench-shuffling/2"
 # The guard's moments are as long as an interval: with the slides' half second a run would be over before a trial is.
@@ -83,10 +83,12 @@ class Server:
         command = ["memcached", *user, "-l", "127.0.0.1", "-p", str(PORT), "-U", "0", "-t", str(self.threads)]
 
         def ended():
-            load = ["memcslap", f"--servers=127.0.0.1:{PORT}", "-c", str(CLIENTS), "-t", "set", "-e",
-                    str(max(100, round(1000 * amount)))]
+            keys = max(100, round(1000 * amount))
+            load = ["memcslap", f"--servers=127.0.0.1:{PORT}", "-c", str(CLIENTS), "-t", "set",
+                    "-e", str(keys)]
             done = subprocess.run(load, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            match = re.search(r"^Time to set +\d+ keys by .*: +([0-9.]+) seconds", done.stdout, re.MULTILINE)
+            told = r"^Time to set +\d+ keys by .*: +([0-9.]+) seconds"
+            match = re.search(told, done.stdout, re.MULTILINE)
             return float(match[1]) if match else None
 
         with beside(command, signal.SIGTERM, cwd=folder, stderr=subprocess.DEVNULL) as server:
@@ -169,8 +171,9 @@ def locks(file):
 def own_use(options, groups, words):
     """What a cosched that shuffles uses of all CPUs, in percent, once it has started."""
     program = kernel("lock-loop", "--threads", 4 * cpus(), "--hold", 1000, "--gap", 1000, "--work", 1000)
+    out = options.folder / f"own{len(words)}"
     with beside(program) as process:
-        with shuffled(options, groups, words, options.folder / f"own{len(words)}", process) as cosched:
+        with shuffled(options, groups, words, out, process) as cosched:
             percent, _ = cpu_percent(cosched.pid, START, WATCH)
     return percent / cpus()
 

@@ -112,7 +112,8 @@ class Cosched:
 @contextlib.contextmanager
 def beside(command, end=signal.SIGKILL, **keywords):
     """A program that goes on until it is not needed any more, and then gets a signal."""
-    with subprocess.Popen([*map(str, command)], **{"stdout": subprocess.DEVNULL, **keywords}) as process:
+    keywords = {"stdout": subprocess.DEVNULL, **keywords}
+    with subprocess.Popen([*map(str, command)], **keywords) as process:
         try:
             yield process
         finally:

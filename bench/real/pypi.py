@@ -73,7 +73,7 @@ def pca(repetitions):
 
 
 def products(size, repetitions):
-    """Multiplies matrices of a size. They are orthogonal, so the product neither grows nor fades."""
+    """Multiplies orthogonal matrices of a size, so that the product neither grows nor fades."""
     matrix, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))
     product = matrix
     for _ in range(repetitions):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""What a fairer run costs: the knob --fairness from 0 to 1, on the ten workloads of table 4, as a table for
-docs/research/policies.md.
+"""What a fairer run costs: the knob --fairness from 0 to 1, on the ten workloads of table 4, as a
+table for docs/research/policies.md.
 
-With --by-corunners another table: what it brings to take speeds alone from beside different co-runners, which
-sees contention for caches, too. Run by hand: experiments/fair-progress/curve.py --cosched target/release/cosched.
+With --by-corunners another table: what it brings to take speeds alone from beside different
+co-runners, which sees contention for caches, too. Run by hand:
+experiments/fair-progress/curve.py --cosched target/release/cosched.
 """
 
 import argparse
@@ -35,7 +36,8 @@ def main():
 
 
 def knob(options):
-    columns = [heading for name in SETUPS.values() for heading in (f"{name}: excess unfairness gone", "speed")]
+    columns = [heading for name in SETUPS.values()
+               for heading in (f"{name}: excess unfairness gone", "speed")]
     measures = [measure(options, setup) for setup in SETUPS]
 
     def row(value):
@@ -49,18 +51,21 @@ def knob(options):
 
 def corunners(options):
     variants = [(variant, limit) for limit in ("0", "2") for variant in VARIANTS]
-    columns = [heading for variant, limit in variants for heading in (f"{variant}, limit {limit} %: excess gone", "speed")]
+    columns = [heading for variant, limit in variants
+               for heading in (f"{variant}, limit {limit} %: excess gone", "speed")]
 
     def row(setup):
         measured = measure(options, setup)
-        return [CACHES[setup], *(cell for variant, limit in variants
-                                 for cell in measured(["--training-limit", limit, *VARIANTS[variant]]))]
+        cells = [measured(["--training-limit", limit, *VARIANTS[variant]])
+                 for variant, limit in variants]
+        return [CACHES[setup], *(cell for pair in cells for cell in pair)]
 
     return table(["set-up", *columns], map(row, CACHES))
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--cosched", required=True, help="the executable")
     parser.add_argument("--kept", default="target/fair-progress/kept", help="what was simulated before")
     parser.add_argument("--also", default="", help="options for all runs under fair-progress")
@@ -70,8 +75,8 @@ def arguments():
 
 
 def measure(options, setup):
-    """What fair progress with some options brings in a set-up: a function that gives two cells of a table, with means over
-    all workloads."""
+    """What fair progress with some options brings in a set-up: a function that gives two cells of a
+    table, with means over all workloads."""
     cosched = Cosched(options.cosched, pathlib.Path(options.kept))
     machine = next(points()).on(setup)
     run = lambda programs, *words: cosched.by(words, programs, machine)

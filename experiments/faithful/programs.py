@@ -61,8 +61,9 @@ def program(name, threads, seconds=SECONDS, scale=1.0, memory_scale=1.0):
         written = [{"repeat": 1, **missing, "pipeline": stages}]
     elif name in PHASES:
         first, shares, memories = (PHASES[name][key] for key in ("first", "share", "memory"))
-        written = [phase(kind, misses(one, memory_scale), part * scale, threads, seconds * length, scale)
-                   for one, part, length in zip(memories, shares, (first, 1 - first))]
+        parts = zip(memories, shares, (first, 1 - first))
+        written = [phase(kind, misses(one, memory_scale), part * scale, threads, seconds * length,
+                         scale) for one, part, length in parts]
     else:
         share = CLASSES[kind]["share"] * times * scale
         written = [phase(kind, missing, share, threads, seconds, scale)]

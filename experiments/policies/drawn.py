@@ -32,6 +32,7 @@ def kind(lot):
     plain = {"copies": copies, "work": work}
     pausing = ("barriers", {"grain": grain, "spin": SPINS[spin], **usual})
     computing = ("compute", usual)
+    one_first = {"share": 0.1, "step": grain / 1000, "spin": SPINS[spin], **usual}
     name, (model, keys) = lot.choice([
         (f"{spin} {grain}us{width}", pausing),
         (f"{spin} {grain}us{width}", pausing),
@@ -39,7 +40,7 @@ def kind(lot):
         (f"compute{width}", computing),
         (f"compute{width}", computing),
         ("single", ("compute", {"threads": ONE, **plain})),
-        (f"serial {spin} {grain}us{width}", ("serial", {"share": 0.1, "step": grain / 1000, "spin": SPINS[spin], **usual})),
+        (f"serial {spin} {grain}us{width}", ("serial", one_first)),
         (f"locks{width}", ("locks", {"hold": 10, "load": 0.7, **usual})),
         (f"stream{width}", ("stream", usual)),
         (f"numpy{width}", ("numpy", usual)),

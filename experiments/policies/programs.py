@@ -104,7 +104,8 @@ class Program:
 
 
 def program(model, **keys):
-    """A program by the name of its model, a function below; keys that a Program has not are the model's."""
+    """A program by the name of its model, a function below. The model gets the keys that a Program
+    has not."""
     own = {key: keys.pop(key) for key in keys.keys() - Program.__dataclass_fields__.keys()}
     function = globals()[model]
     return Program(model, lambda size: function(size, **own), **keys)
@@ -115,14 +116,17 @@ def compute(size):
     return {"phase": [{"instructions": size.work, "barriers": 1}]}
 
 
-def barriers(size, grain, spin, waiting=None):
-    """A barrier each so many microseconds, at which threads spin so long before they sleep."""
+def barriers(size, grain, spin="0s", wait=None):
+    """A barrier each so many microseconds, at which threads spin so long before they sleep, or wait
+    in a mode of cosched's barrier."""
     phase = between_barriers(size, size.seconds, grain)
-    return {"spin": spin, "imbalance": IMBALANCE, "phase": [phase]} | ({"barrier": waiting} if waiting else {})
+    mode = {"barrier": wait} if wait else {}
+    return {"spin": spin, "imbalance": IMBALANCE, "phase": [phase], **mode}
 
 
 def between_barriers(size, seconds, grain):
-    return {"instructions": size.threads * size.cycles(seconds), "barriers": max(1, round(1e6 * seconds / grain))}
+    return {"instructions": size.threads * size.cycles(seconds),
+            "barriers": max(1, round(1e6 * seconds / grain))}
 
 
 def phases(size, grain):
@@ -141,10 +145,12 @@ def loading(size, grain):
 
 
 def serial(size, share, step, spin):
-    """Steps of so many milliseconds alone, with a share of the instructions for the first thread, while the others wait."""
+    """Steps of so many milliseconds alone, with a share of the instructions for the first thread,
+    while the others wait."""
     of_one = step / 1000 / (share + (1 - share) / size.threads)
-    return {"spin": spin, "phase": [{"repeat": size.times(step / 1000), "instructions": size.cycles(of_one),
-                                     "serial": share, "barriers": 1}]}
+    return {"spin": spin, "phase": [{
+        "repeat": size.times(step / 1000), "instructions": size.cycles(of_one), "serial": share,
+        "barriers": 1}]}
 
 
 def numpy(size):
@@ -153,7 +159,8 @@ def numpy(size):
 
 
 def locks(size, hold, load, **waiting):
-    """Critical sections of so many microseconds under one lock, which is held for such a share of the time."""
+    """Critical sections of so many microseconds under one lock, which is held for such a share of
+    the time."""
     sections = max(1, round(1e6 * size.seconds * load / (hold * size.threads)))
     critical = {"sections": sections, "instructions": size.cycles(hold / 1e6)}
     return waiting | {"phase": [{"instructions": size.work, "critical": critical}]}
@@ -167,8 +174,9 @@ def stream(size, share=1.0):
     waiting = MISSES / 1000 * described["memory_nanos"] * gigahertz / IN_FLIGHT
     cycles = 1.0 if share == 1.0 else max(1.0, size.threads * gigahertz / rate - waiting)
     return {"spin": GNU, "phase": [{
-        "instructions": 1e9 * rate * size.seconds, "barriers": size.times(0.01), "cycles_per_instruction": cycles,
-        "misses_per_kilo_instruction": MISSES, "misses_in_flight": IN_FLIGHT}]}
+        "instructions": 1e9 * rate * size.seconds, "barriers": size.times(0.01),
+        "cycles_per_instruction": cycles, "misses_per_kilo_instruction": MISSES,
+        "misses_in_flight": IN_FLIGHT}]}
 
 
 def cached(size):
@@ -181,18 +189,22 @@ def cached(size):
 
 def sleeper(size):
     """One thread that works for 4 ms and sleeps for 20."""
-    return {"phase": [{"repeat": size.times(0.024), "instructions": size.cycles(0.004), "sleep": "20ms"}]}
+    return {"phase": [{
+        "repeat": size.times(0.024), "instructions": size.cycles(0.004), "sleep": "20ms"}]}
 
 
 def alternating(size):
     """All threads work for 40 ms, and sleep for 40."""
-    return {"phase": [{"repeat": size.times(0.08), "instructions": size.threads * size.cycles(0.04), "barriers": 1,
-                       "sleep": "40ms"}]}
+    return {"phase": [{
+        "repeat": size.times(0.08), "instructions": size.threads * size.cycles(0.04), "barriers": 1,
+        "sleep": "40ms"}]}
 
 
 def pipeline(size, step):
     """Items that one thread makes, and each of the others works on for so many milliseconds."""
     workers = size.threads - 1
     second = size.cycles(step / 1000)
-    stages = [{"threads": 1, "instructions": second / workers / 2}, {"threads": workers, "instructions": second}]
-    return {"phase": [{"pipeline": {"items": size.times(step / 1000) * workers, "capacity": 4, "stages": stages}}]}
+    stages = [{"threads": 1, "instructions": second / workers / 2},
+              {"threads": workers, "instructions": second}]
+    items = size.times(step / 1000) * workers
+    return {"phase": [{"pipeline": {"items": items, "capacity": 4, "stages": stages}}]}

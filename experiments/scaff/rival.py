@@ -46,7 +46,8 @@ def on_machine(cosched, figures, threads, machine, described, placement):
     def run(job):
         workload, policy = job
         more = ["--slowdowns", str(table)] if policy == "bandwidth" else []
-        result = cosched.run(workloads[workload], described, policy, placement, figures.point.quantum, more)
+        quantum = figures.point.quantum
+        result = cosched.run(workloads[workload], described, policy, placement, quantum, more)
         found = with_alone(result, seconds)
         return {key: found[key] for key in ("total", "weighted", "fairness")}
 

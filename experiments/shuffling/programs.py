@@ -46,8 +46,10 @@ def program(name, scale=1.0, memory_scale=1.0, lines=LINES, imbalance=IMBALANCE,
     else:
         parts = max(1, round(contention["barriers"] * seconds))
         hold = HOLD * GIGAHERTZ * 1e9
-        sections = max(1, round(contention["share"] * times * scale * total / hold / parts / THREADS))
+        share = contention["share"] * times * scale
+        sections = max(1, round(share * total / hold / parts / THREADS))
         critical = {"sections": sections, "instructions": hold, "lines": lines}
-        written |= {"repeat": parts, "instructions": total / parts, "barriers": 1, "critical": critical}
+        written |= {"repeat": parts, "instructions": total / parts, "barriers": 1,
+                    "critical": critical}
     model = {"adaptive": SPIN, "spin": SPIN, "imbalance": imbalance, "phase": [written]}
     return {"command": name, "threads": THREADS, "model": model}

@@ -28,7 +28,8 @@ def largest(figure, variant, other, mains, expected):
         cases = [(main, *case) for main in mains for case in CASES]
         found = {case: figure(fig, *case, variant) / figure(fig, *case, other) for case in cases}
         (main, co, count), top = max(found.items(), key=lambda item: item[1])
-        return Found(f"{top:.1f} x ({main} beside {co} with {count} threads)", [top > 1.1], [(top, expected)])
+        words = f"{top:.1f} x ({main} beside {co} with {count} threads)"
+        return Found(words, [top > 1.1], [(top, expected)])
 
     return check
 
