@@ -12,8 +12,8 @@
 //! come together, the lock that costs most first.
 //!
 //! *Sockets.* A group may go to any socket that gets as many threads. The pairing that [moves the
-//! fewest](super::matching) is chosen. Where sockets get different numbers of threads, the order in
-//! which the sizes are cut also matters: each order is tried, up to [a limit](Params::most_orders).
+//! fewest](super::matching) is chosen. Where sockets get different numbers of threads, the smallest
+//! group is cut first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -60,8 +60,8 @@ pub(super) fn sizes(threads: usize, cpus: &[usize], stay: &[usize], here: &[usiz
     sizes
 }
 
-/// The socket of each contender, by position. The groups are as described above, and the fewest
-/// threads move.
+/// The socket of each contender, by position. The groups are as described above, and go to the
+/// sockets where the fewest threads move.
 pub(super) fn share_out(
     contenders: &[Contender],
     cpus: &[usize],
@@ -73,33 +73,23 @@ pub(super) fn share_out(
     let here: Vec<usize> = (0..cpus.len()).map(here).collect();
     let sizes = sizes(contenders.len(), cpus, stay, &here);
     let order = order(contenders, sort, params.tie);
-    let mut permutation = sizes.clone();
-    permutation.sort_unstable();
-    let mut best = (i64::MAX, vec![0; contenders.len()]);
-    for _ in 0..params.most_orders {
-        let groups = match sort {
-            SortBy::Misses => deal(&order, &permutation),
-            SortBy::Lock | SortBy::LockTime | SortBy::Birth => cut(&order, &permutation),
-        };
-        let found = pair(&groups, &sizes, contenders, params.lost_per_move);
-        if found.0 < best.0 {
-            best = found;
-        }
-        if !next_order(&mut permutation) {
-            break;
-        }
-    }
-    best.1
+    let mut cuts = sizes.clone();
+    cuts.sort_unstable();
+    let groups = match sort {
+        SortBy::Misses => deal(&order, &cuts),
+        SortBy::Lock | SortBy::LockTime | SortBy::Birth => cut(&order, &cuts),
+    };
+    pair(&groups, &sizes, contenders, params.lost_per_move)
 }
 
-/// Gives each group a socket that is to get as many threads. Returns how many threads move,
-/// including what is lost, and the socket of each contender.
+/// Gives each group a socket that is to get as many threads, so that the fewest threads move,
+/// including what is lost. Returns the socket of each contender.
 fn pair(
     groups: &[Vec<usize>],
     sizes: &[usize],
     contenders: &[Contender],
     lost_per_move: f64,
-) -> (i64, Vec<usize>) {
+) -> Vec<usize> {
     let price_of_one = |one: &Contender, socket: usize| {
         let lost = if one.pages == socket { 0.0 } else { one.loss };
         i64::from(one.socket != socket) + (lost * lost_per_move).round() as i64
@@ -112,23 +102,11 @@ fn pair(
         .iter()
         .map(|group| (0..sizes.len()).map(|socket| price(group, socket)).collect())
         .collect();
-    let (mut moved, mut found) = (0, vec![0; contenders.len()]);
+    let mut found = vec![0; contenders.len()];
     for (group, socket) in cheapest(&prices).into_iter().enumerate() {
-        moved += prices[group][socket];
         groups[group].iter().for_each(|one| found[*one] = socket);
     }
-    (moved, found)
-}
-
-/// The next order of the same sizes, in the order of the dictionary; `false` after the last one.
-fn next_order(sizes: &mut [usize]) -> bool {
-    let Some(turn) = (1..sizes.len()).rev().find(|at| sizes[at - 1] < sizes[*at]) else {
-        return false;
-    };
-    let larger = (turn..sizes.len()).rev().find(|at| sizes[*at] > sizes[turn - 1]);
-    sizes.swap(turn - 1, larger.unwrap_or(turn));
-    sizes[turn..].reverse();
-    true
+    found
 }
 
 /// The positions of contenders in the order in which they are cut.
@@ -319,19 +297,18 @@ mod tests {
         assert_eq!(spread(&of, &[0, 1], 2), 0.0);
     }
 
-    /// The fewest threads that move, over all orders of the sockets in which the sorted threads can
-    /// be cut.
-    fn fewest(of: &[Contender], sorted: &[usize], sizes: &[usize], free: &mut Vec<usize>) -> usize {
-        let tried = (0..free.len()).map(|position| {
-            let socket = free.remove(position);
-            let (group, rest) = sorted.split_at(sizes[socket]);
+    /// The fewest threads that move, over all sockets of its size to which each group can go.
+    fn fewest(of: &[Contender], groups: &[Vec<usize>], sizes: &mut [usize]) -> usize {
+        let Some((group, rest)) = groups.split_first() else { return 0 };
+        let on = (0..sizes.len()).filter(|socket| sizes[*socket] == group.len());
+        let tried = on.collect::<Vec<_>>().into_iter().map(|socket| {
+            let size = std::mem::replace(&mut sizes[socket], usize::MAX);
             let come = group.iter().filter(|one| of[**one].socket != socket).count();
-            let sum = come + fewest(of, rest, sizes, free);
-            free.insert(position, socket);
+            let sum = come + fewest(of, rest, sizes);
+            sizes[socket] = size;
             sum
         });
-        // No thread is left where no socket is.
-        tried.min().unwrap_or(0)
+        tried.min().unwrap()
     }
 
     proptest! {
@@ -352,9 +329,10 @@ mod tests {
             let expected = sizes(of.len(), &cpus, &vec![0; cpus.len()], &here);
             let got = |socket: usize| found.iter().filter(|on| **on == socket).count();
             prop_assert_eq!((0..cpus.len()).map(got).collect::<Vec<_>>(), expected.clone());
-            let sorted = order(&of, SortBy::LockTime, TIE);
-            let mut free = (0..cpus.len()).collect();
-            prop_assert_eq!(moved(&of, &found), fewest(&of, &sorted, &expected, &mut free));
+            let mut cuts = expected.clone();
+            cuts.sort_unstable();
+            let groups = cut(&order(&of, SortBy::LockTime, TIE), &cuts);
+            prop_assert_eq!(moved(&of, &found), fewest(&of, &groups, &mut expected.clone()));
         }
 
         /// No thread on one socket waits for a time between those of two threads on another.

@@ -28,9 +28,6 @@ params! {
         moment: Nanos = ms(200), [ms(1), secs(10)], "time", "assumed";
         /// Shares of time that differ by less are equal.
         tie: f64 = 0.01, [0.0001, 1.0], "part of the time", "assumed";
-        /// The most orders of different sizes that are tried.
-        most_orders: usize = 100, [1, 100_000], "orders",
-            "all that there are for up to eight sockets with sizes that differ by one";
         /// A thread counts like this many that move, if it loses all of its time away from its
         /// pages.
         lost_per_move: f64 = 1000.0, [0.0, 1e6], "moves", "assumed: a move costs one thousandth";
