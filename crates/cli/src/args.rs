@@ -116,7 +116,7 @@ impl PolicyArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MeasureArgs {
     /// Time between two measurements of a program: 10ms or more (faithful, shuffling) [default:
-    /// 500ms for shuffling; 1s for faithful, and more often where a program changes its phase]
+    /// 500ms for shuffling; 1s for faithful, and 100ms until its first choice]
     #[arg(long, allow_hyphen_values = true, value_parser = interval)]
     pub(crate) interval: Option<Duration>,
     /// What may be changed for a program's threads: none, slice, batch, batch-slice, round-robin

@@ -30,13 +30,12 @@
 //!   the first one, always);
 //! - learned settings of a program, from this run or earlier ones ([`Learned`]), are not tried
 //!   again at first: they are applied, and compared with nothing only later;
-//! - with the guard, and unless the user has fixed it, the [interval](pace) follows the speed of
-//!   phase changes;
+//! - with the guard, and unless the user has fixed it, the [interval](Params::first) until the first
+//!   decision is shorter than the later ones;
 //! - programs with weights share the CPUs by [`weights`].
 
 mod fixed;
 pub(crate) mod options;
-mod pace;
 pub(crate) mod params;
 mod quanta;
 mod reasons;
@@ -56,7 +55,6 @@ use crate::descriptor::{Descriptor, Learns, OptionGroup};
 use crate::params::Params as AllParams;
 pub use fixed::Fixed;
 pub use options::FaithfulOptions;
-use pace::Pace;
 use params::Params;
 pub use quanta::{Quanta, QuantaError};
 pub use reasons::{FaithfulReason, at_locks};
@@ -100,7 +98,7 @@ pub(crate) struct Faithful {
 #[derive(Clone, Copy, Debug)]
 struct Tracked {
     stage: Stage,
-    pace: Pace,
+    interval: Nanos,
     /// Its learned setting.
     known: Learned,
 }
@@ -135,13 +133,12 @@ impl Faithful {
             plan.because(Some(id), SharedReason::LeftToKernel);
             plan.output(id, Output::Scheduled(SchedulingChange::Original));
         }
-        let pace = match self.options.interval {
-            Some(fixed) => Pace::fixed(fixed),
-            None if self.options.guard => Pace::following(self.params),
-            None => Pace::fixed(self.params.usual),
-        };
-        self.programs.insert(id, Tracked { stage: Stage::Alone, pace, known: Learned::default() });
-        observe(id, &[Measure::Threads], pace, plan);
+        let Params { first, usual, .. } = self.params;
+        let unless_fixed = if self.options.guard { first } else { usual };
+        let interval = self.options.interval.unwrap_or(unless_fixed);
+        let (stage, known) = (Stage::Alone, Learned::default());
+        self.programs.insert(id, Tracked { stage, interval, known });
+        observe(id, &[Measure::Threads], interval, plan);
         self.count_threads(id, world, plan);
     }
 
@@ -151,7 +148,7 @@ impl Faithful {
         let Some(tracked) = self.programs.get_mut(&id) else { return };
         if threads > 1 && tracked.stage == Stage::Alone {
             tracked.stage = Stage::Preparing;
-            observe(id, &MEASURES, tracked.pace, plan);
+            observe(id, &MEASURES, tracked.interval, plan);
         }
     }
 
@@ -171,12 +168,13 @@ impl Faithful {
         let range = self.params.range;
         let is_new =
             before.is_none_or(|before| !(before - range..=before + range).contains(&factor));
-        if tracked.pace.passed(is_new) {
-            observe(id, &[Measure::Threads], tracked.pace, plan);
-            observe(id, &MEASURES, tracked.pace, plan);
-        }
         if !is_new {
             return;
+        }
+        let later = self.options.interval.unwrap_or(self.params.usual);
+        if std::mem::replace(&mut tracked.interval, later) != later {
+            observe(id, &[Measure::Threads], later, plan);
+            observe(id, &MEASURES, later, plan);
         }
         let slice = self.options.quanta.slice(factor);
         tracked.stage = Stage::Chosen { factor, slice };
@@ -299,8 +297,8 @@ fn recalled(
     known.filter(|known| !known.is_empty() && is_allowed(known))
 }
 
-fn observe(id: ProgramId, measures: &[Measure], pace: Pace, plan: &mut Plan) {
-    let observe = |measure| Observe { program: Some(id), measure, period: pace.interval() };
+fn observe(id: ProgramId, measures: &[Measure], period: Nanos, plan: &mut Plan) {
+    let observe = |measure| Observe { program: Some(id), measure, period };
     plan.observe.extend(measures.iter().copied().map(observe));
 }
 

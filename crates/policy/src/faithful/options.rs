@@ -7,8 +7,8 @@ use super::quanta::Quanta;
 /// Options of `faithful`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaithfulOptions {
-    /// How often programs are measured; `None`: once a second, and with the guard as often as
-    /// phases change.
+    /// How often programs are measured; `None`: once a second, and with the guard more often until
+    /// the first decision.
     pub interval: Option<Nanos>,
     /// The slice for each scaling factor.
     pub quanta: Quanta,

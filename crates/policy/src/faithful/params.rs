@@ -19,16 +19,10 @@ params! {
             "threads keep their earlier deadlines for some milliseconds";
         /// The measured time of a trial's moment.
         moment: Nanos = ms(60), [ms(1), secs(10)], "time", "assumed";
-        /// The interval between two measurements where it is fixed.
+        /// The interval between two measurements.
         usual: Nanos = secs(1), [ms(10), secs(100)], "time", "the paper, section III-D";
-        /// The shortest interval that follows phases.
-        shortest: Nanos = ms(250), [ms(10), secs(100)], "time", "assumed";
-        /// The longest interval that follows phases.
-        longest: Nanos = secs(4), [ms(10), secs(100)], "time", "assumed";
-        /// The interval until the first decision.
-        first: Nanos = ms(100), [ms(10), secs(100)], "time",
-            "until then a short program gains nothing";
-        /// After this many intervals in a row without a decision, the next one is longer.
-        patience: u32 = 4, [1, 1000], "intervals", "assumed";
+        /// The interval until the first decision, with the guard. A short live program would end
+        /// before it gains anything.
+        first: Nanos = ms(100), [ms(10), secs(100)], "time", "assumed";
     }
 }
