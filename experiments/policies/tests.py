@@ -15,6 +15,7 @@ from common.sim import table
 from mixes import all_mixes
 from programs import Machine, Size, stream
 from results import SOLO, VARIANTS, figures
+from rules import suites
 
 
 def result(seconds, alone=None):
@@ -49,6 +50,18 @@ class Mixes(unittest.TestCase):
         phase, = stream(Size(Machine.named("dunnington-24"), 24, 2.0))["phase"]
         gigabytes = phase["instructions"] / 1000 * phase["misses_per_kilo_instruction"] * 64 / 1e9
         self.assertAlmostEqual(gigabytes, 2 * 10.2)
+
+
+class Rules(unittest.TestCase):
+    def test_each_is_switched_off_once_on_mixes_that_fit(self):
+        for suite in suites(every=3, many=2):
+            for what in ([rule.name for rule in suite.rules], [rule.words for rule in suite.rules]):
+                self.assertEqual(len(set(what)), len(what), suite.name)
+            for part in suite.parts:
+                self.assertGreaterEqual(len(part.mixes), 2)
+                for mix in part.mixes:
+                    for program in mix.tables(Machine.named(part.machine), 1.0):
+                        self.assertEqual(tomllib.loads(table(program)), program, mix.name)
 
 
 class Verdicts(unittest.TestCase):

@@ -24,27 +24,29 @@ params! {
         first_pause: Nanos = secs(10), [ms(10), secs(10_000)], "time", "assumed";
         /// The longest of these pauses; each is twice as long as the one before.
         longest_pause: Nanos = secs(160), [ms(10), secs(100_000)], "time", "assumed";
-        /// The time without trials after a trial.
+        /// The time without trials after a trial. On a live machine, each change costs time.
         peace: u64 = 9, [0, 1000], "lengths of the trial",
             "chosen: trials take a tenth of a program's time at most";
         /// Part of a CPU that is added to every program's progress, so that an idle program decides
-        /// nothing.
+        /// nothing. Without it, the logarithm of zero would.
         floor: f64 = 0.01, [0.0001, 1.0], "CPUs", "assumed";
-        /// Additional time of a moment for each thread.
+        /// Additional time of a moment for each thread. On a live machine, each change costs time.
         for_each_thread: Nanos = us(500), [us(0), ms(100)], "time",
             "every change costs some 20 us for each thread";
         /// The measured time of a moment where user time is in ticks.
         long_moment: Nanos = ms(500), [ms(20), secs(100)], "time", "a tick is 10 ms";
-        /// Pairs of moments before any answer.
+        /// Pairs of moments before any answer. A clear answer ends a trial early: on a live
+        /// machine, each change costs time.
         fewest_pairs: usize = 5, [2, 100], "pairs", "assumed";
         /// Pairs after which no further answer is waited for.
         most_pairs: usize = 10, [2, 1000], "pairs", "assumed";
-        /// The least gain that is worth a change.
+        /// The least gain that is worth a change: live progress is measured with errors.
         worthwhile: f64 = 0.02, [0.0, 1.0], "part of the progress", "assumed";
-        /// Standard errors for a clear answer.
+        /// Standard errors for a clear answer: live measurements have noise.
         clear: f64 = 2.6, [0.0, 100.0], "standard errors",
             "Student's t: one-sided 3 % for the fewest pairs, more often as the test is repeated";
-        /// Standard errors above the mean within which a trial goes on.
+        /// Standard errors above the mean within which a trial goes on. A hopeless one ends early:
+        /// on a live machine, each change costs time.
         hope: f64 = 1.0, [0.0, 100.0], "standard errors",
             "assumed: a trial costs time, and a missed gain is tried again";
     }

@@ -9,7 +9,7 @@ params! {
         part: u64 = 4, [1, 1000], "one over a part", "assumed";
         /// A program with less CPU time than this has no speed.
         least_cpu_time: f64 = 0.5e-3, [0.0, 1.0], "CPU seconds", "assumed";
-        /// A set of co-runners counts from this many segments on.
+        /// A set of co-runners counts from this many segments on: live measurements have noise.
         segments: u32 = 4, [1, 1000], "segments",
             "assumed: with fewer, the highest mean would be high by chance";
         /// The most sets of co-runners that are kept for a phase.
@@ -26,7 +26,8 @@ params! {
         seen: u32 = 2, [1, 1000], "segments", "the FPS paper, section 4.3: phases that repeat";
         /// Training of a phase is given up after this many failures.
         given_up: u32 = 6, [1, 1000], "failures", "assumed";
-        /// Where work comes in lumps, a phase is known after this many in valid segments.
+        /// Where work comes in lumps, on machines without counters, a phase is known after this
+        /// many in valid segments.
         lumps: f64 = 20.0, [1.0, 10_000.0], "lumps", "one more or less is then 5 %";
         /// After this many segments it is known whether phases repeat.
         enough_segments: u32 = 20, [1, 10_000], "segments", "assumed";

@@ -26,12 +26,14 @@ params! {
             "threads move, sleeping ones when they wake up, and caches have to fill again";
         /// The measured time of a trial's moment, where intervals are not shorter.
         moment: Nanos = ms(200), [ms(1), secs(10)], "time", "assumed";
-        /// Shares of time that differ by less are equal.
+        /// Shares of time that differ by less are equal: the noise of live measurements moves no
+        /// thread.
         tie: f64 = 0.01, [0.0001, 1.0], "part of the time", "assumed";
         /// A thread counts like this many that move, if it loses all of its time away from its
-        /// pages.
+        /// pages. Simulations know no distance to memory.
         lost_per_move: f64 = 1000.0, [0.0, 1e6], "moves", "assumed: a move costs one thousandth";
-        /// The additional time of a miss that goes to another node.
+        /// The additional time of a miss that goes to another node. Simulations know no distance to
+        /// memory.
         farther: f64 = 60e-9, [0.0, 1e-6], "seconds",
             "assumed: memory of another socket is some 50 to 100 ns farther";
     }
