@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::support::{Backend, Place, eventually, program};
+use super::support::{Backend, Place, at_once, eventually, program};
 
 const SPIN: &str = "while :; do :; done";
 
@@ -20,7 +20,8 @@ fn endless() -> [String; 3] {
 fn ended_by(signal: Signal, code: i32, name: &str) {
     for backend in Backend::here() {
         let place = Place::new();
-        let options = format!("--policy gang --quantum 10ms --freezer {}", backend.0);
+        // A job in the background of a shell ignores Ctrl-C, so its grace period passes.
+        let options = format!("--policy gang --quantum 10ms --grace 1s --freezer {}", backend.0);
         let cosched = place.run(&endless(), &options);
         eventually("two programs", || !place.read("a").is_empty() && !place.read("b").is_empty());
         assert_eq!(place.undo_logs().len(), 1);
@@ -47,10 +48,9 @@ fn ended_by(signal: Signal, code: i32, name: &str) {
 /// A signal that comes before cosched waits for signals ends it at once, as any command.
 #[test]
 fn signals_in_the_first_moments_leave_nothing() {
-    let place = Place::new();
     let words = ["--", "sleep", "1000", ":::", "sleep", "1000"];
-    let commands = [("run", 1, 40), ("compare", 20, 20)];
-    for (command, step, moments) in commands {
+    at_once([("run", 1, 40), ("compare", 20, 20)], |(command, step, moments)| {
+        let place = Place::new();
         for moment in 0..moments {
             let cosched = place.cosched(&[&[command][..], &words[..]].concat());
             std::thread::sleep(Duration::from_millis(step * moment));
@@ -60,7 +60,7 @@ fn signals_in_the_first_moments_leave_nothing() {
             place.nothing_is_left_of(&ended);
             assert_eq!(std::fs::read_dir(place.path("tmp")).unwrap().count(), 0, "{ended:?}");
         }
-    }
+    });
 }
 
 #[test]
@@ -148,11 +148,12 @@ fn a_second_ctrl_c_ends_the_grace_period() {
 #[test]
 fn a_wait_for_programs_that_do_not_end_is_reported() {
     let script = |name: &str| format!("trap '' INT TERM; touch {name}; {SPIN}");
-    for (options, wait) in [
+    let cases = [
         ("--grace 2s", "cosched: waiting up to 2s for a, b to end; Ctrl-C again ends them now\n"),
         ("--grace 2s --quiet", ""),
         ("--grace 900ms", ""),
-    ] {
+    ];
+    at_once(cases, |(options, wait)| {
         let place = Place::new();
         let stubborn = ["a", "b"].map(|name| program(name, "threads = 1", &script(name)));
         let ends = program("c", "threads = 1", "touch c; exec sleep 1000");
@@ -164,7 +165,7 @@ fn a_wait_for_programs_that_do_not_end_is_reported() {
         let shown: String = shown.map(|line| format!("{line}\n")).collect();
         assert_eq!(shown, wait, "{}", ended.stderr);
         place.nothing_is_left_of(&ended);
-    }
+    });
 }
 
 /// Whether a process has received a signal.

@@ -25,6 +25,16 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Does the same with each of these at once, where most of it is waiting.
+pub(crate) fn at_once<T: Send>(all: impl IntoIterator<Item = T>, act: impl Fn(T) + Sync) {
+    std::thread::scope(|scope| {
+        for one in all {
+            let act = &act;
+            scope.spawn(move || act(one));
+        }
+    });
+}
+
 /// Says that a test cannot do its work here.
 pub(crate) fn skip(why: impl std::fmt::Display) {
     eprintln!("skipped: {why}");
