@@ -148,7 +148,7 @@ fn all_is_undone_after_kills_of_any_of_them_by_signals() {
 #[test]
 fn all_is_undone_after_kills_of_any_of_them_by_weight() {
     killed_together(|place| {
-        turns::has_groups(place).then(|| place.run(&turns::three(), "--quantum 5ms"))
+        turns::caller_has_groups().then(|| place.run(&turns::three(), "--quantum 5ms"))
     });
 }
 

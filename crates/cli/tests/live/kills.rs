@@ -203,7 +203,7 @@ fn killed_cosched_leaves_no_program_stopped_by_signals() {
 fn a_program_stopped_by_others_stays_so_after_a_kill() {
     for policy in ["linux", "turns"] {
         let place = Place::new();
-        if policy == "turns" && !super::turns::has_groups(&place) {
+        if policy == "turns" && !super::turns::caller_has_groups() {
             continue;
         }
         let cosched = place.run(&busy()[..2], &format!("--policy {policy}"));

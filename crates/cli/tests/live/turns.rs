@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use cosched_core::{Aspect, CpuSet, Refusal};
 use cosched_linux::kernel::affinity;
@@ -33,8 +34,14 @@ fn cpus() -> CpuSet {
     affinity::get(0).unwrap()
 }
 
+/// Whether the caller has CPU groups that can be idle, found once; says so if not.
+pub(super) fn caller_has_groups() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| has_groups(&Place::new()))
+}
+
 /// Whether this user has CPU groups that can be idle; says so if not.
-pub(super) fn has_groups(place: &Place) -> bool {
+fn has_groups(place: &Place) -> bool {
     let report = place.cosched(&["doctor", "--json"]).ended().with(0).stdout;
     let report: Value = serde_json::from_str(&report).unwrap();
     let rights = report["rights"].as_array().unwrap();
@@ -48,8 +55,7 @@ pub(super) fn has_groups(place: &Place) -> bool {
 
 /// A place of the caller's, where programs can take turns by weight.
 fn place() -> Option<Place> {
-    let place = Place::new();
-    has_groups(&place).then_some(place)
+    caller_has_groups().then(Place::new)
 }
 
 fn all_started(place: &Place) -> [Process; 3] {
