@@ -7,7 +7,7 @@
 use std::process::Command;
 
 use super::kills::restored;
-use super::support::{Backend, Cosched, Place, program, skip};
+use super::support::{Backend, Cosched, Place, program, skip, two_at_once};
 
 /// The calls that cosched makes while programs run, and how each may fail.
 const CALLS: [(&str, &[&str]); 24] = [
@@ -94,14 +94,16 @@ fn nothing_is_left_behind_whichever_call_fails() {
     if without_strace() {
         return;
     }
+    let mut faults = Vec::new();
     for (kind, (call, errors)) in CALLS.iter().enumerate() {
         for (number, error) in errors.iter().enumerate() {
             for moment in 0..moments() {
                 // Spread without a pattern, from the first preparations to the last turns.
                 let spread = ((kind + 7 * number) as u64 * 31 + moment * 97) % 400;
                 let nth = FIRST + spread * spread / 400;
-                with_a_fault(call, error, nth, freezer(kind as u64 + number as u64 + moment));
+                faults.push((call, error, nth, freezer(kind as u64 + number as u64 + moment)));
             }
         }
     }
+    two_at_once(faults, |(call, error, nth, freezer)| with_a_fault(call, error, nth, freezer));
 }

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::faults::{freezer, moments, without_strace};
 use super::kills::{restored, wrongs};
-use super::support::{Backend, Cosched, Place, eventually, program};
+use super::support::{Backend, Cosched, Place, eventually, program, two_at_once};
 
 /// A kind of call, how it may fail, and how many of them a helper makes.
 type Call = (&'static str, &'static [&'static str], u64);
@@ -123,19 +123,23 @@ fn fault(call: &str, error: &str, nth: u64) -> [String; 4] {
     ["-e".into(), format!("trace={kinds}"), "-e".into(), inject]
 }
 
+/// A call that fails: its kind, the error, the number of the call, and how programs are frozen.
+type Fault = (&'static str, &'static str, u64, &'static str);
+
 /// Each call, with the moments at which it fails.
-fn each(calls: &[Call], mut act: impl FnMut(&str, &str, u64, &'static str)) {
+fn each(calls: &[Call]) -> Vec<Fault> {
+    let mut faults = Vec::new();
     for (kind, (call, errors, most)) in calls.iter().enumerate() {
         for (number, error) in errors.iter().enumerate() {
             for moment in 0..moments().min(*most) {
                 // Spread without a pattern.
                 let nth = 1 + ((kind + 5 * number) as u64 * 31 + moment * 97) % most;
                 let freezer = freezer(kind as u64 + number as u64 + moment);
-                eprintln!("{call} {nth} of {most}: {error}, frozen by {freezer}");
-                act(call, error, nth, freezer);
+                faults.push((*call, *error, nth, freezer));
             }
         }
     }
+    faults
 }
 
 /// Programs that take turns for a while, and note that they came to their end.
@@ -223,7 +227,8 @@ fn nothing_is_left_behind_whichever_call_of_a_shim_fails() {
         return;
     }
     let (_folder, cosched) = with_script();
-    each(&OF_SHIM, |call, error, nth, freezer| {
+    two_at_once(each(&OF_SHIM), |(call, error, nth, freezer)| {
+        eprintln!("{call} {nth}: {error}, frozen by {freezer}");
         run_with_a_fault(&cosched, "__shim", &fault(call, error, nth), freezer, false);
     });
 }
@@ -234,7 +239,8 @@ fn nothing_is_left_behind_whichever_call_at_a_start_fails() {
         return;
     }
     let (_folder, cosched) = with_script();
-    each(&OF_START, |call, error, nth, freezer| {
+    two_at_once(each(&OF_START), |(call, error, nth, freezer)| {
+        eprintln!("{call} {nth}: {error}, frozen by {freezer}");
         run_with_a_fault(&cosched, "__shim", &fault(call, error, nth), freezer, true);
     });
 }
@@ -245,7 +251,8 @@ fn nothing_is_left_behind_whichever_call_of_a_sentinel_fails() {
         return;
     }
     let (_folder, cosched) = with_script();
-    each(&OF_SENTINEL, |call, error, nth, freezer| {
+    two_at_once(each(&OF_SENTINEL), |(call, error, nth, freezer)| {
+        eprintln!("{call} {nth}: {error}, frozen by {freezer}");
         run_with_a_fault(&cosched, "__sentinel", &fault(call, error, nth), freezer, false);
     });
 }
@@ -255,7 +262,9 @@ fn everything_is_undone_whichever_call_of_a_sentinel_fails() {
     if without_strace() {
         return;
     }
-    each(&OF_UNDOING, |call, error, nth, freezer| {
+    // One after another: their programs keep all CPUs busy.
+    for (call, error, nth, freezer) in each(&OF_UNDOING) {
+        eprintln!("{call} {nth}: {error}, frozen by {freezer}");
         let place = Place::new();
         let cosched = super::kills::start(&place, Backend(freezer));
         super::kills::all_started(&place);
@@ -270,5 +279,5 @@ fn everything_is_undone_whichever_call_of_a_sentinel_fails() {
         assert_eq!(left, Vec::<String>::new(), "{}", injected(&place));
         assert!(marked.end());
         place.no_trace_is_left_of(pid);
-    });
+    }
 }

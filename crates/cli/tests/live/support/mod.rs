@@ -7,6 +7,7 @@ mod marked;
 mod place;
 mod stamps;
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 pub(crate) use backend::{Backend, Ice, cgroups_named, cgroups_of};
@@ -31,6 +32,18 @@ pub(crate) fn at_once<T: Send>(all: impl IntoIterator<Item = T>, act: impl Fn(T)
         for one in all {
             let act = &act;
             scope.spawn(move || act(one));
+        }
+    });
+}
+
+/// Does the same with each of these, two at a time: half of it is waiting.
+pub(crate) fn two_at_once<T: Send>(all: Vec<T>, act: impl Fn(T) + Sync) {
+    let all = Mutex::new(all.into_iter());
+    at_once([(), ()], |()| {
+        loop {
+            let next = all.lock().unwrap().next();
+            let Some(one) = next else { break };
+            act(one);
         }
     });
 }
