@@ -13,7 +13,7 @@ def two_classes():
 
 
 def accuracy(predict):
-    """Whether most of the points are told apart."""
+    """Whether most of the points are classified right."""
     points, classes = two_classes()
     share = (predict(points[:2000]) == classes[:2000]).mean()
     return share > 0.85, f"accuracy={share:.4f}"
