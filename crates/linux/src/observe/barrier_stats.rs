@@ -1,9 +1,9 @@
 //! The barrier statistics of each program, and whether the program has reported progress. The
 //! machine writes them for any code that needs them.
 //!
-//! Threads count on the pages of their processes ([`cosched_page::Tally`]). The machine adds that
-//! up once a second, and when a program ends. Code that has a [`StatsOfRun`] of the run reads it,
-//! while the run lasts and afterwards.
+//! Threads count on the pages of their processes ([`cosched_page::BarrierTally`]). The machine adds
+//! that up once a second, and when a program ends. Code that has a [`StatsOfRun`] of the run reads
+//! it, while the run lasts and afterwards.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
