@@ -25,7 +25,6 @@ SLOW = " 100us"
 MANY = 12
 
 
-
 def of_paper(folder):
     """The programs of a paper's experiment."""
     name = f"of_{folder}"

@@ -1,54 +1,60 @@
 //! Whether a program builds software.
 //!
-//! Builds ask `nproc` how many jobs to start. A thread count that `nproc` obeys would bound the
-//! jobs, where only the threads of each were meant.
+//! Builds ask `nproc` how many jobs to start. `nproc` obeys the variable of OpenMP, by which only
+//! the threads of each job were meant.
 
 use std::path::Path;
 
-const TOOLS: [&str; 19] = [
-    "bazel",
-    "cargo",
-    "cmake",
-    "ctest",
-    "debuild",
-    "dpkg-buildpackage",
-    "gmake",
-    "gradle",
-    "gradlew",
-    "make",
-    "makepkg",
-    "meson",
-    "mvn",
-    "mvnw",
-    "ninja",
-    "rpmbuild",
-    "samu",
-    "scons",
-    "xmake",
+const TOOLS: [&str; 16] = [
+    "bazel", "cargo", "cmake", "ctest", "gmake", "gradle", "gradlew", "make", "makepkg", "meson",
+    "mvn", "mvnw", "ninja", "samu", "scons", "xmake",
 ];
-const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
+const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ksh", "zsh"];
+/// Commands that start another one, which stands behind their options.
+const WRAPPERS: [&str; 10] =
+    ["env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "taskset", "time", "timeout"];
 
-/// Whether a command is a build tool, or a shell whose text on the command line calls one. A script
-/// in a file is not read.
-pub(crate) fn is_build(command: &[String]) -> bool {
-    let Some(first) = command.first() else { return false };
+/// Whether a command ends as a build tool: directly, behind a wrapper such as `nice`, or as the
+/// last command of a text for a shell. A script in a file is not read.
+pub(crate) fn is_build<S: AsRef<str>>(command: &[S]) -> bool {
+    let mut words = command.iter().map(AsRef::as_ref).skip_while(|word| sets_variable(word));
+    let Some(first) = words.next() else { return false };
+    let rest: Vec<&str> = words.collect();
     match base_name(first) {
-        name if SHELLS.contains(&name) => {
-            let mut words = command.iter().skip_while(|word| *word != "-c").skip(1);
-            words.next().is_some_and(|text| text.split(is_between_words).any(is_tool))
+        name if SHELLS.contains(&name) => text_of(&rest).is_some_and(ends_as_build),
+        name if WRAPPERS.contains(&name) => {
+            // Numbers are values of options, or the wrapper's own.
+            let is_own = |word: &&&str| {
+                word.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+                    || sets_variable(word)
+            };
+            let own = rest.iter().take_while(is_own).count();
+            is_build(&rest[own..])
         }
-        // What a wrapper starts is among the words behind it.
-        "env" | "nice" | "time" | "taskset" => command.iter().any(|word| is_tool(word)),
-        name => is_tool(name),
+        // What `cargo run` and `make run` start is the program itself.
+        name => TOOLS.contains(&name) && !rest.contains(&"run"),
     }
 }
 
-fn is_between_words(letter: char) -> bool {
-    letter.is_whitespace() || ";&|()`".contains(letter)
+/// What a shell with these arguments executes; `None`: a file, or what it reads.
+fn text_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
+    let options = arguments.iter().take_while(|word| word.starts_with(['-', '+']));
+    let index = options.clone().position(|word| !word.starts_with("--") && word.contains('c'))?;
+    arguments.get(index + 1).copied()
 }
 
-fn is_tool(word: &str) -> bool {
-    TOOLS.contains(&base_name(word))
+/// Whether the last command of a text is a build; of a pipe, its first.
+fn ends_as_build(text: &str) -> bool {
+    let text = text.replace(">&", ">").replace("&>", ">").replace("||", ";");
+    let mut pipes = text.rsplit([';', '\n', '&']).filter(|pipe| !pipe.trim().is_empty());
+    let last = pipes.next().and_then(|pipe| pipe.split('|').next()).unwrap_or_default();
+    let is_between_words = |letter: char| letter.is_whitespace() || "(){}<>\"'".contains(letter);
+    let words: Vec<&str> = last.split(is_between_words).filter(|word| !word.is_empty()).collect();
+    is_build(&words)
+}
+
+fn sets_variable(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains('/'))
 }
 
 fn base_name(word: &str) -> &str {
@@ -59,18 +65,43 @@ fn base_name(word: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn builds(command: &[&str]) -> bool {
-        is_build(&command.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    #[test]
+    fn build_tools_are_found_behind_shells_and_wrappers() {
+        let builds: [&[&str]; 11] = [
+            &["make", "-j4"],
+            &["/usr/bin/ninja"],
+            &["sh", "-c", "cd x && make -j$(nproc)"],
+            &["bash", "-ec", "./configure; (CC=clang make all 2>&1)"],
+            &["sh", "-c", "make>log 2>&1 | tee log"],
+            &["env", "CC=clang", "make"],
+            &["nice", "-n", "5", "make"],
+            &["timeout", "10m", "ninja"],
+            &["taskset", "-c", "0,1", "make"],
+            &["env", "sh", "-c", "exec make -j2"],
+            &["cargo", "build"],
+        ];
+        for command in builds {
+            assert!(is_build(command), "{command:?}");
+        }
     }
 
     #[test]
-    fn build_tools_are_found_behind_shells_and_wrappers() {
-        assert!(builds(&["make", "-j4"]));
-        assert!(builds(&["/usr/bin/ninja"]));
-        assert!(builds(&["sh", "-c", "cd x && make -j$(nproc)"]));
-        assert!(builds(&["env", "CC=clang", "make"]));
-        assert!(!builds(&["./solver", "make"]));
-        assert!(!builds(&["sh", "-c", "./make-water.sh; echo makes"]));
-        assert!(!builds(&["bash", "make"]));
+    fn programs_that_a_build_comes_before_are_no_builds() {
+        let programs: [&[&str]; 11] = [
+            &["./solver", "make"],
+            &["sh", "-c", "make && ./solver"],
+            &["sh", "-c", "cd /src/ninja && ./solver"],
+            &["sh", "-c", "echo make"],
+            &["sh", "-c", "./make-water.sh"],
+            &["bash", "make"],
+            &["bash", "script.sh", "-c", "make"],
+            &["env", "OUT=/x/make", "./solver"],
+            &["nice", "./solver", "make"],
+            &["cargo", "run"],
+            &[],
+        ];
+        for command in programs {
+            assert!(!is_build(command), "{command:?}");
+        }
     }
 }

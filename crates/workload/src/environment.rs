@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use super::build_tool::is_build;
 use super::spec::ProgramSpec;
-use super::thread_variables::{OPENMP, THREAD_VARIABLES, ThreadVariable};
+use super::thread_variables::{OPENMP, THREAD_VARIABLES};
 
 impl ProgramSpec {
     /// The program's whole environment, sorted by name: the inherited one, over it the
@@ -18,8 +18,8 @@ impl ProgramSpec {
         if let Some(threads) = self.threads {
             let builds = is_build(&self.command);
             for variable in THREAD_VARIABLES {
-                let inherited = all.get(OsStr::new(variable.name)).cloned().unwrap_or_default();
-                let value = variable.value(threads, builds, inherited);
+                let inherited = all.get(OsStr::new(variable.name)).map(OsString::as_os_str);
+                let value = variable.value(threads, builds, inherited.unwrap_or_default());
                 all.extend(value.map(|value| (variable.name.into(), value)));
             }
         }
@@ -36,12 +36,10 @@ impl ProgramSpec {
         !replaced && !self.env.contains_key(variable)
     }
 
-    /// The variable of its own `env` that says how many threads it has, if there is one.
+    /// A variable of its own `env` that `threads` would set, if there is one.
     pub fn own_thread_variable(&self) -> Option<&'static str> {
-        let says = |known: &&ThreadVariable| {
-            self.env.get(known.name).is_some_and(|value| known.has_count(value))
-        };
-        THREAD_VARIABLES.iter().find(says).map(|known| known.name)
+        let mut all = THREAD_VARIABLES.iter().map(|known| known.name);
+        all.find(|name| self.env.contains_key(*name))
     }
 
     /// Whether its own `env` has the variable of OpenMP, so that it is [taken](Self::asked_threads)
@@ -58,20 +56,31 @@ impl ProgramSpec {
         cpus: usize,
     ) -> u16 {
         let all = || u16::try_from(cpus).unwrap_or(u16::MAX).max(1);
-        self.told_threads(inherited).unwrap_or_else(all)
+        self.threads.or_else(|| self.told_threads(inherited)).unwrap_or_else(all)
     }
 
-    /// How many threads the program is told to have: by `threads`, or by the first number of
-    /// `OMP_NUM_THREADS` in its environment; `None`: it is not told.
+    /// How many threads the program will start because it is told: by the first number of
+    /// `OMP_NUM_THREADS` in its `env`, or else by `threads`, or else by that number in the inherited
+    /// environment; `None`: it is not told.
     pub fn told_threads(
         &self,
         inherited: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Option<u16> {
-        self.threads.or_else(|| {
+        let own = self.env.get(OPENMP).and_then(|value| first_number(value.as_ref()));
+        own.or(self.threads).or_else(|| {
             let mut all = self.environment(inherited).into_iter();
             let (_, value) = all.find(|(name, _)| name == OPENMP)?;
             first_number(&value)
         })
+    }
+
+    /// Whether a variable of its environment says how many threads some pool has.
+    pub fn has_thread_variable(
+        &self,
+        inherited: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> bool {
+        let all = self.environment(inherited);
+        all.iter().any(|(name, _)| THREAD_VARIABLES.iter().any(|known| name == known.name))
     }
 }
 
@@ -114,13 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn the_threads_of_a_build_do_not_bound_its_jobs() {
+    fn the_threads_of_a_build_do_not_bound_nproc() {
         for command in [&["make"][..], &["sh", "-c", "cd x && make -j$(nproc)"]] {
             let mut program = program("threads = 1");
             program.command = command.iter().map(|word| (*word).to_owned()).collect();
             let environment = program.environment(inherited(&[("OMP_NUM_THREADS", "8")]));
             assert_eq!(value(&environment, "OMP_NUM_THREADS").unwrap(), "8");
             assert_eq!(value(&environment, "MAKEFLAGS").unwrap(), " -j1");
+            assert!(program.has_thread_variable(inherited(&[])));
             assert!(program.inherits("OMP_NUM_THREADS"));
         }
     }

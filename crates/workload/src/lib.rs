@@ -71,7 +71,7 @@ pub use reading::Reading;
 pub use shown::{escaped, shown, shown_path};
 pub use spec::{LONGEST_WORD, MAX_BYTES, MAX_PROGRAMS, Places, ProgramSpec, SEPARATOR, Workload};
 pub use streams::{StreamFile, Streams};
-pub use thread_variables::{OPENMP, THREAD_VARIABLES, ThreadVariable};
+pub use thread_variables::{OPENMP, THREAD_VARIABLES};
 
 pub use cosched_core::engine::Repeat;
 

@@ -92,7 +92,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         extras: Extras { talk, labels, force: args.force, solo_runs: false },
         ..Request::new(&workload, args.policy, &how, &profiles)
     };
-    session.tell_if_crowded(&request, talk);
+    if session.fits(&request).is_ok() {
+        session.tell_if_crowded(&request, talk);
+    }
     let live = session.open_live(&request, args.metrics.as_ref())?;
     let ran = session.show(&request, live)?;
     session.learn(&request, &ran);

@@ -23,7 +23,7 @@ fn everything() -> String {
 
 #[test]
 fn programs_that_share_a_named_pipe_run_together() {
-    Backend::each(|backend| {
+    for backend in Backend::here() {
         let place = Place::new();
         let made = Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
         assert!(made.success());
@@ -48,7 +48,7 @@ fn programs_that_share_a_named_pipe_run_together() {
         let [writer, reader, _] = &result.programs[..] else { panic!() };
         assert!(shared_seconds(&writer.timeline, &reader.timeline) > 0.01, "{backend:?}");
         place.nothing_is_left_of(&ended);
-    });
+    }
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_listening_program_is_left_running() {
     if !Path::new(PYTHON).exists() {
         return skip(format!("there is no {PYTHON}"));
     }
-    Backend::each(|backend| {
+    for backend in Backend::here() {
         let (place, ended) = served(backend, "");
         let noted = "server is left running while others have their turn: it listens on a socket";
         assert!(ended.stderr.contains(noted), "{}", ended.stderr);
@@ -203,7 +203,7 @@ fn a_listening_program_is_left_running() {
                 || result.programs[1].timeline.len() > 5
         );
         place.nothing_is_left_of(&ended);
-    });
+    }
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_listening_program_is_frozen_if_the_user_says_so() {
     if !Path::new(PYTHON).exists() {
         return skip(format!("there is no {PYTHON}"));
     }
-    Backend::each(|backend| {
+    for backend in Backend::here() {
         let (place, ended) = served(backend, "freezable = true");
         assert_eq!(ended.stderr, "");
         let result = ended.result();
@@ -248,7 +248,7 @@ fn a_listening_program_is_frozen_if_the_user_says_so() {
             assert!(blocks(&outputs).into_iter().zip(turns).all(|(blocks, turns)| blocks <= turns));
         }
         place.nothing_is_left_of(&ended);
-    });
+    }
 }
 
 #[test]

@@ -148,12 +148,11 @@ fn a_second_ctrl_c_ends_the_grace_period() {
 #[test]
 fn a_wait_for_programs_that_do_not_end_is_reported() {
     let script = |name: &str| format!("trap '' INT TERM; touch {name}; {SPIN}");
-    let cases = [
+    for (options, wait) in [
         ("--grace 2s", "cosched: waiting up to 2s for a, b to end; Ctrl-C again ends them now\n"),
         ("--grace 2s --quiet", ""),
         ("--grace 900ms", ""),
-    ];
-    at_once(cases, |(options, wait)| {
+    ] {
         let place = Place::new();
         let stubborn = ["a", "b"].map(|name| program(name, "threads = 1", &script(name)));
         let ends = program("c", "threads = 1", "touch c; exec sleep 1000");
@@ -165,7 +164,7 @@ fn a_wait_for_programs_that_do_not_end_is_reported() {
         let shown: String = shown.map(|line| format!("{line}\n")).collect();
         assert_eq!(shown, wait, "{}", ended.stderr);
         place.nothing_is_left_of(&ended);
-    });
+    }
 }
 
 /// Whether a process has received a signal.

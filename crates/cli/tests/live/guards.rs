@@ -92,7 +92,7 @@ fn goes_on(place: &Place, cosched: Cosched) -> Ended {
 
 #[test]
 fn stopped_sentinels_hold_up_no_run() {
-    Backend::each(|backend| {
+    for backend in Backend::here() {
         let place = Place::new();
         let cosched = in_turns(&place, backend);
         hit_sentinels(&place, &cosched, Signal::STOP);
@@ -100,7 +100,7 @@ fn stopped_sentinels_hold_up_no_run() {
         let unguarded = |why| why == Refusal::Unguarded;
         assert!(ended.result().deviations.iter().any(|one| unguarded(one.why)), "{backend:?}");
         place.nothing_is_left_of(&ended);
-    });
+    }
 }
 
 #[test]
@@ -132,12 +132,12 @@ fn a_sentinel_that_a_test_has_stopped_does_not_outlive_it() {
 
 #[test]
 fn killed_sentinels_end_no_run() {
-    Backend::each(|backend| {
+    for backend in Backend::here() {
         let place = Place::new();
         let cosched = in_turns(&place, backend);
         hit_sentinels(&place, &cosched, Signal::KILL);
         place.nothing_is_left_of(&goes_on(&place, cosched));
-    });
+    }
 }
 
 #[test]
@@ -167,13 +167,13 @@ fn a_run_goes_on_where_no_sentinel_can_be_started() {
 
 #[test]
 fn a_sentinel_that_is_stopped_while_it_starts_does_not_stay() {
-    Backend::each(|backend| {
+    for backend in Backend::here() {
         let place = Place::new();
         let cosched = in_turns(&place, backend);
         catch_next(&place, &cosched, stop);
         place.write("go", "");
         place.nothing_is_left_of(&cosched.ended().with(0));
-    });
+    }
 }
 
 #[test]

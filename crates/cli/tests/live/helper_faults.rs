@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::faults::{freezer, moments, without_strace};
 use super::kills::{restored, wrongs};
-use super::support::{Backend, Cosched, Place, eventually, program, two_at_once};
+use super::support::{Backend, Cosched, Place, copy_file, eventually, program, two_at_once};
 
 /// A kind of call, how it may fail, and how many of them a helper makes.
 type Call = (&'static str, &'static [&'static str], u64);
@@ -186,7 +186,9 @@ fn run_with_a_fault(
          fi\n\
          exec {own} \"$@\"\n"
     );
-    fs::set_permissions(place.write(SCRIPT, script), fs::Permissions::from_mode(0o755)).unwrap();
+    let (written, executed) = (place.write("start.sh", script), place.path(SCRIPT));
+    copy_file(&written, &executed);
+    fs::set_permissions(executed, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new(cosched);
     command.args(["run", "jobs.toml", "--json", "--label", "--policy", "greedy"]);
     command.args(["--quantum", "5ms", "--freezer", freezer]);
@@ -202,7 +204,8 @@ fn run_with_a_fault(
     marked.signal(helper, Signal::CONT);
     let ended = cosched.ended();
     strace.wait().unwrap();
-    let said = format!("{:?} {}\n{}", ended.code(), ended.stderr, injected(&place));
+    let injected = injected(&place);
+    let said = format!("{fault:?} {freezer}: {:?} {}\n{injected}", ended.code(), ended.stderr);
     assert!([Some(0), Some(1), Some(2)].contains(&ended.code()), "{said}");
     assert!(!said.contains("panicked"), "{said}");
     let result: Value = serde_json::from_str(&ended.stdout).unwrap_or_default();

@@ -82,7 +82,7 @@ fn a_daemon_does_not_delay_the_end_and_is_left_running() {
 
 #[test]
 fn a_background_job_of_a_script_is_part_of_the_program() {
-    Backend::each(|backend| {
+    for backend in Backend::here() {
         let place = Place::new();
         let tables = [
             program("script", "threads = 1", "(sleep 0.5; echo late) & echo soon"),
@@ -94,12 +94,12 @@ fn a_background_job_of_a_script_is_part_of_the_program() {
         assert!(!script.left_running);
         assert_eq!(place.read("out/script.stdout"), "soon\nlate\n");
         place.nothing_is_left_of(&ended);
-    });
+    }
 }
 
 #[test]
 fn a_self_stopped_program_is_unchanged_until_continued() {
-    Backend::each(|backend| {
+    for backend in Backend::here() {
         let place = Place::new();
         let stops = "echo $$ > pid; kill -STOP $$; echo went on";
         let tables = [
@@ -138,7 +138,7 @@ fn a_self_stopped_program_is_unchanged_until_continued() {
         let stopped = (0, Aspect::Running, Refusal::StoppedByOther);
         assert!(deviations.any(|d| d == stopped), "{:?}", result.deviations);
         place.nothing_is_left_of(&ended);
-    });
+    }
 }
 
 #[test]

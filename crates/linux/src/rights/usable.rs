@@ -61,6 +61,7 @@ impl fmt::Display for Limit {
             }
             Limit::Affinity { cpus } => write!(f, "the affinity mask of the caller (CPUs {cpus})"),
             Limit::Quota { cgroup, cpus } => {
+                let cpus = (cpus * 1e3).round() / 1e3;
                 write!(f, "the CPU quota of {} ({cpus} CPUs)", cgroup.display())
             }
         }

@@ -21,8 +21,8 @@ params! {
         moment: Nanos = ms(60), [ms(1), secs(10)], "time", "assumed";
         /// The interval between two measurements.
         usual: Nanos = secs(1), [ms(10), secs(100)], "time", "the paper, section III-D";
-        /// The interval until the first decision, with the guard. A short live program would end
-        /// before it gains anything.
+        /// The interval until the first decision, with the guard. With a longer one, a short live
+        /// program ends before it gains anything.
         first: Nanos = ms(100), [ms(10), secs(100)], "time", "assumed";
     }
 }

@@ -9,46 +9,60 @@ use super::request::Request;
 use crate::ui::Talk;
 
 impl Session {
-    /// Says so if programs will start more threads than they may use CPUs, with a remedy.
+    /// A message, with a remedy, if programs will start more threads than they may use CPUs.
     pub fn tell_if_crowded(&self, request: &Request<'_>, talk: Talk) {
-        let programs = &request.workload.programs;
-        let told = |spec: &ProgramSpec| spec.told_threads(self.environment.iter().cloned());
-        let told = programs.iter().map(|spec| (spec.name.as_str(), told(spec)));
-        if let Some(message) =
-            message(&told.collect::<Vec<_>>(), &self.topology.all(), &self.usable)
-        {
+        let environment = || self.environment.iter().cloned();
+        let counts = |spec: &ProgramSpec| match spec.told_threads(environment()) {
+            Some(threads) => Count::Told(threads),
+            None if spec.has_thread_variable(environment()) => Count::OfSomePool,
+            None => Count::OfCpus,
+        };
+        let programs = request.workload.programs.iter();
+        let programs: Vec<_> = programs.map(|spec| (spec.name.as_str(), counts(spec))).collect();
+        if let Some(message) = message(&programs, &self.topology.all(), &self.usable) {
             talk.tell(format_args!("{message}"));
         }
     }
 }
 
-/// What to say of programs with these names, which are told so many threads, or nothing.
-fn message(programs: &[(&str, Option<u16>)], all: &CpuSet, usable: &Usable) -> Option<String> {
+/// How many threads a program will start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Count {
+    /// As many as it is told.
+    Told(u16),
+    /// Some pool of it is told, and it is not known whether all are.
+    OfSomePool,
+    /// One for each CPU that it sees, if it starts threads at all.
+    OfCpus,
+}
+
+/// What to say of programs with these names, or nothing.
+fn message(programs: &[(&str, Count)], all: &CpuSet, usable: &Usable) -> Option<String> {
     let cpus = usable.cpus.len();
     let limits: Vec<String> = usable.limited_by.iter().map(Limit::to_string).collect();
     let limits = match limits.is_empty() {
         true => String::new(),
-        false => format!(" ({})", limits.join(", ")),
+        false => format!(", by {}", limits.join(" and ")),
     };
-    let told = |(name, threads): &(&str, Option<u16>)| {
-        let threads = threads.filter(|threads| usize::from(*threads) > cpus)?;
-        Some(format!("{name} is told to start {threads} threads"))
+    let may_use = format!("may use {cpus} CPU{}{limits}", if cpus == 1 { "" } else { "s" });
+    let told = |(name, count): &(&str, Count)| match count {
+        Count::Told(threads) if usize::from(*threads) > cpus => Some((name.to_string(), *threads)),
+        _ => None,
     };
-    if let Some(program) = programs.iter().find_map(told) {
+    if let Some((name, threads)) = programs.iter().find_map(told) {
         return Some(format!(
-            "{program}, but programs may use {}{limits}: more threads than CPUs only wait. Give it \
-             `threads = {cpus}` in a jobs file, or `--threads {cpus}`",
-            counted(cpus)
+            "{name} is told to start {threads} threads, but {may_use}: the others only wait. Give \
+             it {cpus}: `threads = {cpus}` in a jobs file, `--threads {cpus}`, or OMP_NUM_THREADS, \
+             where its env sets that"
         ));
     }
     // A mask or a cpuset is what programs count; a quota they do not see.
     let seen = without_quotas(all, usable).len();
-    let untold = programs.iter().find(|(_, threads)| threads.is_none())?.0;
+    let (name, _) = programs.iter().find(|(_, count)| *count == Count::OfCpus)?;
     (seen > cpus).then(|| {
         format!(
-            "{untold} sees {seen} CPUs, but may use {}{limits}: if it starts a thread per CPU, \
-             these are too many. Give it `threads = {cpus}` in a jobs file, or `--threads {cpus}`",
-            counted(cpus)
+            "{name} sees {seen} CPUs, but {may_use}: if it starts a thread per CPU, these are too \
+             many. Give it `threads = {cpus}` in a jobs file, or `--threads {cpus}`"
         )
     })
 }
@@ -59,10 +73,6 @@ fn without_quotas(all: &CpuSet, usable: &Usable) -> CpuSet {
         Limit::Cpuset { cpus, .. } | Limit::Affinity { cpus } => seen.intersection(cpus),
         Limit::Quota { .. } => seen,
     })
-}
-
-fn counted(cpus: usize) -> String {
-    format!("{cpus} CPU{}", if cpus == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -80,27 +90,30 @@ mod tests {
     #[test]
     fn a_program_that_is_told_too_many_threads_is_named() {
         let four = usable(4, Vec::new());
-        let said = message(&[("a", Some(4)), ("b", Some(64))], &CpuSet::first(4), &four).unwrap();
+        let said =
+            message(&[("a", Count::Told(4)), ("b", Count::Told(64))], &CpuSet::first(4), &four)
+                .unwrap();
         assert!(said.starts_with("b is told to start 64 threads, but"), "{said}");
-        assert!(said.contains("4 CPUs:") && said.contains("`--threads 4`"), "{said}");
-        let enough = [("a", Some(4)), ("b", None)];
+        assert!(said.contains("may use 4 CPUs:") && said.contains("`--threads 4`"), "{said}");
+        let enough = [("a", Count::Told(4)), ("b", Count::OfCpus)];
         assert_eq!(message(&enough, &CpuSet::first(4), &four), None);
     }
 
     #[test]
     fn a_quota_that_programs_do_not_see_is_named() {
         let box_of_four = usable(4, vec![quota()]);
-        let said = message(&[("solver", None)], &CpuSet::first(64), &box_of_four).unwrap();
-        assert!(
-            said.starts_with("solver sees 64 CPUs, but may use 4 CPUs (the CPU quota"),
-            "{said}"
-        );
-        assert_eq!(message(&[("solver", Some(4))], &CpuSet::first(64), &box_of_four), None);
+        let said = message(&[("solver", Count::OfCpus)], &CpuSet::first(64), &box_of_four).unwrap();
+        let expected =
+            "solver sees 64 CPUs, but may use 4 CPUs, by the CPU quota of /cg/box (4 CPUs)";
+        assert!(said.starts_with(expected), "{said}");
+        for count in [Count::Told(4), Count::OfSomePool] {
+            assert_eq!(message(&[("solver", count)], &CpuSet::first(64), &box_of_four), None);
+        }
     }
 
     #[test]
     fn a_mask_is_what_programs_count_themselves() {
         let masked = usable(4, vec![Limit::Affinity { cpus: CpuSet::first(4) }]);
-        assert_eq!(message(&[("solver", None)], &CpuSet::first(64), &masked), None);
+        assert_eq!(message(&[("solver", Count::OfCpus)], &CpuSet::first(64), &masked), None);
     }
 }

@@ -17,11 +17,6 @@ impl Backend {
         all.into_iter().filter(|backend| backend.is_here()).collect()
     }
 
-    /// Does the same with every freezer at once, where most of it is waiting.
-    pub(crate) fn each(check: impl Fn(Backend) + Sync) {
-        super::at_once(Backend::here(), check);
-    }
-
     pub(crate) fn is_here(self) -> bool {
         let trees = Hierarchies::find(&Proc::default()).unwrap();
         let tree = match self.0 {
