@@ -52,7 +52,8 @@ use trace::TraceArgs;
 
 /// Co-schedules multithreaded programs that share this machine.
 #[derive(Debug, Parser)]
-#[command(name = "cosched", version, arg_required_else_help = true, after_help = failure::exit_codes(),
+#[command(name = "cosched", version, arg_required_else_help = true,
+          after_help = failure::exit_codes(),
           mut_subcommands = help::arranged)]
 pub(crate) struct Cli {
     /// What to do.

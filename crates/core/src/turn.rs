@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
 
-/// A program's part in taking turns by weight, where every program runs and the weights of CPU groups
-/// decide which programs get the CPUs.
+/// A program's part in taking turns by weight, where every program runs and the weights of CPU
+/// groups decide which programs get the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turn {

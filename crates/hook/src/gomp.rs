@@ -144,14 +144,28 @@ macro_rules! entry {
 entry!(GOMP_parallel(flags: c_uint));
 entry!(reductions GOMP_parallel_reductions(flags: c_uint) -> c_uint);
 entry!(GOMP_parallel_sections(count: c_uint, flags: c_uint));
-entry!(GOMP_parallel_loop_static(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
-entry!(GOMP_parallel_loop_dynamic(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
-entry!(GOMP_parallel_loop_guided(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
+entry!(GOMP_parallel_loop_static(
+    start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint
+));
+entry!(GOMP_parallel_loop_dynamic(
+    start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint
+));
+entry!(GOMP_parallel_loop_guided(
+    start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint
+));
 entry!(GOMP_parallel_loop_runtime(start: c_long, end: c_long, step: c_long, flags: c_uint));
-entry!(GOMP_parallel_loop_nonmonotonic_dynamic(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
-entry!(GOMP_parallel_loop_nonmonotonic_guided(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
-entry!(GOMP_parallel_loop_nonmonotonic_runtime(start: c_long, end: c_long, step: c_long, flags: c_uint));
-entry!(GOMP_parallel_loop_maybe_nonmonotonic_runtime(start: c_long, end: c_long, step: c_long, flags: c_uint));
+entry!(GOMP_parallel_loop_nonmonotonic_dynamic(
+    start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint
+));
+entry!(GOMP_parallel_loop_nonmonotonic_guided(
+    start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint
+));
+entry!(GOMP_parallel_loop_nonmonotonic_runtime(
+    start: c_long, end: c_long, step: c_long, flags: c_uint
+));
+entry!(GOMP_parallel_loop_maybe_nonmonotonic_runtime(
+    start: c_long, end: c_long, step: c_long, flags: c_uint
+));
 
 /// `omp_set_dynamic`, by its names for C and Fortran.
 macro_rules! set_dynamic {

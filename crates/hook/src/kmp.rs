@@ -119,7 +119,8 @@ macro_rules! fork_call {
         // What the caller has not given is passed on, and not used.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn __kmpc_fork_call(
-            location: *const c_void, count: c_int, body: *const c_void, $($few: usize,)* $($many: usize),*
+            location: *const c_void, count: c_int, body: *const c_void,
+            $($few: usize,)* $($many: usize),*
         ) {
             static REAL: Function = Function::named("__kmpc_fork_call\0");
             // SAFETY: only a type; it is that of LLVM's runtime for `__kmpc_fork_call`.
@@ -142,8 +143,12 @@ macro_rules! fork_call {
                 match (region.team.is_ours(), count) {
                     (false, ..=12) => real(location, count, body, $($few),*),
                     (false, _) => real(location, count, body, $($few,)* $($many),*),
-                    (true, ..=12) => real(location, more, inside_few as *const c_void, ours, $($few),*),
-                    (true, _) => real(location, more, inside_many as *const c_void, ours, $($few,)* $($many),*),
+                    (true, ..=12) => real(
+                        location, more, inside_few as *const c_void, ours, $($few),*
+                    ),
+                    (true, _) => real(
+                        location, more, inside_many as *const c_void, ours, $($few,)* $($many),*
+                    ),
                 }
             }
         }
@@ -180,7 +185,8 @@ macro_rules! inside {
 fork_call! {
     a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 ;
     b0 b1 b2 b3 b4 b5 b6 b7 b8 b9 b10 b11 b12 b13 b14 b15 b16 b17 b18 b19 b20 b21 b22 b23 b24 b25
-    b26 b27 b28 b29 b30 b31 b32 b33 b34 b35 b36 b37 b38 b39 b40 b41 b42 b43 b44 b45 b46 b47 b48 b49 b50 b51
+    b26 b27 b28 b29 b30 b31 b32 b33 b34 b35 b36 b37 b38
+    b39 b40 b41 b42 b43 b44 b45 b46 b47 b48 b49 b50 b51
 }
 
 /// Has the threads of a region wait for each other, at a barrier of this library or at the

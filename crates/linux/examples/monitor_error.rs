@@ -44,7 +44,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = arguments.next().unwrap_or_else(|| "workloads/bin".to_owned());
     let cpus = std::thread::available_parallelism()?.get();
     println!(
-        "| program | threads | at locks: kernel | sampled | mean, largest difference | without a CPU: kernel, sampled \
+        "| program | threads | at locks: kernel | sampled | mean, largest difference | \
+         without a CPU: kernel, sampled \
          | switches/s: kernel, sampled |"
     );
     println!("|---|---|---|---|---|---|---|");

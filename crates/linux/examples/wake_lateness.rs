@@ -75,7 +75,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     drop(spinners);
     println!(
-        "lateness of a wake-up beside {per_cpu} spinning thread(s) per CPU, {cpus} CPUs, microseconds"
+        "lateness of a wake-up beside {per_cpu} spinning thread(s) per CPU, \
+         {cpus} CPUs, microseconds"
     );
     println!("{:<30} {:>8} {:>8} {:>8}", "cosched's own scheduling", "p50", "p99", "max");
     for ((name, _), late) in settings.iter().zip(&lateness) {

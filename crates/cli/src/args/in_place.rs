@@ -18,7 +18,8 @@ use crate::ui::failure::Failure;
 #[derive(Debug, Args)]
 pub(crate) struct InPlaceArgs {
     /// The policy: faithful, shuffling, or linux (which changes nothing).
-    #[arg(long, short, default_value = Kind::Faithful.name(), value_parser = choices::policy_in_place(),
+    #[arg(long, short, default_value = Kind::Faithful.name(),
+          value_parser = choices::policy_in_place(),
           hide_possible_values = true)]
     pub(crate) policy: Kind,
     #[command(flatten)]

@@ -18,7 +18,8 @@ pub(crate) struct AdviseArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// The policy under which the programs will run: gang, greedy or minwait.
-    #[arg(long, short, default_value = Kind::Greedy.name(), value_parser = choices::policy_of_advice(),
+    #[arg(long, short, default_value = Kind::Greedy.name(),
+          value_parser = choices::policy_of_advice(),
           hide_possible_values = true)]
     pub(crate) policy: Kind,
     /// Thread counts to choose from, such as 1..4 or 1,2,4 [default: 1 to 8, then 16, 32 and so on]
@@ -26,7 +27,8 @@ pub(crate) struct AdviseArgs {
     pub(crate) threads: Option<String>,
     /// Solo runs of each program with each thread count. The median is used, and the spread shows
     /// which counts are distinguishable. Runs from earlier are used again.
-    #[arg(long, default_value_t = 5, allow_negative_numbers = true, value_parser = whole(1..=100u16))]
+    #[arg(long, default_value_t = 5, allow_negative_numbers = true,
+          value_parser = whole(1..=100u16))]
     pub(crate) runs: u16,
     #[command(flatten)]
     pub(crate) how: HowArgs,

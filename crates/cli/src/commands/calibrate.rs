@@ -44,7 +44,8 @@ pub(crate) struct QuantaArgs {
     slices: Vec<Nanos>,
     /// Runs of each program with each slice, taking turns. With 9 or more, one of eleven slices is
     /// distinguishable from the kernel's own.
-    #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
+    #[arg(long, default_value_t = 10, allow_negative_numbers = true,
+          value_parser = whole(1..=1000u16))]
     runs: u16,
     /// Target length of each run, in seconds: the number after `--work` in a program's command is
     /// changed to reach it.

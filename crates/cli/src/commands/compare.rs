@@ -43,7 +43,8 @@ pub(crate) struct CompareArgs {
     ///
     /// The name is free, as in --variant unguarded="faithful --no-guard". Options that it does not
     /// give are those of the command line.
-    #[arg(long = "variant", value_name = "NAME=POLICY OPTIONS", value_parser = variant::with_options)]
+    #[arg(long = "variant", value_name = "NAME=POLICY OPTIONS",
+          value_parser = variant::with_options)]
     with_options: Vec<Variant>,
     #[command(flatten)]
     how: HowArgs,

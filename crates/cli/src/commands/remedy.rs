@@ -59,7 +59,10 @@ fn said(error: &clap::Error, kind: ContextKind) -> Option<String> {
 }
 
 fn is_value(error: &clap::Error, value: &str) -> bool {
-    matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(word)) if word == value)
+    matches!(
+        error.get(ContextKind::InvalidValue),
+        Some(ContextValue::String(word)) if word == value
+    )
 }
 
 /// The error of an option that took the `--` before a command as its value.

@@ -39,9 +39,8 @@ const PAGE: usize = 20;
 
 /// What to look at.
 #[derive(Debug, Args)]
-#[command(
-    override_usage = "cosched stat [OPTIONS] --pid <PID>\n       cosched stat [OPTIONS] -- <CMD ARGS>..."
-)]
+#[command(override_usage = "cosched stat [OPTIONS] --pid <PID>\n       \
+                            cosched stat [OPTIONS] -- <CMD ARGS>...")]
 pub(crate) struct StatArgs {
     /// A running process, with all its threads and the processes that it will start. May be
     /// repeated.
@@ -52,7 +51,8 @@ pub(crate) struct StatArgs {
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     interval: Option<Duration>,
     /// Stop after this many intervals (only with --pid) [default: when the processes have ended]
-    #[arg(long, value_name = "N", conflicts_with = "command", allow_negative_numbers = true, value_parser = whole(1..=u32::MAX))]
+    #[arg(long, value_name = "N", conflicts_with = "command", allow_negative_numbers = true,
+          value_parser = whole(1..=u32::MAX))]
     count: Option<u32>,
     /// Groups of CPUs, such as 0-3,4-7 ('+' joins ranges into one group). Lock transfers inside a
     /// group and between groups are counted separately, and for each group the time in which its

@@ -42,7 +42,9 @@ struct Me {
 }
 
 thread_local! {
-    static ME: Me = const { Me { tid: Cell::new(0), order: Cell::new(0), slots: [const { Cell::new(0) }; SLOTS] } };
+    static ME: Me = const {
+        Me { tid: Cell::new(0), order: Cell::new(0), slots: [const { Cell::new(0) }; SLOTS] }
+    };
 }
 
 /// How many threads have come to a barrier.

@@ -10,11 +10,13 @@
 //! | laggards | waiter |
 //! |---|---|
 //! | all run | spins for four wake-ups, then sleeps |
-//! | nothing is known of one | spins while that has paid lately, for one wake-up at most, then sleeps |
+//! | nothing is known of one | spins while that paid lately, for one wake-up at most, then sleeps |
 //! | one was woken, or preempted, and waits for another CPU | as where nothing is known |
 //! | one is blocked | sleeps |
 //! | one is queued for this CPU | sleeps: its turn may be next |
-//! | one is queued for this CPU, in a program with a CPU group of its own | yields to it, for four wake-ups at most, then sleeps |
+//! | one is queued for this CPU, grouped | yields to it, for four wake-ups at most, then sleeps |
+//!
+//! *Grouped*: in a program with a CPU group of its own.
 //!
 //! Where several rows hold, the lowest counts. All bounds are multiples of the cost of a wake-up,
 //! as measured lately by the woken threads. Spinning for one wake-up costs at most twice as much as

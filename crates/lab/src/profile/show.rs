@@ -139,7 +139,8 @@ mod tests {
         assert_eq!(program["placement"], "spread");
         assert_eq!(program["ideal_threads"], 2);
         let point = serde_json::json!({
-            "threads": 4, "solo_seconds": 4.0, "runs": 3, "run_seconds": [4.0, 4.0, 4.0], "speedup": 2.5,
+            "threads": 4, "solo_seconds": 4.0, "runs": 3, "run_seconds": [4.0, 4.0, 4.0],
+            "speedup": 2.5,
             "misses_per_kilo_instruction": null, "miss_ratio": null,
             "disturbed": null
         });

@@ -63,7 +63,8 @@ pub fn calibrate(args: &CalibrateOptions) -> Result<ExitCode, Failure> {
     }
     let head = format!(
         "# Fitted by `cosched sim calibrate` to {file}, on {machine}, {placement}.\n\
-         # One number of each model is fitted, and told with the errors that are left; the others were given.\n"
+         # One number of each model is fitted, and told with the errors that are left; \
+         the others were given.\n"
     );
     print(fitted.iter().fold(head, |text, fitted| text + "\n" + &program(fitted)).trim_end())?;
     Ok(ExitCode::SUCCESS)
@@ -126,7 +127,8 @@ fn program(fitted: &Fitted) -> String {
     let model = fitted.model.replace("[[phase]]", "[[program.model.phase]]");
     format!(
         "{comments}[[program]]\ncommand = {:?}\nthreads = {}\nmisses_per_kilo_instruction = {:?}\n\
-         memory_gigabytes_per_second = {:.4}\nrepeat = \"until-all-finish\"\n\n[program.model]\n{model}",
+         memory_gigabytes_per_second = {:.4}\n\
+         repeat = \"until-all-finish\"\n\n[program.model]\n{model}",
         known.name, known.threads, known.misses_per_kilo_instruction, fitted.gigabytes_per_second,
     )
 }

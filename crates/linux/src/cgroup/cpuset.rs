@@ -82,9 +82,10 @@ mod tests {
     fn a_group_without_the_controller_is_an_error_with_the_file() {
         let root = tempfile::tempdir().unwrap();
         let error = bind_to(&Dir::new(root.path(), Version::V2), &CpuSet::first(1), None);
-        assert!(
-            matches!(&error, Err(files::FileError::Io { path, .. }) if path.ends_with("cpuset.cpus"))
-        );
+        assert!(matches!(
+            &error,
+            Err(files::FileError::Io { path, .. }) if path.ends_with("cpuset.cpus")
+        ));
     }
 
     #[test]

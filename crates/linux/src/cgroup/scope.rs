@@ -148,7 +148,10 @@ pub enum ScopeError {
     #[error("systemd's user manager refuses a scope: {0}")]
     Refused(String),
     /// The manager has agreed, but this process was not moved.
-    #[error("systemd's user manager promised a scope, but did not move cosched within {} s", MOVING.as_secs())]
+    #[error(
+        "systemd's user manager promised a scope, but did not move cosched within {} s",
+        MOVING.as_secs()
+    )]
     NotMoved,
 }
 

@@ -155,8 +155,10 @@ mod tests {
     #[test]
     fn sockets_of_runs_are_found_by_name_in_the_kernels_list() {
         let list = "Num       RefCount Protocol Flags    Type St Inode Path\n\
-            0000000000000000: 00000002 00000000 00010000 0001 01 17 /run/user/7/cosched/12.sock.12\n\
-            0000000000000000: 00000003 00000000 00000000 0001 03 18 /run/user/7/cosched/12.sock.12\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 17 \
+              /run/user/7/cosched/12.sock.12\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 18 \
+              /run/user/7/cosched/12.sock.12\n\
             0000000000000000: 00000002 00000000 00010000 0001 01 19 /tmp/a b/cosched/13.sock.13\n\
             0000000000000000: 00000002 00000000 00010000 0001 01 20 /tmp/14.sock.15\n\
             0000000000000000: 00000002 00000000 00010000 0001 01 21 /tmp/metrics.14\n\

@@ -124,8 +124,8 @@ impl BpfPrograms {
         BpfPrograms::load_with(object, proc, constants, |_| Ok(()))
     }
 
-    /// Loads the programs as [`BpfPrograms::load`] does, with an existing map in place of the object's
-    /// own map of this name. Both have to have one layout.
+    /// Loads the programs as [`BpfPrograms::load`] does, with an existing map in place of the
+    /// object's own map of this name. Both have to have one layout.
     ///
     /// # Errors
     /// As [`BpfPrograms::load`].

@@ -321,7 +321,8 @@ fn binary_content_is_damage_and_a_text_may_be_a_users() {
     let file = folder.path().join("round-002/gang/run.json");
     fs::write(&file, "a list: milk, eggs").unwrap();
     let message = refused(&mut made_up(2), 3, Some(folder.path()), true);
-    let expected = "is not a result of a run (it is no JSON object); move it away, and its round is run again, or";
+    let expected = "is not a result of a run (it is no JSON object); \
+                    move it away, and its round is run again, or";
     assert!(message.contains(expected), "{message}");
     assert_eq!(fs::read(&file).unwrap(), b"a list: milk, eggs");
     for rubbish in [&[0u8; 4096][..], b"\x93\x01\xfe rubbish", b""] {

@@ -142,10 +142,13 @@ pub(super) fn text(figures: &Figures, session: &Session) -> String {
         text,
         "\n# The triad got {:.2} bytes per nanosecond on one CPU and {:.2} on {}: the limit at \
          which the\n\
-         # simulator's queue slows them down as much, or {} times what they moved if nothing was slowed down.\n\
+         # simulator's queue slows them down as much, \
+         or {} times what they moved if nothing was slowed down.\n\
          [[bus]]\nof = \"package\"\nbytes_per_nano = {:.2}\n\n\
-         # What cosched itself takes: from the order to start a program that does nothing until its end is known, and how\n\
-         # much longer in a cgroup, as the policies that freeze programs or share CPUs by program start them; to freeze and to thaw one of {} spinning threads by {}.\n\
+         # What cosched itself takes: from the order to start a program that does nothing \
+         until its end is known, and how\n\
+         # much longer in a cgroup, as the policies that freeze programs or share CPUs by program \
+         start them; to freeze and to thaw one of {} spinning threads by {}.\n\
          [own]\nstart_nanos = {}\njoin_nanos = {}\nfreeze_nanos = {}\nthaw_nanos = {}",
         memory.triad[0],
         memory.triad[1],
