@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-const TABLE: &str = "[[program]]\nname = 'loud'\nthreads = 4\nseconds = 0.02\nmisses_per_kilo_instruction = 100\n\
+const TABLE: &str = "[[program]]\nname = 'loud'\nthreads = 4\nseconds = 0.02\n\
+    misses_per_kilo_instruction = 100\n\
     misses_in_flight = 10\n\
     [[program]]\nname = 'quiet'\nthreads = 4\nseconds = 0.02\nmisses_per_kilo_instruction = 100\n\
     misses_in_flight = 10\n\
@@ -120,8 +121,10 @@ fn slowdowns_are_of_programs_that_arrive_together() {
     let folder = tempfile::tempdir().unwrap();
     let program = |name: &str, keys: &str, traffic: f64| {
         format!(
-            "[[program]]\ncommand = '{name}'\nthreads = 2\nmemory_gigabytes_per_second = {traffic}\n{keys}\n\
-             [program.model]\n[[program.model.phase]]\ninstructions = 1e7\nmisses_per_kilo_instruction = {traffic}\n"
+            "[[program]]\ncommand = '{name}'\nthreads = 2\n\
+             memory_gigabytes_per_second = {traffic}\n{keys}\n\
+             [program.model]\n[[program.model.phase]]\ninstructions = 1e7\n\
+             misses_per_kilo_instruction = {traffic}\n"
         )
     };
     let table = |keys: &str| {
@@ -135,7 +138,8 @@ fn slowdowns_are_of_programs_that_arrive_together() {
 #[test]
 fn without_solo_runs_a_simulation_reports_no_slowdowns() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "[[program]]\ncommand = 'a'\nthreads = 2\n[program.model]\n[[program.model.phase]]\ninstructions = 1e8";
+    let text = "[[program]]\ncommand = 'a'\nthreads = 2\n\
+        [program.model]\n[[program.model.phase]]\ninstructions = 1e8";
     std::fs::write(folder.path().join("a.toml"), text).unwrap();
     let run = "a.toml --machine e5410-8 --policy gang --json";
     let slowdown = |arguments: &str| {

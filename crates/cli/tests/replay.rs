@@ -446,8 +446,8 @@ fn a_rivals_run_is_named_by_its_variant() {
         assert_eq!(output.status.code(), Some(0), "{}", messages(&output));
         String::from_utf8(output.stdout).unwrap()
     };
-    let assumption = "Assumed: the run is one of variant 'one-thread' of a comparison; the replay is of \
-               programs that are started as in that variant, with one thread each.";
+    let assumption = "Assumed: the run is one of variant 'one-thread' of a comparison; the replay \
+               is of programs that are started as in that variant, with one thread each.";
     assert!(assumed("c/one-thread").contains(assumption), "{}", assumed("c/one-thread"));
     assert!(!assumed("c/linux").contains("of a comparison"));
 }

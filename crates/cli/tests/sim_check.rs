@@ -52,7 +52,8 @@ fn a_measured_machine_is_described_and_can_be_simulated() {
     let home = measured();
     let described = Hardware::load(&home.path().join("cosched/machine.toml")).unwrap();
     assert!(described.gigahertz > 0.0 && described.own.freeze.0 > 0);
-    let jobs = "[[program]]\ncommand = 'a'\nthreads = 1\n[program.model]\n[[program.model.phase]]\ninstructions = 1e6\n";
+    let jobs = "[[program]]\ncommand = 'a'\nthreads = 1\n\
+        [program.model]\n[[program.model.phase]]\ninstructions = 1e6\n";
     std::fs::write(home.path().join("jobs.toml"), jobs).unwrap();
     let output = cosched(home.path(), &["sim", "jobs.toml", "-p", "gang", "-m", "this", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

@@ -28,16 +28,24 @@ fn samples(folder: &str, ending: &str) -> Vec<Vec<u8>> {
     samples
 }
 
-const SNAPSHOT: &str = r#"{"schema":"cosched-live/2","pid":7,"policy":"gang","placement":null,"quantum_seconds":0.1,"started_at":"2026-01-01T00:00:00Z","at_seconds":1.5,"cpus":"0-1","quantum":null,"switches":3,"deviations":0,"own_cpu_seconds":0.01,"programs":[]}"#;
+const SNAPSHOT: &str = concat!(
+    r#"{"schema":"cosched-live/2","pid":7,"policy":"gang","placement":null,"#,
+    r#""quantum_seconds":0.1,"started_at":"2026-01-01T00:00:00Z","at_seconds":1.5,"#,
+    r#""cpus":"0-1","quantum":null,"switches":3,"deviations":0,"own_cpu_seconds":0.01,"#,
+    r#""programs":[]}"#,
+);
 
-const LOG: &str = r#"{"boot":{"id":"x"}}
-{"program":{"program":{"slot":0,"generation":0},"shim":{"pid":7,"start_time":8},"cgroups":[],"own_session":false,"stopped_by_signal":true}}
+const LOG: &str = concat!(
+    r#"{"boot":{"id":"x"}}
+{"program":{"program":{"slot":0,"generation":0},"shim":{"pid":7,"start_time":8},"#,
+    r#""cgroups":[],"own_session":false,"stopped_by_signal":true}}
 {"main":{"program":{"slot":0,"generation":0},"process":{"pid":7,"start_time":8}}}
 {"pinned":{"program":{"slot":0,"generation":0},"found":"0-1","set":"0"}}
 {"moves-apart":{"moves":[]}}
 "moved-apart"
 {"gone":{"program":{"slot":0,"generation":0}}}
-"#;
+"#,
+);
 
 /// Files and programs that others wait for.
 const JOBS: &str = r#"[[program]]
@@ -106,7 +114,9 @@ proptest! {
     }
 
     #[test]
-    fn damaged_machine_files_are_refused_or_have_cpus(bytes in damaged(samples("machines", ".toml"))) {
+    fn damaged_machine_files_are_refused_or_have_cpus(
+        bytes in damaged(samples("machines", ".toml")),
+    ) {
         let Ok(text) = String::from_utf8(bytes) else { return Ok(()) };
         if let Ok(machine) = Hardware::parse(&text, "machine.toml") {
             prop_assert!(!machine.topology.cpus().is_empty());
@@ -114,7 +124,9 @@ proptest! {
     }
 
     #[test]
-    fn damaged_results_are_refused_or_read_back_the_same(bytes in damaged(samples("crates/cli/tests/recordings", ".json"))) {
+    fn damaged_results_are_refused_or_read_back_the_same(
+        bytes in damaged(samples("crates/cli/tests/recordings", ".json")),
+    ) {
         let path = Path::new("run.json");
         if let Ok(run) = RunResult::read(&bytes, path) {
             let again = RunResult::read(run.to_json().as_bytes(), path);
@@ -137,7 +149,9 @@ proptest! {
     }
 
     #[test]
-    fn damaged_hellos_are_refused_or_unchanged(bytes in damaged(vec![Hello { threads: true }.bytes().to_vec()])) {
+    fn damaged_hellos_are_refused_or_unchanged(
+        bytes in damaged(vec![Hello { threads: true }.bytes().to_vec()]),
+    ) {
         if let Some(hello) = Hello::read(&bytes) {
             prop_assert_eq!(&hello.bytes()[..], &bytes[..]);
         }

@@ -5,11 +5,13 @@
 //! | `calls` | waits in system calls that must go on by themselves after a freeze |
 //! | `waits` | waits in calls of which some tell that they were interrupted |
 //! | `vfork` | is in uninterruptible sleep nearly all the time, until a child releases it |
-//! | `pin CPU CPU` | binds itself to the one that it is not bound to yet, and looks whether it stays there |
+//! | `pin CPU CPU` | binds itself to the CPU to which it is not bound; checks that it stays there |
 //! | `threads N` | has so many threads, which sleep and wake |
-//! | `births N` | has so many threads one after another, in four chains: each starts the next and ends |
-//! | `locks N` | has so many threads that take one lock in turn, and others that come and go; ends with status 7 when there is a file `stop` |
+//! | `births N` | has so many threads in four chains: each starts the next and ends |
+//! | `locks N` | has so many threads that take one lock in turn, and others that come and go |
 //! | `trace` | traces a child of its own, as a debugger does |
+//!
+//! `locks` ends with status 7 when there is a file `stop`.
 
 #![allow(clippy::unwrap_used)]
 

@@ -25,8 +25,8 @@ fn shuffled() -> Option<(Place, Locker, Cosched)> {
     let place = Place::new();
     let locker = Locker::of_threads("8", &place);
     let pid = locker.process.pid.to_string();
-    let options = "attach --policy shuffling --no-guard --interval 200ms --threshold 0 --hysteresis 1 \
-                   --group-by package";
+    let options = "attach --policy shuffling --no-guard --interval 200ms --threshold 0 \
+                   --hysteresis 1 --group-by package";
     let words: Vec<&str> = options.split(' ').chain(["--out", "out", &pid]).collect();
     let cosched = place.cosched(&words);
     eventually("threads on all packages", || are_on(&PACKAGES, &locker));

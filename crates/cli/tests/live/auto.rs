@@ -10,7 +10,8 @@ use cosched_results::result::RunResult;
 use super::support::{Place, User, eventually, program, skip};
 
 /// Starts one process per argument, each of which computes until there is a file `stop`.
-const BUSY: &str = "work() { while [ ! -e stop ]; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done; }\n\
+const BUSY: &str = "work() { while [ ! -e stop ]; do i=0; \
+    while [ $i -lt 20000 ]; do i=$((i+1)); done; done; }\n\
     for one in $WIDTH; do work & done\nwait";
 
 #[test]

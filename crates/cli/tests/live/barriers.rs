@@ -133,7 +133,8 @@ fn killed_donating_programs_do_not_stop_their_co_runner() {
         program(name, "barrier = 'donate'", &script)
     };
     // One program that has started before their end, and one that starts after it.
-    let beside = "./barriers 1000 && touch passed; while ! [ -e killed ]; do ./barriers 100; sleep 0.02; done; exec ./barriers";
+    let beside = "./barriers 1000 && touch passed; \
+                  while ! [ -e killed ]; do ./barriers 100; sleep 0.02; done; exec ./barriers";
     let tables = [victim("a"), victim("b"), program("c", "barrier = 'donate'", beside)];
     let cosched = place.run(&tables, "--policy linux");
     for name in ["a", "b"] {

@@ -161,7 +161,8 @@ fn server(keys: &str, connects: bool) -> String {
           except OSError: pass\n\
         s.listen()\n\
         if CONNECTS: own = socket.create_connection(s.getsockname())\n\
-        print(s.getsockname()[1], file=open(\"port\", \"w\"), flush=True); os.rename(\"port\", \"listens\")\n\
+        print(s.getsockname()[1], file=open(\"port\", \"w\"), flush=True); \
+        os.rename(\"port\", \"listens\")\n\
         while not os.path.exists(\"stop\"): print(time.time_ns(), flush=True); time.sleep(0.001)\n";
     let text = text.replace("CONNECTS", if connects { "True" } else { "False" });
     let command = format!("command = ['{PYTHON}', '-S', '-c', '''{text}''']");

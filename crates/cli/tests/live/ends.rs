@@ -70,7 +70,8 @@ fn a_comparison_leaves_no_zombies_of_finished_runs() {
     let script = "cosched=$(sed -n 's/^PPid:\\t//p' /proc/$PPID/status); \
                   children=$(cat /proc/$cosched/task/$cosched/children); \
                   for child in $children; do echo $child; done > children; \
-                  for child in $children; do grep -H '^State:.Z' /proc/$child/status; done > zombies; true";
+                  for child in $children; do \
+                  grep -H '^State:.Z' /proc/$child/status; done > zombies; true";
     let compare = ["compare", "--policies", "linux", "--runs", "12", "--", "sh", "-c", script];
     place.cosched(&compare).ended().with(0);
     assert_eq!(place.read("zombies"), "");
@@ -80,7 +81,8 @@ fn a_comparison_leaves_no_zombies_of_finished_runs() {
 #[test]
 fn an_ignored_hangup_ends_neither_cosched_nor_its_programs() {
     let place = Place::new();
-    let tells = "touch a; sed -n 's/^SigIgn:\t//p' /proc/self/status; while [ ! -e go ]; do sleep 0.01; done";
+    let tells = "touch a; sed -n 's/^SigIgn:\t//p' /proc/self/status; \
+                 while [ ! -e go ]; do sleep 0.01; done";
     place.write("jobs.toml", program("a", "", tells));
     let mut command = std::process::Command::new("nohup");
     command.arg(&place.executable).args(["run", "jobs.toml", "--out", "out"]);

@@ -25,7 +25,8 @@ fn exec_exits_as_its_program_or_with_128_plus_the_signal() {
 #[test]
 fn a_program_keeps_its_files_process_group_and_signal_mask() {
     let place = Place::new();
-    let script = "cat; echo bad >&2; ps -o pgid= -p $$ > group; grep SigBlk /proc/self/status; echo $PPID > parent";
+    let script = "cat; echo bad >&2; ps -o pgid= -p $$ > group; \
+                  grep SigBlk /proc/self/status; echo $PPID > parent";
     let mut command = place.user.command(&place.executable);
     command
         .args(["exec", "--", "sh", "-c", script])

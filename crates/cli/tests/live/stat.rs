@@ -9,7 +9,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::support::{Cosched, Place, eventually};
 
 /// The process that started the tests may ignore Ctrl-C.
-const ENDLESS: &str = "grep SigBlk /proc/self/status > blocked; echo > ready; exec env --default-signal=INT sleep 1000";
+const ENDLESS: &str = "grep SigBlk /proc/self/status > blocked; echo > ready; \
+    exec env --default-signal=INT sleep 1000";
 
 #[test]
 fn stat_exits_as_its_program_or_with_128_plus_the_signal() {

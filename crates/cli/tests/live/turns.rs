@@ -17,7 +17,8 @@ use super::kills::{firsts, kills, moment, recovers_nothing, restored};
 use super::support::{Place, User, cgroups_of, eventually, program, skip};
 
 /// As many processes as the machine has CPUs, each of which computes until there is a file `stop`.
-const BUSY: &str = "work() { while [ ! -e stop ]; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done; }\n\
+const BUSY: &str = "work() { while [ ! -e stop ]; do i=0; \
+    while [ $i -lt 20000 ]; do i=$((i+1)); done; done; }\n\
     for one in $(seq $(nproc)); do work & done\nwait";
 const NAMES: [&str; 3] = ["a", "b", "c"];
 /// The weight of a group in turn, and of one without a part: version 2 and version 1.

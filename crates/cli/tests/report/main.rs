@@ -321,12 +321,15 @@ fn a_page_is_written_beside_its_result() {
 const LISTEN: &str = "<script>window.faults = [];
     addEventListener('error', event => faults.push(event.message));
     addEventListener('securitypolicyviolation', event => faults.push(event.violatedDirective));
-    for (const kind of ['error', 'warn']) console[kind] = (...what) => faults.push(what.join(' '));</script>";
+    for (const kind of ['error', 'warn']) console[kind] = (...what) => \
+        faults.push(what.join(' '));</script>";
 
 /// Uses the page as a person would, and writes down what happened.
 const PROBE: &str = "<script>{
     const canvas = document.querySelector('canvas'), where = document.querySelector('.where');
-    const press = key => { canvas.dispatchEvent(new KeyboardEvent('keydown', { key })); return where.textContent; };
+    const press = key => { \
+        canvas.dispatchEvent(new KeyboardEvent('keydown', { key })); \
+        return where.textContent; };
     const colours = () => {
         const { width, height } = canvas, seen = new Set();
         const data = canvas.getContext('2d').getImageData(0, 0, width, height).data;
@@ -342,8 +345,10 @@ const PROBE: &str = "<script>{
     found.night = paper();
     found.faults = faults;
     found.canvases = document.querySelectorAll('canvas').length;
-    found.named = [...document.querySelectorAll('svg[role=img]')].every(svg => svg.getAttribute('aria-label'));
-    found.tables = [...document.querySelectorAll('figure')].every(figure => figure.querySelector('table'));
+    found.named = [...document.querySelectorAll('svg[role=img]')]\
+        .every(svg => svg.getAttribute('aria-label'));
+    found.tables = [...document.querySelectorAll('figure')]\
+        .every(figure => figure.querySelector('table'));
     found.dashed = [...document.querySelectorAll('#linux-treatment .second')].some(line =>
         line.checkVisibility() && getComputedStyle(line).strokeDasharray !== 'none');
     found.fetched = performance.getEntriesByType('resource').length;

@@ -114,7 +114,8 @@ fn a_round_with_a_damaged_run_does_not_count() {
     }
     let output = report();
     assert_eq!(output.status.code(), Some(2));
-    let expected = "d: holds no result of a run that can be read: d/round-001/gang/run.json is damaged (it is not text)";
+    let expected = "d: holds no result of a run that can be read: \
+                    d/round-001/gang/run.json is damaged (it is not text)";
     assert!(messages(&output).contains(expected), "{}", messages(&output));
 }
 

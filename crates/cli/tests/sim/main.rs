@@ -15,7 +15,8 @@ use cosched_policy::reasons::ShufflingReason;
 use cosched_results::result::{RunResult, Simulation};
 
 const WORKLOAD: &str = "[[program]]\ncommand = 'a'\nthreads = 24\n\
-    [program.model]\nspin = 'forever'\n[[program.model.phase]]\ninstructions = 1e10\nbarriers = 1000\n\
+    [program.model]\nspin = 'forever'\n[[program.model.phase]]\n\
+    instructions = 1e10\nbarriers = 1000\n\
     [[program]]\ncommand = 'b'\nthreads = 12\nmisses_per_kilo_instruction = 1\n\
     [program.model]\n[[program.model.phase]]\ninstructions = 1e10\nbarriers = 10\n";
 
@@ -231,8 +232,10 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// Everything that a model can contain, several times.
-const MANY: &str = "[[program]]\ncommand = 'cg'\nthreads = 8\nmisses_per_kilo_instruction = 9\nrepeat = 2\n\
-    [program.model]\nspin = '300us'\nimbalance = 0.1\n[[program.model.phase]]\nrepeat = 3\ninstructions = 2e9\n\
+const MANY: &str = "[[program]]\ncommand = 'cg'\nthreads = 8\n\
+    misses_per_kilo_instruction = 9\nrepeat = 2\n\
+    [program.model]\nspin = '300us'\nimbalance = 0.1\n\
+    [[program.model.phase]]\nrepeat = 3\ninstructions = 2e9\n\
     serial = 0.01\nbarriers = 50\ncycles_per_instruction = 0.8\nmisses_per_kilo_instruction = 3.0\n\
     misses_without_cache = 12.0\nfootprint_mib = 24\nmisses_in_flight = 4\n\
     critical = { sections = 100, instructions = 300 }\nsleep = '10ms'\n\
@@ -366,7 +369,8 @@ fn streams_and_computing() -> String {
         format!(
             "[[program]]\nname = '{name}'\ncommand = 'x'\nthreads = \
              1\n[program.model]\n[[program.model.phase]]\n\
-             instructions = {instructions}\nmisses_per_kilo_instruction = {misses}\nmisses_in_flight = 8\n"
+             instructions = {instructions}\n\
+             misses_per_kilo_instruction = {misses}\nmisses_in_flight = 8\n"
         )
     };
     let pair = |i| program(format!("s{i}"), "3.2e9", 60) + &program(format!("c{i}"), "9.3e9", 0);
@@ -435,7 +439,8 @@ fn options_of_fair_progress_are_refused_elsewhere() {
 /// Threads with similar waits get one package. A machine with one package is refused.
 #[test]
 fn shuffling_groups_similar_waiters_and_needs_two_packages() {
-    let workload = "[[program]]\ncommand = 'a'\nthreads = 8\n[program.model]\nadaptive = '10us'\nimbalance = 0.9\n\
+    let workload = "[[program]]\ncommand = 'a'\nthreads = 8\n\
+        [program.model]\nadaptive = '10us'\nimbalance = 0.9\n\
         [[program.model.phase]]\nrepeat = 20\ninstructions = 2e9\nbarriers = 1\n\
         critical = { sections = 20, instructions = 1000000, lines = 8 }\n";
     let run = result(workload, "--no-solo --policy shuffling --no-guard --machine e5410-8");
