@@ -134,10 +134,18 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn hostile_clients_do_not_affect_honest_ones(acts in prop::collection::vec(act(), 0..60), requested in 2u16.., thread_limit in 1u16..) {
+    fn hostile_clients_do_not_affect_honest_ones(
+        acts in prop::collection::vec(act(), 0..60),
+        requested in 2u16..,
+        thread_limit in 1u16..,
+    ) {
         let mut server = HookServer::open(Uses::THREADS).unwrap();
         let honest = Process::enter(&mut server, 0).unwrap();
         let (mut liars, mut sockets) = (Vec::new(), Vec::new());
@@ -148,8 +156,12 @@ proptest! {
                 Act::Knock => sockets.extend(knock(&server)),
                 Act::Leave(client) if is_one(&client) => drop(liars.remove(client)),
                 Act::Ring(client, length) if is_one(&client) => liars[client].ring(length),
-                Act::Scribble(client, word, to) if is_one(&client) => liars[client].scribble(word, to),
-                Act::Request(client, number, threads) if is_one(&client) => liars[client].request(number, threads),
+                Act::Scribble(client, word, to) if is_one(&client) => {
+                    liars[client].scribble(word, to);
+                }
+                Act::Request(client, number, threads) if is_one(&client) => {
+                    liars[client].request(number, threads);
+                }
                 Act::Shorten(client, to) if is_one(&client) => {
                     let same = to == SIZE as u64;
                     prop_assert_eq!(ftruncate(&liars[client].memory, to).is_ok(), same);
@@ -177,7 +189,10 @@ proptest! {
         server.limit_threads(Some(thread_limit), 2);
         prop_assert_eq!(honest.page().answered(), 1);
         let rule = honest.page().rule();
-        prop_assert_eq!(rule, Rule { managed: true, thread_limit: Some(thread_limit), cpus: 2, ..Rule::default() });
+        prop_assert_eq!(
+            rule,
+            Rule { managed: true, thread_limit: Some(thread_limit), cpus: 2, ..Rule::default() }
+        );
         prop_assert_eq!(rule.bound(requested.into()), i32::from(requested.min(thread_limit)));
     }
 }

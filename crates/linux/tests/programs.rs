@@ -123,7 +123,8 @@ fn a_daemon_that_forks_twice_stays_in_the_tree_and_delays_gone() {
 #[test]
 fn a_program_gets_what_was_ordered_and_nothing_else_open() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "echo $0,$1; pwd; echo $COLOUR; env | grep -c =; readlink /proc/self/fd/0; ls /proc/self/fd";
+    let text = "echo $0,$1; pwd; echo $COLOUR; env | grep -c =; \
+        readlink /proc/self/fd/0; ls /proc/self/fd";
     let order = LaunchOrder {
         argv: ["called-so", "-c", text, "a b", "c"].map(String::from).to_vec(),
         env: vec![("COLOUR".into(), "blue".into()), ("PATH".into(), "/usr/bin:/bin".into())],

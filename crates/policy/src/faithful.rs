@@ -30,8 +30,8 @@
 //!   the first one, always);
 //! - learned settings of a program, from this run or earlier ones ([`Learned`]), are not tried
 //!   again at first: they are applied, and compared with nothing only later;
-//! - with the guard, and unless the user has fixed it, the [interval](Params::first) until the first
-//!   decision is shorter than the later ones;
+//! - with the guard, and unless the user has fixed it, the [interval](Params::first) until the
+//!   first decision is shorter than the later ones;
 //! - programs with weights share the CPUs by [`weights`].
 
 mod fixed;

@@ -11,7 +11,7 @@
 //!
 //! | missing | used instead |
 //! |---|---|
-//! | level-3 cache | the outermost shared level that is shown (not level 1), else the die, else the package |
+//! | level-3 cache | the outermost shared level (not level 1), else the die, else the package |
 //! | level-2 cache | the core |
 //! | SMT siblings | each CPU is a core |
 //! | package | one package |

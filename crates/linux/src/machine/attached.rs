@@ -241,7 +241,10 @@ impl Linux {
         self.observer.forget(id);
         self.release_claim(id);
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let refused = |happening: &Happening| matches!(happening, Happening::Refused(refused, ..) if *refused == id);
+        let refused = |happening: &Happening| match happening {
+            Happening::Refused(refused, ..) => *refused == id,
+            _ => false,
+        };
         // Settings that could not be restored stay in the log: another attempt follows at the end.
         if !self.queue.iter().any(|event| refused(&event.what)) {
             self.log.note(Record::Gone { program: id })?;

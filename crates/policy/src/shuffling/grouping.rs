@@ -321,7 +321,8 @@ mod tests {
             cpus in prop::collection::vec(1usize..4, 2..5),
             threads in prop::collection::vec((0.0..1.0f64, 0usize..4), 0..14),
         ) {
-            let threads: Vec<_> = threads.into_iter().map(|(wait, at)| (wait, at % cpus.len())).collect();
+            let threads: Vec<_> =
+                threads.into_iter().map(|(wait, at)| (wait, at % cpus.len())).collect();
             let of = contenders(&threads);
             let found = shared_out(&threads, &cpus);
             let here = |socket: usize| of.iter().filter(|one| one.socket == socket).count();
@@ -346,7 +347,9 @@ mod tests {
             let range = |socket: usize| {
                 let on = threads.iter().zip(&found).filter(|(_, on)| **on == socket);
                 let waits = on.map(|((wait, _), _)| *wait);
-                waits.fold((f64::MAX, f64::MIN), |(low, high), wait| (low.min(wait), high.max(wait)))
+                waits.fold((f64::MAX, f64::MIN), |(low, high), wait| {
+                    (low.min(wait), high.max(wait))
+                })
             };
             for (a, b) in [(0, 1), (0, 2), (1, 2)] {
                 let (a, b) = (range(a), range(b));

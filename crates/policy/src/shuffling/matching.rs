@@ -94,7 +94,9 @@ mod tests {
 
         #[test]
         fn no_other_assignment_costs_less(
-            costs in (1usize..=6).prop_flat_map(|n| prop::collection::vec(prop::collection::vec(0i64..50, n), n)),
+            costs in (1usize..=6).prop_flat_map(|n| {
+                prop::collection::vec(prop::collection::vec(0i64..50, n), n)
+            }),
         ) {
             let chosen = cheapest(&costs);
             let mut columns = chosen.clone();

@@ -318,7 +318,10 @@ proptest! {
     #[test]
     fn plans_make_sense_for_any_arrivals_and_ends(
         story in prop::collection::vec(
-            (prop::collection::vec((0.0..1.0f64, prop::bool::weighted(0.1), 0u16..4), 0..12), 1u8..16),
+            (
+                prop::collection::vec((0.0..1.0f64, prop::bool::weighted(0.1), 0u16..4), 0..12),
+                1u8..16,
+            ),
             1..20,
         ),
     ) {

@@ -118,7 +118,8 @@ fn listening_is_read_from_the_tables_of_the_namespace() {
     let (root, proc) = made_up(&[&["socket:[1603]"], &["socket:[1700]"], &["socket:[1801]"]]);
     let tcp = "  sl  local_address rem_address   st ...\n\
         0: 00000000:07E8 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1603 1 0 100\n\
-        1: 0100007F:07E8 0100007F:1234 01 00000000:00000000 00:00000000 00000000 0 0 1700 1 0 100\n";
+        1: 0100007F:07E8 0100007F:1234 01 00000000:00000000 00:00000000 00000000 \
+        0 0 1700 1 0 100\n";
     let unix = "Num RefCount Protocol Flags Type St Inode Path\n\
         0: 00000003 00000000 00000000 0001 03 1700\n\
         0: 00000002 00000000 00010000 0001 01 1801 /run/x\n";

@@ -160,7 +160,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_stream_of_bytes_makes_reading_fail(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_stream_of_bytes_makes_reading_fail(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
             seen(&bytes);
         }
     }

@@ -154,9 +154,9 @@ impl Reports {
         let _ = self.channel.write_all(&[0]);
     }
 
-    /// Whether the shim has ended. Without [`ShimReport::Gone`] or [`ShimReport::Failed`] before, the shim
-    /// was killed. The program may then still run, below another parent, and its exit will not be
-    /// known.
+    /// Whether the shim has ended. Without [`ShimReport::Gone`] or [`ShimReport::Failed`] before,
+    /// the shim was killed. The program may then still run, below another parent, and its exit
+    /// will not be known.
     pub fn closed(&self) -> bool {
         self.closed
     }
@@ -193,7 +193,8 @@ mod tests {
             .unwrap();
         assert_eq!(reports.read().unwrap(), []);
         shim.write_all(
-            b"\"system_seconds\":0.0,\"voluntary_switches\":0,\"involuntary_switches\":0,\"max_rss_kib\":9}}}\n{\"fai",
+            b"\"system_seconds\":0.0,\"voluntary_switches\":0,\"involuntary_switches\":0,\
+            \"max_rss_kib\":9}}}\n{\"fai",
         )
         .unwrap();
         let usage = Usage { user_seconds: 1.5, max_rss_kib: 9, ..Usage::default() };

@@ -195,7 +195,10 @@ mod tests {
                 let lost = lost_groups(&[folder.path().to_owned()], &Proc::default());
                 let [lost] = &lost[..] else { panic!("{lost:?}") };
                 let path = probe.path();
-                let is_probe = |record: &Record| matches!(record, Record::CgroupDir { dir, .. } if dir == path);
+                let is_probe = |record: &Record| match record {
+                    Record::CgroupDir { dir, .. } => dir == path,
+                    _ => false,
+                };
                 assert!(lost.log == log && lost.journal.records().iter().any(is_probe));
             }
             probe.remove().unwrap();

@@ -222,12 +222,14 @@ mod tests {
     /// Trials without a clear answer are given up.
     #[test]
     fn clear_trials_take_the_fewest_pairs() {
-        assert!(
-            matches!(tried(1.15, 0.02), (Finding::Faster(ratio), FEWEST_PAIRS) if (ratio - 1.15).abs() < 0.02)
-        );
-        assert!(
-            matches!(tried(0.80, 0.02), (Finding::NotFaster(ratio), FEWEST_PAIRS) if (ratio - 0.80).abs() < 0.02)
-        );
+        assert!(matches!(
+            tried(1.15, 0.02),
+            (Finding::Faster(ratio), FEWEST_PAIRS) if (ratio - 1.15).abs() < 0.02
+        ));
+        assert!(matches!(
+            tried(0.80, 0.02),
+            (Finding::NotFaster(ratio), FEWEST_PAIRS) if (ratio - 0.80).abs() < 0.02
+        ));
         assert!(matches!(tried(1.04, 0.20), (Finding::NotFaster(_), MOST_PAIRS)));
         assert!(matches!(tried(1.0, 0.0), (Finding::NotFaster(_), FEWEST_PAIRS)));
         assert!(matches!(tried(1.01, 0.0), (Finding::NotFaster(_), _)), "not worth a change");

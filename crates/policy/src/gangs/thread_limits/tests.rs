@@ -305,14 +305,20 @@ proptest! {
                     let program = lab.scene.programs.iter_mut().find(|p| p.id == id).unwrap();
                     if program.malleable {
                         program.requested = asked;
-                        lab.tell(&[Cause::Requested { program: id, threads: asked, blocked: true }]);
+                        lab.tell(&[Cause::Requested {
+                            program: id,
+                            threads: asked,
+                            blocked: true,
+                        }]);
                     }
                 }
                 1 if which % 3 == 0 => {
                     lab.scene.programs.retain(|p| p.id != id);
                     lab.tell(&[Cause::Exited(id, Exit::Code(0))]);
                 }
-                _ if lab.next_wake().is_some() => pass(&mut lab, |threads| f64::from(threads).sqrt()),
+                _ if lab.next_wake().is_some() => {
+                    pass(&mut lab, |threads| f64::from(threads).sqrt());
+                }
                 _ => {}
             }
             let used = lab.cpus_in_use();
