@@ -179,7 +179,8 @@ proptest! {
         prop_assert!(found >= least - 1e-5, "{found} in no more than {least}");
         prop_assert!(found <= uncached + switches * SWITCH + 1e-5, "{found}, uncached {uncached}");
         let lines = models.iter().map(|model| model.mixes[0].footprint.min(cache * MIB) / LINE);
-        let most = alone(cache).map(|one| one.2).sum::<f64>() + switches * lines.fold(0.0, f64::max);
+        let misses_alone: f64 = alone(cache).map(|one| one.2).sum();
+        let most = misses_alone + switches * lines.fold(0.0, f64::max);
         prop_assert!(misses <= most + 1.0, "{misses} misses of {most}");
     }
 }

@@ -133,7 +133,8 @@ fn a_thread_that_can_help_no_sibling_yields() {
     //  6.2005 A1 wakes up, at v 9. A checks, and lets it run. A1 opens the barrier. Both end.
     assert_eq!(
         trace(cfs(), programs),
-        "A 0-1000.5, A1 1000.5-1000.5, A 1000.5-1500, B 1500-4000, A 4000-6201, A1 6201-6201, B 6201-13701"
+        "A 0-1000.5, A1 1000.5-1000.5, A 1000.5-1500, B 1500-4000, A 4000-6201, A1 6201-6201, \
+         B 6201-13701"
     );
 }
 

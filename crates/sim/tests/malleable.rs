@@ -132,7 +132,11 @@ proptest! {
         }
         // Every request is answered.
         while stage.ends().is_empty() {
-            prop_assert!(at < Nanos::from_secs(10), "it does not end: {:?}", requests(&stage.events));
+            prop_assert!(
+                at < Nanos::from_secs(10),
+                "it does not end: {:?}",
+                requests(&stage.events)
+            );
             stage.submit(&[Step::Apply(FIRST, allowed(2), 99)]);
             at += Nanos::from_millis(1);
             stage.until(at);

@@ -228,7 +228,8 @@ proptest! {
             let id = ProgramId::first(slot);
             if stage.events.iter().any(|event| event.what == Happening::Started(id)) {
                 stage.submit(&[step]);
-                if let Some(cpus) = settings[usize::from(slot)].cpus.filter(|_| matches!(step, Step::Apply(..))) {
+                let cpus = settings[usize::from(slot)].cpus;
+                if let Some(cpus) = cpus.filter(|_| matches!(step, Step::Apply(..))) {
                     limits.push((now, Limit::On(id, cpus)));
                 }
             } else {
@@ -258,7 +259,8 @@ proptest! {
             });
             let usage = exit.expect("every program ends");
             let done = usage.counts.instructions.unwrap() as f64;
-            prop_assert!((done - work.instructions()).abs() <= 1.0, "{} of {}", done, work.instructions());
+            let whole = work.instructions();
+            prop_assert!((done - whole).abs() <= 1.0, "{} of {}", done, whole);
         }
     }
 }

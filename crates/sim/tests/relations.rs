@@ -134,8 +134,9 @@ fn kernels() -> impl Iterator<Item = Kernel> {
 fn the_numbering_of_cpus_changes_only_ties() {
     let text = |alternate: bool| {
         format!(
-            "name = 'two'\ntopology = 'package:2 core:2'\npackages_alternate = {alternate}\ngigahertz = 2.5\n\
-             cache_mib = 8\nmemory_nanos = 90\nswitch_nanos = 2000\nwake_nanos = 3000\n\
+            "name = 'two'\ntopology = 'package:2 core:2'\npackages_alternate = {alternate}\n\
+             gigahertz = 2.5\ncache_mib = 8\nmemory_nanos = 90\n\
+             switch_nanos = 2000\nwake_nanos = 3000\n\
              signal_nanos = [20, 60, 150]\nbus = [{{ of = 'package', bytes_per_nano = 6 }}]\n"
         )
     };

@@ -38,8 +38,8 @@ fn time_sharing_lowers_a_thread_by_ten_per_used_turn() {
         vec![(0, computes(200), Settings::default()), (1000, computes(200), Settings::default())];
     assert_eq!(
         trace(Kernel::SOLARIS_TS, two),
-        "A 0-20000, B 20000-40000, A 40000-80000, B 80000-120000, A 120000-200000, B 200000-280000, \
-         A 280000-340000, B 340000-400000"
+        "A 0-20000, B 20000-40000, A 40000-80000, B 80000-120000, A 120000-200000, \
+         B 200000-280000, A 280000-340000, B 340000-400000"
     );
 }
 

@@ -39,7 +39,10 @@ pub fn escaped(text: &str) -> String {
 /// Whether a character sets the direction of text, or ends a line: Unicode's Bidi_Control, and its
 /// separators.
 fn turns(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
 }
 
 fn cut(text: &str, most: usize) -> String {

@@ -44,7 +44,8 @@ pub(super) fn check(read: &Description) -> Result<(), (&'static str, String)> {
 mod tests {
     use crate::hardware::Hardware;
 
-    const TEXT: &str = "name = 'two'\ntopology = 'core:2'\ngigahertz = 2.0\ncache_mib = 8\nmemory_nanos = 80\n\
+    const TEXT: &str = "name = 'two'\ntopology = 'core:2'\n\
+        gigahertz = 2.0\ncache_mib = 8\nmemory_nanos = 80\n\
         bus = [{ of = 'package', bytes_per_nano = 10 }]\nswitch_nanos = 1500\nwake_nanos = 3000\n\
         signal_nanos = [30, 60, 200]\n";
 

@@ -312,9 +312,11 @@ fn text(known: &Known, draft: Draft) -> String {
     let Known { spin, repeat, barriers, footprint_mib, .. } = known;
     let misses = known.misses_per_kilo_instruction;
     format!(
-        "spin = \"{spin}\"\nimbalance = {:.4}\n\n[[phase]]\nrepeat = {repeat}\ninstructions = {:.6e}\nserial = {:.4}\n\
-         barriers = {barriers}\ncycles_per_instruction = {:.4}\nmisses_per_kilo_instruction = {misses:?}\n\
-         misses_without_cache = {:?}\nfootprint_mib = {footprint_mib:?}\nmisses_in_flight = {:.4}\n",
+        "spin = \"{spin}\"\nimbalance = {:.4}\n\n\
+         [[phase]]\nrepeat = {repeat}\ninstructions = {:.6e}\nserial = {:.4}\n\
+         barriers = {barriers}\ncycles_per_instruction = {:.4}\n\
+         misses_per_kilo_instruction = {misses:?}\nmisses_without_cache = {:?}\n\
+         footprint_mib = {footprint_mib:?}\nmisses_in_flight = {:.4}\n",
         value(Free::Imbalance, 0.0),
         draft.instructions / f64::from(*repeat),
         value(Free::Serial, 0.0),

@@ -309,8 +309,8 @@ fn a_default_name_gives_way_to_a_later_given_one() {
 fn empty_and_oversized_workloads_are_refused() {
     for empty in ["", "# nothing yet\n", "program = []"] {
         let refusal = parse(empty).unwrap_err().to_string();
-        let expected = "/tmp/jobs.toml: no program to run; name at least one: a line [[program]], and \
-                    below it a line command = ";
+        let expected = "/tmp/jobs.toml: no program to run; name at least one: \
+                    a line [[program]], and below it a line command = ";
         assert!(refusal.starts_with(expected), "{refusal}");
     }
     let many = |count| parse(&"[[program]]\ncommand = 'cg'\n".repeat(count));

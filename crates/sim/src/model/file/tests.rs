@@ -8,7 +8,8 @@ fn read(text: &str) -> Result<Model, ModelError> {
 #[test]
 fn phases_become_loops_of_operations() {
     let text = "spin = '300us'\nimbalance = 0.1\nrepeat = 2\n\
-        [[phase]]\ninstructions = 1e9\nserial = 0.2\nbarriers = 10\nmisses_per_kilo_instruction = 3\n\
+        [[phase]]\ninstructions = 1e9\nserial = 0.2\nbarriers = 10\n\
+        misses_per_kilo_instruction = 3\n\
         [[phase]]\nrepeat = 5\nsleep = '1ms'";
     let model = read(text).unwrap();
     assert_eq!(model.spin, Nanos::from_micros(300));
@@ -47,7 +48,8 @@ fn critical_sections_are_a_part_of_a_threads_work() {
 
 #[test]
 fn the_data_that_a_lock_guards_comes_after_the_lock() {
-    let text = "[[phase]]\ninstructions = 4000\ncritical = { sections = 2, instructions = 100, lines = 6 }";
+    let text = "[[phase]]\ninstructions = 4000\n\
+        critical = { sections = 2, instructions = 100, lines = 6 }";
     let model = read(text).unwrap();
     assert_eq!(model.script[1..3], [Op::Acquire(0), Op::Fetch { lock: 0, lines: 6 }]);
     assert_eq!(model.script[5], Op::Repeat { from: 0, times: 2, counter: 3 });
@@ -131,7 +133,8 @@ fn errors_name_the_key_and_the_allowed_values() {
     );
     assert_eq!(
         error_of("barrier = 'give'\n[[phase]]"),
-        "barrier is \"give\", but must be \"spin\" (as long as `spin` says, then sleep) or \"donate\""
+        "barrier is \"give\", but must be \"spin\" (as long as `spin` says, then sleep) \
+         or \"donate\""
     );
     assert!(error_of("spin = 'long'\n[[phase]]").contains("such as \"300us\""));
     assert!(

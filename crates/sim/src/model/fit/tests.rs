@@ -91,8 +91,9 @@ fn the_curve_decides_between_explanations_of_a_speedup() {
 
 #[test]
 fn a_share_of_traffic_gives_the_cycles_between_misses() {
-    let table = "[[program]]\nname = 'all'\nthreads = 8\nseconds = 0.01\nmisses_per_kilo_instruction = 100\n\
-        misses_in_flight = 10\n[[program]]\nname = 'half'\nthreads = 8\nseconds = 0.01\n\
+    let table = "[[program]]\nname = 'all'\nthreads = 8\nseconds = 0.01\n\
+        misses_per_kilo_instruction = 100\nmisses_in_flight = 10\n\
+        [[program]]\nname = 'half'\nthreads = 8\nseconds = 0.01\n\
         misses_per_kilo_instruction = 100\nmisses_in_flight = 10\n\
         point = [{ threads = 8, traffic = { of = 'all', share = 0.5 } }]";
     let fitted = fitted(table);
@@ -130,7 +131,8 @@ fn a_bad_table_is_refused_with_program_and_key() {
     let refusal = |program: &str| {
         let table = format!(
             "[[program]]\nname = 'dry'\nthreads = 8\nseconds = 0.01\n\
-             [[program]]\nname = 'wet'\nthreads = 8\nseconds = 0.01\nmisses_per_kilo_instruction = 1\n\
+             [[program]]\nname = 'wet'\nthreads = 8\nseconds = 0.01\n\
+             misses_per_kilo_instruction = 1\n\
              [[program]]\n{program}"
         );
         let Err(FitError::Table(error)) = fit(&toml::from_str(&table).unwrap(), 8, run) else {
