@@ -193,7 +193,11 @@ pub enum ComparisonError {
     #[error("is damaged: {0}; compare again")]
     Damaged(serde_json::Error),
     /// A field has a value that is impossible in a comparison.
-    #[error("{} {}; no comparison can be like this, so the file is damaged: compare again", fault.0, fault.1)]
+    #[error(
+        "{} {}; no comparison can be like this, so the file is damaged: compare again",
+        fault.0,
+        fault.1
+    )]
     Impossible {
         /// The field, and what is wrong with it.
         fault: Fault,

@@ -53,10 +53,12 @@ pub(crate) fn page(report: &Report) -> String {
          <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>\n\
          <a class=\"skip\" href=\"#main\">To the content</a>\n\
          <svg width=\"0\" height=\"0\" aria-hidden=\"true\" style=\"position:absolute\">{}</svg>\n\
-         <header>\n<button id=\"theme\" type=\"button\">Light or dark</button>\n<h1>{title}</h1>\n{verdict}{notes}{}</header>\n\
+         <header>\n<button id=\"theme\" type=\"button\">Light or dark</button>\n\
+         <h1>{title}</h1>\n{verdict}{notes}{}</header>\n\
          <main id=\"main\">\n{comparison}{sections}</main>\n\
          <div id=\"tip\" hidden></div>\n\
-         <script type=\"application/json\" id=\"runs\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+         <script type=\"application/json\" id=\"runs\">{data}</script>\n\
+         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         style(),
         svg::hatches(),
         contents(report.comparison.is_some(), &shown),
@@ -67,7 +69,8 @@ fn style() -> String {
     let (day, night) = (colours::properties(&colours::DAY), colours::properties(&colours::NIGHT));
     format!(
         ":root{{{day}}}\n\
-         @media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{night}}}}}\n\
+         @media(prefers-color-scheme:dark){{\
+         :root:not([data-theme=light]){{color-scheme:dark;{night}}}}}\n\
          :root[data-theme=dark]{{color-scheme:dark;{night}}}\n\
          {PAGE}{}\
          @media print{{:root:root:root{{color-scheme:light;{day}}}}}\n",
@@ -128,8 +131,9 @@ fn compared(comparison: &Comparison) -> String {
         .map(|panel| figure("comparison", panel, None))
         .collect();
     format!(
-        "<section id=\"comparison\"><h2>Comparison</h2>\n{sentences}<div class=\"plots\">{plots}</div>\n{}{}{}\
-         </section>\n",
+        "<section id=\"comparison\"><h2>Comparison</h2>\n\
+         {sentences}<div class=\"plots\">{plots}</div>\n\
+         {}{}{}</section>\n",
         paragraph(&match comparison.simulated {
             true => format!("Simulated: {model}, {} CPUs. No program was run.", machine.cpus),
             false => format!("{model}, {} CPUs, {}.", machine.cpus, machine.kernel),
@@ -170,8 +174,9 @@ fn section(i: usize, shown: &Shown<'_>, data: &mut Vec<Value>) -> String {
     let lacks = words::kept_from(shown.run).map(|lacks| paragraph(&lacks));
     let caution: String = caution.chain(lacks).collect();
     format!(
-        "<section id=\"variant-{i}\"><h2>{}</h2>\n{verdict}{caution}{rounds}<div class=\"plots\">{figures}</div>\n{}\
-         </section>\n",
+        "<section id=\"variant-{i}\"><h2>{}</h2>\n\
+         {verdict}{caution}{rounds}<div class=\"plots\">{figures}</div>\n\
+         {}</section>\n",
         escaped(&shown.variant.name),
         facts(shown.run)
     )
@@ -255,17 +260,21 @@ fn snapshot_picture(snapshot: &SnapshotPlot, panel: &Panel, n: usize) -> String 
     let buttons = TOOLS.iter().fold(String::new(), |mut text, (key, sign, what)| {
         write!(
             text,
-            "<button type=\"button\" data-key=\"{key}\" title=\"{what} (key {key})\" aria-label=\"{what}\">{sign}</button>"
+            "<button type=\"button\" data-key=\"{key}\" title=\"{what} (key {key})\" \
+             aria-label=\"{what}\">{sign}</button>"
         )
         .expect("a string takes any text");
         text
     });
     let (from, to) = snapshot.window;
     format!(
-        "<div class=\"snapshot\" data-run=\"{n}\"><ul class=\"keys live\">{}</ul><div class=\"live\">\
-         <canvas tabindex=\"0\" role=\"application\" aria-label=\"{}: arrow keys move from turn to turn and say \
-         which program runs, + and - zoom, 0 shows all, Home, End and page keys move the picture\"></canvas>\
-         <div class=\"tools\">{buttons}<span class=\"soft-text\">Drag to move; arrow keys go from turn to turn.</span>\
+        "<div class=\"snapshot\" data-run=\"{n}\">\
+         <ul class=\"keys live\">{}</ul><div class=\"live\">\
+         <canvas tabindex=\"0\" role=\"application\" \
+         aria-label=\"{}: arrow keys move from turn to turn and say which program runs, + and - \
+         zoom, 0 shows all, Home, End and page keys move the picture\"></canvas>\
+         <div class=\"tools\">{buttons}\
+         <span class=\"soft-text\">Drag to move; arrow keys go from turn to turn.</span>\
          </div><p class=\"where\" aria-live=\"polite\"></p></div>\
          <div class=\"still\">{}<p>From {from:.2} s to {to:.2} s of {:.2} s.</p></div></div>",
         svg::keys(snapshot),

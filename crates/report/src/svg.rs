@@ -79,8 +79,9 @@ pub(crate) fn keys(snapshot: &SnapshotPlot) -> String {
 pub(crate) fn hatches() -> String {
     let pattern = |(hatch, turned): (usize, i32), colour: usize| {
         format!(
-            "<pattern id=\"hatch{hatch}c{colour}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
-             patternTransform=\"rotate({turned})\"><rect width=\"6\" height=\"6\" class=\"c{colour}\"/>\
+            "<pattern id=\"hatch{hatch}c{colour}\" width=\"6\" height=\"6\" \
+             patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate({turned})\">\
+             <rect width=\"6\" height=\"6\" class=\"c{colour}\"/>\
              <rect width=\"2\" height=\"6\" class=\"paper\"/></pattern>"
         )
     };
@@ -113,8 +114,8 @@ impl Drawing {
     fn element(&self, label: &str) -> String {
         let Drawing { width, height, body } = self;
         format!(
-            "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
-             aria-label=\"{}\">{body}</svg>",
+            "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+             role=\"img\" aria-label=\"{}\">{body}</svg>",
             escaped(label)
         )
     }
@@ -123,8 +124,8 @@ impl Drawing {
     fn ornament(&self) -> String {
         let Drawing { width, height, body } = self;
         format!(
-            "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" aria-hidden=\"true\">{body}\
-             </svg>"
+            "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+             aria-hidden=\"true\">{body}</svg>"
         )
     }
 
@@ -132,7 +133,8 @@ impl Drawing {
     fn text(&mut self, x: f64, y: f64, anchor: &str, class: &str, text: impl Display) {
         let text = escaped(&text.to_string());
         self.add(format_args!(
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>"
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">\
+             {text}</text>"
         ));
     }
 
@@ -170,7 +172,8 @@ impl Drawing {
 
     fn circle(&mut self, x: f64, y: f64, class: &str, tip: &str) {
         self.add(format_args!(
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\" class=\"{class}\"><title>{}</title></circle>",
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\" class=\"{class}\">\
+             <title>{}</title></circle>",
             escaped(tip)
         ));
     }

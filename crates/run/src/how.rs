@@ -166,7 +166,7 @@ impl How {
         let own = self.policy.clone();
         let PolicyChoices { placement, quantum, fill, slowdowns, max_frozen, goal, turns, .. } =
             own;
-        let MeasureChoices { interval, actuators, no_guard, relearn, quanta, shuffle, usual_class } =
+        let MeasureChoices { interval, actuators, no_guard, relearn, quanta, shuffle, .. } =
             self.measure.clone();
         How {
             policy: PolicyChoices {
@@ -188,7 +188,7 @@ impl How {
                 relearn: relearn || all.measure.relearn || shuffle.given().is_some(),
                 quanta: quanta.or_else(|| all.measure.quanta.clone()),
                 shuffle: shuffle.or(&all.measure.shuffle),
-                usual_class: usual_class.or(all.measure.usual_class),
+                usual_class: self.measure.usual_class.or(all.measure.usual_class),
             },
             waiting: self.waiting.or(all.waiting),
             ..all.clone()

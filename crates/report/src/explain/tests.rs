@@ -198,8 +198,8 @@ fn a_story_says_where_the_time_went() {
         [
             crate::spent::verdict(&run()).as_str(),
             "All turnarounds (from a program's arrival to its end) add up to 850 ms: 69 % solo \
-             time, 25 % waiting, 1 % \
-             stopped by another process, 5 % interference (slowdown by programs that ran at the same time).",
+             time, 25 % waiting, 1 % stopped by another process, 5 % interference (slowdown by \
+             programs that ran at the same time).",
             "The run had 4 quanta (turns), planned for 100 ms, and 2 switches of 2 ms (median; \
              longest 3 ms).",
             "c finished last.",

@@ -37,7 +37,10 @@ pub(super) fn encode(snapshot: &SnapshotPlot) -> Value {
         "unit": UNIT,
         "total": snapshot.total,
         "window": snapshot.window,
-        "rows": match snapshot.rows { Rows::Cpus => "cpus", Rows::Programs | Rows::Turns => "programs" },
+        "rows": match snapshot.rows {
+            Rows::Cpus => "cpus",
+            Rows::Programs | Rows::Turns => "programs",
+        },
         "names": snapshot.row_names(),
         "programs": names,
         "quanta": quanta.collect::<Vec<u64>>(),

@@ -107,8 +107,9 @@ mod tests {
         untried.decisions.truncate(2);
         let panel = treatment(&untried).unwrap();
         assert!(!panel.says.contains("trial"));
-        assert!(
-            matches!(panel.plot, Plot::Courses(Courses { actuators, .. }) if actuators == ["original"])
-        );
+        assert!(matches!(
+            panel.plot,
+            Plot::Courses(Courses { actuators, .. }) if actuators == ["original"]
+        ));
     }
 }

@@ -58,15 +58,16 @@ pub(super) fn snapshot(run: &RunResult) -> Option<Panel> {
     snapshot.programs.iter().any(|lane| !lane.spans.is_empty()).then_some(())?;
     let says = match snapshot.rows {
         Rows::Cpus => {
-            "Each row is a CPU over time, and each colour is the program that has the CPU to itself (blank: no program)."
+            "Each row is a CPU over time, and each colour is the program that has the CPU to \
+             itself (blank: no program)."
         }
         Rows::Programs => {
-            "Each row is a program over time, coloured while it was allowed to run; the kernel shared the CPUs between the \
-             threads."
+            "Each row is a program over time, coloured while it was allowed to run; the kernel \
+             shared the CPUs between the threads."
         }
         Rows::Turns => {
-            "Each row is a program over time, coloured in its turns; outside of them it gets the CPU time that the others \
-             leave idle."
+            "Each row is a program over time, coloured in its turns; outside of them it gets the \
+             CPU time that the others leave idle."
         }
     };
     Some(Panel {

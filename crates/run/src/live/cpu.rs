@@ -83,14 +83,16 @@ mod tests {
 
     fn snapshot(state: &str, complete: f64) -> Snapshot {
         let program = format!(
-            r#"{{"name":"a","state":"{state}","generation":0,"threads":1,"thread_limit":1,"cpus":null,"weight":1,
-            "group":null,"arrived_seconds":0,"started_seconds":0,"running_seconds":1,"waiting_seconds":0,
-            "waiting_now_seconds":0,"cpu_seconds":{complete},"context_switches":7,"turns":1,"completions":0,"exit":null,"why":null}}"#
+            r#"{{"name":"a","state":"{state}","generation":0,"threads":1,"thread_limit":1,
+            "cpus":null,"weight":1,"group":null,"arrived_seconds":0,"started_seconds":0,
+            "running_seconds":1,"waiting_seconds":0,"waiting_now_seconds":0,
+            "cpu_seconds":{complete},"context_switches":7,"turns":1,"completions":0,
+            "exit":null,"why":null}}"#
         );
         let text = format!(
-            r#"{{"schema":"cosched-live/2","pid":1,"policy":"gang","placement":null,"quantum_seconds":null,
-            "started_at":"","at_seconds":1,"cpus":"0","quantum":null,"switches":0,"deviations":0,
-            "own_cpu_seconds":0,"programs":[{program}]}}"#
+            r#"{{"schema":"cosched-live/2","pid":1,"policy":"gang","placement":null,
+            "quantum_seconds":null,"started_at":"","at_seconds":1,"cpus":"0","quantum":null,
+            "switches":0,"deviations":0,"own_cpu_seconds":0,"programs":[{program}]}}"#
         );
         Snapshot::from_json(&text).unwrap()
     }

@@ -75,7 +75,8 @@ mod tests {
         ])) {
             if let Some(answer) = answer(&bytes, || "# EOF\n".to_owned()) {
                 let answer = String::from_utf8(answer).unwrap();
-                prop_assert!(answer.starts_with("HTTP/1.1 ") && answer.contains("\r\n\r\n"), "{answer}");
+                let is_whole = answer.starts_with("HTTP/1.1 ") && answer.contains("\r\n\r\n");
+                prop_assert!(is_whole, "{answer}");
             }
         }
     }

@@ -77,7 +77,8 @@ mod tests {
             WrittenRequest::detach(7).line().into_bytes(),
             b"GET / HTTP/1.1\n".to_vec(),
         ])) {
-            let (lines, mut received) = (bytes.iter().filter(|byte| **byte == b'\n').count(), bytes);
+            let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+            let mut received = bytes;
             prop_assert!(take(&mut received).len() <= lines);
             prop_assert!(received.len() <= LONGEST);
         }

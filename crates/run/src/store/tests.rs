@@ -44,7 +44,10 @@ fn place() -> (TempDir, PathBuf) {
 fn a_key_is_written_the_same_way_every_time() {
     assert_eq!(
         key(2).as_str(),
-        r#"{"version":1,"command":["cg","4"],"cwd":"/tmp","env":{},"threads":2,"placement":"packed","model":"Fast","cpus":2}"#
+        concat!(
+            r#"{"version":1,"command":["cg","4"],"cwd":"/tmp","env":{},"threads":2,"#,
+            r#""placement":"packed","model":"Fast","cpus":2}"#
+        )
     );
 }
 
