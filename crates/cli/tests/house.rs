@@ -1,5 +1,5 @@
-//! The tables of crates in docs/dev/design.md, and of modules in crates, say what uses what; and no
-//! large circle of files imports itself.
+//! The tables of crates in docs/dev/design.md, and of modules in crates, say what uses what; no
+//! large circle of files imports itself; and no line is too long.
 
 #![allow(clippy::unwrap_used)]
 
@@ -282,4 +282,36 @@ fn no_large_circle_of_files_imports_itself() {
         }
     }
     assert!(circles.is_empty(), "{circles:#?}");
+}
+
+/// The largest number of characters in a line of Rust.
+const LONGEST_LINE: usize = 100;
+
+/// All Rust files in a folder and in the folders below it.
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => rust_files(&path, found),
+            false if path.extension().is_some_and(|end| end == "rs") => found.push(path),
+            false => {}
+        }
+    }
+}
+
+/// `cargo fmt` leaves long lines as they are in macros, texts and comments.
+#[test]
+fn no_line_of_rust_is_longer_than_100_characters() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = Vec::new();
+    rust_files(crates, &mut files);
+    assert!(files.len() > 100, "{files:?}");
+    let mut long = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let lines = text.lines().zip(1..);
+        let lines = lines.filter(|(line, _)| line.chars().count() > LONGEST_LINE);
+        long.extend(lines.map(|(_, number)| format!("{}:{number}", file.display())));
+    }
+    assert!(long.is_empty(), "{long:#?}");
 }
