@@ -60,8 +60,8 @@ impl ProgramSpec {
     }
 
     /// How many threads the program will start because it is told: by the first number of
-    /// `OMP_NUM_THREADS` in its `env`, or else by `threads`, or else by that number in the inherited
-    /// environment; `None`: it is not told.
+    /// `OMP_NUM_THREADS` in its `env`, or else by `threads`, or else by that number in the
+    /// inherited environment; `None`: it is not told.
     pub fn told_threads(
         &self,
         inherited: impl IntoIterator<Item = (OsString, OsString)>,
