@@ -61,7 +61,10 @@ fn machine(folder: &Path, program: PathBuf, counts: &[&str], malleable: bool) ->
     let argv = ["requests"].iter().chain(counts).map(|word| (*word).to_owned()).collect();
     let order =
         LaunchOrder { executable: program, argv, cwd: "/".into(), ..LaunchOrder::default() };
-    let stdout = OutputTo::File { path: folder.join("out"), append: false };
+    let out = folder.join("out");
+    // That of an earlier attempt: no output overwrites a file.
+    let _ = std::fs::remove_file(&out);
+    let stdout = OutputTo::File { path: out, append: false };
     let hook = malleable.then_some(Hook { library, uses: Uses::THREADS });
     alone::machine(folder, Job { stdout, hook, ..alone::job(order) }, None)
 }
