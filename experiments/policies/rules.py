@@ -218,7 +218,7 @@ def suites(every, many):
              "--set fair-progress.least_cpu_time=0"),
         Rule("training of a phase is given up after some failures",
              "--set fair-progress.given_up=1000"),
-        Rule("a program whose phases do not repeat gets equal time",
+        Rule("a program without repeated phases gets equal time",
              "--set fair-progress.enough_segments=10000"),
         Rule("only the likeliest phases are predicted", "--set fair-progress.several=1000"),
         Rule("where work comes in lumps, many make a phase known",

@@ -1,7 +1,7 @@
 //! The cost of memory traffic: how threads share last-level caches and buses.
 //!
 //! A cache is shared here, among the programs that run behind it: in proportion to what their
-//! threads could use of it. A thread whose footprint fits only in part misses more. What programs
+//! threads could use of it. A thread misses more if its footprint fits only in part. What programs
 //! lose of a cache between their turns is a matter of [lines](crate::cache).
 //!
 //! A bus is one server; a miss waits for half the service time of one line, times u / (1 - u) at

@@ -10,13 +10,12 @@ use std::path::PathBuf;
 
 use cosched_core::{CpuSet, ProgramId};
 
-use base::Base;
-
 use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy, Mark, Version};
 use crate::control::autogroup;
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::safety::undo::{CgroupKind, Log, LogError, Record};
+use base::Base;
 
 /// How programs are frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -488,17 +487,14 @@ mod tests {
         let dir = |path: &str, version| Dir::new(path, version);
         let (freezer, share) = (dir("/v2/p", Version::V2), dir("/cpu/p", Version::V1));
         let all = vec![share, freezer.clone()];
-        let mut cgroups =
-            ProgramCgroups { freezer: Some(freezer.clone()), all, ..ProgramCgroups::default() };
+        let none = ProgramCgroups::default();
+        assert_eq!((none.born_in(), none.procs().len()), (None, 0));
+        let mut cgroups = ProgramCgroups { freezer: Some(freezer.clone()), all, ..none };
         assert_eq!(cgroups.born_in(), Some("/v2/p".into()));
         assert_eq!(cgroups.procs(), [PathBuf::from("/cpu/p/cgroup.procs")]);
         cgroups.cpuset = Some(freezer);
         assert_eq!(cgroups.born_in(), None);
         let both = ["/cpu/p/cgroup.procs", "/v2/p/cgroup.procs"].map(PathBuf::from);
         assert_eq!(cgroups.procs(), both);
-        assert_eq!(
-            (ProgramCgroups::default().born_in(), ProgramCgroups::default().procs().len()),
-            (None, 0)
-        );
     }
 }
