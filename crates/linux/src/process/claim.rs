@@ -79,7 +79,8 @@ impl Claim {
 
     /// Whether a cosched has claimed a child by claiming its parent.
     pub(crate) fn is_taken_by_parent(child: Process, parent: Process, proc: &Proc) -> bool {
-        Claim::is_taken(Of::Children, parent, proc) && !Claim::is_taken(Of::Release, child, proc)
+        // In this order: a cosched that ends meanwhile gives up the claim on its children first.
+        !Claim::is_taken(Of::Release, child, proc) && Claim::is_taken(Of::Children, parent, proc)
     }
 }
 
@@ -138,6 +139,28 @@ mod tests {
         assert!(is_taken());
         drop(claim);
         assert!(!is_taken());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_released_child_is_free_also_while_claims_are_given_up() {
+        let proc = Proc::default();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let process = Process::find(&proc, child.id() as i32).unwrap();
+        for _ in 0..100 {
+            let claim = Claim::take(Of::Children, process, &proc).unwrap();
+            let release = Claim::take(Of::Release, process, &proc).unwrap();
+            std::thread::scope(|scope| {
+                let giving_up = scope.spawn(|| {
+                    drop(claim);
+                    drop(release);
+                });
+                while !giving_up.is_finished() {
+                    assert!(!Claim::is_taken_by_parent(process, process, &proc));
+                }
+            });
+        }
         child.kill().unwrap();
         child.wait().unwrap();
     }
