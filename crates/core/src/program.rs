@@ -36,8 +36,6 @@ pub enum ProgramState {
     Frozen,
     /// Another process (a shell's job control, a debugger) stopped it: it is left alone.
     StoppedByOther,
-    /// It was requested to end, or is about to leave the world for another reason.
-    Exiting,
 }
 
 impl ProgramState {

@@ -49,7 +49,7 @@ struct ShortestFirst {
 
 impl Policy for ShortestFirst {
     fn decide(&mut self, _causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-        // A program leaves the world when its command ends, so none is `ProgramState::Exiting`.
+        // A program leaves the world when its command ends.
         self.started.retain(|id| world.program(*id).is_some());
         let waits = |program: &&Program| !self.started.contains(&program.id);
         let mut waiting: Vec<_> = world.programs.iter().filter(waits).collect();

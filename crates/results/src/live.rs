@@ -274,15 +274,13 @@ pub enum LiveState {
     Frozen,
     /// Another process stopped it.
     StoppedByOther,
-    /// It is about to end.
-    Exiting,
     /// It has ended, and will not arrive again.
     Ended,
 }
 
 impl LiveState {
     /// Every state, in the order of a life.
-    pub const ALL: [LiveState; 9] = [
+    pub const ALL: [LiveState; 8] = [
         LiveState::Expected,
         LiveState::New,
         LiveState::Starting,
@@ -290,7 +288,6 @@ impl LiveState {
         LiveState::Freezing,
         LiveState::Frozen,
         LiveState::StoppedByOther,
-        LiveState::Exiting,
         LiveState::Ended,
     ];
 
@@ -304,7 +301,6 @@ impl LiveState {
             LiveState::Freezing => "freezing",
             LiveState::Frozen => "frozen",
             LiveState::StoppedByOther => "stopped-by-other",
-            LiveState::Exiting => "exiting",
             LiveState::Ended => "ended",
         }
     }
@@ -324,7 +320,6 @@ impl From<ProgramState> for LiveState {
             ProgramState::Freezing => LiveState::Freezing,
             ProgramState::Frozen => LiveState::Frozen,
             ProgramState::StoppedByOther => LiveState::StoppedByOther,
-            ProgramState::Exiting => LiveState::Exiting,
         }
     }
 }

@@ -109,10 +109,7 @@ impl Programs {
 
 /// The programs that may use CPUs.
 pub(super) fn present<'a>(world: &World<'a>) -> impl Iterator<Item = &'a Program> {
-    let is_away = |program: &Program| {
-        matches!(program.state, ProgramState::StoppedByOther | ProgramState::Exiting)
-    };
-    world.programs.iter().filter(move |program| !is_away(program))
+    world.programs.iter().filter(|program| program.state != ProgramState::StoppedByOther)
 }
 
 /// How many CPUs a program requests, 1 to all.

@@ -212,7 +212,7 @@ impl Denied {
 }
 
 fn schedulable(program: &Program) -> bool {
-    !matches!(program.state, ProgramState::StoppedByOther | ProgramState::Exiting)
+    program.state != ProgramState::StoppedByOther
 }
 
 /// Programs that may not be frozen: each is told once to run with its original settings.
@@ -420,10 +420,9 @@ mod tests {
     }
 
     #[test]
-    fn stopped_and_ended_programs_are_not_scheduled() {
-        let mut programs = vec![program(0, 1), program(1, 1), program(2, 1)];
+    fn stopped_programs_are_not_scheduled() {
+        let mut programs = vec![program(0, 1), program(1, 1)];
         programs[0].state = ProgramState::StoppedByOther;
-        programs[1].state = ProgramState::Exiting;
         let (units, unfreezable) = units_of(programs, 4);
         assert_eq!(units.len(), 1);
         assert!(unfreezable.is_empty());

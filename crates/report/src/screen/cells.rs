@@ -291,7 +291,6 @@ fn state(now: &Snapshot, program: &Standing) -> String {
         (LiveState::Freezing, _) => "freezes",
         (LiveState::Frozen, _) => "waits",
         (LiveState::StoppedByOther, _) => "stopped",
-        (LiveState::Exiting, _) => "exits",
         (LiveState::Ended, Some(Exit::Code(0))) => "ok",
         (LiveState::Ended, Some(Exit::Code(code))) => return format!("exit {code}"),
         (LiveState::Ended, Some(Exit::Signal(signal))) => return format!("sig {signal}"),
