@@ -14,8 +14,9 @@ use cosched_results::result::MachineDescription;
 use cosched_workload::{BarrierMode, ProgramSpec};
 use serde::{Deserialize, Serialize};
 
-/// Raised when a key is made of other parts: old entries are then not found any more.
-const VERSION: u32 = 1;
+/// Raised when a key is made of other parts, or one of them means more: old entries are then not
+/// found any more.
+const VERSION: u32 = 2;
 
 /// Names one program on one machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

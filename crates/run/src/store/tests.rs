@@ -45,7 +45,7 @@ fn a_key_is_written_the_same_way_every_time() {
     assert_eq!(
         key(2).as_str(),
         concat!(
-            r#"{"version":1,"command":["cg","4"],"cwd":"/tmp","env":{},"threads":2,"#,
+            r#"{"version":2,"command":["cg","4"],"cwd":"/tmp","env":{},"threads":2,"#,
             r#""placement":"packed","model":"Fast","cpus":2}"#
         )
     );
