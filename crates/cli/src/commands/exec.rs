@@ -27,6 +27,7 @@ use crate::how::How;
 use crate::session::{Origins, Request, Session};
 use crate::source::{check_launcher, check_one_program};
 use crate::store::Store;
+use crate::ui::Talk;
 use crate::ui::failure::{Failure, exit_code, exit_code_of};
 
 /// What to start, and how.
@@ -62,6 +63,9 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
         origins: Origins::Child,
         ..Request::new(&workload, args.place.policy, &how, &profiles)
     };
+    if session.fits(&request).is_ok() {
+        session.tell_if_crowded(&workload, Talk::Usual);
+    }
     let live = session.open_live(&request, args.place.metrics.as_ref())?;
     let ran = session.show(&request, live)?;
     if ran.result.programs[0].exit.is_some() {

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         ..Request::new(&workload, args.policy, &how, &profiles)
     };
     if session.fits(&request).is_ok() {
-        session.tell_if_crowded(&request, talk);
+        session.tell_if_crowded(&workload, talk);
     }
     let live = session.open_live(&request, args.metrics.as_ref())?;
     let ran = session.show(&request, live)?;

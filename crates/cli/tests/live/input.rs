@@ -192,6 +192,22 @@ fn nproc_in_a_build_counts_all_cpus() {
 }
 
 #[test]
+fn programs_with_too_many_threads_are_named_before_they_start() {
+    let place = Place::new();
+    place.write("jobs.toml", program("a", "threads = 999", "true"));
+    let told = "is told to start 999 threads";
+    let run = ["run", "jobs.toml", "--policy", "linux"];
+    place.cosched(&run).ended().with(0).saying(&[told]);
+    let compare = ["compare", "jobs.toml", "--policies", "linux,fcfs", "--runs", "1"];
+    place.cosched(&compare).ended().with(0).saying(&[told]);
+    let mut exec = place.user.command(&place.executable);
+    exec.args(["exec", "--policy", "linux", "--", "true"]).current_dir(place.folder());
+    exec.env("XDG_RUNTIME_DIR", place.path("run")).env("OMP_NUM_THREADS", "999");
+    let stderr = exec.output().unwrap().stderr;
+    assert!(String::from_utf8_lossy(&stderr).contains(told));
+}
+
+#[test]
 fn a_missing_command_is_refused_before_anything_starts() {
     for command in ["no-such-command", "./no-such-command", "/etc/passwd", "/etc"] {
         let table = format!("[[program]]\ncommand = ['{command}']\nthreads = 1\n");

@@ -64,8 +64,9 @@ impl Site for Here<'_> {
         &self.session
     }
 
-    fn tell_if_busy(&self) {
+    fn tell_before_runs(&self) {
         self.session.tell_if_busy(self.talk);
+        self.session.tell_if_crowded(self.workload, self.talk);
     }
 
     fn warms_up(&self) -> bool {

@@ -105,7 +105,7 @@ impl Experiment {
         let open: Vec<u16> = (0..plan.rounds).filter(|round| !rounds.contains_key(round)).collect();
 
         if !open.is_empty() {
-            site.tell_if_busy();
+            site.tell_before_runs();
             plan.talk.tell(format_args!("{}", ready.ahead(open.len(), site.finds_times_alone())));
         }
         let (mut ended, mut unbroken) = (Ended::Complete, true);

@@ -30,8 +30,8 @@ pub trait Site {
     /// The machine, as programs may use it.
     fn session(&self) -> &Session;
 
-    /// Says so if other processes would disturb the runs.
-    fn tell_if_busy(&self) {}
+    /// Says what would disturb the runs: other processes, or more threads than CPUs.
+    fn tell_before_runs(&self) {}
 
     /// Whether a first run differs from later ones.
     fn warms_up(&self) -> bool;

@@ -103,7 +103,7 @@ impl Site for MadeUp {
         &self.session
     }
 
-    fn tell_if_busy(&self) {
+    fn tell_before_runs(&self) {
         self.looks.set(self.looks.get() + 1);
     }
 

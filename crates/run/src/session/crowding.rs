@@ -2,22 +2,21 @@
 
 use cosched_core::CpuSet;
 use cosched_linux::rights::usable::{Limit, Usable};
-use cosched_workload::ProgramSpec;
+use cosched_workload::{ProgramSpec, Workload};
 
 use super::here::Session;
-use super::request::Request;
 use crate::ui::Talk;
 
 impl Session {
     /// A message, with a remedy, if programs will start more threads than they may use CPUs.
-    pub fn tell_if_crowded(&self, request: &Request<'_>, talk: Talk) {
+    pub fn tell_if_crowded(&self, workload: &Workload, talk: Talk) {
         let environment = || self.environment.iter().cloned();
         let counts = |spec: &ProgramSpec| match spec.told_threads(environment()) {
             Some(threads) => Count::Told(threads),
             None if spec.has_thread_variable(environment()) => Count::OfSomePool,
             None => Count::OfCpus,
         };
-        let programs = request.workload.programs.iter();
+        let programs = workload.programs.iter();
         let programs: Vec<_> = programs.map(|spec| (spec.name.as_str(), counts(spec))).collect();
         if let Some(message) = message(&programs, &self.topology.all(), &self.usable) {
             talk.tell(format_args!("{message}"));
