@@ -30,6 +30,7 @@
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make fuzz    every parser gets damaged input, for HOURS hours (1)
 #   make faults  system calls of cosched, shims and sentinel fail, each at FAULTS moments (20): half an hour
+#   make kills   cosched, its sentinel and its shims are killed, at KILLS moments (31) of each command: three minutes
 #   make soak    a run of HOURS hours (1); fails where memory, descriptors or the undo log grow
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make experiments  reruns the papers' experiments, and writes experiments/results.md
@@ -54,7 +55,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz faults soak test-aa test-report test-guest package deb tarball wheel test-wheel test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz faults kills soak test-aa test-report test-guest package deb tarball wheel test-wheel test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -186,6 +187,10 @@ fuzz: setup
 
 faults: setup
 	@COSCHED_FAULTS=$(or $(FAULTS),20) cargo test --locked -p cosched --test live -- --test-threads 1 whichever_call
+
+# 31 kills are once every combination of cosched, its sentinel and three shims.
+kills: setup
+	@COSCHED_KILLS=$(or $(KILLS),31) cargo test --locked -p cosched --test live -- --test-threads 1 killed_together:: kills::killed_ turns::killed_
 
 soak: build
 	@PYTHONDONTWRITEBYTECODE=1 bench/soak.py --cosched $(TARGET)/release/cosched $(if $(HOURS),--hours $(HOURS))

@@ -23,7 +23,7 @@ const LATEST: Duration = Duration::from_millis(300);
 const BOUND: Duration = Duration::from_secs(10);
 
 pub(super) fn kills() -> u64 {
-    std::env::var("COSCHED_KILLS").map_or(25, |text| text.parse().unwrap())
+    std::env::var("COSCHED_KILLS").map_or(12, |text| text.parse().unwrap())
 }
 
 /// Programs that are frozen, bound and thawed all the time.
