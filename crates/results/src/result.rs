@@ -308,6 +308,11 @@ impl ProgramResult {
         self.molded_from.unwrap_or(self.threads)
     }
 
+    /// Whether it was released before it ended, and outlived the run.
+    pub fn was_released(&self) -> bool {
+        self.exit.is_none() && self.left_running && !self.timeline.is_empty()
+    }
+
     /// The solo time with the threads with which it was started, where it was measured.
     pub fn alone_as_started_seconds(&self) -> Option<f64> {
         self.molded_solo_seconds.or(self.solo_seconds)

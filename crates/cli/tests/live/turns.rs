@@ -401,7 +401,7 @@ fn policies_without_turns_refuse_turns_by_weight() {
 }
 
 #[test]
-fn a_detached_program_has_no_part_in_turns() {
+fn a_detached_program_has_the_weight_of_a_turn_all_the_time() {
     let Some(place) = place() else { return };
     let cosched = place.run(&three(), "--quantum 20ms");
     let programs = all_started(&place);
@@ -410,10 +410,10 @@ fn a_detached_program_has_no_part_in_turns() {
     detach.args(["detach", &programs[0].pid.to_string()]);
     let output = detach.env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let is_ordinary = || group(programs[0]).is_none() || has_weight(programs[0], ORDINARY);
-    eventually("the ordinary weight", is_ordinary);
-    turns_go_round(&programs[1..]);
-    assert!(is_ordinary());
+    for _ in 0..3 {
+        turns_go_round(&programs[1..]);
+        assert!(has_weight(programs[0], IN_TURN));
+    }
     place.write("stop", "");
     let ended = cosched.ended();
     place.nothing_is_left_of(&ended);

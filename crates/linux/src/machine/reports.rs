@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use cosched_core::{Event, Exit, Happening, ProgramId, Turn, Usage};
+use cosched_core::{Event, Exit, Happening, ProgramId, Usage};
 
 use super::program::{Ended, Live, Parent};
 use super::{Linux, MachineError};
@@ -125,10 +125,6 @@ impl Linux {
         } else {
             let queued = self.queue.len();
             self.release(&mut live)?;
-            if self.run_cgroups.is_by_weight() {
-                // The default weight would be next to nothing beside a program in turn.
-                self.weigh(&mut live, Some(Turn::InTurn));
-            }
             // It has ended for the engine: events of its release do not matter any more.
             self.queue.truncate(queued);
             self.note(live.id, format!("ended and left {} process(es) running", members.len()));

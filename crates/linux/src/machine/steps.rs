@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use cosched_core::{
     Aspect, Event, Exit, Happening, Measure, Nanos, ProgramId, Refusal, Settings, Signal, ThreadId,
-    ThreadRule, Usage,
+    ThreadRule, Turn, Usage,
 };
 use rustix::process::Signal as Raw;
 
@@ -301,7 +301,8 @@ impl Linux {
         }
         self.rest_states();
         self.thaw(live);
-        self.weigh(live, None);
+        // The default weight would be next to nothing beside a program in turn.
+        self.weigh(live, self.run_cgroups.is_by_weight().then_some(Turn::InTurn));
         self.schedule(live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);
         self.bind(live, Settings::default())

@@ -128,7 +128,7 @@ impl Linux {
     fn move_apart(&mut self, applied: &BTreeMap<ProgramId, Settings>) -> Result<(), LogError> {
         let in_turn = Some(Turn::InTurn);
         let mut candidates = Vec::new();
-        for live in self.live.values() {
+        for live in self.live.values().filter(|live| !live.is_detached) {
             let settings = applied.get(&live.id);
             let turn = settings.map_or(live.turn, |settings| settings.turn);
             if let Some(dir) = live.share_dir().filter(|_| turn == in_turn) {

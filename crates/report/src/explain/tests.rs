@@ -108,6 +108,18 @@ fn a_wait_that_is_the_only_one_is_not_counted() {
 }
 
 #[test]
+fn a_detached_program_does_not_wait_until_the_run_ends() {
+    let mut outcome = outcome();
+    outcome.programs[A].timeline.pop();
+    outcome.programs[A].completions.clear();
+    (outcome.programs[A].done, outcome.programs[A].left_running) = (None, true);
+    let story = Story::of(&RunResult::new(&outcome, &context()), None).programs.swap_remove(A);
+    let told = "It was detached at 0.101 s: from then on cosched did not schedule it.";
+    assert!(story.sentences.iter().any(|line| line == told), "{:?}", story.sentences);
+    assert_eq!(story.waits, 1, "for its start only");
+}
+
+#[test]
 fn a_filler_is_named_with_the_program_in_turn() {
     let mut run = run();
     run.programs[B].turns = vec![(0.102, 0.2)];
