@@ -51,27 +51,27 @@ impl Doomed {
         children(&self.dir)?.iter().try_for_each(|program| unless_gone(even_out(program)))
     }
 
-    /// Moves every process of the subtree to its original cgroup. Returns the number of moved
-    /// processes.
-    pub(super) fn evacuate(&self) -> Result<usize, FileError> {
-        let mut moved = 0;
+    /// Moves every process of the subtree to its original cgroup, and counts them. The first
+    /// process that may not be moved (it belongs to root, say) is the error; all others are moved
+    /// nevertheless.
+    pub(super) fn evacuate(&self, moved: &mut usize) -> Result<(), FileError> {
         each(&self.dir, &mut |dir| {
             // A process of another PID namespace reads as 0, which would mean the caller itself.
             let pids = dir
                 .procs()
                 .or_else(|error| if vanished(&error) { Ok(Vec::new()) } else { Err(error) })?;
+            let mut all = Ok(());
             for pid in pids.into_iter().filter(|pid| *pid != 0) {
                 match self.origin.add(pid) {
-                    Ok(()) => moved += 1,
+                    Ok(()) => *moved += 1,
                     // It has ended. If the original cgroup is gone, the removal fails and shows
                     // that.
                     Err(error) if error.is_gone() => {}
-                    Err(error) => return Err(error),
+                    Err(error) => all = all.and(Err(error)),
                 }
             }
-            Ok(())
-        })?;
-        Ok(moved)
+            all
+        })
     }
 
     /// Removes the subtree, moving out processes that are born in it meanwhile.
@@ -80,7 +80,7 @@ impl Doomed {
         loop {
             match remove_all(&self.dir) {
                 Err(error) if error.errno() == Some(libc::EBUSY) && Instant::now() < until => {
-                    self.evacuate()?;
+                    self.evacuate(&mut 0)?;
                     std::thread::sleep(PAUSE);
                 }
                 result => return result,
@@ -105,20 +105,25 @@ pub(super) fn pass_on_no_more(dir: &Path, added: &[String]) -> Result<(), FileEr
 
 const PASSED_ON: &str = "cgroup.subtree_control";
 
-/// From the top down, so that a cgroup is thawed after those above it.
+/// From the top down, so that a cgroup is thawed after those above it. What fails keeps nothing
+/// else from being done; the first error is returned.
 fn each(dir: &Dir, act: &mut impl FnMut(&Dir) -> Result<(), FileError>) -> Result<(), FileError> {
-    act(dir)?;
+    let mut all = act(dir);
     for child in children(dir)? {
-        each(&child, act)?;
+        let below = each(&child, act);
+        all = all.and(below);
     }
-    Ok(())
+    all
 }
 
+/// From the bottom up, as far as cgroups are empty; the first error is returned.
 fn remove_all(dir: &Dir) -> Result<(), FileError> {
+    let mut all = Ok(());
     for child in children(dir)? {
-        remove_all(&child)?;
+        let below = remove_all(&child);
+        all = all.and(below);
     }
-    unless_gone(dir.remove())
+    all.and_then(|()| unless_gone(dir.remove()))
 }
 
 fn children(dir: &Dir) -> Result<Vec<Dir>, FileError> {
@@ -181,15 +186,51 @@ mod tests {
         fs::write(root.path().join("cgroup.procs"), "").unwrap();
         fs::write(root.path().join("job/cgroup.procs"), "0\n12\n").unwrap();
         let doomed = Doomed::new(CgroupKind::V2, &root.path().join("job"), root.path());
-        assert_eq!(doomed.evacuate().unwrap(), 1);
+        let mut moved = 0;
+        doomed.evacuate(&mut moved).unwrap();
+        assert_eq!(moved, 1);
         assert_eq!(fs::read_to_string(root.path().join("cgroup.procs")).unwrap(), "12");
+    }
+
+    /// Beside processes that may not be moved, such as those of root.
+    #[test]
+    fn all_that_can_be_emptied_and_removed_is() {
+        let root = tempfile::tempdir().unwrap();
+        let job = root.path().join("job");
+        for name in ["a", "b", "c"] {
+            fs::create_dir_all(job.join(name)).unwrap();
+        }
+        fs::write(root.path().join("cgroup.procs"), "").unwrap();
+        // In a file system, a folder stands for a list that cannot be read.
+        fs::create_dir(job.join("a/cgroup.procs")).unwrap();
+        for name in ["b", "c"] {
+            fs::write(job.join(name).join("cgroup.procs"), "12\n").unwrap();
+        }
+        fs::write(job.join("cgroup.procs"), "").unwrap();
+        let doomed = Doomed::new(CgroupKind::V2, &job, root.path());
+        let mut moved = 0;
+        assert!(doomed.evacuate(&mut moved).is_err());
+        assert_eq!(moved, 2);
+        for file in ["b/cgroup.procs", "c/cgroup.procs"] {
+            fs::remove_file(job.join(file)).unwrap();
+        }
+        let held = job.join("a/held");
+        fs::create_dir(&held).unwrap();
+        fs::write(held.join("file"), "").unwrap();
+        assert!(remove_all(&doomed.dir).is_err());
+        assert_eq!(
+            [job.join("b").exists(), job.join("c").exists(), held.exists()],
+            [false, false, true]
+        );
     }
 
     #[test]
     fn a_removed_cgroup_needs_nothing() {
         let doomed = Doomed::new(CgroupKind::V2, Path::new("/not/there"), Path::new("/not"));
         doomed.thaw().unwrap();
-        assert_eq!(doomed.evacuate().unwrap(), 0);
+        let mut moved = 0;
+        doomed.evacuate(&mut moved).unwrap();
+        assert_eq!(moved, 0);
         doomed.remove().unwrap();
     }
 }

@@ -202,8 +202,9 @@ impl<'a> Work<'a> {
             }
         }
         for cgroup in &owed.cgroups {
-            // A failure here shows when the cgroup cannot be removed.
-            let moved = cgroup.thaw().and_then(|()| cgroup.evacuate()).unwrap_or(0);
+            let mut moved = 0;
+            // Failures here show when the cgroup cannot be removed.
+            let _ = (cgroup.thaw(), cgroup.evacuate(&mut moved));
             self.done.moved += moved;
             busy |= moved > 0;
         }
