@@ -53,6 +53,9 @@ const BIRTH: Duration = Duration::from_millis(1);
 /// The most generations of threads that are followed from a thread to those that it starts.
 const MOST_GENERATIONS: usize = 8;
 
+/// How many cgroups of a program are looked through for threads that it has started.
+const MOST_GROUPS: usize = 64;
+
 /// A program with threads that are moved apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate<'a> {
@@ -176,7 +179,7 @@ impl Spread {
             let mut last = proc.last_pid();
             settled &= give_back_to_newborn(known, &of_it, give_back, || {
                 std::thread::sleep(BIRTH);
-                let mut newborn = threads(dir);
+                let mut newborn = threads_below(dir);
                 newborn.retain(|tid| is_between(*tid, first, last));
                 last = proc.last_pid();
                 newborn
@@ -291,6 +294,18 @@ fn threads(dir: &Dir) -> Vec<i32> {
     list.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
+/// The threads in a program's cgroup and in its own groups below, of which a program may have made
+/// any number: some of them.
+fn threads_below(dir: &Dir) -> Vec<i32> {
+    let (mut found, mut groups) = (Vec::new(), vec![dir.clone()]);
+    for _ in 0..MOST_GROUPS {
+        let Some(group) = groups.pop() else { break };
+        found.extend(threads(&group));
+        groups.extend(group.children().unwrap_or_default());
+    }
+    found
+}
+
 /// Which threads move, and where to: to none of the CPUs that are `used` up.
 fn moves(
     runnable: &[Runnable],
@@ -360,6 +375,17 @@ mod tests {
         let mask = |thread: Process| Some(mask(thread.pid).parse().unwrap());
         let moves = moves(&on(at, cpus), &CpuSet::default(), mask);
         moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect()
+    }
+
+    #[test]
+    fn threads_started_in_a_programs_own_groups_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("own/inner");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::write(root.path().join("tasks"), "1\n2\n").unwrap();
+        std::fs::write(inner.join("tasks"), "3\n").unwrap();
+        let dir = Dir::new(root.path(), Version::V1);
+        assert_eq!((threads(&dir), threads_below(&dir)), (vec![1, 2], vec![1, 2, 3]));
     }
 
     #[test]
