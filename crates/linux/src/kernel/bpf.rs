@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
-use crate::kernel::remedy::as_typed;
+use crate::kernel::remedy::{GRANT_CAPABILITIES, as_typed};
 
 /// Why BPF programs cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum Unavailable {
     #[error(
         "this user may not use BPF programs (remedy: {}; `cosched doctor` shows what else is \
          missing)",
-        as_typed("sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v cosched)\"")
+        as_typed(GRANT_CAPABILITIES)
     )]
     NotPermitted,
     /// A part of the kernel is missing, or it failed.
@@ -350,7 +350,7 @@ mod tests {
         };
         let said = from(libc::EPERM);
         assert!(said.starts_with("this user may not use BPF programs (remedy: "), "{said}");
-        assert!(said.contains("setcap cap_bpf") && !said.contains("sudo sudo"), "{said}");
+        assert!(said.contains(",cap_bpf,") && !said.contains("sudo sudo"), "{said}");
         let said = from(libc::E2BIG);
         assert_eq!(said.matches("failed to create map").count(), 1, "{said}");
         assert_eq!(said.matches("Argument list too long").count(), 1, "{said}");

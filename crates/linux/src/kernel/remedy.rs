@@ -2,6 +2,11 @@
 
 use rustix::process::geteuid;
 
+/// All capabilities that an ordinary user may lack, at once: a second `setcap` would take away what
+/// the first one has granted.
+pub(crate) const GRANT_CAPABILITIES: &str =
+    "sudo setcap cap_sys_nice,cap_bpf,cap_perfmon+ep \"$(command -v cosched)\"";
+
 /// A remedy as this user types it: root needs no sudo.
 pub(crate) fn as_typed(remedy: &str) -> String {
     match geteuid().is_root() {

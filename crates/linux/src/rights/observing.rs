@@ -3,6 +3,7 @@
 use super::{Ability, Right, available, missing};
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Proc, status_field};
+use crate::kernel::remedy::GRANT_CAPABILITIES;
 use crate::kernel::topology::Sys;
 use crate::observe::counters::{self, Events};
 
@@ -23,7 +24,7 @@ pub(super) fn bpf(proc: &Proc, sys: &Sys) -> Result<Right, FileError> {
         (
             has(CAP_SYS_ADMIN) || has(CAP_BPF | CAP_PERFMON),
             "CAP_BPF and CAP_PERFMON are missing",
-            "sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v cosched)\"",
+            GRANT_CAPABILITIES,
         ),
         (
             sys.root().join("kernel/btf/vmlinux").exists(),
@@ -86,7 +87,7 @@ mod tests {
         let (proc, sys) = (Proc::new(root.path()), Sys::new(root.path()));
         let look = || bpf(&proc, &sys).unwrap();
         put(root.path(), "self/status", "CapEff:\t0000000000000000\n");
-        assert!(look().remedy.unwrap().contains("setcap cap_bpf"));
+        assert!(look().remedy.unwrap().contains(",cap_bpf,"));
         put(root.path(), "self/status", "CapEff:\t000000c000000000\n");
         assert!(look().detail.contains("types"));
         put(root.path(), "kernel/btf/vmlinux", "");

@@ -4,10 +4,9 @@ use super::{Ability, Right, available, missing};
 use crate::kernel::affinity;
 use crate::kernel::files;
 use crate::kernel::procfs::Proc;
+use crate::kernel::remedy::GRANT_CAPABILITIES;
 use crate::kernel::sched_attr::{self, SchedAttr, SchedPolicy, default_slice, on_scratch_thread};
 use crate::kernel::topology::Sys;
-
-const SET_NICE_CAPABILITY: &str = "sudo setcap cap_sys_nice+ep \"$(command -v cosched)\"";
 
 pub(super) fn affinity() -> Right {
     // Setting the present mask again changes nothing.
@@ -37,7 +36,7 @@ pub(super) fn negative_nice() -> Right {
     });
     match tried {
         Ok(nice) => available(Ability::NegativeNice, format!("nice {nice} was granted")),
-        Err(error) => missing(Ability::NegativeNice, error.to_string(), Some(SET_NICE_CAPABILITY)),
+        Err(error) => missing(Ability::NegativeNice, error.to_string(), Some(GRANT_CAPABILITIES)),
     }
 }
 
@@ -49,7 +48,7 @@ pub(super) fn real_time() -> Right {
     });
     match tried {
         Ok(()) => available(Ability::RealTime, "SCHED_RR was granted; used only on request"),
-        Err(error) => missing(Ability::RealTime, error.to_string(), Some(SET_NICE_CAPABILITY)),
+        Err(error) => missing(Ability::RealTime, error.to_string(), Some(GRANT_CAPABILITIES)),
     }
 }
 
