@@ -160,7 +160,8 @@ fn no_rights_are_needed() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let executable = folder.path().join("hidden");
-    fs::copy(HIDDEN, &executable).unwrap();
+    // By another process: one that this one forks meanwhile would have the copy open for writing.
+    assert!(Command::new("cp").args([Path::new(HIDDEN), &executable]).status().unwrap().success());
     chown(folder.path(), Some(OTHER_USER), Some(OTHER_USER)).unwrap();
     chown(&executable, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
     let mut command = Host::command(&executable, "signal", folder.path());

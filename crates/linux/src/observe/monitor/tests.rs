@@ -1,4 +1,5 @@
 use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -6,6 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::gettid;
 
 use super::*;
+use crate::kernel::procfs::ProcState;
 
 const SPAN: Duration = Duration::from_millis(600);
 
@@ -67,6 +69,18 @@ impl TestThreads {
         TestThreads { lock, end_signal, threads, pipe }
     }
 
+    /// Waits until all of them sleep that are to.
+    fn settle(&self) {
+        let sleeps = |tid: i32| {
+            let stat = Proc::default().thread_stat(std::process::id() as i32, tid);
+            stat.is_ok_and(|stat| stat.state == ProcState::Sleeping)
+        };
+        let sleepers = self.threads.iter().filter(|(activity, ..)| *activity != Activity::Running);
+        while !sleepers.clone().all(|(_, tid, _)| sleeps(*tid)) {
+            thread::yield_now();
+        }
+    }
+
     fn dismiss(self) {
         *self.lock.lock().unwrap() = true;
         self.end_signal.notify_all();
@@ -79,6 +93,7 @@ impl TestThreads {
 fn watched(mut monitor: Monitor) {
     monitor.add(7, std::process::id() as i32).unwrap();
     let all = TestThreads::gather();
+    all.settle();
     let mut first = Vec::new();
     monitor.read(&mut first).unwrap();
     let began = Instant::now();
@@ -135,13 +150,38 @@ fn the_kernel_shows_what_each_thread_waits_for() {
     in_the_kernel().into_iter().for_each(watched);
 }
 
+/// A shell that does nothing before it is observed.
+struct Shell(Child);
+
+impl Shell {
+    fn waiting(script: &str) -> Shell {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("read go; {script}")]);
+        Shell(shell.stdin(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    /// Lets it run.
+    fn begin(&mut self) {
+        drop(self.0.stdin.take());
+    }
+
+    /// Lets it run to its end.
+    fn runs(&mut self) {
+        self.begin();
+        self.0.wait().unwrap();
+    }
+}
+
 #[test]
 fn forked_children_are_observed_too() {
     let Some(mut monitor) = in_the_kernel() else { return };
-    let shell = "sleep 0.2; sh -c 'sleep 0.1; sleep 0.1' & wait";
-    let mut child = std::process::Command::new("sh").args(["-c", shell]).spawn().unwrap();
-    monitor.add(1, child.id() as i32).unwrap();
-    child.wait().unwrap();
+    let mut shell = Shell::waiting("sleep 0.01; sh -c 'sleep 0.01; sleep 0.01' & wait");
+    monitor.add(1, shell.pid()).unwrap();
+    shell.runs();
     let mut threads = Vec::new();
     monitor.read(&mut threads).unwrap();
     let processes: std::collections::BTreeSet<i32> =
@@ -215,24 +255,21 @@ fn threads_without_room_are_reported_and_get_it_later() {
     drop(open);
     let kernel = kernel::KernelMonitor::with_room(&Proc::default(), 3).unwrap();
     let mut monitor = Monitor::Kernel(kernel);
-    let shells = |n: usize| {
-        let script = "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.01; done";
-        let shell = || std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
-        (0..n).map(|_| shell()).collect::<Vec<_>>()
-    };
+    let shell = || Shell::waiting("for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.01; done");
     let mut threads = Vec::new();
-    let mut running = shells(2);
-    for shell in &running {
-        monitor.add(1, shell.id() as i32).unwrap();
+    let mut both = [shell(), shell()];
+    for shell in &both {
+        monitor.add(1, shell.pid()).unwrap();
     }
-    running.iter_mut().for_each(|shell| _ = shell.wait().unwrap());
+    both.iter_mut().for_each(Shell::begin);
+    both.iter_mut().for_each(Shell::runs);
     assert!(monitor.lost() > 0, "two shells and twenty that sleep had room for three");
     let lost = monitor.lost();
     monitor.read(&mut threads).unwrap();
     assert!(threads.len() == 3 && threads.iter().all(|thread| thread.now.is_none()), "{threads:?}");
-    let mut last = shells(1);
-    monitor.add(2, last[0].id() as i32).unwrap();
-    last[0].wait().unwrap();
+    let mut last = shell();
+    monitor.add(2, last.pid()).unwrap();
+    last.runs();
     monitor.read(&mut threads).unwrap();
     assert!(threads.iter().any(|thread| thread.program == 2), "{threads:?}");
     assert!(monitor.lost() >= lost);
