@@ -37,10 +37,11 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The solo time of `true` that a later run knows. It is of milliseconds, so a run may well be
-/// faster: then the time cannot be true.
-fn known(home: &TempDir) -> Value {
-    let ran = json(&run(home, &["run", "--policy", "fcfs", "--json", "--", "true"]));
+/// The solo time of such a command that a later run knows. It is of milliseconds, so a run may well
+/// be faster: then the time cannot be true.
+fn known(home: &TempDir, command: &[&str]) -> Value {
+    let words = [&["run", "--policy", "fcfs", "--json", "--"][..], command].concat();
+    let ran = json(&run(home, &words));
     let program = &ran["programs"][0];
     match program["solo_seconds"].is_null() {
         true => program["rejected_solo_seconds"].clone(),
@@ -48,14 +49,10 @@ fn known(home: &TempDir) -> Value {
     }
 }
 
-fn is_known(home: &TempDir) -> bool {
-    !known(home).is_null()
-}
-
 #[test]
 fn a_later_run_uses_the_measured_solo_times() {
     let home = home();
-    assert!(!is_known(&home));
+    assert!(known(&home, &["true"]).is_null());
     // Runs that other processes disturb are not kept, and these are almost too short for that.
     let attempt = |_| {
         let profiled = json(&run(&home, &["profile", "--runs", "3", "--json", "--", "true"]));
@@ -64,7 +61,7 @@ fn a_later_run_uses_the_measured_solo_times() {
         (point["runs"] == 3 && point["disturbed"].is_null()).then_some(point)
     };
     let point = (0..20).find_map(attempt).expect("a moment without other processes");
-    assert_eq!(known(&home), point["solo_seconds"]);
+    assert_eq!(known(&home, &["true"]), point["solo_seconds"]);
     // Another placement gives other times, so it was not measured.
     let spread = ["run", "--policy", "gang", "--placement", "spread", "--json", "--", "true"];
     assert!(json(&run(&home, &spread))["programs"][0]["solo_seconds"].is_null());
@@ -210,10 +207,15 @@ fn an_interrupt_ends_the_program_and_keeps_measurements() {
     let pid_file = home.path().join("pid");
     let endless =
         format!("echo $$ > {0}.part; mv {0}.part {0}; exec sleep 1000", pid_file.display());
-    let mut command = cosched(home.path(), &["profile", "--", "true", ":::", "sh", "-c", &endless]);
+    // Several: a run that other processes disturb is not kept, and these are almost too short for
+    // that.
+    let arguments = ["1", "2", "3", "4", "5", "6"];
+    let quick = arguments.map(|argument| ["true", argument, ":::"]).concat();
+    let words = [&["profile", "--"][..], &quick, &["sh", "-c", &endless]].concat();
+    let mut command = cosched(home.path(), &words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     while !pid_file.exists() {
-        assert!(child.try_wait().unwrap().is_none(), "ended before the second program ran");
+        assert!(child.try_wait().unwrap().is_none(), "ended before the last program ran");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let pid = std::fs::read_to_string(pid_file).unwrap();
@@ -225,7 +227,7 @@ fn an_interrupt_ends_the_program_and_keeps_measurements() {
     assert!(lines.iter().any(|line| line.contains("measurements are kept")), "{lines:?}");
     assert!(!Path::new("/proc").join(pid.trim()).exists());
     assert_eq!(std::fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
-    assert!(is_known(&home));
+    assert!(arguments.iter().any(|argument| !known(&home, &["true", argument]).is_null()));
 }
 
 /// A process that uses a CPU for as long as this value lives.

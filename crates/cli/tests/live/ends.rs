@@ -91,7 +91,8 @@ fn an_ignored_hangup_ends_neither_cosched_nor_its_programs() {
     cosched.signal(Signal::HUP);
     cosched.signal(Signal::HUP);
     // An event that comes after it has been seen.
-    let shown = place.cosched(&["top", "--once"]).ended().with(0).stdout;
+    let pid = cosched.pid().to_string();
+    let shown = place.cosched(&["top", "--once", &pid]).ended().with(0).stdout;
     let is_of_the_program = |line: &str| line.split_whitespace().next() == Some("a");
     assert!(shown.lines().any(is_of_the_program) && !cosched.has_ended(), "{shown}");
     place.write("go", "");

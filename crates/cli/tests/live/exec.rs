@@ -97,7 +97,8 @@ fn a_detached_program_still_gets_every_signal_and_stop() {
     for round in 0..10 {
         let place = Place::new();
         let cosched = place.cosched(&["exec", "--", "sh", "-c", script]);
-        eventually("the program", || place.path("pid").exists());
+        // The program may run before cosched has noted it, and cannot be detached until then.
+        eventually("the program", || place.path("pid").exists() && place.has_noted("main"));
         let mut detach = place.user.command(&place.executable);
         detach.args(["detach", place.read("pid").trim()]);
         let said = detach.env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap();

@@ -84,8 +84,9 @@ fn a_daemon_does_not_delay_the_end_and_is_left_running() {
 fn a_background_job_of_a_script_is_part_of_the_program() {
     for backend in Backend::here() {
         let place = Place::new();
+        let late = "while [ ! -e soon ]; do sleep 0.01; done; sleep 0.5; echo late";
         let tables = [
-            program("script", "threads = 1", "(sleep 0.5; echo late) & echo soon"),
+            program("script", "threads = 1", &format!("({late}) & echo soon; touch soon")),
             program("other", "threads = 1", WORK),
         ];
         let ended = place.run(&tables, &gang(backend)).ended().with(0);
@@ -151,7 +152,8 @@ fn a_program_that_ignores_sigterm_is_killed_after_its_grace() {
             program("stubborn", "threads = 1", &stubborn),
             program("polite", "threads = 1", &polite),
         ];
-        let cosched = place.run(&tables, &format!("{} --grace 300ms", gang(backend)));
+        // Long enough for the polite one on a busy machine.
+        let cosched = place.run(&tables, &format!("{} --grace 1s", gang(backend)));
         eventually("both programs", || {
             !place.read("stubborn").is_empty() && !place.read("polite").is_empty()
         });

@@ -192,7 +192,12 @@ fn without_a_policy_that_freezes_programs_run_together() {
         return skip("one CPU: no two programs run at once");
     }
     let place = Place::new();
-    let tables = ["a", "b"].map(|name| program(name, "threads = 1", STAMPS));
+    // Neither begins before the other is there.
+    let script = |name, other| {
+        format!("touch {name}; while [ ! -e {other} ]; do sleep 0.01; done; {STAMPS}")
+    };
+    let tables = [("a", "b"), ("b", "a")]
+        .map(|(name, other)| program(name, "threads = 1", &script(name, other)));
     let result = place.run(&tables, "--policy linux").ended().with(0).result();
     assert!(overlap(&result.programs[0], &result.programs[1]));
     assert!(result.programs.iter().all(|program| program.timeline.len() == 1));
@@ -282,7 +287,7 @@ fn no_program_is_frozen_for_a_whole_long_quantum() {
     let keys = format!("threads = {}", cpus());
     let work = "i=0; while [ $i -lt 10 ]; do sleep 0.1; i=$((i+1)); done";
     let tables = ["a", "b"].map(|name| program(name, &keys, work));
-    let options = "--policy gang --quantum 60s --max-frozen 200ms";
+    let options = "--policy gang --quantum 60s --max-frozen 100ms";
     let result = place.run(&tables, options).ended().with(0).result();
     // Either would have ended first if quanta were as long as requested.
     for (one, other) in [(0, 1), (1, 0)] {

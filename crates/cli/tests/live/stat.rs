@@ -2,7 +2,6 @@
 //! with its status.
 
 use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -39,12 +38,14 @@ fn a_program_under_stat_blocks_no_signal_and_ends_by_ctrl_c() {
 #[test]
 fn it_says_how_to_end_it_while_it_watches() {
     let place = Place::new();
-    let mut sleep = Command::new("sleep").arg("1").spawn().unwrap();
+    let mut sleep = place.start("sleep".as_ref(), &["1000"]);
     let pid = sleep.id().to_string();
     let cosched = place.cosched(&["stat", "--sampled", "--pid", &pid]);
-    sleep.wait().unwrap();
     let watching = format!("watching sleep ({pid}) until its end; Ctrl-C ends this command");
-    cosched.ended().with(0).saying(&[&watching]);
+    eventually("a word of it", || cosched.said().contains(&watching));
+    sleep.kill().unwrap();
+    sleep.wait().unwrap();
+    cosched.ended().with(0);
 }
 
 #[test]

@@ -13,13 +13,18 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use super::onlookers::{endless, socket};
-use super::support::{Place, User, eventually, skip};
+use super::support::{Cosched, Place, User, eventually, skip};
 
 fn top(place: &Place, arguments: &[&str]) -> Command {
     let mut command = Command::new(&place.executable);
     command.arg("top").args(arguments).env("XDG_RUNTIME_DIR", place.path("run"));
     command.env_remove("NO_COLOR").env_remove("COLUMNS").stdin(Stdio::null());
     command
+}
+
+/// It is named: another test may have a run of its own.
+fn top_of(run: &Cosched, place: &Place) -> Command {
+    top(place, &[&run.pid().to_string()])
 }
 
 fn output(place: &Place, arguments: &[&str]) -> Output {
@@ -32,11 +37,11 @@ fn one_snapshot_is_text_or_json() {
     let cosched = endless(&place, "");
     socket(&place, &cosched);
     let pid = cosched.pid().to_string();
-    let text = output(&place, &["--once"]);
+    let text = output(&place, &[&pid, "--once"]);
     let said = String::from_utf8(text.stdout).unwrap();
     assert_eq!(text.status.code(), Some(0), "{said}");
     assert!(said.starts_with(&format!("cosched {pid}: gang, packed, quantum 100 ms")), "{said}");
-    let narrow = top(&place, &["--once"]).env("COLUMNS", "60").output().unwrap();
+    let narrow = top(&place, &[&pid, "--once"]).env("COLUMNS", "60").output().unwrap();
     let narrow = String::from_utf8(narrow.stdout).unwrap();
     let widest = |frame: &str| frame.lines().map(|line| line.chars().count()).max();
     assert!(widest(&said) > Some(60) && widest(&narrow) == Some(60), "{said}{narrow}");
@@ -170,7 +175,7 @@ fn top_follows_the_run_the_keys_and_the_terminal_size() {
     let place = Place::new();
     let cosched = endless(&place, "");
     socket(&place, &cosched);
-    let mut terminal = Terminal::with(top(&place, &[]), 24, 80);
+    let mut terminal = Terminal::with(top_of(&cosched, &place), 24, 80);
     terminal.shows("PROGRAM STATE");
     terminal.shows("\x1b[38;5;10m");
     terminal.press("nn");
@@ -190,7 +195,7 @@ fn top_works_without_colour_and_says_when_the_run_ends() {
     let place = Place::new();
     let cosched = endless(&place, "");
     socket(&place, &cosched);
-    let mut command = top(&place, &[]);
+    let mut command = top_of(&cosched, &place);
     command.env("NO_COLOR", "1");
     let mut terminal = Terminal::with(command, 24, 80);
     terminal.shows("a       runs");
@@ -215,7 +220,7 @@ fn a_signal_restores_the_terminal_and_sets_the_exit_code() {
         (Signal::QUIT, 143),
         (Signal::USR1, 143),
     ] {
-        let mut terminal = Terminal::with(top(&place, &[]), 24, 80);
+        let mut terminal = Terminal::with(top_of(&cosched, &place), 24, 80);
         terminal.shows("PROGRAM STATE");
         kill_process(Pid::from_child(&terminal.child), signal).unwrap();
         let (found, shown) = terminal.ended();
@@ -231,7 +236,7 @@ fn a_stopped_top_restores_the_terminal_until_continued() {
     let place = Place::new();
     let cosched = endless(&place, "");
     socket(&place, &cosched);
-    let mut terminal = Terminal::with(top(&place, &[]), 24, 80);
+    let mut terminal = Terminal::with(top_of(&cosched, &place), 24, 80);
     terminal.shows("PROGRAM STATE");
     let pid = Pid::from_child(&terminal.child);
     let stopped = || {
