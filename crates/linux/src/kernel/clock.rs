@@ -43,6 +43,13 @@ pub(crate) fn monotonic() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
     tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
 }
+
+/// Clock ticks since boot, as start times of processes are counted (1/100 s on every usual kernel).
+pub(crate) fn ticks_since_boot() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Boottime);
+    tv_sec as u64 * 100 + tv_nsec as u64 / 10_000_000
+}
+
 /// CPU time of this process so far.
 pub fn own_cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);

@@ -26,6 +26,7 @@ use super::changes::Changes;
 use super::journal::Journal;
 use super::owed::{Owed, Program};
 use crate::kernel::affinity::{self, AffinityError, Seen};
+use crate::kernel::clock::ticks_since_boot;
 use crate::kernel::files::{self, FileError};
 use crate::kernel::procfs::{Proc, ProcState};
 use crate::kernel::sched_attr::{self, SchedAttr, SchedError};
@@ -167,6 +168,8 @@ fn restore_once(journal: &Journal, proc: &Proc) -> Restored {
 /// Undoing, under way.
 struct Work<'a> {
     proc: &'a Proc,
+    /// When it began, clock ticks since boot.
+    began: u64,
     /// Processes that got their SIGCONT.
     continued: HashSet<Process>,
     /// Threads that cannot be restored.
@@ -178,6 +181,7 @@ impl<'a> Work<'a> {
     fn begin(proc: &'a Proc) -> Work<'a> {
         Work {
             proc,
+            began: ticks_since_boot(),
             continued: HashSet::new(),
             hopeless: HashSet::new(),
             done: Restored::default(),
@@ -224,6 +228,7 @@ impl<'a> Work<'a> {
         busy
     }
 
+    /// Continues a process. Returns whether another round has to follow.
     fn resume(&mut self, process: Process, stopped_by_others: &HashSet<Process>) -> bool {
         let Some(stat) = process.look(self.proc) else { return false };
         let not_ours = stopped_by_others.contains(&process) || stat.state == ProcState::Traced;
@@ -234,7 +239,9 @@ impl<'a> Work<'a> {
             Ok(_) => self.done.continued += usize::from(stat.state == ProcState::Stopped),
             Err(errno) => self.done.failed.push(NotRestored::Stopped { process, errno }),
         }
-        true
+        // cosched stops no program any more. A process that was born since needs no further round:
+        // a program that starts one after another would have such a process in every round.
+        process.start_time <= self.began || stat.state == ProcState::Stopped
     }
 
     /// Restores cosched's settings on the threads of a process, which any of its threads stands
@@ -329,4 +336,37 @@ fn is_starting(tree: &Tree, proc: &Proc) -> bool {
         || children
             .iter()
             .any(|pid| name(*pid).trim_end().as_bytes() == Helper::Shim.name().to_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    fn sleep(proc: &Proc) -> (Child, Process) {
+        let child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let process = Process::find(proc, child.id() as i32).unwrap();
+        (child, process)
+    }
+
+    /// Otherwise undoing would last as long as a program starts one process after another.
+    #[test]
+    fn a_process_born_since_needs_no_further_round() {
+        let (proc, others) = (Proc::default(), HashSet::new());
+        let (mut first, older) = sleep(&proc);
+        let mut work = Work::begin(&proc);
+        while ticks_since_boot() <= work.began {
+            std::thread::yield_now();
+        }
+        let (mut second, newborn) = sleep(&proc);
+        assert!(work.resume(older, &others), "its stop may not have taken effect yet");
+        assert!(!work.resume(newborn, &others));
+        assert!(work.continued.contains(&newborn), "it is continued nevertheless");
+        assert!(!work.resume(older, &others), "it was continued before");
+        for child in [&mut first, &mut second] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
 }
