@@ -166,13 +166,13 @@ pub fn inspect(
 ) -> Result<Dependencies, FileError> {
     let (mut dependencies, first) = look(proc, pids, handed_out, tables)?;
     dependencies.shared.extend(first.peers.iter().copied().map(SharedKey::Socket));
-    let is_served = serves_others(proc, pids, others, handed_out, &first)?;
-    dependencies.listens = is_served || first.known && !first.within;
+    dependencies.listens = serves_others(proc, pids, others, handed_out, &first)?;
     dependencies.listens_within = first.listens && !dependencies.listens;
     Ok(dependencies)
 }
 
-/// Whether a process that is not under cosched is connected to a listening socket of the program.
+/// Whether a process that is not under cosched is connected to a listening socket of the program,
+/// or can be.
 fn serves_others(
     proc: &Proc,
     pids: &[i32],
@@ -180,12 +180,15 @@ fn serves_others(
     handed_out: &HandedOut,
     first: &Contacts,
 ) -> Result<bool, FileError> {
-    if first.strangers.is_empty() {
+    if first.strangers.is_empty() && !first.awaits_others() {
         return Ok(false);
     }
     // Descriptors and tables are not read at one moment, so a new connection of the program's own
     // may look like another's. It does not twice.
     let (_, second) = look(proc, pids, handed_out, &mut Tables::default())?;
+    if first.awaits_others() && second.awaits_others() {
+        return Ok(true);
+    }
     let mut held_by_others = BTreeSet::new();
     for pid in others() {
         let fds = proc.fds(pid).unwrap_or_default();

@@ -49,6 +49,13 @@ pub(super) struct Stranger {
     pub inode: Option<u64>,
 }
 
+impl Contacts {
+    /// Whether it waits for others that can know its address, and is not connected with itself.
+    pub(super) fn awaits_others(&self) -> bool {
+        self.known && !self.within
+    }
+}
+
 impl Sockets {
     /// The process with this folder of `/proc` holds these sockets.
     pub(super) fn add(&mut self, held: BTreeSet<u64>, folder: &Path) {

@@ -1,5 +1,5 @@
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -213,6 +213,31 @@ fn connections_show_whether_a_listener_serves_other_programs() {
         inspect(&proc, &its, &|| vec![me], &HandedOut::default(), &mut Tables::default()).unwrap();
     assert!(groups(&[server, client]).iter().all(Option::is_some), "they share the connection");
     drop((own, accepted, served));
+}
+
+/// Its descriptors are listed before it connects, and the table is read afterwards.
+#[test]
+fn a_connection_made_meanwhile_is_known_as_its_own() {
+    let (root, proc) = made_up(&[&["socket:[1]"]]);
+    let folder = root.path().join("1");
+    fs::create_dir(folder.join("net")).unwrap();
+    let (table, pipe) = (folder.join("table"), folder.join("net/tcp"));
+    // It waits at port 1024, and has not accepted its own connection yet.
+    let lines = "0: 00000000:0400 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1 1\n\
+        1: 0100007F:B0B0 0100007F:0400 01 00000000:00000000 00:00000000 00000000 0 0 2 1\n\
+        2: 0100007F:0400 0100007F:B0B0 01 00000000:00000000 00:00000000 00000000 0 0 0 1\n";
+    fs::write(&table, lines).unwrap();
+    mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+    let found = std::thread::scope(|scope| {
+        let inspection = scope.spawn(|| dependencies(&proc, 1));
+        // This waits until the table is opened.
+        let mut shown = fs::File::options().write(true).open(&pipe).unwrap();
+        symlink("socket:[2]", folder.join("fd/1")).unwrap();
+        fs::rename(&table, &pipe).unwrap();
+        shown.write_all(lines.as_bytes()).unwrap();
+        inspection.join().unwrap()
+    });
+    assert!(!found.listens && found.listens_within);
 }
 
 #[test]
