@@ -290,7 +290,8 @@ fn guard() -> io::Result<()> {
     let (file, memory) = outputs()?;
     let log = Kept { path: read_path(&mut channel)?, file, memory: memory.try_clone()? };
     let heartbeat = Heartbeat::of(memory);
-    let cosched = parent();
+    // Its parent is another process if cosched is gone already.
+    let cosched = undo::owner(&log.path).map_or_else(parent, |owner| owner.pid);
     let refuge = Refuge::enter(&Proc::default());
     // If cosched is gone already, the next read shows it.
     let _ = channel.write_all(&[ON_GUARD]);

@@ -34,8 +34,8 @@ pub use guards::{HeldUp, are_at_work, continue_sentinels, held_up_sentinels, sto
 pub use held::{AttachLock, Held};
 pub use journal::Journal;
 pub use kept::{KeptLog, kept_by_shims, load_left};
-pub(crate) use log::open;
 pub use log::{Log, LogError};
+pub(crate) use log::{open, owner};
 pub use lost::{LostGroups, lost_groups};
 pub use place::{is_own_folder, log_folder, log_folders, own_log_folders, possible_log_folders};
 pub use record::{CgroupKind, Move, Record};

@@ -472,7 +472,7 @@ fn boot_id(proc: &Proc) -> io::Result<String> {
 }
 
 /// The cosched that a log belongs to, by its name.
-pub(super) fn owner(path: &Path) -> Option<Process> {
+pub(crate) fn owner(path: &Path) -> Option<Process> {
     let name = path.file_name()?.to_str()?.strip_suffix(".undo")?;
     let [pid, start_time, _number] = name.split('-').collect::<Vec<_>>()[..] else { return None };
     Some(Process { pid: pid.parse().ok()?, start_time: start_time.parse().ok()? })
