@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long a killed sentinel may take to end, if it is not frozen for good.
 const ENDS: Duration = Duration::from_millis(500);
+/// How often to list what a sentinel holds: while it begins, it moves the log twice.
+const LISTS: usize = 3;
 /// What the memory that belongs to a log is called.
 const MEMORY: &str = "/memfd:undo";
 
@@ -175,7 +177,9 @@ fn log_of_a_gone_cosched(
     let parent = parent.filter(|parent| !parent.state.has_ended()).map(|parent| parent.pid);
     // In another time namespace a process has another start time.
     let lives = |owner: Process| owner.look(proc).is_some() || parent == Some(owner.pid);
-    descriptors(sentinel, proc).find_map(|(target, descriptor)| {
+    // A list can miss a log that is moved to another descriptor meanwhile.
+    let mut all = (0..LISTS).flat_map(|_| descriptors(sentinel, proc));
+    all.find_map(|(target, descriptor)| {
         let shown = target.to_string_lossy();
         let path = Path::new(shown.strip_suffix(REMOVED).unwrap_or(&shown));
         let is_ours = folders.iter().any(|folder| path.parent() == Some(folder));
