@@ -89,7 +89,7 @@ fn attach_ends_with_its_program_of_unknown_status() {
     let locker = Locker::start(&place);
     let pid = locker.process.pid.to_string();
     let cosched = place.cosched(&["attach", "--policy", "linux", "--json", &pid]);
-    eventually("the socket", || !place.sockets().is_empty());
+    eventually("the attachment", || place.has_noted("main"));
     assert_eq!(locker.stop(&place), Some(7));
     let ended = cosched.ended().with(0);
     let run: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -101,10 +101,11 @@ fn attach_ends_with_its_program_of_unknown_status() {
 #[test]
 fn attach_says_at_its_end_that_nothing_was_changed() {
     let place = Place::new();
-    let mut sleep = std::process::Command::new("sleep").arg("1").spawn().unwrap();
-    let pid = sleep.id().to_string();
-    let cosched = place.cosched(&["attach", "--policy", "linux", &pid]);
-    sleep.wait().unwrap();
+    let mut cat = std::process::Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let cosched = place.cosched(&["attach", "--policy", "linux", &cat.id().to_string()]);
+    eventually("the attachment", || place.has_noted("main"));
+    drop(cat.stdin.take());
+    cat.wait().unwrap();
     let ended = cosched.ended().with(0);
     assert!(ended.stdout.contains("Nothing was changed"), "{}", ended.stdout);
 }

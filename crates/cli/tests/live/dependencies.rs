@@ -31,17 +31,21 @@ fn programs_that_share_a_named_pipe_run_together() {
             while [ ! -e stop ]; do echo line >&3; sleep 0.002; done; echo end >&3";
         let reader =
             "exec 3<>pipe; touch opened; while [ \"$line\" != end ]; do read line <&3; done";
-        let other = "i=0; while [ $i -lt 100 ]; do sleep 0.005; i=$((i+1)); done; touch stop";
+        let other = "while [ ! -e tied ]; do sleep 0.005; done; \
+            i=0; while [ $i -lt 100 ]; do sleep 0.005; i=$((i+1)); done; touch stop";
         let tables = [
             program("writer", &everything(), writer),
             program("reader", &everything(), reader),
             program("other", &everything(), other),
         ];
         let options = format!("--policy gang --quantum 10ms --freezer {}", backend.0);
-        let ended = place.run(&tables, &options).ended().with(0);
-        for name in ["writer", "reader"] {
-            assert!(ended.stderr.contains(&format!("{name} {TOGETHER}")), "{}", ended.stderr);
-        }
+        let cosched = place.run(&tables, &options);
+        eventually("a group of the two", || {
+            let said = place.read("cosched.stderr");
+            ["writer", "reader"].iter().all(|name| said.contains(&format!("{name} {TOGETHER}")))
+        });
+        place.write("tied", "");
+        let ended = cosched.ended().with(0);
         assert!(!ended.stderr.contains(&format!("other {TOGETHER}")));
         // Before that they took turns like all others, and never ran at the same time.
         let result = ended.result();
@@ -152,33 +156,47 @@ fn overlap(a: &[(f64, f64)], b: &[(f64, f64)]) -> f64 {
 }
 
 /// A program that serves until there is a file that stops it, on a port that its clients know. One
-/// that `connects` is connected with itself.
+/// that `connects` is connected with itself, at first by a port that the kernel has chosen. At no
+/// moment does it therefore listen on the known port without a connection of its own.
 fn server(keys: &str, connects: bool) -> String {
     let text = "import random, socket, time, os\n\
+        own = []\n\
+        def connect(to): own.append(socket.create_connection(to.getsockname()))\n\
+        if CONNECTS: first = socket.create_server((\"127.0.0.1\", 0)); connect(first)\n\
         s = socket.socket()\n\
         while True:\n \
           try: s.bind((\"127.0.0.1\", random.randrange(2000, 9000))); break\n \
           except OSError: pass\n\
         s.listen()\n\
-        if CONNECTS: own = socket.create_connection(s.getsockname())\n\
+        if CONNECTS: connect(s)\n\
         print(s.getsockname()[1], file=open(\"port\", \"w\"), flush=True); \
         os.rename(\"port\", \"listens\")\n\
-        while not os.path.exists(\"stop\"): print(time.time_ns(), flush=True); time.sleep(0.001)\n";
+        while not os.path.exists(\"stop\"): print(time.time_ns(), flush=True); time.sleep(0.001)\n\
+        s.close()\n";
     let text = text.replace("CONNECTS", if connects { "True" } else { "False" });
     let command = format!("command = ['{PYTHON}', '-S', '-c', '''{text}''']");
     format!("[[program]]\nname = 'server'\n{command}\n{}\n{keys}\n", everything())
 }
 
-/// Runs the server together with a program that leaves stamps. Returns how often the server was
-/// interrupted.
-fn served(backend: Backend, keys: &str) -> (Place, super::support::Ended) {
+/// What cosched says of a program that serves others.
+const LEFT_RUNNING: &str =
+    "server is left running while others have their turn: it listens on a socket";
+
+/// Runs the server together with a program that leaves stamps, once the server listens and cosched
+/// has inspected it.
+fn served(backend: Backend, keys: &str, is_noted: bool) -> (Place, super::support::Ended) {
     let place = Place::new();
-    // Long enough for cosched to have inspected what the server holds.
+    let inspected = if is_noted { "while [ ! -e noted ]; do sleep 0.01; done" } else { "sleep 1" };
     let other =
-        format!("while [ ! -e listens ]; do sleep 0.01; done; sleep 1; {STAMPS}; touch stop");
+        format!("while [ ! -e listens ]; do sleep 0.01; done; {inspected}; {STAMPS}; touch stop");
     let tables = [server(keys, false), program("other", &everything(), &other)];
     let options = format!("--policy gang --quantum 20ms --freezer {}", backend.0);
-    let ended = place.run(&tables, &options).ended().with(0);
+    let run = place.run(&tables, &options);
+    if is_noted {
+        eventually("the note", || place.read("cosched.stderr").contains(LEFT_RUNNING));
+        place.write("noted", "");
+    }
+    let ended = run.ended().with(0);
     (place, ended)
 }
 
@@ -188,9 +206,7 @@ fn a_listening_program_is_left_running() {
         return skip(format!("there is no {PYTHON}"));
     }
     for backend in Backend::here() {
-        let (place, ended) = served(backend, "");
-        let noted = "server is left running while others have their turn: it listens on a socket";
-        assert!(ended.stderr.contains(noted), "{}", ended.stderr);
+        let (place, ended) = served(backend, "", true);
         let result = ended.result();
         let refused =
             result.deviations.iter().filter(|d| d.program.slot == 0 && d.why == Refusal::Listens);
@@ -212,12 +228,15 @@ fn a_listening_program_is_frozen_until_another_one_connects() {
     if !Path::new(PYTHON).exists() {
         return skip(format!("there is no {PYTHON}"));
     }
-    let other = program("other", &everything(), &format!("{STAMPS}; touch stop"));
+    let other = format!("while [ ! -e listens ]; do sleep 0.01; done; {STAMPS}; touch stop");
     let place = Place::new();
-    let tables = [server("", true), other];
+    let tables = [server("", true), program("other", &everything(), &other)];
     let ended = place.run(&tables, "--policy gang --quantum 20ms").ended().with(0);
     let result = ended.result();
-    assert_eq!((result.deviations.len(), ended.stderr.as_str()), (0, ""));
+    // A machine that is busy with other things can hold up cosched itself, and the program.
+    let is_busy = |why| matches!(why, Refusal::CoschedStopped | Refusal::TimedOut);
+    let mut others = result.deviations.iter().filter(|one| !is_busy(one.why));
+    assert_eq!((others.next(), ended.stderr.as_str()), (None, ""));
     assert!(result.programs[0].timeline.len() > 1, "it takes turns");
 
     let place = Place::new();
@@ -226,8 +245,7 @@ fn a_listening_program_is_frozen_until_another_one_connects() {
     let run = place.run(&tables, "--policy gang --quantum 20ms");
     eventually("the port", || place.path("listens").exists());
     let client = TcpStream::connect(("127.0.0.1", place.read("listens").trim().parse().unwrap()));
-    let noted = "server is left running while others have their turn: it listens on a socket";
-    eventually("the note", || place.read("cosched.stderr").contains(noted));
+    eventually("the note", || place.read("cosched.stderr").contains(LEFT_RUNNING));
     fs::write(place.path("seen"), "").unwrap();
     let ended = run.ended().with(0);
     drop(client);
@@ -240,7 +258,7 @@ fn a_listening_program_is_frozen_if_the_user_says_so() {
         return skip(format!("there is no {PYTHON}"));
     }
     for backend in Backend::here() {
-        let (place, ended) = served(backend, "freezable = true");
+        let (place, ended) = served(backend, "freezable = true", false);
         assert_eq!(ended.stderr, "");
         let result = ended.result();
         if result.deviations.is_empty() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cosched_core::Refusal;
-use cosched_linux::kernel::procfs::{Proc, ProcState};
+use cosched_linux::kernel::procfs::{Proc, ProcState, Stat};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::support::{Backend, Cosched, Ended, Ice, Place, User, eventually, program};
@@ -44,8 +44,9 @@ fn hit_sentinels(place: &Place, cosched: &Cosched, signal: Signal) {
     }
 }
 
-/// Kills the sentinel, and does something to the one that is started in its place, at once.
-fn catch_next(place: &Place, cosched: &Cosched, then: impl Fn(Pid)) {
+/// Kills the sentinel, and does something to the one that is started in its place, at once. Returns
+/// that one.
+fn catch_next(place: &Place, cosched: &Cosched, then: impl Fn(Pid)) -> i32 {
     let marked = place.marked();
     let known = children(cosched);
     marked.named("csentinel").iter().for_each(|sentinel| marked.signal(*sentinel, Signal::KILL));
@@ -57,6 +58,7 @@ fn catch_next(place: &Place, cosched: &Cosched, then: impl Fn(Pid)) {
         }
     };
     then(Pid::from_raw(fresh).unwrap());
+    fresh
 }
 
 fn stop(process: Pid) {
@@ -181,9 +183,12 @@ fn a_sentinel_that_was_stopped_while_it_started_is_continued() {
     for _ in 0..4 {
         let place = Place::new();
         let cosched = in_turns(&place, Backend("signals"));
-        catch_next(&place, &cosched, stop);
+        let fresh = catch_next(&place, &cosched, stop);
         let pid = cosched.pid();
         cosched.kill();
+        // The signal takes effect only when the process gets a CPU.
+        let is_stopped = |stat: Stat| stat.state == ProcState::Stopped;
+        eventually("its stop", || Proc::default().stat(fresh).is_ok_and(is_stopped));
         let said = place.cosched(&["recover"]).ended().with(0).stdout;
         assert!(said.contains("A stopped sentinel continued"), "{said}");
         place.write("go", "");

@@ -268,13 +268,17 @@ fn a_killed_run_in_a_container_is_recovered_there() {
         for process in /proc/[0-9]*; do
             case $(cat $process/comm) in csentinel | shim) own="$own ${process#/proc/}" ;; esac
         done
-        # Stopped first, so that none of them acts when another one is killed.
+        # All at once, so that none of them acts when another one is stopped, or is killed.
+        kill -STOP $own
         for one in $own; do
-            kill -STOP $one
             until grep -q '^State:.T' /proc/$one/status; do :; done
         done
         kill -KILL $own
         wait $cosched
+        # One that has not ended holds the log.
+        for one in $own; do
+            while grep -qs '^State:.[^XZ]' /proc/$one/status; do :; done
+        done
         : > killed
         while [ ! -e tried ]; do sleep 0.01; done
         "$COSCHED" recover

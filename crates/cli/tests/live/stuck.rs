@@ -37,7 +37,7 @@ fn a_cosched_that_is_stopped_and_continued_goes_on() {
     }
 }
 
-/// Two programs that take turns until there is a file `go`.
+/// Two programs that take turns until there is a file `go`. One of them has been frozen already.
 fn two_in_turns(place: &Place, freezer: &str) -> Cosched {
     let work = "while [ ! -e go ]; do sleep 0.01; done";
     let tables =
@@ -45,6 +45,8 @@ fn two_in_turns(place: &Place, freezer: &str) -> Cosched {
     let options = format!("--policy gang --quantum 50ms --max-frozen 30s --freezer {freezer}");
     let cosched = place.run(&tables, &options);
     eventually("the programs", || ["a", "b"].iter().all(|name| !place.read(name).is_empty()));
+    let marked = place.marked();
+    eventually("a freeze", || marked.programs().into_iter().any(|one| marked.is_held(one)));
     cosched
 }
 
@@ -116,7 +118,11 @@ fn a_program_that_ends_while_cosched_is_stopped_ended_then() {
         cosched.signal(Signal::STOP);
         eventually("cosched's stop", || place.marked().is_stopped(cosched.process()));
         place.write("go", "");
-        eventually("the programs' end", || place.marked().programs().is_empty());
+        // Their shims note when they end, and end then.
+        eventually("the programs' end", || {
+            let marked = place.marked();
+            marked.programs().is_empty() && marked.named("shim").is_empty()
+        });
         let ended_within = began.elapsed();
         // The sentinel must have seen that cosched is stopped, however soon the programs ended.
         std::thread::sleep(Duration::from_secs(3));

@@ -250,11 +250,12 @@ fn a_lost_cpu_group_is_reported_at_once() {
         }
         fs::remove_dir(&own).is_ok()
     });
+    let report = "a does not take turns by weight because";
+    eventually("a word on it", || place.read("cosched.stderr").contains(report));
     turns_go_round(&programs[1..]);
     place.write("stop", "");
     let ended = cosched.ended().with(0);
-    let reports = ended.stderr.matches("a does not take turns by weight because").count();
-    assert_eq!(reports, 1, "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches(report).count(), 1, "{}", ended.stderr);
     place.nothing_is_left_of(&ended);
 }
 
