@@ -30,7 +30,13 @@ impl Cosched {
     /// Starts it; its outputs go to files, so that a program that outlives it does not hold a pipe
     /// of the test's.
     pub(crate) fn start(mut command: Command, place: &Place) -> Cosched {
-        let file = |name: &str| Stdio::from(File::create(place.path(name)).unwrap());
+        // Another one of the same place may still write to them.
+        let file = |name: &str| {
+            let options = File::options().create(true).append(true).to_owned();
+            let file = options.open(place.path(name)).unwrap();
+            file.set_len(0).unwrap();
+            Stdio::from(file)
+        };
         for name in UNWANTED {
             command.env_remove(name);
         }
