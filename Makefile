@@ -188,7 +188,7 @@ fuzz: setup
 faults: setup
 	@COSCHED_FAULTS=$(or $(FAULTS),20) cargo test --locked -p cosched --test live -- --test-threads 1 whichever_call
 
-# 31 kills are once every combination of cosched, its sentinel and three shims.
+# 31 kills: each combination of cosched, its sentinel and three shims once.
 kills: setup
 	@COSCHED_KILLS=$(or $(KILLS),31) cargo test --locked -p cosched --test live -- --test-threads 1 killed_together:: kills::killed_ turns::killed_
 

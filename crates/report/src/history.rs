@@ -207,11 +207,11 @@ impl<'a> History<'a> {
         self.quanta[..self.quanta.partition_point(|quantum| quantum.from <= at)].last()
     }
 
-    /// When a program was done or released; the end of the run where it was not.
+    /// When a program was done or detached; the end of the run where it was not.
     pub fn done(&self, slot: usize) -> Nanos {
         let program = &self.result.programs[slot];
         let turnaround = program.turnaround_seconds;
-        let last = || self.phases(slot).last().filter(|_| program.was_released());
+        let last = || self.phases(slot).last().filter(|_| self.result.was_detached(slot));
         let end = || last().map_or(self.end(), |phase| phase.to);
         turnaround.map_or_else(end, |time| nanos(program.arrived_seconds + time))
     }
@@ -335,7 +335,7 @@ fn phases(result: &RunResult, slot: usize) -> Vec<Phase> {
             push(until, end.min(until + nanos(program.waiting_seconds)), Activity::Unstarted);
         }
         Some(ended) => push(until, ended, held(until, ended)),
-        None if program.was_released() => {}
+        None if result.was_detached(slot) => {}
         None => push(until, end, held(until, end)),
     }
     phases

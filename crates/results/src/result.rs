@@ -308,11 +308,6 @@ impl ProgramResult {
         self.molded_from.unwrap_or(self.threads)
     }
 
-    /// Whether it was released before it ended, and outlived the run.
-    pub fn was_released(&self) -> bool {
-        self.exit.is_none() && self.left_running && !self.timeline.is_empty()
-    }
-
     /// The solo time with the threads with which it was started, where it was measured.
     pub fn alone_as_started_seconds(&self) -> Option<f64> {
         self.molded_solo_seconds.or(self.solo_seconds)
@@ -422,6 +417,14 @@ fn is_no_time(seconds: &f64) -> bool {
 }
 
 impl RunResult {
+    /// Whether the user detached a program in this position before it ended, and it outlived the
+    /// run.
+    pub fn was_detached(&self, slot: usize) -> bool {
+        let program = &self.programs[slot];
+        let is_open = program.exit.is_none() && !program.timeline.is_empty();
+        is_open && program.left_running && self.interrupted_by.is_none()
+    }
+
     /// The policy, and the one that decided in its place, for people.
     pub fn policy_in_words(&self) -> String {
         let other = self.decided_by.as_ref();

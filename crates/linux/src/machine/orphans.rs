@@ -40,8 +40,8 @@ pub(super) struct Orphanage {
     strangers: Vec<i32>,
     /// How many shims were killed.
     killed: usize,
-    /// That on cosched's children, since then: what such a shim leaves is below it. It is dropped
-    /// before what it leaves out, so that no released child is ever taken.
+    /// The claim on cosched's children, since then: what such a shim leaves is below it. It is
+    /// dropped before what it leaves out, so that no released child is ever taken.
     claim: Option<Claim>,
     /// The children that are not claimed by this.
     released: Vec<Claim>,

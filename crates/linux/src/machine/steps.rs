@@ -190,7 +190,7 @@ impl Linux {
     /// weights.
     pub(super) fn was_stopped(&mut self, since: Nanos) {
         self.weigh_anew();
-        let weighed = self.live.values().filter(|live| live.turn.is_some());
+        let weighed = self.live.values().filter(|live| live.turn.is_some() && !live.is_detached);
         for id in weighed.map(|live| live.id).collect::<Vec<ProgramId>>() {
             let what = Happening::Refused(id, Aspect::Turn, Refusal::CoschedStopped);
             self.queue.push(Event { at: since, what });
@@ -302,7 +302,8 @@ impl Linux {
         self.rest_states();
         self.thaw(live);
         // The default weight would be next to nothing beside a program in turn.
-        self.weigh(live, self.run_cgroups.is_by_weight().then_some(Turn::InTurn));
+        let weighs = self.run_cgroups.is_by_weight() && live.weight.is_some();
+        self.weigh(live, weighs.then_some(Turn::InTurn));
         self.schedule(live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);
         self.bind(live, Settings::default())

@@ -108,7 +108,8 @@ impl Linux {
         if self.clock.now() < self.moves.next {
             return Ok(());
         }
-        let has = |turn| self.live.values().any(|live| live.turn == Some(turn));
+        let has =
+            |turn| self.live.values().any(|live| live.turn == Some(turn) && !live.is_detached);
         if !(has(Turn::InTurn) && has(Turn::Filler)) {
             self.moves.next = Nanos::NEVER;
             return Ok(());

@@ -171,8 +171,8 @@ pub fn inspect(
     Ok(dependencies)
 }
 
-/// Whether a process that is not under cosched is connected to a listening socket of the program,
-/// or can be.
+/// Whether a process that is not under cosched is or can be connected to a listening socket of the
+/// program.
 fn serves_others(
     proc: &Proc,
     pids: &[i32],
@@ -188,6 +188,9 @@ fn serves_others(
     let (_, second) = look(proc, pids, handed_out, &mut Tables::default())?;
     if first.awaits_others() && second.awaits_others() {
         return Ok(true);
+    }
+    if first.strangers.is_empty() {
+        return Ok(false);
     }
     let mut held_by_others = BTreeSet::new();
     for pid in others() {

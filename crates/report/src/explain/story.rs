@@ -425,7 +425,7 @@ fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &[f64]) -
             co_runners_in_words(&story.co_runners)
         ));
     }
-    if program.was_released() && run.interrupted_by.is_none() {
+    if run.was_detached(slot) {
         let at = program.timeline.last().map_or(0.0, |span| span.1);
         let at = words::instant(nanos(at));
         lines.push(format!("It was detached at {at}: from then on cosched did not schedule it."));

@@ -83,9 +83,17 @@ fn an_interrupted_run_leaves_a_frozen_program_frozen() {
     outcome.programs[A].done = None;
     let result = RunResult::new(&outcome, &context());
     let history = History::of(&result);
+    let frozen = Some(Phase { from: ms(101), to: ms(300), state: Activity::Frozen });
     let last = history.phases(A).last().copied();
-    assert_eq!(last, Some(Phase { from: ms(101), to: ms(300), state: Activity::Frozen }));
-    assert_eq!(history.done(A), ms(300));
+    assert_eq!((last, history.done(A)), (frozen, ms(300)));
+
+    outcome.programs[A].left_running = true;
+    let mut result = RunResult::new(&outcome, &context());
+    let detached = History::of(&result);
+    assert_eq!(detached.phases(A).last().map(|phase| phase.to), Some(ms(101)));
+    assert_eq!(detached.done(A), ms(101));
+    result.interrupted_by = Some("SIGINT".into());
+    assert_eq!(History::of(&result).phases(A).last().copied(), frozen);
 }
 
 #[test]

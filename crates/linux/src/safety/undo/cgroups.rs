@@ -48,7 +48,8 @@ impl Doomed {
             return Ok(());
         }
         // Groups further down are the programs' own.
-        children(&self.dir)?.iter().try_for_each(|program| unless_gone(even_out(program)))
+        let even_out = |program: &Dir| unless_gone(even_out(program));
+        children(&self.dir)?.iter().map(even_out).fold(Ok(()), Result::and)
     }
 
     /// Moves every process of the subtree to its original cgroup, and counts them. The first
@@ -78,13 +79,15 @@ impl Doomed {
     pub(super) fn remove(&self) -> Result<(), FileError> {
         let until = Instant::now() + LEAVING;
         loop {
-            match remove_all(&self.dir) {
-                Err(error) if error.errno() == Some(libc::EBUSY) && Instant::now() < until => {
-                    self.evacuate(&mut 0)?;
-                    std::thread::sleep(PAUSE);
-                }
-                result => return result,
+            let Err(error) = remove_all(&self.dir) else { return Ok(()) };
+            let mut moved = 0;
+            let evacuated = self.evacuate(&mut moved);
+            // Those that have just ended still keep a cgroup busy.
+            let is_leaving = evacuated.is_ok() && error.errno() == Some(libc::EBUSY);
+            if Instant::now() >= until || moved == 0 && !is_leaving {
+                return evacuated.and(Err(error));
             }
+            std::thread::sleep(PAUSE);
         }
     }
 }
@@ -108,22 +111,16 @@ const PASSED_ON: &str = "cgroup.subtree_control";
 /// From the top down, so that a cgroup is thawed after those above it. What fails keeps nothing
 /// else from being done; the first error is returned.
 fn each(dir: &Dir, act: &mut impl FnMut(&Dir) -> Result<(), FileError>) -> Result<(), FileError> {
-    let mut all = act(dir);
-    for child in children(dir)? {
-        let below = each(&child, act);
-        all = all.and(below);
-    }
-    all
+    let own = act(dir);
+    let below = children(dir)
+        .and_then(|list| list.iter().map(|child| each(child, &mut *act)).fold(Ok(()), Result::and));
+    own.and(below)
 }
 
 /// From the bottom up, as far as cgroups are empty; the first error is returned.
 fn remove_all(dir: &Dir) -> Result<(), FileError> {
-    let mut all = Ok(());
-    for child in children(dir)? {
-        let below = remove_all(&child);
-        all = all.and(below);
-    }
-    all.and_then(|()| unless_gone(dir.remove()))
+    let below = children(dir)?.iter().map(remove_all).fold(Ok(()), Result::and);
+    below.and_then(|()| unless_gone(dir.remove()))
 }
 
 fn children(dir: &Dir) -> Result<Vec<Dir>, FileError> {

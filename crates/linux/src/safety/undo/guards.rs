@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long a killed sentinel may take to end, if it is not frozen for good.
 const ENDS: Duration = Duration::from_millis(500);
-/// How often to list what a sentinel holds: while it begins, it moves the log twice.
+/// How often to list what a sentinel holds: once more than it moves the log while it begins.
 const LISTS: usize = 3;
 /// What the memory that belongs to a log is called.
 const MEMORY: &str = "/memfd:undo";

@@ -239,8 +239,9 @@ impl<'a> Work<'a> {
             Ok(_) => self.done.continued += usize::from(stat.state == ProcState::Stopped),
             Err(errno) => self.done.failed.push(NotRestored::Stopped { process, errno }),
         }
-        // cosched stops no program any more. A process that was born since needs no further round:
-        // a program that starts one after another would have such a process in every round.
+        // While all is undone, cosched stops no program. A process that was born since needs no
+        // further round: a program that starts one after another would have such a process in every
+        // round.
         process.start_time <= self.began || stat.state == ProcState::Stopped
     }
 
