@@ -67,7 +67,7 @@ fn a_scraper_gets_openmetrics_with_growing_counters() {
             for family in [
                 "cosched_run info  1",
                 "cosched_program_running_seconds counter seconds 2",
-                "cosched_program_state stateset  18",
+                "cosched_program_state stateset  16",
             ] {
                 assert!(said.lines().any(|line| line == family), "{family}: {said}");
             }
