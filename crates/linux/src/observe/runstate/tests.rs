@@ -41,10 +41,13 @@ impl Mapped {
     /// Waits until the thread has this state.
     fn comes_to(&self, tid: i32, state: RunState) -> bool {
         let until = Instant::now() + SOON;
-        while self.state(tid) != state && Instant::now() < until {
+        // It may have another state again a moment later.
+        let mut has_come = self.state(tid) == state;
+        while !has_come && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));
+            has_come = self.state(tid) == state;
         }
-        self.state(tid) == state
+        has_come
     }
 }
 
