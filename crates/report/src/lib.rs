@@ -15,6 +15,7 @@ pub mod after;
 mod by_hand;
 mod colours;
 pub mod comparison;
+mod detached;
 pub mod disturbance;
 pub mod explain;
 pub mod history;

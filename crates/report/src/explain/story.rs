@@ -24,7 +24,7 @@ use super::turns;
 use crate::disturbance;
 use crate::history::{Activity, History, Phase, Sent, nanos};
 use crate::interference::Interference;
-use crate::{after, molding, silence, spent, words};
+use crate::{after, detached, molding, silence, spent, words};
 
 /// Where the time of a run went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -425,11 +425,7 @@ fn in_words(story: &ProgramStory, run: &RunResult, slot: usize, turns: &[f64]) -
             co_runners_in_words(&story.co_runners)
         ));
     }
-    if run.was_detached(slot) {
-        let at = program.timeline.last().map_or(0.0, |span| span.1);
-        let at = words::instant(nanos(at));
-        lines.push(format!("It was detached at {at}: from then on cosched did not schedule it."));
-    }
+    lines.extend(detached::in_words(run, slot));
     lines.extend(after::in_words(program));
     lines.extend(molding::in_words(program));
     lines.extend(slices::in_words(story, program));
