@@ -1,5 +1,6 @@
 //! The tables of crates in docs/dev/design.md, and of modules in crates, say what uses what; no
-//! large circle of files imports itself; and no line is too long.
+//! large circle of files imports itself; no code chooses its own `/proc`; and no line is too
+//! long.
 
 #![allow(clippy::unwrap_used)]
 
@@ -282,6 +283,24 @@ fn no_large_circle_of_files_imports_itself() {
         }
     }
     assert!(circles.is_empty(), "{circles:#?}");
+}
+
+/// `/proc` is chosen where a process begins, and passed on from there.
+#[test]
+fn only_processes_and_tests_choose_their_proc() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = BTreeSet::new();
+    for folder in fs::read_dir(crates).unwrap() {
+        for (module, file) in modules_of(&folder.unwrap().path().join("src")) {
+            let code = code(&fs::read_to_string(file).unwrap());
+            let is_tests = module.ends_with("_tests");
+            found.extend(Some(module).filter(|_| !is_tests && code.contains("Proc::default()")));
+        }
+    }
+    let set_up_of_tests = "crate::cgroup::live";
+    let mains = ["crate::process::shim", "crate::safety::sentinel"];
+    let own = "crate::kernel::procfs";
+    assert_eq!(found, BTreeSet::from([set_up_of_tests, own, mains[0], mains[1]].map(String::from)));
 }
 
 /// The largest number of characters in a line of Rust.

@@ -248,7 +248,7 @@ impl Linux {
             launcher: Launcher::new(&config.executable, proc.clone()),
             punctual: Punctual::begin(),
             inspector: Inspector::new(handed_out(&proc)?, config.jobs.len()),
-            observer: Observer::default(),
+            observer: Observer::new(proc.clone()),
             states,
             orphanage,
             proc,

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cosched_linux::hook::{HookServer, Received, Reported, Uses};
+use cosched_linux::kernel::procfs::Proc;
 use cosched_page::{Hello, Page, Rule, SIZE, ThreadRequest};
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
@@ -350,7 +351,7 @@ fn a_table_comes_with_the_page_until_the_program_is_detached() {
     let inode = |file: &OwnedFd| fstat(file).unwrap().st_ino;
     let offered = table();
     let same = inode(&offered);
-    server.offer(offered);
+    server.offer(offered, Proc::default());
     let process = Process::enter(&mut server, 0).unwrap();
     assert_eq!(process.table.as_ref().map(inode), Some(same));
     server.release();

@@ -69,12 +69,12 @@ impl Live {
             }
             endpoints.push(endpoint);
         }
-        match own_endpoint() {
+        let proc = Proc::own().map_err(Failure::input)?;
+        match own_endpoint(&proc) {
             Ok(endpoint) => endpoints.push(endpoint),
             Err(error) => talk.tell(format_args!("`cosched top` will not find this run: {error}")),
         }
         let handover = Arc::new(Handover::new().map_err(Failure::broken)?);
-        let proc = Proc::own().map_err(Failure::input)?;
         let roots = Roots::new(programs.len());
         let stats = StatsOfRun::new(programs.len());
         let cpu = CpuTimes::new(Meter::new(proc, roots.clone()));
@@ -102,10 +102,10 @@ impl Live {
 }
 
 /// The run's own socket.
-fn own_endpoint() -> Result<Endpoint, String> {
+fn own_endpoint(proc: &Proc) -> Result<Endpoint, String> {
     let folder = undo::log_folder().map_err(|error| error.to_string())?;
     // Sockets of killed instances block no process, but would confuse a user who lists the folder.
-    running(&folder);
+    running(&folder, proc);
     let (listener, socket) = OwnSocket::bind(&socket_of(&folder, std::process::id()))?;
     Ok(Endpoint::new(listener, Serves::Lines, vec![socket]))
 }

@@ -94,7 +94,7 @@ impl Recovered {
         let continued = |one: &&Process| held_up.iter().all(|held_up| held_up.sentinel != **one);
         let mut all = Recovered {
             sentinels_continued: stopped.iter().filter(continued).count(),
-            sockets_removed: folders.iter().map(|folder| live::remove_left(folder)).sum(),
+            sockets_removed: folders.iter().map(|folder| live::remove_left(folder, &proc)).sum(),
             ..Recovered::nothing()
         };
         for one in held_up {

@@ -15,7 +15,7 @@ const MOST: usize = 10;
 pub(crate) fn pid(text: &str) -> Result<i32, String> {
     whole(1..=i32::MAX)(text).map_err(|bounds| match text.parse::<i128>() {
         Ok(_) => bounds,
-        Err(_) => named(text, &bounds, &Proc::default()),
+        Err(_) => Proc::own().map_or(bounds.clone(), |proc| named(text, &bounds, &proc)),
     })
 }
 

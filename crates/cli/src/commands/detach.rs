@@ -90,7 +90,7 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
         }
         std::thread::sleep(PAUSE);
     }
-    let (threads, original) = put_back(&owed);
+    let (threads, original) = put_back(&owed, &proc);
     let bound = owed.iter().any(|record| matches!(record, Record::Pinned { .. }));
     let pid = args.pid;
     let detached = Detached { schema: SCHEMA, pid, name, cosched: owner, threads, original, bound };
@@ -135,7 +135,7 @@ impl Detached {
 }
 
 /// How many threads were changed and live, and how many of these are as they were found.
-fn put_back(owed: &[Record]) -> (usize, usize) {
+fn put_back(owed: &[Record], proc: &Proc) -> (usize, usize) {
     let default = default_slice().ok().flatten();
     // A slice that reads as the kernel's choice was not chosen by any process.
     let chosen = |attr: SchedAttr| {
@@ -151,7 +151,7 @@ fn put_back(owed: &[Record]) -> (usize, usize) {
             }
         }
     }
-    found.retain(|thread, _| thread.look(&Proc::default()).is_some());
+    found.retain(|thread, _| thread.look(proc).is_some());
     let is_original = |(thread, found): &(&Process, &SchedAttr)| {
         sched_attr::get(thread.pid).is_ok_and(|now| chosen(now) == **found)
     };

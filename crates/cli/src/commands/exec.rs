@@ -91,7 +91,8 @@ fn outlast() -> Result<Exit, Failure> {
     let stops = Signal::TSTP.as_raw();
     let ends = INTERRUPTIONS.map(|(signal, _)| signal);
     let mut poll = Poll::new(&[&ends[..], &[stops]].concat()).map_err(Failure::broken)?;
-    let children = Proc::default().children(std::process::id() as i32).map_err(Failure::broken)?;
+    let proc = Proc::own().map_err(Failure::broken)?;
+    let children = proc.children(std::process::id() as i32).map_err(Failure::broken)?;
     let Some(pid) = children.first().and_then(|pid| Pid::from_raw(*pid)) else {
         return Ok(Exit::Unknown);
     };

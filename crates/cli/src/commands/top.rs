@@ -51,7 +51,8 @@ pub(crate) struct TopArgs {
 
 /// Shows a run.
 pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
-    let run = chosen(args.pid, own()?, others()?)?;
+    let proc = Proc::own().map_err(Failure::input)?;
+    let run = chosen(args.pid, own(&proc)?, others(&proc)?)?;
     let stream = onlookers::connect_to(&run.socket).map_err(Failure::broken)?;
     let pid = run.pid;
     if args.json || args.once {
@@ -73,21 +74,21 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The runs in the user's own folders.
-fn own() -> Result<Vec<Run>, Failure> {
+fn own(proc: &Proc) -> Result<Vec<Run>, Failure> {
     let uid = geteuid().as_raw();
     let runs = |folder: &PathBuf| {
         let run = |pid| Run { pid, uid, socket: socket_of(folder, pid) };
-        running(folder).into_iter().map(run).collect::<Vec<Run>>()
+        running(folder, proc).into_iter().map(run).collect::<Vec<Run>>()
     };
     Ok(undo::own_log_folders().map_err(Failure::input)?.iter().flat_map(runs).collect())
 }
 
 /// The runs of all users, for root.
-fn others() -> Result<Vec<Run>, Failure> {
+fn others(proc: &Proc) -> Result<Vec<Run>, Failure> {
     if !geteuid().is_root() {
         return Ok(Vec::new());
     }
-    everybodys(&Proc::default()).map_err(Failure::broken)
+    everybodys(proc).map_err(Failure::broken)
 }
 
 /// The run that is meant. The run of another user has to be named.

@@ -21,7 +21,8 @@ use cosched_core::Refusal;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use crate::cgroup::FreezeSwitch;
+use crate::cgroup::{Dir, FreezeSwitch};
+use crate::kernel::files::FileError;
 use crate::kernel::procfs::{Proc, ProcState, StateReader};
 use crate::kernel::signals;
 use crate::process::tree::{Process, Tree};
@@ -40,6 +41,31 @@ pub enum Freezer {
 }
 
 impl Freezer {
+    /// By the program's own cgroup that can freeze, or by signals if it has none.
+    ///
+    /// # Errors
+    /// When the cgroup's files cannot be opened.
+    pub fn of(cgroup: Option<&Dir>) -> Result<Freezer, FileError> {
+        Ok(match cgroup {
+            Some(dir) => Freezer::Cgroup(FreezeSwitch::open(dir)?),
+            None => Freezer::Signals(Stopper::default()),
+        })
+    }
+
+    /// Whether it needs to know every process of the program.
+    pub fn needs_processes(&self) -> bool {
+        matches!(self, Freezer::Signals(_))
+    }
+
+    /// The processes that another process had stopped when the program was last frozen, as far as
+    /// that was seen. They stay stopped.
+    pub fn stopped_by_others(&self) -> &[Process] {
+        match self {
+            Freezer::Cgroup(_) => &[],
+            Freezer::Signals(stopper) => stopper.stopped_by_others(),
+        }
+    }
+
     /// Has every thread of the program stop.
     ///
     /// # Errors

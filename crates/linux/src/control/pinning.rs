@@ -296,6 +296,22 @@ impl Masks {
 }
 
 impl Pinning {
+    /// By the program's own cpuset, or by the masks of its threads if it has none.
+    pub fn of(program: ProgramId, cpuset: Option<&Dir>) -> Pinning {
+        match cpuset {
+            Some(dir) => Pinning::Cpuset(dir.clone()),
+            None => Pinning::Masks(Box::new(Masks::new(program, CpuSet::EMPTY, None))),
+        }
+    }
+
+    /// Notes with which mask the program's threads will be born, and which they would have had
+    /// otherwise.
+    pub fn expect_mask(&mut self, program: ProgramId, found: CpuSet, first: Option<CpuSet>) {
+        if let Pinning::Masks(masks) = self {
+            **masks = Masks::new(program, found, first);
+        }
+    }
+
     /// Binds every thread of the program to these CPUs; `None` gives back what was found.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! program. Each is announced in the undo log before it is made. The process that undoes the run
 //! therefore finds them all under a few names.
 
+mod backend;
 mod base;
 
 use std::path::PathBuf;
@@ -15,57 +16,8 @@ use crate::control::autogroup;
 use crate::kernel::files::FileError;
 use crate::kernel::procfs::Proc;
 use crate::safety::undo::{CgroupKind, Log, LogError, Record};
+pub use backend::{FreezerBackend, PinningBackend, ShareBackend};
 use base::Base;
-
-/// How programs are frozen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FreezerBackend {
-    /// `cgroup.freeze` of version 2.
-    CgroupV2,
-    /// The freezer controller of version 1.
-    CgroupV1,
-    /// SIGSTOP and SIGCONT.
-    Signals,
-}
-
-/// How programs are bound to CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PinningBackend {
-    /// The mask of every thread.
-    Affinity,
-    /// The cpuset controller of either version.
-    Cpuset,
-}
-
-/// How each program gets its own share of the CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ShareBackend {
-    /// The cpu controller of either version.
-    Cgroup,
-    /// A session of its own, which the kernel's autogroup feature makes a group.
-    Autogroup,
-}
-
-impl FreezerBackend {
-    /// The name that users see.
-    pub fn name(self) -> &'static str {
-        match self {
-            FreezerBackend::CgroupV2 => "cgroup-v2",
-            FreezerBackend::CgroupV1 => "cgroup-v1",
-            FreezerBackend::Signals => "signals",
-        }
-    }
-}
-
-impl PinningBackend {
-    /// The name that users see.
-    pub fn name(self) -> &'static str {
-        match self {
-            PinningBackend::Affinity => "affinity",
-            PinningBackend::Cpuset => "cpuset",
-        }
-    }
-}
 
 /// What the caller requests; `None`: the best available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -264,6 +216,11 @@ impl RunCgroups {
     /// Why programs do not take turns by weight, where it was requested.
     pub fn no_weights(&self) -> Option<&str> {
         self.by_weight.as_ref().err().map(String::as_str)
+    }
+
+    /// Whether the kernel shares the CPUs among the sessions of programs.
+    pub(crate) fn shares_by_session(&self) -> bool {
+        self.share == Some(ShareBackend::Autogroup)
     }
 
     /// How programs get shares, if they do.

@@ -47,10 +47,10 @@ pub struct Scheduling {
 
 impl Scheduling {
     /// For a program without changes.
-    pub fn new(program: ProgramId) -> Scheduling {
+    pub fn new(program: ProgramId, proc: &Proc) -> Scheduling {
         // A kernel that reports no slice has no slices.
         let default_slice = default_slice().ok().flatten();
-        let least_nice = least_nice(&Proc::default());
+        let least_nice = least_nice(proc);
         Scheduling {
             program,
             default_slice,

@@ -114,7 +114,7 @@ pub struct HookServer {
     /// Whether the program has a CPU group of its own.
     grouped: bool,
     /// The states of threads, for barriers, where they are written down.
-    table: Option<OwnedFd>,
+    table: Option<(OwnedFd, Proc)>,
     name: String,
     epoll: OwnedFd,
     listener: OwnedFd,
@@ -180,9 +180,9 @@ impl HookServer {
     }
 
     /// Gives this table of thread states to every process that connects from now on, if it numbers
-    /// threads as this process does.
-    pub fn offer(&mut self, table: OwnedFd) {
-        self.table = Some(table);
+    /// threads as this process does, which this `/proc` tells.
+    pub fn offer(&mut self, table: OwnedFd, proc: Proc) {
+        self.table = Some((table, proc));
     }
 
     /// Whether a process is connected.
@@ -274,7 +274,8 @@ impl HookServer {
     }
 
     fn let_in(&mut self, socket: OwnedFd, peer: i32, now: u64) -> io::Result<()> {
-        let table = self.table.as_ref().filter(|_| Proc::default().numbers_alike(peer));
+        let offered = self.table.as_ref().filter(|(_, proc)| proc.numbers_alike(peer));
+        let table = offered.map(|(table, _)| table);
         let client = Client::welcome(socket, self.rule, table.map(AsFd::as_fd), now)?;
         if !self.messages.is_over {
             listen_to(&self.epoll, self.next, &client)?;

@@ -25,7 +25,6 @@ use rustix::process::{
 use super::program::{Ended, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
 use crate::clients::user_requests::UserRequest;
-use crate::control::run_cgroups::PinningBackend;
 use crate::hook::HookServer;
 use crate::kernel::procfs::Proc;
 use crate::kernel::{sched_attr, signals};
@@ -160,8 +159,7 @@ impl Linux {
         hook_server: Option<HookServer>,
     ) -> Result<(), MachineError> {
         let cgroups = self.run_cgroups.cgroups_of(id, false, &self.cpus)?;
-        let by_mask = self.run_cgroups.pinning() == PinningBackend::Affinity;
-        let mut live = Live::new(id, None, cgroups, self.run_cgroups.freezer(), by_mask)?;
+        let mut live = Live::new(id, None, cgroups, &self.proc)?;
         live.expect_mask(self.own_mask, None);
         live.at_start = settings;
         live.hook_server = hook_server;

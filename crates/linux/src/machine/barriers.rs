@@ -61,7 +61,7 @@ impl Linux {
         let table = watch(states, &live.tree, &self.proc)
             .and_then(|()| states.table().try_clone_to_owned().map_err(|error| error.to_string()));
         match table {
-            Ok(table) => hook_server.offer(table),
+            Ok(table) => hook_server.offer(table, self.proc.clone()),
             Err(why) => self.note(live.id, format!("{LACKS}: {why}")),
         }
     }

@@ -10,7 +10,6 @@ use cosched_core::{Aspect, Event, Happening, Nanos, ProgramId};
 use super::orphans::note_strays;
 use super::program::{Live, Parent, State};
 use super::{Linux, MachineError};
-use crate::control::freezer::Freezer;
 
 /// The shortest time between two checks of a freeze that is under way, and the part of the elapsed
 /// time that later checks wait.
@@ -36,7 +35,7 @@ impl Linux {
             if now < look_at {
                 continue;
             }
-            if let (Freezer::Signals(_), Parent::Shim(_)) = (&live.freezer, &live.parent) {
+            if live.freezer.needs_processes() && matches!(live.parent, Parent::Shim(_)) {
                 note_strays(live, &self.proc, &mut self.log)?;
             }
             let what = match live.freezer.is_frozen(&live.tree, &self.proc) {

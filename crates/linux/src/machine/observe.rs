@@ -37,8 +37,9 @@ use crate::safety::undo::Log;
 use source::{MonitorState, add};
 
 /// What is observed, and by what.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Observer {
+    proc: Proc,
     source: MonitorState,
     /// Whether it counts ticks, and whether it distinguishes locks.
     ticks: bool,
@@ -91,6 +92,23 @@ struct Observed {
 }
 
 impl Observer {
+    /// Nothing is observed yet.
+    pub(super) fn new(proc: Proc) -> Observer {
+        Observer {
+            proc,
+            source: MonitorState::default(),
+            ticks: false,
+            locks: false,
+            look_at: None,
+            requested: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            reading: Vec::new(),
+            names: Names::default(),
+            lost: 0,
+            is_blind: false,
+        }
+    }
+
     /// Whether a measure is requested for a program.
     pub(super) fn is_requested(&self, id: ProgramId, measure: Measure) -> bool {
         self.requested.get(&id).is_some_and(|measures| measures.contains(&measure))
@@ -163,7 +181,7 @@ impl Observer {
         if !looks_at_threads {
             return Ok(());
         }
-        let Some(monitor) = self.source.ready(from_the_start) else { return Ok(()) };
+        let Some(monitor) = self.source.ready(from_the_start, &self.proc) else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
         program.is_known = true;
         let result = processes.iter().try_for_each(|process| add(monitor, number, *process));
@@ -192,7 +210,7 @@ impl Observer {
         if needs_ticks == self.ticks {
             return;
         }
-        if let Some(monitor) = self.source.ready(false) {
+        if let Some(monitor) = self.source.ready(false, &self.proc) {
             let is_done = monitor.count_ticks(needs_ticks).is_ok();
             self.ticks = needs_ticks && is_done;
         }
@@ -204,7 +222,7 @@ impl Observer {
         if self.locks || !requested.any(|measures| measures.contains(&Measure::LockShares)) {
             return;
         }
-        if let Some(monitor) = self.source.ready(false) {
+        if let Some(monitor) = self.source.ready(false, &self.proc) {
             self.locks = monitor.tell_locks_apart().is_ok();
         }
     }
@@ -219,7 +237,7 @@ impl Observer {
         if now < self.next_look() {
             return Ok(());
         }
-        let Some(monitor) = self.source.ready(false) else { return Ok(()) };
+        let Some(monitor) = self.source.ready(false, &self.proc) else { return Ok(()) };
         monitor.look()?;
         self.look_at = monitor.looks_every().map(|period| now + period);
         Ok(())
@@ -250,7 +268,6 @@ impl Observer {
         let samples = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
         let bin = |(block, count)| IpBin { program: id, block, count };
         into.ips.extend(by_block(&samples).into_iter().map(bin));
-        let proc = Proc::default();
         if !program.is_known && !looks_at_threads {
             // A program that was frozen all the time did nothing: finding its processes would be
             // most of the cost of a sample.
@@ -260,22 +277,23 @@ impl Observer {
                 into.samples.push(with_counts(sample, counted));
                 return Ok(None);
             }
-            let members = live.tree.members(&proc);
+            let members = live.tree.members(&self.proc);
             let used = program.clocks.next(&members);
             let (on_cpu, user_time) = (used.all, Some(used.outside));
-            let run_delay = needs_cpu_time.then(|| program.delays.next(&members, &proc)).flatten();
+            let run_delay =
+                needs_cpu_time.then(|| program.delays.next(&members, &self.proc)).flatten();
             let quality = Quality::Exact;
             let sample = Sample { on_cpu, user_time, run_delay, quality, ..empty };
             into.samples.push(with_counts(sample, counted));
             return Ok(None);
         }
-        let monitor = match self.source.ready(false) {
+        let monitor = match self.source.ready(false, &self.proc) {
             Some(monitor) if program.is_known => monitor,
             not_yet => {
                 if let Some(monitor) = not_yet {
                     program.is_known = true;
                     self.look_at = monitor.looks_every().map(|period| to + period);
-                    acquaint(monitor, program, live)?;
+                    acquaint(monitor, program, live, &self.proc)?;
                 }
                 into.samples.push(with_counts(empty, counted));
                 return Ok(None);
@@ -309,7 +327,7 @@ impl Observer {
                     program: id,
                     cpu: thread.cpu.unwrap_or_default(),
                     on_cpu: thread.in_activity(Activity::Running),
-                    mask_owner: live.binding(&proc, |pinning, place| {
+                    mask_owner: live.binding(&self.proc, |pinning, place| {
                         pinning.owner(thread.thread, place, log)
                     })?,
                 }),
@@ -348,10 +366,15 @@ fn threads(members: &[Process], proc: &Proc) -> BTreeSet<i32> {
 }
 
 /// Adds a running program to a monitor: all its processes, until none is new.
-fn acquaint(monitor: &mut Monitor, program: &Observed, live: &Live) -> Result<(), FileError> {
+fn acquaint(
+    monitor: &mut Monitor,
+    program: &Observed,
+    live: &Live,
+    proc: &Proc,
+) -> Result<(), FileError> {
     let mut added = BTreeSet::new();
     let mut result = program.shim.map_or(Ok(()), |shim| add(monitor, program.number, shim));
-    live.tree.until_stable(&Proc::default(), |process| {
+    live.tree.until_stable(proc, |process| {
         let is_new = added.insert(process.pid) && result.is_ok();
         if is_new {
             result = add(monitor, program.number, process.pid);

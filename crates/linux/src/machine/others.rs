@@ -5,13 +5,18 @@ use std::collections::BTreeMap;
 use cosched_core::{CpuSet, Nanos, ProgramId};
 
 use super::program::Live;
+use crate::kernel::clock::Clock;
 use crate::kernel::procfs::Proc;
 use crate::process::tree::Process;
 
-/// From one reading to the next: 25 of the clock ticks in which the kernel counts CPU time; longer
-/// while others compute, when all processes are listed each time.
-const INTERVAL: Nanos = Nanos::from_millis(250);
-const LONG_INTERVAL: Nanos = Nanos::from_secs(1);
+/// The shortest time from one reading to the next: 25 of the clock ticks in which the kernel counts
+/// CPU time.
+const SHORTEST: Nanos = Nanos::from_millis(250);
+/// The longest, and that while others compute, when all processes are listed each time.
+const LONGEST: Nanos = Nanos::from_secs(1);
+/// Within these limits, readings take one part in so many of the time at most. With twelve programs
+/// a reading takes about a millisecond.
+const PARTS: u64 = 1000;
 /// Others compute if they use more than this part of one CPU.
 const COMPUTE: f64 = 0.25;
 /// Clock ticks in a second.
@@ -21,6 +26,8 @@ const TICKS: f64 = 100.0;
 #[derive(Debug, Default)]
 pub(super) struct Others {
     last: Option<Reading>,
+    /// The time from then to the next reading.
+    pause: Nanos,
     /// The processes of each program when they were last listed, its shim first.
     processes: BTreeMap<ProgramId, Vec<Process>>,
     compute: bool,
@@ -38,13 +45,13 @@ impl Others {
     /// Whether others compute on these CPUs, as far as is known by now.
     pub(super) fn compute(
         &mut self,
-        now: Nanos,
+        clock: &Clock,
         cpus: &CpuSet,
         programs: &BTreeMap<ProgramId, Live>,
         proc: &Proc,
     ) -> bool {
-        let interval = if self.compute { LONG_INTERVAL } else { INTERVAL };
-        if self.last.as_ref().is_some_and(|last| now < last.at + interval) {
+        let now = clock.now();
+        if self.last.as_ref().is_some_and(|last| now < last.at + self.pause) {
             return self.compute;
         }
         let Ok(load) = proc.cpu_load(cpus) else { return self.compute };
@@ -69,6 +76,8 @@ impl Others {
             reading = read(&self.processes);
         }
         self.judge(reading);
+        let shortest = if self.compute { LONGEST } else { SHORTEST };
+        self.pause = (clock.now().since(now) * PARTS).clamp(shortest, LONGEST);
         self.compute
     }
 

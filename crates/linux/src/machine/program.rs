@@ -4,10 +4,10 @@ use std::os::fd::OwnedFd;
 
 use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Settings, Turn, Usage};
 
-use crate::cgroup::{Dir, FreezeSwitch, WeightSwitch, can_be_idle};
-use crate::control::freezer::{Freezer, Stopper};
-use crate::control::pinning::{Masks, Pinning, Place};
-use crate::control::run_cgroups::{FreezerBackend, ProgramCgroups};
+use crate::cgroup::{Dir, WeightSwitch, can_be_idle};
+use crate::control::freezer::Freezer;
+use crate::control::pinning::{Pinning, Place};
+use crate::control::run_cgroups::ProgramCgroups;
 use crate::control::scheduling::Scheduling;
 use crate::hook::HookServer;
 use crate::kernel::files::FileError;
@@ -170,23 +170,12 @@ impl Live {
         id: ProgramId,
         shim: Option<Process>,
         cgroups: ProgramCgroups,
-        backend: FreezerBackend,
-        by_mask: bool,
+        proc: &Proc,
     ) -> Result<Live, FileError> {
-        let freezer = match (&cgroups.freezer, backend) {
-            (Some(dir), FreezerBackend::CgroupV1 | FreezerBackend::CgroupV2) => {
-                Freezer::Cgroup(FreezeSwitch::open(dir)?)
-            }
-            _ => Freezer::Signals(Stopper::default()),
-        };
-        let pinning = match &cgroups.cpuset {
-            Some(dir) if !by_mask => Pinning::Cpuset(dir.clone()),
-            _ => Pinning::Masks(Box::new(Masks::new(id, CpuSet::EMPTY, None))),
-        };
         Ok(Live {
             id,
             tree: Tree { shim, ..Tree::default() },
-            freezer,
+            freezer: Freezer::of(cgroups.freezer.as_ref())?,
             weight: cgroups
                 .share
                 .as_ref()
@@ -194,8 +183,8 @@ impl Live {
                 .map(WeightSwitch::open)
                 .transpose()?,
             turn: None,
-            pinning,
-            scheduling: Scheduling::new(id),
+            pinning: Pinning::of(id, cgroups.cpuset.as_ref()),
+            scheduling: Scheduling::new(id, proc),
             at_start: Settings::default(),
             lacks: Vec::new(),
             state: State::Starting,
@@ -232,9 +221,7 @@ impl Live {
 
     /// With which mask its threads will be born, and which they would have had without us.
     pub(super) fn expect_mask(&mut self, found: CpuSet, first: Option<CpuSet>) {
-        if let Pinning::Masks(masks) = &mut self.pinning {
-            **masks = Masks::new(self.id, found, first);
-        }
+        self.pinning.expect_mask(self.id, found, first);
     }
 
     /// Whether its command could not be started.

@@ -13,9 +13,7 @@ use super::names::Named;
 use super::orphans::note_strays;
 use super::program::{Live, Parent, State};
 use super::{Linux, MachineError, Origin, key};
-use crate::control::freezer::Freezer;
 use crate::control::pinning::PinError;
-use crate::control::run_cgroups::{PinningBackend, ShareBackend};
 use crate::hook::HookServer;
 use crate::kernel::signals;
 use crate::observe::counters::{Counters, Events};
@@ -33,15 +31,14 @@ impl Linux {
             Ok(cgroups) => cgroups,
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
         };
-        let by_mask = self.run_cgroups.pinning() == PinningBackend::Affinity;
+        let by_mask = cgroups.cpuset.is_none();
         let job = &self.jobs[usize::from(id.slot)];
         let mut order = job.order.clone();
         (order.born_in, order.cgroups) = (cgroups.born_in(), cgroups.procs());
         order.ignored = signals::ignored();
         // A path that is not UTF-8 cannot be told; then only the sentinel holds the log.
         order.log = self.log.path().to_str().map(PathBuf::from);
-        let shares_by_session =
-            own_share && self.run_cgroups.share() == Some(ShareBackend::Autogroup);
+        let shares_by_session = own_share && self.run_cgroups.shares_by_session();
         order.new_session = self.own_sessions || shares_by_session;
         order.open_files = Some(self.open_files.found());
         order.cpus = settings.cpus.filter(|_| by_mask);
@@ -59,13 +56,7 @@ impl Linux {
             Ok(prepared) => prepared,
             Err(error) => return self.cannot_launch(id, &error),
         };
-        let mut live = match Live::new(
-            id,
-            Some(prepared.shim()),
-            cgroups,
-            self.run_cgroups.freezer(),
-            by_mask,
-        ) {
+        let mut live = match Live::new(id, Some(prepared.shim()), cgroups, &self.proc) {
             Ok(live) => live,
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
         };
@@ -147,7 +138,7 @@ impl Linux {
             self.tell(Happening::Refused(live.id, Aspect::Frozen, why));
             return Ok(());
         }
-        if let Freezer::Signals(_) = &live.freezer {
+        if live.freezer.needs_processes() {
             // Not earlier: a stopped program that cosched has never frozen was stopped by another
             // process, and undo must not continue it.
             self.log.note(live.record(true))?;
@@ -163,10 +154,8 @@ impl Linux {
             }
             Err(why) => self.tell(Happening::Refused(live.id, Aspect::Frozen, why)),
         }
-        if let Freezer::Signals(stopper) = &live.freezer {
-            for process in stopper.stopped_by_others() {
-                self.log.note(Record::StoppedByOther { process: *process })?;
-            }
+        for process in live.freezer.stopped_by_others() {
+            self.log.note(Record::StoppedByOther { process: *process })?;
         }
         Ok(())
     }

@@ -100,7 +100,7 @@ impl Linux {
         let mut dirs = self.live.values().filter_map(Live::share_dir);
         self.cpus.len() <= 2
             && dirs.any(|dir| dir.version() == Version::V1)
-            && self.moves.others.compute(self.clock.now(), &self.cpus, &self.live, &self.proc)
+            && self.moves.others.compute(&self.clock, &self.cpus, &self.live, &self.proc)
     }
 
     /// Moves the threads of programs in turn apart again, if that is due and there are fillers.

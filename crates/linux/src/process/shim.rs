@@ -51,11 +51,11 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Has to be the first thing that the process does: it closes every descriptor that it finds.
 pub fn main() -> ! {
     // An error cannot be reported: cosched sees the socket close.
-    let status = if run().is_ok() { 0 } else { 1 };
+    let status = if run(&Proc::default()).is_ok() { 0 } else { 1 };
     std::process::exit(status)
 }
 
-fn run() -> io::Result<()> {
+fn run(proc: &Proc) -> io::Result<()> {
     let channel = helper::begin(Helper::Shim)?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let poll = Poll::new(&[libc::SIGCHLD])?;
@@ -69,11 +69,11 @@ fn run() -> io::Result<()> {
     }
     let order: LaunchOrder = serde_json::from_str(&line)?;
     let _log = order.log.as_ref().map(File::open);
-    let started = start(&order, ends, &channel);
+    let started = start(&order, ends, &channel, proc);
     let mut shim = Shim { channel, poll, cosched_is_there: true };
     match started {
         Ok((main, outputs)) => {
-            let watched = shim.watch(main);
+            let watched = shim.watch(main, proc);
             // Whatever outlives the command may still write.
             outputs.into_iter().for_each(|thread| _ = thread.join());
             watched
@@ -94,9 +94,9 @@ struct Shim {
 
 impl Shim {
     /// Reaps until no process is left, or until the command has ended and cosched is gone.
-    fn watch(&mut self, main: Pid) -> io::Result<()> {
+    fn watch(&mut self, main: Pid, proc: &Proc) -> io::Result<()> {
         let pid = main.as_raw_nonzero().get();
-        let process = again(|| Process::find(&Proc::default(), pid)).map_err(io::Error::other)?;
+        let process = again(|| Process::find(proc, pid)).map_err(io::Error::other)?;
         self.report(&ShimReport::Started { at: Nanos(monotonic()), process });
         // The shim must not hold open what the program closes, nor its working directory.
         again(helper::drop_outputs)?;
@@ -162,9 +162,9 @@ fn tell(mut channel: &UnixStream, report: &ShimReport) {
 /// In the child: reports its number to cosched, and waits until that is in the undo log. So nothing
 /// runs that the log does not know, even if cosched, its sentinel and this shim are killed
 /// together. If cosched is gone, nothing starts.
-fn wait_until_known(mut channel: &UnixStream) -> io::Result<()> {
+fn wait_until_known(mut channel: &UnixStream, proc: &Proc) -> io::Result<()> {
     let pid = std::process::id() as i32;
-    let process = again(|| Process::find(&Proc::default(), pid)).map_err(io::Error::other)?;
+    let process = again(|| Process::find(proc, pid)).map_err(io::Error::other)?;
     tell(channel, &ShimReport::Forked { process });
     again(|| channel.read_exact(&mut [0]))
 }
@@ -177,6 +177,7 @@ fn start(
     order: &LaunchOrder,
     ends: Vec<OwnedFd>,
     channel: &UnixStream,
+    proc: &Proc,
 ) -> Result<(Pid, Outputs), (StartStep, io::Error)> {
     std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
     let failed = |error| (StartStep::Command, error);
@@ -185,7 +186,7 @@ fn start(
     // SAFETY: the shim has a single thread.
     match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
         Forked::Child { born_in } => {
-            let known = wait_until_known(channel);
+            let known = wait_until_known(channel, proc);
             let (step, error) = match known {
                 Ok(()) => become_the_command(order, born_in, &pipes),
                 Err(error) => (StartStep::Command, error),

@@ -279,11 +279,11 @@ fn end(child: &mut Child) -> bool {
 /// Has to be the first thing that the process does: it closes every descriptor that it finds.
 pub fn main() -> ! {
     // An error cannot be reported: changes that could not be undone stay in the log.
-    let status = if guard().is_ok() { 0 } else { 1 };
+    let status = if guard(&Proc::default()).is_ok() { 0 } else { 1 };
     std::process::exit(status)
 }
 
-fn guard() -> io::Result<()> {
+fn guard(proc: &Proc) -> io::Result<()> {
     let mut channel = helper::begin(Helper::Sentinel)?;
     rustix::process::setsid()?;
     std::env::set_current_dir("/")?;
@@ -292,14 +292,14 @@ fn guard() -> io::Result<()> {
     let heartbeat = Heartbeat::of(memory);
     // Its parent is another process if cosched is gone already.
     let cosched = undo::owner(&log.path).map_or_else(parent, |owner| owner.pid);
-    let refuge = Refuge::enter(&Proc::default());
+    let refuge = Refuge::enter(proc);
     // If cosched is gone already, the next read shows it.
     let _ = channel.write_all(&[ON_GUARD]);
     // A cosched that is stopped for hours reads nothing: reports that do not fit any more are
     // dropped.
     channel.set_nonblocking(true)?;
-    let said_goodbye = wait_for_the_end(&mut channel, &log, &heartbeat, cosched);
-    let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
+    let said_goodbye = wait_for_the_end(&mut channel, &log, &heartbeat, cosched, proc);
+    let result = if said_goodbye { Ok(()) } else { undo_all(&log, proc) };
     refuge.leave();
     if let (false, Some(folder)) = (said_goodbye, log.path.parent()) {
         remove_sockets(folder, cosched as u32);
@@ -314,8 +314,8 @@ fn wait_for_the_end(
     log: &Kept,
     heartbeat: &Heartbeat,
     cosched: i32,
+    proc: &Proc,
 ) -> bool {
-    let proc = Proc::default();
     let mut last_word = [0];
     loop {
         heartbeat.checks();
@@ -324,12 +324,12 @@ fn wait_for_the_end(
             // the socket open.
             Ok(0) if parent() != cosched => return false,
             Ok(0) => {
-                if is_held_up(cosched, heartbeat, &proc) {
+                if is_held_up(cosched, heartbeat, proc) {
                     // A log that cannot be read now is tried again at the next check.
-                    if let Ok(journal) = log.journal(&proc) {
+                    if let Ok(journal) = log.journal(proc) {
                         // A program with little left to do may have ended before all of them run.
                         let since = monotonic();
-                        undo::thaw(&journal, &proc);
+                        undo::thaw(&journal, proc);
                         let _ = channel.write(&since.to_le_bytes());
                     }
                 }
@@ -369,10 +369,9 @@ fn is_for_now(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
-fn undo_all(log: &Kept) -> io::Result<()> {
-    let proc = Proc::default();
-    let journal = log.journal(&proc)?;
-    let restored = undo::restore(&journal, &proc);
+fn undo_all(log: &Kept, proc: &Proc) -> io::Result<()> {
+    let journal = log.journal(proc)?;
+    let restored = undo::restore(&journal, proc);
     // Changes that could not be undone stay in the log, for another attempt later; so does a
     // damaged log, for `recover` to report.
     if !restored.failed.is_empty() || journal.damaged_lines() > 0 {

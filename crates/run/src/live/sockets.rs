@@ -21,14 +21,14 @@ use super::server::{Endpoint, Serves};
 
 /// Runs that can be looked at, in ascending order of their processes. What killed ones have left is
 /// removed.
-pub fn running(folder: &Path) -> Vec<u32> {
+pub fn running(folder: &Path, proc: &Proc) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let (mut heard, mut others) = (Vec::new(), Vec::new());
     for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
         let pid = |end| name.strip_suffix(end).and_then(|pid| pid.parse::<u32>().ok());
         // A cosched that was killed while it made its socket has left the first name of it.
         let unfinished = name.split_once(".sock.").and_then(|(_, pid)| pid.parse().ok());
-        if unfinished.is_some_and(|pid: i32| Proc::default().stat(pid).is_err()) {
+        if unfinished.is_some_and(|pid: i32| proc.stat(pid).is_err()) {
             onlookers::is_heard(&folder.join(&name));
         }
         match (pid(".sock"), pid(".metrics")) {
@@ -45,13 +45,13 @@ pub fn running(folder: &Path) -> Vec<u32> {
 }
 
 /// Removes what killed runs have left; how many sockets of theirs were removed.
-pub fn remove_left(folder: &Path) -> usize {
+pub fn remove_left(folder: &Path, proc: &Proc) -> usize {
     let sockets = || {
         let names = fs::read_dir(folder).into_iter().flatten().flatten();
         names.filter(|entry| entry.path().extension().is_some_and(|end| end == "sock")).count()
     };
     let before = sockets();
-    running(folder);
+    running(folder, proc);
     before.saturating_sub(sockets())
 }
 
@@ -180,35 +180,35 @@ mod tests {
 
     #[test]
     fn a_socket_is_for_the_user_alone_and_goes_with_its_owner() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, proc) = (tempfile::tempdir().unwrap(), Proc::default());
         let path = live_socket(folder.path(), 7);
         let (listener, socket) = OwnSocket::bind(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(running(folder.path()), [7]);
+        assert_eq!(running(folder.path(), &proc), [7]);
         let refused = OwnSocket::bind(&path).unwrap_err();
         assert!(refused.ends_with("another run listens there"), "{refused}");
-        assert_eq!(running(folder.path()), [7]);
+        assert_eq!(running(folder.path(), &proc), [7]);
         drop((listener, socket));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn sockets_that_are_removed_are_counted() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, proc) = (tempfile::tempdir().unwrap(), Proc::default());
         let listen = |pid| UnixListener::bind(live_socket(folder.path(), pid)).unwrap();
         let _alive = listen(1);
         drop([listen(2), listen(3)]);
-        assert_eq!((remove_left(folder.path()), remove_left(folder.path())), (2, 0));
+        assert_eq!((remove_left(folder.path(), &proc), remove_left(folder.path(), &proc)), (2, 0));
     }
 
     #[test]
     fn what_a_killed_run_has_left_is_removed_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, proc) = (tempfile::tempdir().unwrap(), Proc::default());
         let bound = |name: &str| UnixListener::bind(folder.path().join(name)).unwrap();
         drop((bound("8.sock"), fs::write(folder.path().join("8-1-1.undo"), "")));
         drop(bound(&format!("{0}.sock.{0}", i32::MAX)));
         let alive = (bound("10.sock"), bound("9.sock"));
-        assert_eq!(running(folder.path()), [9, 10]);
+        assert_eq!(running(folder.path(), &proc), [9, 10]);
         drop(alive);
         let mut names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();

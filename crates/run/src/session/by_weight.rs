@@ -45,7 +45,7 @@ impl ByWeightReport {
     /// # Errors
     /// When files of the kernel cannot be read.
     pub fn lack() -> Result<Option<String>, FileError> {
-        let proc = Proc::default();
+        let proc = Proc::own()?;
         let report = ByWeightReport::new(&proc, &Rights::probe(&proc, &Sys::default())?)?;
         Ok((!report.available).then(|| report.text()))
     }

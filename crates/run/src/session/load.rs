@@ -17,6 +17,7 @@ const WATCHED: Duration = Duration::from_millis(300);
 
 /// The load of some CPUs since a moment.
 pub struct Load {
+    proc: Proc,
     cpus: CpuSet,
     found: CpuLoad,
 }
@@ -24,12 +25,13 @@ pub struct Load {
 impl Load {
     /// From now on; `None`: the kernel does not tell.
     pub fn begin(cpus: CpuSet) -> Option<Load> {
-        Some(Load { cpus, found: Proc::default().cpu_load(&cpus).ok()? })
+        let proc = Proc::own().ok()?;
+        Some(Load { found: proc.cpu_load(&cpus).ok()?, cpus, proc })
     }
 
     /// What has come since then.
     pub fn so_far(&self) -> Option<CpuLoad> {
-        Some(Proc::default().cpu_load(&self.cpus).ok()?.since(self.found))
+        Some(self.proc.cpu_load(&self.cpus).ok()?.since(self.found))
     }
 }
 

@@ -84,6 +84,7 @@ pub(super) struct Subjects {
     /// Readable once the process has ended; `None` afterwards.
     processes: Vec<Option<OwnedFd>>,
     child: Option<Child>,
+    proc: Proc,
 }
 
 impl Subjects {
@@ -110,7 +111,8 @@ impl Subjects {
         counted: &mut Counted,
         poll: &Poll,
     ) -> Result<Subjects, Failure> {
-        let mut subjects = Subjects { names: Vec::new(), processes: Vec::new(), child: None };
+        let mut subjects =
+            Subjects { names: Vec::new(), processes: Vec::new(), child: None, proc: proc.clone() };
         for (program, (pid, name)) in processes.into_iter().enumerate() {
             subjects.watch(pid, poll)?;
             monitor.add(program as u32, pid).map_err(|error| refused(pid, error))?;
@@ -139,7 +141,8 @@ impl Subjects {
         let file = Path::new(&command[0]).file_name();
         let name =
             file.map_or_else(|| command[0].clone(), |name| name.to_string_lossy().into_owned());
-        let mut subjects = Subjects { names: vec![name], processes: Vec::new(), child: None };
+        let mut subjects =
+            Subjects { names: vec![name], processes: Vec::new(), child: None, proc: proc.clone() };
         subjects.watch(child.id() as i32, poll)?;
         subjects.child = Some(child);
         Ok(subjects)
@@ -179,10 +182,9 @@ impl Subjects {
     pub(super) fn pass_on(&self, signal: Signal) -> bool {
         let Some(child) = &self.child else { return false };
         if signal != Signal::INT {
-            let proc = Proc::default();
             // It may have ended just now.
-            let _ = Process::find(&proc, child.id() as i32)
-                .map(|process| process.signal(&proc, signal));
+            let _ = Process::find(&self.proc, child.id() as i32)
+                .map(|process| process.signal(&self.proc, signal));
         }
         true
     }

@@ -27,7 +27,7 @@ impl Sleeper {
         let child = Command::new(command).args(arguments).stdout(Stdio::null()).spawn().unwrap();
         Sleeper {
             child,
-            scheduling: Scheduling::new(ProgramId::first(0)),
+            scheduling: Scheduling::new(ProgramId::first(0), &Proc::default()),
             log: Log::create(folder.path(), &Proc::default()).unwrap(),
             _folder: folder,
         }

@@ -19,14 +19,17 @@ pub(super) enum MonitorState {
 
 impl MonitorState {
     /// The monitor, opened in the background; `None` until that is done, unless `wait` is set.
-    pub(super) fn ready(&mut self, wait: bool) -> Option<&mut Monitor> {
-        let open = || Monitor::open(&Proc::default()).0;
+    pub(super) fn ready(&mut self, wait: bool, proc: &Proc) -> Option<&mut Monitor> {
         if let MonitorState::Closed = self {
             let (done, opened) = channel();
+            let own = proc.clone();
             // The receiver may be closed meanwhile.
-            let spawned = background::spawn("observe", move || _ = done.send(open()));
-            *self = spawned
-                .map_or_else(|_| MonitorState::Open(open()), |_| MonitorState::Opening(opened));
+            let spawned =
+                background::spawn("observe", move || _ = done.send(Monitor::open(&own).0));
+            *self = match spawned {
+                Ok(_) => MonitorState::Opening(opened),
+                Err(_) => MonitorState::Open(Monitor::open(proc).0),
+            };
         }
         if let MonitorState::Opening(opened) = self {
             let received = match wait {
@@ -36,9 +39,7 @@ impl MonitorState {
             *self = match received {
                 Ok(monitor) => MonitorState::Open(monitor),
                 Err(TryRecvError::Empty) => return None,
-                Err(TryRecvError::Disconnected) => {
-                    MonitorState::Open(Monitor::sampled(&Proc::default()))
-                }
+                Err(TryRecvError::Disconnected) => MonitorState::Open(Monitor::sampled(proc)),
             };
         }
         match self {
