@@ -9,7 +9,7 @@ use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::process::tree::Process;
 use cosched_linux::safety::refuge;
-use cosched_linux::safety::undo::{self, Journal, Log, LostGroups, Restored};
+use cosched_linux::safety::undo::{self, Journal, LeftGroup, Log, LostGroups, Restored};
 use serde::Serialize;
 
 use crate::live;
@@ -37,6 +37,12 @@ pub struct Recovered {
     /// Whether nothing is left to undo.
     #[serde(skip)]
     pub is_complete: bool,
+    /// The logs that something was done about, or said of.
+    #[serde(skip)]
+    told: Vec<PathBuf>,
+    /// Whether something is left that another one has to undo.
+    #[serde(skip)]
+    is_more_left: bool,
 }
 
 /// What was undone of one log.
@@ -76,6 +82,8 @@ impl Recovered {
             sentinels_continued: 0,
             sockets_removed: 0,
             is_complete: true,
+            told: Vec::new(),
+            is_more_left: false,
         }
     }
 
@@ -86,8 +94,10 @@ impl Recovered {
     /// When the kernel's files or the folders of logs cannot be read.
     pub fn all() -> Result<Recovered, Failure> {
         let proc = Proc::own().map_err(Failure::input)?;
-        let folders = undo::own_log_folders().map_err(Failure::input)?;
-        let possible = undo::possible_log_folders();
+        let named = folders_named_by_groups(&proc);
+        let own = named.iter().filter(|folder| undo::is_own_folder(folder)).cloned();
+        let folders = with(undo::own_log_folders().map_err(Failure::input)?, own);
+        let possible = with(undo::possible_log_folders(), named);
         let stopped = undo::stopped_sentinels(&possible, &proc);
         undo::continue_sentinels(&stopped, &proc);
         let held_up = undo::held_up_sentinels(&possible, &proc);
@@ -123,6 +133,8 @@ impl Recovered {
                     "{}: a run in another container left this; type `cosched recover` there",
                     log.display()
                 ));
+                all.is_more_left = true;
+                all.told.push(log);
             }
         }
         for kept in undo::kept_by_shims(&possible, &proc) {
@@ -130,16 +142,34 @@ impl Recovered {
             all.undo(&path, kept.journal(&proc), &proc, || kept.forget());
         }
         for lost in lost_groups(&possible, &proc) {
+            let why = match lost.log.symlink_metadata() {
+                Ok(_) => "is in a folder that is not private to you",
+                Err(_) => "was removed",
+            };
             let read = Ok::<_, Infallible>(lost.journal);
             all.undo(&lost.log, read, &proc, || Ok::<_, Infallible>(()));
             say(format_args!(
-                "{} was removed, so only cgroups could be restored: threads that were bound, \
-                 stopped or re-prioritised one by one are not known",
+                "{} {why}, so only cgroups could be restored: threads that were bound, stopped or \
+                 re-prioritised one by one are not known",
                 lost.log.display()
             ));
         }
         refuge::remove_left_refuges(&proc);
+        all.tell_of_groups(&undo::left_groups(&proc));
         Ok(all)
+    }
+
+    /// Names the cgroups that are left although everything was undone that was found.
+    fn tell_of_groups(&mut self, left: &[LeftGroup]) {
+        for LeftGroup { dir, log } in left.iter().filter(|one| !self.told.contains(&one.log)) {
+            say(format_args!(
+                "{}: a killed run left this cgroup, and its undo log, {}, is in use; type \
+                 `cosched recover` again",
+                dir.display(),
+                log.display()
+            ));
+            self.is_complete = false;
+        }
     }
 
     /// Undoes what a log holds, and forgets the log. A log that cannot
@@ -152,6 +182,7 @@ impl Recovered {
         forget: impl FnOnce() -> Result<(), F>,
     ) {
         let said = |failed: &dyn Display| say(format_args!("{}: {failed}", log.display()));
+        self.told.push(log.to_owned());
         let journal = match journal {
             Ok(journal) => journal,
             Err(error) => {
@@ -188,6 +219,9 @@ impl Recovered {
             _ => "Stopped sentinels continued, and have restored their runs. ",
         };
         if self.undone.is_empty() {
+            if self.is_more_left || !self.is_complete {
+                return format!("{sentinels}What is named above was not undone.{sockets}");
+            }
             let is_all = sockets.is_empty() && sentinels.is_empty();
             let nothing = if is_all { "Nothing" } else { "Nothing else" };
             return format!("{sentinels}{nothing} was left behind.{sockets}");
@@ -230,6 +264,23 @@ fn damage(kept: Option<&Path>) -> String {
         kept.unwrap_or_default(),
         affinity::get(0).map_or("CPUS".to_owned(), |cpus| cpus.to_string())
     )
+}
+
+/// The folders of the logs that left cgroups name: a run had another `XDG_RUNTIME_DIR`, or its
+/// folder is gone.
+fn folders_named_by_groups(proc: &Proc) -> Vec<PathBuf> {
+    let left = undo::left_groups(proc);
+    with(Vec::new(), left.iter().filter_map(|one| one.log.parent().map(Path::to_owned)))
+}
+
+/// Adds folders that are not there yet.
+fn with(mut folders: Vec<PathBuf>, more: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    for folder in more {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
 }
 
 /// The cgroups that nothing leads to. A sentinel at work has to find the programs there first.
@@ -280,6 +331,8 @@ mod tests {
         };
         let sockets = "Nothing else was left behind. Removed the sockets of 2 killed runs.";
         assert_eq!(report(0, 2).sentence(), sockets);
+        let elsewhere = Recovered { is_more_left: true, ..Recovered::nothing() };
+        assert_eq!(elsewhere.sentence(), "What is named above was not undone.");
         let sentinel =
             "A stopped sentinel continued, and has restored its run. Nothing else was left behind.";
         assert_eq!(report(1, 0).sentence(), sentinel);
@@ -289,5 +342,25 @@ mod tests {
             "After 2 cosched that are gone: continued 2 processes, restored the CPUs of 1 thread, \
              removed 1 cgroup."
         );
+    }
+
+    #[test]
+    fn groups_that_are_left_are_named_unless_they_were_before() {
+        let left = |log: &str| LeftGroup { dir: "/cgroup/cosched-5".into(), log: log.into() };
+        let after = |groups: &[LeftGroup]| {
+            let mut all =
+                Recovered { told: vec!["/run/5-1-1.undo".into()], ..Recovered::nothing() };
+            all.tell_of_groups(groups);
+            (all.is_complete, all.sentence().contains("left behind"))
+        };
+        assert_eq!(after(&[left("/run/5-1-1.undo")]), (true, true));
+        assert_eq!(after(&[left("/other/5-1-1.undo")]), (false, false));
+    }
+
+    #[test]
+    fn each_folder_is_looked_into_once() {
+        let folders = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let all = with(folders(&["/b", "/a"]), folders(&["/a", "/c", "/c"]));
+        assert_eq!(all, folders(&["/b", "/a", "/c"]));
     }
 }

@@ -1,7 +1,8 @@
 //! `cosched recover`: what is left if cosched and its sentinel are killed, and how it is undone.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -27,21 +28,7 @@ fn programs_are_recovered_when_the_log_was_removed() {
 fn groups_are_recovered_without_log_and_shims() {
     for backend in Backend::here().into_iter().filter(|backend| *backend != Backend("signals")) {
         let place = Place::new();
-        // A thread that is bound by its mask would be known from the log alone.
-        let cosched = start_with(&place, backend, "--pinning cpuset");
-        all_started(&place);
-        let (marked, pid) = (place.marked(), cosched.pid());
-        let own = [marked.named("csentinel"), marked.named("shim")].concat();
-        let own: Vec<_> = [cosched.process()].into_iter().chain(own).collect();
-        assert_eq!(own.len(), 2 + firsts(&place).len(), "{own:?}");
-        // Stopped first, so that none of them acts when another one is killed.
-        for process in &own {
-            marked.signal(*process, Signal::STOP);
-            eventually("its stop", || marked.is_stopped(*process));
-        }
-        own.iter().for_each(|process| marked.signal(*process, Signal::KILL));
-        cosched.kill();
-        eventually("the end", || own.iter().all(|process| !marked.lives(*process)));
+        let pid = killed_with_shims(&place, backend);
         fs::remove_dir_all(place.path("run/cosched")).unwrap();
         assert!(!wrongs(&place, pid).is_empty());
         let other = place.cosched(&["top", "--once"]).ended().with(2);
@@ -60,6 +47,80 @@ fn groups_are_recovered_without_log_and_shims() {
         let again = place.cosched(&["recover"]).ended().with(0);
         assert_eq!(again.stdout, "Nothing was left behind.\n");
     }
+}
+
+/// The mark of a cgroup leads to the log, in whatever folder that is or was.
+#[test]
+fn runs_with_another_runtime_folder_are_recovered() {
+    for backend in Backend::here().into_iter().filter(|backend| *backend != Backend("signals")) {
+        for left in ["everything", "no log", "no log and no shims"] {
+            let place = Place::new();
+            let pid = match left {
+                "no log and no shims" => killed_with_shims(&place, backend),
+                _ => left_behind(&place, backend),
+            };
+            if left != "everything" {
+                fs::remove_dir_all(place.path("run")).unwrap();
+            }
+            assert!(!wrongs(&place, pid).is_empty());
+            let ended = recover_in(&place, "data");
+            let (out, said) = (String::from_utf8_lossy(&ended.stdout), &ended.stderr);
+            let said = String::from_utf8_lossy(said);
+            assert!(out.starts_with("After 1 cosched that is gone: "), "{left}: {out}{said}");
+            assert_eq!(said.contains("was removed"), left == "no log and no shims", "{said}");
+            assert_eq!(ended.status.code(), Some(0), "{left}: {said}");
+            eventually("the end of what was born meanwhile", || wrongs(&place, pid).is_empty());
+            firsts(&place);
+            place.no_trace_is_left_of(pid);
+            let again = recover_in(&place, "data");
+            assert_eq!(String::from_utf8_lossy(&again.stdout), "Nothing was left behind.\n");
+        }
+    }
+}
+
+/// A folder in which others may write is not believed; its cgroups are restored nevertheless.
+#[test]
+fn logs_in_folders_of_others_are_not_believed() {
+    let Some(backend) = Backend::here().into_iter().find(|backend| backend.0 != "signals") else {
+        return skip("no cgroups can be made here");
+    };
+    let place = Place::new();
+    let pid = killed_with_shims(&place, backend);
+    let log = place.forgotten_logs().remove(0);
+    let open = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(place.path("run/cosched"), open).unwrap();
+    let ended = recover_in(&place, "data");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("is in a folder that is not private to you"), "{said}");
+    eventually("the end of the cgroups", || wrongs(&place, pid).is_empty());
+    fs::remove_file(log).unwrap();
+    place.no_trace_is_left_of(pid);
+}
+
+/// `cosched recover` with a folder of the place as its runtime folder.
+fn recover_in(place: &Place, folder: &str) -> Output {
+    let mut recover = place.user.command(&place.executable);
+    recover.arg("recover").env("XDG_RUNTIME_DIR", place.path(folder)).output().unwrap()
+}
+
+/// Starts programs, and kills cosched with all its helpers. Returns cosched's number.
+fn killed_with_shims(place: &Place, backend: Backend) -> i32 {
+    // A thread that is bound by its mask would be known from the log alone.
+    let cosched = start_with(place, backend, "--pinning cpuset");
+    all_started(place);
+    let (marked, pid) = (place.marked(), cosched.pid());
+    let own = [marked.named("csentinel"), marked.named("shim")].concat();
+    let own: Vec<_> = [cosched.process()].into_iter().chain(own).collect();
+    assert_eq!(own.len(), 2 + firsts(place).len(), "{own:?}");
+    // Stopped first, so that none of them acts when another one is killed.
+    for process in &own {
+        marked.signal(*process, Signal::STOP);
+        eventually("its stop", || marked.is_stopped(*process));
+    }
+    own.iter().for_each(|process| marked.signal(*process, Signal::KILL));
+    cosched.kill();
+    eventually("the end", || own.iter().all(|process| !marked.lives(*process)));
+    pid
 }
 
 /// Starts programs, and kills cosched with its sentinel. Returns cosched's number.
@@ -230,6 +291,8 @@ fn groups_of_a_live_cosched_are_left_alone_in_a_container() {
             return skip("this user may not make PID namespaces");
         }
         assert_eq!(String::from_utf8_lossy(&ended.stdout), "Nothing was left behind.\n", "{said}");
+        let elsewhere = recover_in(&place, "data");
+        assert_eq!(String::from_utf8_lossy(&elsewhere.stdout), "Nothing was left behind.\n");
         assert_eq!(cgroups_named(&format!("cosched-{}", cosched.pid())), before);
         cosched.signal(Signal::TERM);
         place.nothing_is_left_of(&cosched.ended().with(143));

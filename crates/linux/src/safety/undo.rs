@@ -36,7 +36,7 @@ pub use journal::Journal;
 pub use kept::{KeptLog, kept_by_shims, load_left};
 pub use log::{Log, LogError};
 pub(crate) use log::{open, owner};
-pub use lost::{LostGroups, lost_groups};
+pub use lost::{LeftGroup, LostGroups, left_groups, lost_groups};
 pub use place::{is_own_folder, log_folder, log_folders, own_log_folders, possible_log_folders};
 pub use record::{CgroupKind, Move, Record};
 pub use restore::{NotRestored, Restored, restore, thaw};

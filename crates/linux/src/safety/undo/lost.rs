@@ -27,26 +27,58 @@ pub struct LostGroups {
     pub journal: Journal,
 }
 
+/// A cgroup of a run of this user. Its cosched is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftGroup {
+    /// Its folder.
+    pub dir: PathBuf,
+    /// The log that its mark names, in whatever folder.
+    pub log: PathBuf,
+}
+
+/// All cgroups of this user's runs of which the cosched is gone. Their logs may be in folders in
+/// which no one looks for them: of a run that had another `XDG_RUNTIME_DIR`.
+pub fn left_groups(proc: &Proc) -> Vec<LeftGroup> {
+    let mut left = Vec::new();
+    each_left(proc, |_, dir, log| {
+        if is_of_a_gone_cosched(&log, proc) {
+            left.push(LeftGroup { dir: dir.path().to_owned(), log });
+        }
+    });
+    left
+}
+
 /// The cgroups of this user's runs of which the cosched is gone, and the log was removed from one
 /// of these folders.
 pub fn lost_groups(folders: &[PathBuf], proc: &Proc) -> Vec<LostGroups> {
-    let user = rustix::process::geteuid().as_raw();
     let mut lost: Vec<LostGroups> = Vec::new();
+    each_left(proc, |kind, dir, log| {
+        let Some(origin) = dir.path().parent().filter(|_| is_lost(&log, folders, proc)) else {
+            return;
+        };
+        let known = lost.iter().position(|one| one.log == log);
+        let known = known.unwrap_or_else(|| {
+            lost.push(LostGroups { log, journal: Journal::default() });
+            lost.len() - 1
+        });
+        records(kind, dir, origin).into_iter().for_each(|one| lost[known].journal.add(one));
+    });
+    lost
+}
+
+/// Calls `act` for each cgroup of this user that has a mark and that no cosched holds, with the log
+/// that the mark names.
+fn each_left(proc: &Proc, mut act: impl FnMut(CgroupKind, &Dir, PathBuf)) {
+    let user = rustix::process::geteuid().as_raw();
     for tree in Hierarchies::find(proc).iter().flat_map(Hierarchies::all) {
         let Some(kind) = kind(tree) else { continue };
         let top = Dir::new(&tree.mount, tree.own.version());
         each(&top, DEEPEST, &mut |dir| {
-            let log = Mark::left(dir, user).filter(|log| is_lost(log, folders, proc));
-            let (Some(log), Some(origin)) = (log, dir.path().parent()) else { return };
-            let known = lost.iter().position(|one| one.log == log);
-            let known = known.unwrap_or_else(|| {
-                lost.push(LostGroups { log, journal: Journal::default() });
-                lost.len() - 1
-            });
-            records(kind, dir, origin).into_iter().for_each(|one| lost[known].journal.add(one));
+            if let Some(log) = Mark::left(dir, user) {
+                act(kind, dir, log);
+            }
         });
     }
-    lost
 }
 
 fn kind(tree: &Hierarchy) -> Option<CgroupKind> {
@@ -64,10 +96,13 @@ fn kind(tree: &Hierarchy) -> Option<CgroupKind> {
 /// cosched.
 fn is_lost(log: &Path, folders: &[PathBuf], proc: &Proc) -> bool {
     let is_ours = folders.iter().any(|folder| log.parent() == Some(folder));
-    let is_gone = owner(log).is_some_and(|owner| owner.look(proc).is_none());
     // Another user may have made a folder of that name in /tmp since.
     let is_removed = log.symlink_metadata().is_err() || !log.parent().is_some_and(is_own_folder);
-    is_ours && is_gone && is_removed
+    is_ours && is_of_a_gone_cosched(log, proc) && is_removed
+}
+
+fn is_of_a_gone_cosched(log: &Path, proc: &Proc) -> bool {
+    owner(log).is_some_and(|owner| owner.look(proc).is_none())
 }
 
 /// Calls `act` for each cgroup that has the name of one of a run.
@@ -122,6 +157,7 @@ mod tests {
 
     use super::*;
     use crate::cgroup::live;
+    use crate::process::tree::Process;
 
     #[test]
     fn a_log_in_a_folder_of_others_counts_as_removed() {
@@ -179,6 +215,37 @@ mod tests {
             let kind = CgroupKind::V2;
             let dir = dir.path().to_owned();
             assert_eq!(made, [passes, Record::CgroupDir { kind, dir, origin: top.clone() }]);
+        }
+    }
+
+    #[test]
+    fn a_left_group_names_its_log_in_any_folder() {
+        let proc = Proc::default();
+        let of = |owner: Process| {
+            PathBuf::from(format!("/no/such/folder/{}-{}-1.undo", owner.pid, owner.start_time))
+        };
+        // No process has the greatest number.
+        let gone = of(Process { pid: i32::MAX, start_time: 1 });
+        let alive = of(Process::find(&proc, std::process::id() as i32).unwrap());
+        for scratch in [live::v2("left"), live::v1("freezer", "left")].into_iter().flatten() {
+            let of_log = |log: &Path| {
+                let dir = scratch.dir().create_child(&format!("{RUN}{}", i32::MAX)).unwrap();
+                let mark = Mark::set(&dir, log);
+                let is_it = |one: &LeftGroup| one.dir == dir.path();
+                assert!(!left_groups(&proc).iter().any(is_it), "its cosched holds it");
+                let is_marked = mark.is_some();
+                drop(mark);
+                let left = left_groups(&proc).into_iter().find(is_it);
+                dir.remove().unwrap();
+                is_marked.then_some(left)
+            };
+            let Some(left) = of_log(&gone) else {
+                eprintln!("skipped: this kernel keeps no marks of cgroups");
+                continue;
+            };
+            assert_eq!(left.map(|left| left.log), Some(gone.clone()));
+            assert_eq!(of_log(&alive), Some(None), "its cosched lives");
+            assert_eq!(of_log(Path::new("/no/log")), Some(None), "it is not the mark of a run");
         }
     }
 
