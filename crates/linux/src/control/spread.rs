@@ -179,13 +179,13 @@ impl Spread {
             let mut last = proc.last_pid();
             settled &= give_back_to_newborn(known, &of_it, give_back, || {
                 std::thread::sleep(BIRTH);
-                let mut newborn = threads_below(dir);
+                let (mut newborn, is_all) = threads_below(dir);
                 newborn.retain(|tid| is_between(*tid, first, last));
                 last = proc.last_pid();
-                newborn
+                (newborn, is_all)
             });
         }
-        // Masks that could not be restored stay announced.
+        // Masks that could not be restored, or may be those of unseen threads, stay announced.
         if settled { log.note(Record::MovedApart) } else { Ok(()) }
     }
 
@@ -236,23 +236,25 @@ fn starts_nothing(before: &HashMap<Process, u64>, now: &HashMap<Process, u64>) -
 }
 
 /// Restores the mask of threads that are not among the known ones and have inherited a temporary
-/// one. Returns whether all have their mask.
+/// one. Each look tells whether it has seen all threads. Returns whether all are known to have
+/// their mask.
 fn give_back_to_newborn(
     known: &[i32],
     moves: &[&Move],
     mut give_back: impl FnMut(i32, &Move) -> Given,
-    mut look: impl FnMut() -> Vec<i32>,
+    mut look: impl FnMut() -> (Vec<i32>, bool),
 ) -> bool {
     let mut known: HashSet<i32> = known.iter().copied().collect();
     for _ in 0..MOST_GENERATIONS {
-        let news: Vec<i32> = look().into_iter().filter(|tid| known.insert(*tid)).collect();
+        let (seen, is_all) = look();
+        let news: Vec<i32> = seen.into_iter().filter(|tid| known.insert(*tid)).collect();
         let pairs = news.iter().flat_map(|tid| moves.iter().map(move |one| (*tid, one)));
         let given: Vec<Given> = pairs.map(|(tid, one)| give_back(tid, one)).collect();
         if given.contains(&Given::Refused) {
             return false;
         }
         if !given.contains(&Given::Back) {
-            return true;
+            return is_all;
         }
     }
     false
@@ -294,16 +296,17 @@ fn threads(dir: &Dir) -> Vec<i32> {
     list.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// The threads in a program's cgroup and in its own groups below, of which a program may have made
-/// any number: some of them.
-fn threads_below(dir: &Dir) -> Vec<i32> {
+/// The threads in a program's cgroup and in its own groups below, and whether these are all: a
+/// program may have made any number of groups.
+fn threads_below(dir: &Dir) -> (Vec<i32>, bool) {
     let (mut found, mut groups) = (Vec::new(), vec![dir.clone()]);
     for _ in 0..MOST_GROUPS {
         let Some(group) = groups.pop() else { break };
         found.extend(threads(&group));
+        // One that is gone has none.
         groups.extend(group.children().unwrap_or_default());
     }
-    found
+    (found, groups.is_empty())
 }
 
 /// Which threads move, and where to: to none of the CPUs that are `used` up.
@@ -353,142 +356,4 @@ fn kept(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const P: ProgramId = ProgramId::first(0);
-
-    /// Threads on these CPUs of so many.
-    fn on(cpus: &[usize], cpus_in_all: usize) -> Vec<Runnable> {
-        let thread = |i: usize| Process { pid: i as i32, start_time: 0 };
-        let of = |(i, cpu): (usize, &usize)| Runnable {
-            program: P,
-            thread: thread(i),
-            cpu: *cpu,
-            cpus: CpuSet::first(cpus_in_all),
-        };
-        cpus.iter().enumerate().map(of).collect()
-    }
-
-    /// The threads that move, each with its new CPU.
-    fn moved(at: &[usize], cpus: usize, mask: impl Fn(i32) -> &'static str) -> Vec<(i32, String)> {
-        let mask = |thread: Process| Some(mask(thread.pid).parse().unwrap());
-        let moves = moves(&on(at, cpus), &CpuSet::default(), mask);
-        moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect()
-    }
-
-    #[test]
-    fn threads_started_in_a_programs_own_groups_are_found() {
-        let root = tempfile::tempdir().unwrap();
-        let inner = root.path().join("own/inner");
-        std::fs::create_dir_all(&inner).unwrap();
-        std::fs::write(root.path().join("tasks"), "1\n2\n").unwrap();
-        std::fs::write(inner.join("tasks"), "3\n").unwrap();
-        let dir = Dir::new(root.path(), Version::V1);
-        assert_eq!((threads(&dir), threads_below(&dir)), (vec![1, 2], vec![1, 2, 3]));
-    }
-
-    #[test]
-    fn threads_that_share_a_cpu_move_to_one_without() {
-        assert_eq!(moved(&[1, 1], 2, |_| "0-1"), [(0, "0".to_owned())]);
-        assert_eq!(moved(&[0, 1], 2, |_| "0-1"), []);
-        let apart = moved(&[2, 2, 2, 2], 4, |_| "0-3");
-        assert_eq!(apart, [(0, "0".to_owned()), (1, "1".to_owned()), (2, "3".to_owned())]);
-    }
-
-    /// The kernel took the thread away from there again.
-    #[test]
-    fn no_thread_moves_to_the_same_cpu_twice_in_a_turn() {
-        let used: CpuSet = "0".parse().unwrap();
-        let moves = moves(&on(&[2, 2, 2], 3), &used, |_| "0-2".parse().ok());
-        let listed: Vec<_> =
-            moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect();
-        assert_eq!(listed, [(0, "1".to_owned())]);
-    }
-
-    #[test]
-    fn a_program_that_starts_threads_is_left_alone() {
-        let threads = |all: &[(i32, u64)]| {
-            let of = |(pid, waited_for): &(i32, u64)| {
-                (Process { pid: *pid, start_time: 0 }, *waited_for)
-            };
-            all.iter().map(of).collect::<HashMap<_, _>>()
-        };
-        let before = threads(&[(1, 0), (2, 30), (3, 0)]);
-        assert!(starts_nothing(&before, &before));
-        assert!(starts_nothing(&before, &threads(&[(1, 0), (2, 30)])), "one has ended");
-        assert!(!starts_nothing(&before, &threads(&[(1, 0), (4, 0)])), "one is new");
-        assert!(!starts_nothing(&before, &threads(&[(1, 0), (2, 31)])), "a child has ended");
-        assert!(!starts_nothing(&HashMap::new(), &before), "it has not been looked at before");
-    }
-
-    #[test]
-    fn a_newly_bound_program_is_moved_to_its_cpus_first() {
-        let mut threads = on(&[0, 2, 3], 4);
-        threads.iter_mut().for_each(|one| one.cpus = "2-3".parse().unwrap());
-        let moves = moves(&threads[..2], &CpuSet::default(), |_| "0-3".parse().ok());
-        let listed: Vec<_> =
-            moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect();
-        assert_eq!(listed, [(0, "3".to_owned())]);
-    }
-
-    #[test]
-    fn numbers_show_which_threads_were_started_meanwhile() {
-        let between = |tid, first, last| is_between(tid, Some(first), Some(last));
-        assert_eq!([8, 9, 12, 13].map(|tid| between(tid, 8, 12)), [false, true, true, false]);
-        assert_eq!([8, 30, 2, 5].map(|tid| between(tid, 29, 3)), [false, true, true, false]);
-        assert!(is_between(5, None, Some(3)) && is_between(5, Some(8), None));
-    }
-
-    #[test]
-    fn with_more_threads_than_cpus_the_queues_become_even() {
-        assert_eq!(moved(&[0, 0, 0, 1], 2, |_| "0-1"), [(0, "1".to_owned())]);
-        assert_eq!(moved(&[0, 0, 1], 2, |_| "0-1"), []);
-    }
-
-    #[test]
-    fn threads_bound_by_themselves_are_distinguished() {
-        let process = |tid: i32| Process { pid: tid, start_time: 0 };
-        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
-        let one = Move { program: P, thread: process(1), found: cpus("0-1"), set: cpus("1") };
-        let other = ProgramId::first(1);
-        let known = [(P, 1), (P, 2), (P, 3), (other, 4)];
-        let mask = |tid: i32| Some(cpus(["0-1", "1", "0", "1"][tid as usize - 1]));
-        let kept = kept(&[one], known.into_iter(), mask, |tid| Some(process(tid)));
-        assert_eq!(
-            kept,
-            [Move { program: P, thread: process(2), found: cpus("1"), set: cpus("1") }]
-        );
-    }
-
-    #[test]
-    fn newborn_threads_are_checked_until_none_has_the_mask() {
-        let process = Process { pid: 1, start_time: 0 };
-        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
-        let one = Move { program: P, thread: process, found: cpus("0-1"), set: cpus("1") };
-        let (mut given, mut looks) = (Vec::new(), 0);
-        let lists: [&[i32]; 4] = [&[1, 2], &[1, 2, 3], &[1, 3, 4], &[5]];
-        let give = |tid: i32, _: &Move| {
-            given.push(tid);
-            if tid < 4 { Given::Back } else { Given::NotNeeded }
-        };
-        let look = || {
-            looks += 1;
-            lists[looks - 1].to_vec()
-        };
-        assert!(give_back_to_newborn(&[1], &[&one], give, look));
-        assert_eq!((given, looks), (vec![2, 3, 4], 3));
-        let refuse = |_: i32, _: &Move| Given::Refused;
-        assert!(!give_back_to_newborn(&[1], &[&one], refuse, || vec![2]), "it stays announced");
-    }
-
-    #[test]
-    fn no_thread_leaves_its_own_mask() {
-        assert_eq!(
-            moved(&[1, 1], 4, |tid| if tid == 0 { "1" } else { "1-2" }),
-            [(1, "2".to_owned())]
-        );
-        assert_eq!(moved(&[1, 1], 2, |_| "1"), []);
-        assert_eq!(moved(&[1, 1], 2, |_| "1,5"), [], "no CPU of the run");
-    }
-}
+mod tests;
