@@ -231,6 +231,10 @@ fn leftover_processes_have_the_weight_of_a_turn() {
         turns_go_round(&[b, c]);
         assert!(has_weight(daemon, IN_TURN), "{:?}", weights(daemon));
     }
+    cosched.signal(Signal::STOP);
+    eventually("equal weights", || has_weight(daemon, ORDINARY));
+    cosched.signal(Signal::CONT);
+    eventually("its weight again", || has_weight(daemon, IN_TURN));
     place.write("stop", "");
     place.nothing_is_left_of(&cosched.ended().with(0));
 }

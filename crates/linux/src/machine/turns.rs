@@ -53,7 +53,8 @@ impl Linux {
         }
     }
 
-    /// Gives every program its part again, after another process may have changed weights.
+    /// Gives every program its part again, and what ended ones have left running, after another
+    /// process may have changed weights.
     pub(super) fn weigh_anew(&mut self) {
         for id in self.live.keys().copied().collect::<Vec<ProgramId>>() {
             self.with(id, |linux, live| {
@@ -62,6 +63,13 @@ impl Linux {
                     linux.weigh(live, live.turn);
                 }
             });
+        }
+        // These have ended for the engine, which hears of no refusal.
+        for left in &mut self.leftovers {
+            if let Some(weight) = &mut left.weight {
+                weight.forget();
+                let _ = weight.set(left.turn);
+            }
         }
     }
 
