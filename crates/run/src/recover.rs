@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cosched_linux::kernel::affinity;
 use cosched_linux::kernel::procfs::Proc;
@@ -21,6 +21,11 @@ const SCHEMA: &str = "cosched-recover/1";
 
 /// How long a sentinel may take to undo everything on a busy machine.
 const SENTINEL_WORKS: Duration = Duration::from_secs(3);
+/// How long a killed cosched may take to end.
+const KILLED_ENDS: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(5);
+/// Runs in runs are undone one after another; few are so deep.
+const MOST_ROUNDS: usize = 4;
 /// How long a command waits for one before it says that there is something to undo.
 const SENTINEL_ENDS: Duration = Duration::from_millis(500);
 
@@ -94,19 +99,35 @@ impl Recovered {
     /// When the kernel's files or the folders of logs cannot be read.
     pub fn all() -> Result<Recovered, Failure> {
         let proc = Proc::own().map_err(Failure::input)?;
-        let named = folders_named_by_groups(&proc);
-        let own = named.iter().filter(|folder| undo::is_own_folder(folder)).cloned();
-        let folders = with(undo::own_log_folders().map_err(Failure::input)?, own);
-        let possible = with(undo::possible_log_folders(), named);
-        let stopped = undo::stopped_sentinels(&possible, &proc);
-        undo::continue_sentinels(&stopped, &proc);
-        let held_up = undo::held_up_sentinels(&possible, &proc);
+        let mut all = Recovered::nothing();
+        let mut places = Places::find(&proc)?;
+        for _ in 0..MOST_ROUNDS {
+            let before = all.told.len();
+            all.round(&places, &proc)?;
+            // A run in a run may end only when the outer one is undone.
+            if !await_ends(&places.folders, &proc) && all.told.len() == before {
+                break;
+            }
+            places = Places::find(&proc)?;
+        }
+        all.tell_of_others(&places, &proc)?;
+        refuge::remove_left_refuges(&proc);
+        all.tell_of_groups(&undo::left_groups(&proc));
+        Ok(all)
+    }
+
+    /// Undoes everything that nothing was done about, or said of, in an earlier round.
+    fn round(&mut self, places: &Places, proc: &Proc) -> Result<(), Failure> {
+        let Places { folders, possible } = places;
+        let before = self.told.clone();
+        let is_new = |log: &Path| !before.iter().any(|told| told == log);
+        let stopped = undo::stopped_sentinels(possible, proc);
+        undo::continue_sentinels(&stopped, proc);
+        let held_up = undo::held_up_sentinels(possible, proc);
         let continued = |one: &&Process| held_up.iter().all(|held_up| held_up.sentinel != **one);
-        let mut all = Recovered {
-            sentinels_continued: stopped.iter().filter(continued).count(),
-            sockets_removed: folders.iter().map(|folder| live::remove_left(folder, &proc)).sum(),
-            ..Recovered::nothing()
-        };
+        self.sentinels_continued += stopped.iter().filter(continued).count();
+        self.sockets_removed +=
+            folders.iter().map(|folder| live::remove_left(folder, proc)).sum::<usize>();
         for one in held_up {
             say(format_args!(
                 "the sentinel of a killed run, process {}, is stopped or frozen, and was killed; \
@@ -114,49 +135,65 @@ impl Recovered {
                 one.sentinel.pid
             ));
             let path = one.path.clone();
-            all.undo(&path, one.journal(&proc), &proc, || one.forget());
+            self.undo(&path, one.journal(proc), proc, || one.forget());
         }
-        if undo::are_at_work(&possible, &proc, Duration::ZERO) {
-            say(format_args!(
-                "a sentinel is still at work after its cosched was killed; type `cosched recover` \
-                 again"
-            ));
-            all.is_complete = false;
-        }
-        for folder in &folders {
-            for log in Log::leftovers(folder, &proc).map_err(Failure::broken)? {
-                let forget = || Log::delete_at(&log);
-                all.undo(&log, undo::load_left(&log, &proc), &proc, forget);
-            }
-            for log in Log::left_elsewhere(folder, &proc).map_err(Failure::broken)? {
-                say(format_args!(
-                    "{}: a run in another container left this; type `cosched recover` there",
-                    log.display()
-                ));
-                all.is_more_left = true;
-                all.told.push(log);
+        for folder in folders {
+            let left = Log::leftovers(folder, proc).map_err(Failure::broken)?;
+            for log in left.iter().filter(|log| is_new(log)) {
+                self.undo(log, undo::load_left(log, proc), proc, || Log::delete_at(log));
             }
         }
-        for kept in undo::kept_by_shims(&possible, &proc) {
+        for kept in undo::kept_by_shims(possible, proc) {
             let path = kept.path.clone();
-            all.undo(&path, kept.journal(&proc), &proc, || kept.forget());
+            if is_new(&path) {
+                self.undo(&path, kept.journal(proc), proc, || kept.forget());
+            }
         }
-        for lost in lost_groups(&possible, &proc) {
+        for lost in lost_groups(possible, proc).into_iter().filter(|lost| is_new(&lost.log)) {
             let why = match lost.log.symlink_metadata() {
                 Ok(_) => "is in a folder that is not private to you",
                 Err(_) => "was removed",
             };
             let read = Ok::<_, Infallible>(lost.journal);
-            all.undo(&lost.log, read, &proc, || Ok::<_, Infallible>(()));
+            self.undo(&lost.log, read, proc, || Ok::<_, Infallible>(()));
             say(format_args!(
                 "{} {why}, so only cgroups could be restored: threads that were bound, stopped or \
                  re-prioritised one by one are not known",
                 lost.log.display()
             ));
         }
-        refuge::remove_left_refuges(&proc);
-        all.tell_of_groups(&undo::left_groups(&proc));
-        Ok(all)
+        Ok(())
+    }
+
+    /// Names what others have to undo, or what can be undone only later.
+    fn tell_of_others(&mut self, places: &Places, proc: &Proc) -> Result<(), Failure> {
+        for folder in &places.folders {
+            for log in Log::left_elsewhere(folder, proc).map_err(Failure::broken)? {
+                say(format_args!(
+                    "{}: a run in another container left this; type `cosched recover` there",
+                    log.display()
+                ));
+                self.is_more_left = true;
+                self.told.push(log);
+            }
+        }
+        if undo::are_at_work(&places.possible, proc, Duration::ZERO) {
+            say(format_args!(
+                "a sentinel is still at work after its cosched was killed; type `cosched recover` \
+                 again"
+            ));
+            self.is_complete = false;
+        }
+        for log in undo::logs_of_ending(&places.folders, proc) {
+            say(format_args!(
+                "{}: the cosched of this undo log was killed, and has not ended yet; type `cosched \
+                 recover` again",
+                log.display()
+            ));
+            self.is_complete = false;
+            self.told.push(log);
+        }
+        Ok(())
     }
 
     /// Names the cgroups that are left although everything was undone that was found.
@@ -264,6 +301,41 @@ fn damage(kept: Option<&Path>) -> String {
         kept.unwrap_or_default(),
         affinity::get(0).map_or("CPUS".to_owned(), |cpus| cpus.to_string())
     )
+}
+
+/// Where logs of this user are, and can have been.
+struct Places {
+    /// The private folders of this user.
+    folders: Vec<PathBuf>,
+    /// All of them, whether they are there or not.
+    possible: Vec<PathBuf>,
+}
+
+impl Places {
+    fn find(proc: &Proc) -> Result<Places, Failure> {
+        let named = folders_named_by_groups(proc);
+        let own = named.iter().filter(|folder| undo::is_own_folder(folder)).cloned();
+        Ok(Places {
+            folders: with(undo::own_log_folders().map_err(Failure::input)?, own),
+            possible: with(undo::possible_log_folders(), named),
+        })
+    }
+}
+
+/// Waits for every killed cosched that has not ended yet. Returns whether there was one, and all of
+/// them have ended.
+fn await_ends(folders: &[PathBuf], proc: &Proc) -> bool {
+    if undo::logs_of_ending(folders, proc).is_empty() {
+        return false;
+    }
+    let until = Instant::now() + KILLED_ENDS;
+    while Instant::now() < until {
+        if undo::logs_of_ending(folders, proc).is_empty() {
+            return true;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    false
 }
 
 /// The folders of the logs that left cgroups name: a run had another `XDG_RUNTIME_DIR`, or its

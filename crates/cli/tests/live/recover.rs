@@ -7,8 +7,9 @@ use std::process::{Command, Output, Stdio};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::kills::{all_started, firsts, start, start_with, wrongs};
-use super::support::{Backend, Ice, Place, cgroups_named, eventually, skip};
+use super::kills::{all_started, firsts, kills, start, start_with, wrongs};
+use super::support::{Backend, Ice, Place, cgroups_named, eventually, program, skip};
+use super::turns;
 
 #[test]
 fn recover_restores_after_cosched_and_sentinel_are_killed() {
@@ -95,6 +96,41 @@ fn logs_in_folders_of_others_are_not_believed() {
     eventually("the end of the cgroups", || wrongs(&place, pid).is_empty());
     fs::remove_file(log).unwrap();
     place.no_trace_is_left_of(pid);
+}
+
+/// The inner cosched is in an idle cgroup, and may end only when the outer run is undone.
+#[test]
+fn a_killed_run_in_a_run_is_recovered_at_once() {
+    if !turns::caller_has_groups() {
+        return;
+    }
+    for _ in 0..kills() {
+        let place = Place::new();
+        place.write("inner.toml", turns::three().concat());
+        let run = format!("exec {} run inner.toml --out inner", place.executable.display());
+        let keys = format!("threads = {}", turns::cpus().len());
+        let spin = "for one in $(seq $(nproc)); do while :; do :; done & done; wait";
+        let programs = [program("nested", &keys, &run), program("busy", &keys, spin)];
+        let cosched = place.run(&programs, "--quantum 50ms");
+        all_started(&place);
+        let (marked, pid) = (place.marked(), cosched.pid());
+        let inner = marked.named("cosched").into_iter().find(|one| one.pid != pid).unwrap();
+        eventually("the other program's turn", || turns::is_filler(inner));
+        // Stopped first, so that no one acts when another one is killed.
+        let own = [vec![cosched.process(), inner], marked.named("csentinel")].concat();
+        own.iter().for_each(|process| marked.signal(*process, Signal::STOP));
+        eventually("their stop", || own.iter().all(|process| marked.is_stopped(*process)));
+        own.iter().for_each(|process| marked.signal(*process, Signal::KILL));
+        let ended = recover_in(&place, "run");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{said}");
+        cosched.kill();
+        let out = String::from_utf8_lossy(&ended.stdout);
+        assert!(out.starts_with("After 2 cosched that are gone: "), "{out}{said}");
+        assert_eq!(wrongs(&place, pid), Vec::<String>::new());
+        [pid, inner.pid].into_iter().for_each(|pid| place.no_trace_is_left_of(pid));
+        firsts(&place);
+    }
 }
 
 /// `cosched recover` with a folder of the place as its runtime folder.

@@ -31,7 +31,7 @@ pub(super) fn three() -> [String; 3] {
     NAMES.map(|name| program(name, &threads, &format!("echo $$ > {name}; {BUSY}")))
 }
 
-fn cpus() -> CpuSet {
+pub(super) fn cpus() -> CpuSet {
     affinity::get(0).unwrap()
 }
 
@@ -81,7 +81,7 @@ fn has_weight(process: Process, of: [&str; 2]) -> bool {
     weights(process).is_some_and(|(idle, weight)| idle == "0" && of.contains(&weight.as_str()))
 }
 
-fn is_filler(process: Process) -> bool {
+pub(super) fn is_filler(process: Process) -> bool {
     weights(process).is_some_and(|(idle, _)| idle == "1")
 }
 

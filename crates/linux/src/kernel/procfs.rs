@@ -300,6 +300,21 @@ impl Proc {
         Ok((Some(tracer).filter(|tracer| *tracer != 0), threads.max(0) as u32))
     }
 
+    /// Whether a process was killed, or has begun to end, and has not ended yet. It needs CPU time
+    /// for its end, and waits for that in an idle cgroup.
+    ///
+    /// # Errors
+    /// When it has ended, or a file cannot be read.
+    pub fn is_ending(&self, pid: i32) -> Result<bool, FileError> {
+        let status = files::read(&self.folder(pid).join("status"))?;
+        let has_kill = |field: &&str| {
+            let mask = status_field(&status, field).map(|mask| u64::from_str_radix(mask, 16));
+            mask.is_some_and(|mask| mask.is_ok_and(|mask| mask & KILL != 0))
+        };
+        // Read in this order: the signal is taken before the end begins.
+        Ok(["SigPnd", "ShdPnd"].iter().any(has_kill) || self.stat(pid)?.is_ending)
+    }
+
     /// The words of the command that a process was started with, as far as it has not overwritten
     /// them; none for a kernel thread.
     ///
@@ -391,6 +406,9 @@ impl Proc {
         Ok(children)
     }
 }
+
+/// SIGKILL in a mask of signals.
+const KILL: u64 = 1 << 8;
 
 /// A field of `/proc/PID/status`.
 pub(crate) fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

@@ -18,6 +18,7 @@
 mod attr;
 mod cgroups;
 mod changes;
+mod ending;
 mod guards;
 mod held;
 mod journal;
@@ -30,6 +31,7 @@ mod place;
 mod record;
 mod restore;
 
+pub use ending::logs_of_ending;
 pub use guards::{HeldUp, are_at_work, continue_sentinels, held_up_sentinels, stopped_sentinels};
 pub use held::{AttachLock, Held};
 pub use journal::Journal;

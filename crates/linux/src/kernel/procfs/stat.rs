@@ -38,7 +38,12 @@ pub struct Stat {
     pub start_time: u64,
     /// The CPU that it was on last.
     pub cpu: usize,
+    /// Whether it has begun to end.
+    pub is_ending: bool,
 }
+
+/// The flag of a thread that ends (`PF_EXITING` of the kernel).
+const ENDING: u64 = 4;
 
 /// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,6 +111,7 @@ fn parse(line: &str) -> Option<Stat> {
         threads: field(20)?.parse().ok()?,
         start_time: field(22)?.parse().ok()?,
         cpu: field(39)?.parse().ok()?,
+        is_ending: field(9)?.parse::<u64>().ok()? & ENDING != 0,
     })
 }
 
@@ -138,8 +144,11 @@ mod tests {
             threads: 9,
             start_time: 123_456,
             cpu: 3,
+            is_ending: false,
         };
         assert_eq!(stat, expected);
+        let ending = parse(&format!("42 (cat) {}", REST.replace("4194304", "4194308")));
+        assert_eq!(ending, Some(Stat { is_ending: true, ..expected }));
     }
 
     #[test]

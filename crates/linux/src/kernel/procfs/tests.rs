@@ -166,3 +166,18 @@ fn a_process_with_our_executable_is_known() {
     other.kill().unwrap();
     other.wait().unwrap();
 }
+
+#[test]
+fn a_killed_process_is_ending_before_it_has_ended() {
+    let (root, proc) = family(true);
+    let status = |own: &str, shared: &str| {
+        put(&root, "3/status", &format!("Name:\tx\nSigPnd:\t{own}\nShdPnd:\t{shared}\n"));
+        proc.is_ending(3).unwrap()
+    };
+    let (none, kill, others) = ("0000000000000000", "0000000000000100", "00000000000000ff");
+    assert_eq!([status(none, none), status(others, others)], [false, false]);
+    assert_eq!([status(kill, none), status(none, kill)], [true, true]);
+    put(&root, "3/stat", &line(3, 2).replace(" 0 0 0 0 0 0 0 1 2", " 0 0 4 0 0 0 0 1 2"));
+    assert!(status(none, none), "it has taken the signal");
+    assert!(proc.is_ending(9).is_err());
+}
