@@ -177,8 +177,7 @@ fn log_of_a_gone_cosched(
     let parent = parent.filter(|parent| !parent.state.has_ended()).map(|parent| parent.pid);
     // In another time namespace a process has another start time.
     let lives = |owner: Process| owner.look(proc).is_some() || parent == Some(owner.pid);
-    // A list can miss a log that is moved to another descriptor meanwhile.
-    let mut all = (0..LISTS).flat_map(|_| descriptors(sentinel, proc));
+    let mut all = in_lists(|| descriptors(sentinel, proc));
     all.find_map(|(target, descriptor)| {
         let shown = target.to_string_lossy();
         let path = Path::new(shown.strip_suffix(REMOVED).unwrap_or(&shown));
@@ -189,9 +188,84 @@ fn log_of_a_gone_cosched(
     })
 }
 
+/// What is in several lists, each made when the one before has ended: a list can miss a log that is
+/// moved to another descriptor meanwhile.
+fn in_lists<L: Iterator>(mut list: impl FnMut() -> L) -> impl Iterator<Item = L::Item> {
+    (0..LISTS).flat_map(move |_| list())
+}
+
 /// What a process holds open, and by which descriptor.
 fn descriptors(process: Process, proc: &Proc) -> impl Iterator<Item = (PathBuf, PathBuf)> {
     let entries = fs::read_dir(proc.folder(process.pid).join("fd"));
     let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
     paths.filter_map(|path| Some((fs::read_link(&path).ok()?, path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_log_that_the_first_lists_miss_is_found() {
+        // It is moved from the third place to the first one while the second list is made.
+        let lists = [vec!["a", "b"], vec!["a", "b"], vec!["log", "b"]];
+        let mut made = 0;
+        let list = || {
+            made += 1;
+            lists[made - 1].clone().into_iter()
+        };
+        assert!(in_lists(list).any(|one| one == "log"));
+        assert_eq!(made, LISTS);
+        let mut made = 0;
+        let list = || {
+            made += 1;
+            ["log"].into_iter()
+        };
+        assert!(in_lists(list).any(|one| one == "log"));
+        assert_eq!(made, 1, "one list is enough");
+        assert!(!in_lists(|| ["a"].into_iter()).any(|one| one == "log"));
+    }
+
+    /// The number of the made-up sentinel.
+    const SENTINEL: Process = Process { pid: 7, start_time: 1 };
+
+    #[test]
+    fn only_the_log_of_a_gone_cosched_is_one_to_undo() {
+        let root = tempfile::tempdir().unwrap();
+        let (fd, logs) = (root.path().join("7/fd"), root.path().join("logs"));
+        [&fd, &logs].into_iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
+        let proc = Proc::new(root.path());
+        let stat =
+            format!("5 (cosched) S 1 5 5 0 0 0 0 0 0 0 1 2 0 0 20 0 1 0 9 0 0 {}", "0 ".repeat(16));
+        fs::create_dir(root.path().join("5")).unwrap();
+        fs::write(root.path().join("5/stat"), stat).unwrap();
+        let found = |target: &Path, text: Option<&str>| {
+            if let Some(text) = text {
+                fs::write(target, text).unwrap();
+            }
+            let descriptor = fd.join("3");
+            symlink(target, &descriptor).unwrap();
+            let found = log_of_a_gone_cosched(SENTINEL, std::slice::from_ref(&logs), &proc);
+            fs::remove_file(&descriptor).unwrap();
+            found.map(|(log, by)| {
+                assert_eq!(by, descriptor);
+                log
+            })
+        };
+        let gone = logs.join("5-8-1.undo");
+        assert_eq!(found(&gone, Some("{}\n")), Some(gone.clone()));
+        let removed = logs.join(format!("5-8-2.undo{REMOVED}"));
+        assert_eq!(found(&removed, None), Some(logs.join("5-8-2.undo")));
+        for (other, why) in [
+            (logs.join("5-9-1.undo"), "its cosched lives"),
+            (logs.join("5-8-1.sock"), "it is no log"),
+            (root.path().join("5-8-1.undo"), "it is in another folder"),
+        ] {
+            assert_eq!(found(&other, Some("{}\n")), None, "{why}");
+        }
+        assert_eq!(found(&logs.join("5-8-3.undo"), Some("")), None, "it was undone");
+        assert_eq!(log_of_a_gone_cosched(SENTINEL, &[logs], &proc), None, "it holds none");
+    }
 }

@@ -232,3 +232,29 @@ fn nothing_is_to_be_undone_after_a_reboot() {
     fs::write(&old, text.replace(&boot, "another")).unwrap();
     assert_eq!(Log::load(&old, &Proc::default()).unwrap().records(), []);
 }
+
+#[test]
+fn the_name_of_a_log_tells_its_cosched() {
+    let owner = |path: &str| owner(Path::new(path));
+    let cosched = Some(Process { pid: 12, start_time: 345 });
+    assert_eq!(owner("/run/user/0/cosched/12-345-1.undo"), cosched);
+    assert_eq!(owner("12-345-27.undo"), cosched, "a later log of the same process");
+    for other in [
+        "/run/12-345-1.undo-new",
+        "/run/12-345-1.undo-damaged",
+        "/run/12-345-1.undo (deleted)",
+        "/run/12-345-1",
+        "/run/12-345.undo",
+        "/run/12-345-1-1.undo",
+        "/run/a-345-1.undo",
+        "/run/12--1.undo",
+        "/run/12-a-1.undo",
+        "/run/99999999999-345-1.undo",
+        "/run/12.sock",
+        "/run/.undo",
+        "/",
+        "",
+    ] {
+        assert_eq!(owner(other), None, "{other}");
+    }
+}
