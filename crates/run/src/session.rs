@@ -20,7 +20,7 @@ mod sources;
 mod streams;
 mod terms;
 
-pub use by_weight::ByWeightReport;
+pub use by_weight::{ByWeightReport, unused_by_weight};
 pub use here::{Planned, Session};
 pub use load::Load;
 pub use making::{Checked, NO_WEIGHTS, backends_by_weight, by_weight};

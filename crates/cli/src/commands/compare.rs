@@ -120,6 +120,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
                 variants.iter().map(|variant| (variant.kind(), variant.how(how))).collect();
             enter_scope(hows.iter().map(|(kind, how)| (*kind, how)), talk);
             let mut here = Here::new(&workload, how, args.solo, talk)?;
+            here.tell_unused(&hows)?;
             run(args, how, variants, &workload, &mut here, |record| {
                 record.with("--solo", args.solo)
             })

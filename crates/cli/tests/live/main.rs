@@ -47,4 +47,5 @@ mod support;
 mod top;
 mod traps;
 mod turns;
+mod unused;
 mod weights;

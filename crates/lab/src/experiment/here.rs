@@ -11,7 +11,7 @@ use super::{Site, VariantRun};
 use crate::alone;
 use crate::how::How;
 use crate::session::ByWeightReport;
-use crate::session::{Extras, NO_WEIGHTS, Ran, Request, Session, by_weight};
+use crate::session::{Extras, NO_WEIGHTS, Ran, Request, Session, by_weight, unused_by_weight};
 use crate::store::Store;
 use crate::ui::Talk;
 use crate::ui::failure::Failure;
@@ -49,6 +49,20 @@ impl<'a> Here<'a> {
         };
         let profiles = session.profiles(workload, how, store.as_ref());
         Ok(Here { session, workload, how, solo, talk, store, profiles })
+    }
+
+    /// Names the options that have no effect in any of these variants.
+    ///
+    /// # Errors
+    /// When files of the kernel cannot be read.
+    pub fn tell_unused(&self, variants: &[(Kind, How)]) -> Result<(), Failure> {
+        let variants = variants.iter().map(|(kind, how)| (*kind, how));
+        let notes = unused_by_weight(&self.session, variants);
+        // Without CPU groups another policy decides, which uses them.
+        if !notes.is_empty() && ByWeightReport::lack().map_err(Failure::broken)?.is_none() {
+            notes.iter().for_each(|note| self.talk.tell(format_args!("{note}")));
+        }
+        Ok(())
     }
 
     fn request<'r>(&'r self, workload: &'r Workload, kind: Kind, how: &'r How) -> Request<'r> {

@@ -68,6 +68,15 @@ impl How {
             if !kinds.iter().any(|kind| kind.takes(group)) {
                 return Err(refuse(option, kinds, |kind| kind.takes(group), group.what()));
             }
+            let mut takers = kinds.iter().filter(|kind| kind.takes(group));
+            let pauses_none =
+                self.policy.turns == Some(Turns::Weight) && takers.all(|kind| by_weight(*kind));
+            if pauses_none && group == OptionGroup::Pauses {
+                return Err(Failure::Input(format!(
+                    "--{option} has no effect with --turns weight, which pauses no program: leave \
+                     it out, or use --turns freeze"
+                )));
+            }
         }
         Ok(())
     }
@@ -125,7 +134,7 @@ impl How {
 
     /// The options that were given, without their dashes. Left out are --grace, which every command
     /// that runs programs supports, and --barrier, which does not depend on the policy.
-    fn given(&self) -> Vec<&'static str> {
+    pub(crate) fn given(&self) -> Vec<&'static str> {
         let all = [
             ("quantum", self.policy.quantum.is_some()),
             ("max-frozen", self.policy.max_frozen.is_some()),
@@ -140,5 +149,31 @@ impl How {
         ];
         let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
         self.measure.given().chain(given).chain(self.policy.fair.given()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::how::PolicyChoices;
+
+    #[test]
+    fn turns_by_weight_refuse_options_of_pauses() {
+        let refusal = |turns, kinds: &[Kind]| {
+            let max_frozen = Some(Duration::from_secs(2));
+            let choices = PolicyChoices { max_frozen, turns, ..PolicyChoices::default() };
+            How::from(choices).check_use(kinds).err().map(|failure| failure.text().to_owned())
+        };
+        for kinds in [&[Kind::Turns][..], &[Kind::Linux, Kind::Turns, Kind::Gang]] {
+            let text = refusal(Some(Turns::Weight), kinds).unwrap();
+            let expected = "--max-frozen has no effect with --turns weight, which pauses no";
+            assert!(text.starts_with(expected) && text.ends_with("--turns freeze"), "{text}");
+            for turns in [None, Some(Turns::Freeze)] {
+                assert_eq!(refusal(turns, kinds), None);
+            }
+        }
+        assert_eq!(refusal(Some(Turns::Weight), &[Kind::Turns, Kind::Auto]), None, "auto pauses");
     }
 }

@@ -1,11 +1,18 @@
 //! Whether programs can take turns by weight here, and what to type where they cannot.
 
+use cosched_core::format::list;
 use cosched_linux::cgroup::scope::{Facts, ScopeLack};
+use cosched_linux::control::run_cgroups::ByWeight;
 use cosched_linux::kernel::files::FileError;
 use cosched_linux::kernel::procfs::Proc;
 use cosched_linux::kernel::topology::Sys;
 use cosched_linux::rights::{Ability, Right, Rights};
+use cosched_policy::{Kind, OptionGroup, binds_by_weight};
 use serde::Serialize;
+
+use super::here::Session;
+use super::making::by_weight;
+use crate::how::How;
 
 /// Turns by weight on this host.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -102,9 +109,95 @@ fn report(idle: Option<&Right>, scope: Result<(), ScopeLack>) -> ByWeightReport 
     }
 }
 
+/// The options that were given and do nothing, since programs take turns by weight in each of these
+/// runs that takes them: a note for pauses, and one for places.
+pub fn unused_by_weight<'a>(
+    session: &Session,
+    runs: impl IntoIterator<Item = (Kind, &'a How)>,
+) -> Vec<String> {
+    let runs: Vec<(Kind, &How)> = runs.into_iter().collect();
+    let binds = binds_by_weight(&session.topology, &session.usable.cpus);
+    let pauses = unused(&runs, OptionGroup::Pauses, "none is paused");
+    let why = "none is bound to CPUs, since all share one last-level cache";
+    let places = || unused(&runs, OptionGroup::Places, why);
+    pauses.into_iter().chain((!binds).then(places).flatten()).collect()
+}
+
+fn unused(runs: &[(Kind, &How)], group: OptionGroup, why: &str) -> Option<String> {
+    let is_unused = |option: &&&str| {
+        let takes =
+            |(kind, how): &&(Kind, &How)| kind.takes(group) && how.given().contains(*option);
+        let mut users = runs.iter().filter(takes).peekable();
+        users.peek().is_some() && users.all(|(kind, how)| by_weight(*kind, how) != ByWeight::No)
+    };
+    let options: Vec<String> =
+        group.options().iter().filter(is_unused).map(|option| format!("--{option}")).collect();
+    let (have, them) = if options.len() == 1 { ("has", "it") } else { ("have", "them") };
+    (!options.is_empty()).then(|| {
+        format!(
+            "{} {have} no effect here: programs take turns by weight, and {why}. Leave {them} out, \
+             or use --turns freeze",
+            list(&options)
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use cosched_core::Topology;
+    use cosched_linux::control::run_cgroups::PinningBackend;
+    use cosched_policy::{Placement, Turns};
+    use cosched_results::result::{MachineDescription, SIMULATED};
+
     use super::*;
+    use crate::how::PolicyChoices;
+
+    /// A machine whose CPUs have so many last-level caches.
+    fn machine(caches: u16) -> Session {
+        let machine = MachineDescription { cpus: 4, model: None, kernel: SIMULATED.to_owned() };
+        Session::of(Topology::regular(1, caches, 1, 2, 1), machine)
+    }
+
+    /// All options of pauses and places, but for --freezer.
+    fn options(turns: Option<Turns>) -> How {
+        let (max_frozen, placement) = (Some(Duration::from_secs(2)), Some(Placement::Spread));
+        let choices = PolicyChoices { max_frozen, placement, turns, ..PolicyChoices::default() };
+        How { pinning: Some(PinningBackend::Affinity), ..How::from(choices) }
+    }
+
+    #[test]
+    fn options_without_effect_under_turns_by_weight_are_named() {
+        let how = options(None);
+        let notes = unused_by_weight(&machine(1), [(Kind::Turns, &how)]);
+        assert_eq!(
+            notes,
+            [
+                "--max-frozen has no effect here: programs take turns by weight, and none is \
+                 paused. Leave it out, or use --turns freeze",
+                "--placement and --pinning have no effect here: programs take turns by weight, \
+                 and none is bound to CPUs, since all share one last-level cache. Leave them out, \
+                 or use --turns freeze",
+            ]
+        );
+        let on_two = unused_by_weight(&machine(2), [(Kind::Turns, &how)]);
+        assert_eq!(on_two, notes[..1], "programs are bound there");
+        let none = How::from(PolicyChoices::default());
+        assert!(unused_by_weight(&machine(1), [(Kind::Turns, &none)]).is_empty());
+        let freezes = options(Some(Turns::Freeze));
+        assert!(unused_by_weight(&machine(1), [(Kind::Turns, &freezes)]).is_empty());
+    }
+
+    #[test]
+    fn an_option_that_another_variant_needs_is_not_named() {
+        let how = options(None);
+        let of = |kinds: &[Kind]| {
+            unused_by_weight(&machine(1), kinds.iter().map(|kind| (*kind, &how))).len()
+        };
+        assert_eq!(of(&[Kind::Linux, Kind::Fcfs, Kind::Turns]), 2);
+        assert_eq!(of(&[Kind::Linux, Kind::Turns, Kind::Gang]), 0);
+    }
 
     fn idle(available: bool) -> Right {
         Right {

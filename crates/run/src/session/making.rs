@@ -26,6 +26,7 @@ use cosched_policy::{Kind, Learns, Turns, binds_by_weight};
 use cosched_results::result::{Backends, NONE, RunResult};
 use cosched_workload::{BarrierMode, OPENMP, ProgramSpec};
 
+use super::by_weight::unused_by_weight;
 use super::here::{Planned, Session};
 use super::load::{self, Load};
 use super::molding::Molded;
@@ -239,6 +240,11 @@ impl Session {
             if is_shown {
                 talk.tell(format_args!("{NO_WEIGHTS}"));
                 talk.detail(format_args!("what is missing for turns by weight: {why}"));
+            }
+        }
+        if is_shown && machine.run_cgroups().is_by_weight() {
+            for note in unused_by_weight(self, [(request.kind, request.how)]) {
+                talk.tell(format_args!("{note}"));
             }
         }
         let backends = backends(request.kind, &machine, self);
