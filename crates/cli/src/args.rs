@@ -3,6 +3,7 @@
 mod backends;
 pub(crate) mod choices;
 pub(crate) mod fair;
+mod given;
 pub(crate) mod help;
 pub(crate) mod in_place;
 mod pid;
@@ -28,6 +29,7 @@ use crate::how::{How, MeasureChoices, PolicyChoices};
 use crate::source::Source;
 use backends::{FreezerArg, PinningArg};
 use fair::FairArgs;
+pub(crate) use given::GivenWords;
 pub(crate) use pid::pid;
 pub(crate) use shuffle::{ShuffleArgs, groups};
 

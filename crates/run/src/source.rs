@@ -133,14 +133,20 @@ fn load(path: &Path, here: &Path) -> Result<Reading, WorkloadError> {
     Reading::load(path)
 }
 
-/// The command that compares this policy with what users do without it, for the same programs, to
-/// be pasted into a shell.
-pub fn compare_command(source: &Source, policy: Kind, threads: Option<u16>) -> String {
+/// The command that compares this policy with what users do without it, for the same programs and
+/// with these options, to be pasted into a shell.
+pub fn compare_command(
+    source: &Source,
+    policy: Kind,
+    threads: Option<u16>,
+    options: &[String],
+) -> String {
     let mut words = vec!["cosched".to_owned(), "compare".to_owned()];
     words.extend(threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()]));
     if ![Kind::default(), Kind::Linux, Kind::Fcfs].contains(&policy) {
         words.extend(["--policies".to_owned(), format!("linux,fcfs,{policy}")]);
     }
+    words.extend_from_slice(options);
     words.extend(source.workload.iter().map(|path| match path.starts_with("/dev") {
         // What a shell handed over is read by now; the same can be piped in again.
         true => "-".to_owned(),

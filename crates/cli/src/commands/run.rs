@@ -13,7 +13,7 @@ use cosched_results::result::RunResult;
 use cosched_workload::shown_path;
 
 use crate::args::choices;
-use crate::args::{HowArgs, SourceArgs, named, whole};
+use crate::args::{GivenWords, HowArgs, SourceArgs, named, whole};
 use crate::live::MetricsAt;
 use crate::out;
 use crate::session::{Extras, Request, Session, enter_scope};
@@ -32,6 +32,8 @@ pub(crate) struct RunArgs {
     /// The policy, which decides what runs when.
     #[arg(long, short, default_value = Kind::default().name(), value_parser = choices::policy())]
     pub(crate) policy: Kind,
+    #[command(flatten)]
+    pub(crate) given: GivenWords,
     #[command(flatten)]
     pub(crate) how: HowArgs,
     /// A folder for run.json and the programs' outputs; made if it does not exist.
@@ -135,7 +137,7 @@ fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<St
     let explain =
         folder.map(|folder| format!("`cosched explain {folder}` says what was decided and why"));
     let compare = (result.programs.len() > 1).then(|| {
-        let command = source::compare_command(&args.source.source(), args.policy, args.threads);
+        let command = compare_command(args);
         let command = if command.len() <= LONGEST_COMMAND { &command } else { "cosched compare" };
         format!("`{command}` measures whether it helped")
     });
@@ -146,17 +148,22 @@ fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<St
     (!all.is_empty()).then(|| format!("Next: {}.", all.join("; ")))
 }
 
+/// The command that compares this policy, with the options given, with what users do without it.
+fn compare_command(args: &RunArgs) -> String {
+    source::compare_command(&args.source.source(), args.policy, args.threads, &args.given.0)
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
+    use super::compare_command;
     use crate::commands::{Cli, Command};
-    use crate::source::compare_command;
 
     fn hint(arguments: &[&str]) -> String {
         let arguments = ["cosched", "run"].iter().chain(arguments);
         match Cli::parse_from(arguments).command {
-            Command::Run(args) => compare_command(&args.source.source(), args.policy, args.threads),
+            Command::Run(args) => compare_command(&args),
             other => panic!("not a run: {other:?}"),
         }
     }
@@ -180,6 +187,31 @@ mod tests {
             assert_eq!(hint, expected);
             let words = shell_words::split(&hint).unwrap();
             assert!(Cli::try_parse_from(words).is_ok(), "{hint}");
+        }
+    }
+
+    #[test]
+    fn the_command_to_compare_has_the_options_that_were_given() {
+        for (arguments, expected) in [
+            ("--goal throughput -- a", "cosched compare --goal throughput -- a"),
+            (
+                "--turns freeze --json --quantum 20ms --grace 1s -- a",
+                "cosched compare --quantum 20ms --turns freeze --grace 1s -- a",
+            ),
+            (
+                "-p greedy --fill --barrier donate --freezer signals --threads 2 -- a",
+                "cosched compare --threads 2 --policies linux,fcfs,greedy --fill --barrier donate \
+                 --freezer signals -- a",
+            ),
+            (
+                "-p faithful --actuators none,batch --no-guard -- a",
+                "cosched compare --policies linux,fcfs,faithful --actuators none,batch \
+                 --no-guard -- a",
+            ),
+        ] {
+            let hint = hint(&arguments.split(' ').collect::<Vec<_>>());
+            assert_eq!(hint, expected);
+            assert!(Cli::try_parse_from(hint.split(' ')).is_ok(), "{hint}");
         }
     }
 }
