@@ -15,6 +15,7 @@ pub(crate) fn snapshot() -> Snapshot {
         schema: SCHEMA.into(),
         pid: 4711,
         policy: "gang".into(),
+        decided_by: None,
         placement: Some("packed".into()),
         quantum_seconds: Some(0.1),
         started_at: "2026-01-01T00:00:00Z".into(),

@@ -37,6 +37,9 @@ pub struct Snapshot {
     pub pid: u32,
     /// The policy's name.
     pub policy: String,
+    /// The policy that decides in its place, where programs cannot take turns by weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
     /// How threads are placed, where the policy places them.
     pub placement: Option<String>,
     /// The quantum that the user requested, where the policy has one.

@@ -95,6 +95,11 @@ impl Live {
         self.roots.clone()
     }
 
+    /// Visitors are told that another policy decides.
+    pub(crate) fn is_decided_by(&mut self, policy: &str) {
+        self.board.is_decided_by(policy);
+    }
+
     /// Where it is told what programs' threads do at barriers.
     pub(crate) fn stats(&self) -> StatsOfRun {
         self.stats.clone()

@@ -41,8 +41,8 @@ pub(crate) struct TopArgs {
     /// The process number of the `cosched run` to watch; not needed if there is only one.
     #[arg(value_name = "PID", value_parser = |text: &str| pid(text).map(i32::unsigned_abs))]
     pub(crate) pid: Option<u32>,
-    /// Print one frame as text.
-    #[arg(long, conflicts_with = "json")]
+    /// Print one frame as text (with --json: one snapshot as JSON).
+    #[arg(long)]
     pub(crate) once: bool,
     /// Print one snapshot as JSON.
     #[arg(long)]

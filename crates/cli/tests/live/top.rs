@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use super::onlookers::{endless, socket};
-use super::support::{Cosched, Place, User, eventually, skip};
+use super::support::{Cosched, Place, User, eventually, program, skip};
 
 fn top(place: &Place, arguments: &[&str]) -> Command {
     let mut command = Command::new(&place.executable);
@@ -51,7 +51,22 @@ fn one_snapshot_is_text_or_json() {
 
     let json = output(&place, &[&pid, "--json"]);
     let snapshot = Snapshot::from_json(&String::from_utf8(json.stdout).unwrap()).unwrap();
-    assert_eq!(snapshot.pid.to_string(), pid);
+    assert_eq!((snapshot.pid.to_string(), snapshot.decided_by), (pid.clone(), None));
+    let once = output(&place, &[&pid, "--once", "--json"]);
+    assert!(Snapshot::from_json(&String::from_utf8(once.stdout).unwrap()).is_ok());
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
+fn without_cpu_groups_the_policy_that_decides_is_named() {
+    let place = Place::of(User::ordinary());
+    let spin = ["a", "b"].map(|name| program(name, "", "while :; do :; done"));
+    let cosched = place.run(&spin, "");
+    socket(&place, &cosched);
+    let auto = cosched.said().contains("the policy auto decides");
+    let shown = place.cosched(&["top", &cosched.pid().to_string(), "--once"]).ended().with(0);
+    assert_eq!(shown.stdout.contains(": turns (auto decides)"), auto, "{}", shown.stdout);
     cosched.signal(Signal::INT);
     place.nothing_is_left_of(&cosched.ended().with(130));
 }

@@ -119,9 +119,14 @@ impl Columns {
             .iter()
             .chain(others)
             .for_each(|column| widths[*column] = 0);
+        if now.quantum.is_none_or(|quantum| quantum.gangs <= 1) {
+            widths[GANG] = 0;
+        }
         if slices || moves {
             // Such a policy binds no program as a whole, so reasons get the room.
             widths[CPUS] = COLUMNS[CPUS].name.len();
+        } else if now.placement.is_none() && !of(|program| program.cpus.is_some()) {
+            widths[CPUS] = 0;
         }
         let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
         let mut left = (width + 1).saturating_sub(taken);
@@ -146,7 +151,9 @@ impl Columns {
             }
         }
         for column in [CPUS, PROGRAM] {
-            widen(&mut widths, &mut left, column, needed[column]);
+            if widths[column] > 0 {
+                widen(&mut widths, &mut left, column, needed[column]);
+            }
         }
         Columns(widths)
     }
@@ -221,7 +228,8 @@ fn why(program: &Standing) -> String {
 pub(super) fn title(now: &Snapshot) -> String {
     let placement = now.placement.iter().map(|placement| format!(", {placement}"));
     let quantum = now.quantum_seconds.iter().map(|q| format!(", quantum {}", span(*q)));
-    let how: String = placement.chain(quantum).collect();
+    let decided = now.decided_by.iter().map(|policy| format!(" ({policy} decides)"));
+    let how: String = decided.chain(placement).chain(quantum).collect();
     format!(
         "cosched {}: {}{how}; CPUs {}; for {}",
         now.pid,

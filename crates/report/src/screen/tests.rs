@@ -1,5 +1,6 @@
-use cosched_core::Why;
+use cosched_core::{CpuSet, Why};
 use cosched_policy::reasons::{CgreedyReason, MinwaitReason, SharedReason};
+use cosched_results::live::LiveQuantum;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
@@ -59,6 +60,29 @@ fn a_filler_has_no_turn() {
     assert!(row.contains("25 %      0.6      1.8"), "{row}");
     assert!(row.ends_with("fills idle CPU time"), "{row}");
     assert_eq!(lines[ABOVE + 1].tone, Tone::Waiting);
+}
+
+#[test]
+fn columns_without_a_figure_are_left_out() {
+    let mut now = snapshot();
+    (now.policy, now.decided_by, now.placement) = ("turns".into(), Some("auto".into()), None);
+    now.quantum = now.quantum.map(|quantum| LiveQuantum { gangs: 1, ..quantum });
+    for program in &mut now.programs {
+        program.cpus = None;
+    }
+    let lines = frame(&now, None, View::default(), 80, None);
+    let shown = texts(&lines);
+    assert!(shown[0].starts_with("cosched 4711: turns (auto decides), quantum"), "{shown:?}");
+    assert_eq!(
+        shown[ABOVE - 1..ABOVE + 1],
+        [
+            "PROGRAM STATE   THR SHARE    RUN s   WAIT s    CPU s   SW/s  TURNS WHY",
+            "solver  runs      2  52 %      1.2      1.1      1.9     41     12 in gang",
+        ]
+    );
+    now.programs[1].cpus = Some(CpuSet::first(2));
+    let bound = frame(&now, None, View::default(), 80, None);
+    assert!(texts(&bound)[ABOVE - 1].contains(" CPUS "), "{bound:?}");
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub struct About {
 #[derive(Debug)]
 pub struct Board {
     about: About,
+    decided_by: Option<String>,
     /// One per program, in the workload's order: its state while it is not in the world.
     entries: Vec<ProgramSetup>,
     whys: Vec<Option<Why>>,
@@ -47,7 +48,13 @@ impl Board {
         let (whys, treatments) =
             (vec![None; entries.len()], vec![Treatment::default(); entries.len()]);
         let (shuffles, forwards) = (vec![None; entries.len()], vec![None; entries.len()]);
-        Board { whys, treatments, shuffles, forwards, quantum: None, about, entries }
+        let (decided_by, quantum) = (None, None);
+        Board { whys, treatments, shuffles, forwards, quantum, about, decided_by, entries }
+    }
+
+    /// Takes note that another policy decides in the place of the one that was chosen.
+    pub fn is_decided_by(&mut self, policy: &str) {
+        self.decided_by = Some(policy.to_owned());
     }
 
     /// Takes note of a policy's reasons, and of what it has done.
@@ -92,6 +99,7 @@ impl Board {
             schema: SCHEMA.to_owned(),
             pid: self.about.pid,
             policy: self.about.policy.clone(),
+            decided_by: self.decided_by.clone(),
             placement: self.about.placement.clone(),
             quantum_seconds: self.about.quantum.map(seconds),
             started_at: self.about.started_at.clone(),

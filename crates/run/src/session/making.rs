@@ -166,7 +166,7 @@ impl Session {
         &self,
         request: &Request<'_>,
         checked: Checked,
-        live: Option<&mut Live>,
+        mut live: Option<&mut Live>,
     ) -> Result<Ran, Failure> {
         let Checked { planned, molded, barriers, jobs, sources, peak, folder, folders } = checked;
         let Planned { threads, mut policy, without_weights } = planned;
@@ -237,7 +237,8 @@ impl Session {
         if let (Some(why), Some(auto)) = (machine.run_cgroups().no_weights(), without_weights) {
             policy = auto;
             decided_by = Some(Kind::Auto.to_string());
-            if is_shown {
+            if let Some(live) = &mut live {
+                live.is_decided_by(Kind::Auto.name());
                 talk.tell(format_args!("{NO_WEIGHTS}"));
                 talk.detail(format_args!("what is missing for turns by weight: {why}"));
             }
