@@ -16,3 +16,4 @@ pub mod sched_attr;
 pub mod signals;
 pub mod stdout;
 pub mod topology;
+pub mod writers;

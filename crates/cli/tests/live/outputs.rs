@@ -138,10 +138,27 @@ fn force_replaces_what_a_killed_run_left() {
     let other = ["run", "--out", "out", "--", "true"];
     place.cosched(&other).ended().with(2).saying(&["a run is in progress there, or was killed"]);
     assert!(!place.path("out/run.json").exists());
-    again().with(0);
+    eventually("the end of the program, and a new run", || again().code() == Some(0));
     assert_eq!(place.read("out/a.stdout"), "out\n");
     let mut files = std::fs::read_dir(place.path("out")).unwrap().map(|file| file.unwrap().path());
     assert!(files.all(|file| !file.ends_with(".cosched-run")));
+}
+
+/// Programs of a killed cosched run on, and so may their children after a run.
+#[test]
+fn force_keeps_outputs_that_programs_still_write() {
+    let place = Place::new();
+    let waits = "echo $$ > pid; while test ! -e end; do sleep 0.01; done; echo end";
+    let cosched = place.run(&[program("a", "", waits)], "--policy linux");
+    eventually("the program", || place.read("pid").ends_with('\n'));
+    cosched.kill();
+    let again = || place.cosched(&["run", "jobs.toml", "--out", "out", "--force"]).ended();
+    let pid = place.read("pid");
+    let refused = again().with(2).saying(&["still write", "or choose another folder"]);
+    assert!(refused.stderr.contains(pid.trim()), "{}", refused.stderr);
+    place.write("end", "");
+    eventually("a new run", || again().code() == Some(0));
+    assert_eq!(place.read("out/a.stdout"), "end\n");
 }
 
 #[test]

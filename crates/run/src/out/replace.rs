@@ -2,9 +2,11 @@
 //!
 //! Only what cosched writes is removed, and only from a folder that holds nothing else: `run.json`,
 //! the two outputs of each program that it names, and what `report` and `trace` make beside it. A
-//! killed run has no `run.json`, but a [file](super::mark) with its programs' names. The
-//! folder is held open from the first look to the last file, and no link is followed: neither the
-//! folder nor a file in it may be one.
+//! killed run has no `run.json`, but a [file](super::mark) with its programs' names. Outputs that a
+//! process still writes are left alone.
+//!
+//! The folder is held open from the first look to the last file, and no link is followed: neither
+//! the folder nor a file in it may be one.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,6 +15,9 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use cosched_core::format::list;
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::kernel::writers::{Files, writers};
 use cosched_results::result::{MAX_BYTES, RunResult};
 use cosched_results::whole_file;
 use cosched_workload::input;
@@ -27,11 +32,14 @@ use crate::ui::failure::Failure;
 const MADE_BESIDE: [&str; 2] = [super::REPORT, super::TRACE];
 /// Their first bytes have cosched's name.
 const FIRST_BYTES: u64 = 4096;
+/// The most processes that a message names.
+const MOST_NAMED: usize = 8;
 
 /// Removes the files of an earlier run; does nothing where there is no folder, or an empty one.
 ///
 /// # Errors
-/// When the folder is a link, or holds anything that no run has written. Nothing is removed then.
+/// When the folder is a link, holds anything that no run has written, or has outputs that processes
+/// still write. Nothing is removed then.
 pub fn replace(out: &Path) -> Result<(), Failure> {
     // With a slash at its end, a link would be followed.
     let name: PathBuf = out.components().collect();
@@ -52,6 +60,7 @@ pub fn replace(out: &Path) -> Result<(), Failure> {
     // refused the next time.
     let tells_the_run = |file: &&OsString| *file == RESULT || *file == mark::NAME;
     let (result, outputs): (Vec<_>, Vec<_>) = files.iter().partition(tells_the_run);
+    check_complete(out, &folder, &outputs)?;
     for file in outputs.into_iter().chain(result) {
         unlinkat(&folder, file, AtFlags::empty()).map_err(|error| {
             let (file, error) = (shown(&file.to_string_lossy()), io::Error::from(error));
@@ -94,6 +103,35 @@ fn files(out: &Path, folder: &File) -> Result<BTreeSet<OsString>, Failure> {
             ),
         )),
     }
+}
+
+/// Refuses outputs that a process still writes, as programs of a killed cosched do: what they write
+/// would be lost.
+fn check_complete(out: &Path, folder: &File, outputs: &[&OsString]) -> Result<(), Failure> {
+    let file = |name: &&OsString| {
+        let found = statat(folder, *name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(((*name).clone(), (found.st_dev, found.st_ino)))
+    };
+    let outputs: Files = outputs.iter().filter_map(file).collect();
+    let writers = if outputs.is_empty() { vec![] } else { writers(&Proc::default(), &outputs) };
+    if writers.is_empty() {
+        return Ok(());
+    }
+    let (some, rest) = writers.split_at(writers.len().min(MOST_NAMED));
+    let mut named: Vec<String> = some.iter().map(i32::to_string).collect();
+    let kill = named.join(" ");
+    named.extend((!rest.is_empty()).then(|| format!("{} more", rest.len())));
+    let (who, them) = match writers.len() {
+        1 => (format!("process {kill} still writes"), "it"),
+        _ => (format!("processes {} still write", list(&named)), "them"),
+    };
+    Err(refused(
+        out,
+        &format!(
+            "{who} outputs there, which --force would remove: wait for {them}, end {them} (`kill \
+             {kill}`), or choose another folder"
+        ),
+    ))
 }
 
 /// Whether a file says at its beginning that cosched made it.
