@@ -1,4 +1,4 @@
-//! What a run ends with: a row per program, and one line that says how it went and what to type
+//! What a run ends with: a row per program, a line that says how it went, and below it what to type
 //! next.
 
 use comfy_table::Cell;
@@ -18,8 +18,8 @@ const SIGKILL: u8 = 9;
 /// What is told after the table.
 #[derive(Clone, Debug, Default)]
 pub struct AfterTable {
-    /// What to type next, as a sentence.
-    pub next: Option<String>,
+    /// The last lines: where things are, and what to type next.
+    pub next: Vec<String>,
     /// Whether to tell by which means the run did its work.
     pub means: bool,
 }
@@ -38,7 +38,8 @@ pub fn run(result: &RunResult, after: &AfterTable) -> String {
         silence::sentences([result]),
         molding::sentences([result]),
         disturbance::impossible_solos([result]).into_iter().collect(),
-        vec![verdict(result, after)],
+        vec![verdict(result)],
+        after.next.clone(),
     ]
     .concat()
     .join("\n")
@@ -157,8 +158,8 @@ fn backends(backends: &Backends) -> String {
     }
 }
 
-/// The run in one line: how long, how the time was spent, what was in the way, what to type next.
-fn verdict(result: &RunResult, after: &AfterTable) -> String {
+/// The run in one line: how long, how the time was spent, what was in the way.
+fn verdict(result: &RunResult) -> String {
     let several = result.programs.len() > 1;
     let spent = Spent::of(result).in_words().filter(|_| several);
     let spent = spent.map_or(String::new(), |spent| format!(": {spent}"));
@@ -174,7 +175,6 @@ fn verdict(result: &RunResult, after: &AfterTable) -> String {
         }
     }
     sentences.extend(disturbance::sentence(result));
-    sentences.extend(after.next.clone());
     sentences.join(" ")
 }
 
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn text_of(result: &RunResult) -> String {
-        let next = Some("Next: `cosched explain out`.".to_owned());
+        let next = vec!["Next: `cosched explain out`.".to_owned()];
         run(result, &AfterTable { next, means: true })
     }
 
@@ -289,25 +289,29 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_is_the_verdict() {
+    fn the_verdict_has_a_line_of_its_own_above_the_last() {
         let mut result = result(&[None, None], &[], NONE);
-        let last = |result: &RunResult| text_of(result).lines().last().unwrap().to_owned();
-        assert_eq!(last(&result), "some: 1.00 s in all. Next: `cosched explain out`.");
+        let verdict = |result: &RunResult| {
+            let text = text_of(result);
+            let mut lines = text.lines().rev();
+            assert_eq!(lines.next(), Some("Next: `cosched explain out`."));
+            lines.next().unwrap().to_owned()
+        };
+        assert_eq!(verdict(&result), "some: 1.00 s in all.");
         for program in &mut result.programs {
             program.timeline = vec![TimelineEntry(0.0, 1.0, None)];
         }
         result.others_cpu_seconds = Some(1.9);
         assert_eq!(
-            last(&result),
-            "some: 1.00 s in all: running together 100 %. Other processes used 1.9 of 2 CPUs. \
-             Next: `cosched explain out`."
+            verdict(&result),
+            "some: 1.00 s in all: running together 100 %. Other processes used 1.9 of 2 CPUs."
         );
         result.interrupted_by = Some("SIGINT".into());
-        assert!(last(&result).contains("Interrupted (SIGINT)"), "{}", last(&result));
-        assert!(!last(&result).contains("Killed"), "{}", last(&result));
+        assert!(verdict(&result).contains("Interrupted (SIGINT)"), "{}", verdict(&result));
+        assert!(!verdict(&result).contains("Killed"), "{}", verdict(&result));
         result.programs[0].exit = Some(Exit::Signal(SIGKILL));
         let killed = format!("Killed by cosched: {}.", result.programs[0].name);
-        assert!(last(&result).contains(&killed), "{}", last(&result));
+        assert!(verdict(&result).contains(&killed), "{}", verdict(&result));
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     match args.json {
         true => print(&ran.result.to_json())?,
         false => {
-            let after = AfterTable { next: Some(changes(&ran.result)), ..AfterTable::default() };
+            let after = AfterTable { next: vec![changes(&ran.result)], ..AfterTable::default() };
             print(&table::run(&ran.result, &after))?;
         }
     }

@@ -119,21 +119,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
 }
 
-/// Where the outputs are, and what to type next.
-fn closing(args: &RunArgs, result: &RunResult) -> Option<String> {
+/// Where the outputs are, and what to type next: the last lines.
+fn closing(args: &RunArgs, result: &RunResult) -> Vec<String> {
     // On a full disk there is no run.json, and nothing that explains the run.
     let saved = args.out.as_ref().filter(|out| out::result(out).exists());
     let folder = saved.map(|out| shell_words::quote(&out.to_string_lossy()).into_owned());
     let outputs = folder.as_ref().map(|folder| format!("Outputs and run.json are in {folder}."));
-    let all: Vec<String> = outputs.into_iter().chain(next(args, result, folder)).collect();
-    (!all.is_empty()).then(|| all.join(" "))
+    outputs.into_iter().chain(next(args, result, folder)).collect()
 }
 
-/// What to type next; `None`: nothing that would say more.
-fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<String> {
+/// What to type next, each on a line of its own; none: nothing would say more.
+fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Vec<String> {
     let succeeded = result.programs.iter().all(|program| program.exit == Some(Exit::Code(0)));
     if !succeeded || result.interrupted_by.is_some() {
-        return None;
+        return Vec::new();
     }
     let explain =
         folder.map(|folder| format!("`cosched explain {folder}` says what was decided and why"));
@@ -146,7 +145,14 @@ fn next(args: &RunArgs, result: &RunResult, folder: Option<String>) -> Option<St
         "run it again when the machine is idle (the system's `top` shows what uses CPUs)".to_owned()
     });
     let all: Vec<String> = again.into_iter().chain(explain).chain(compare).collect();
-    (!all.is_empty()).then(|| format!("Next: {}.", all.join("; ")))
+    match &all[..] {
+        [] => Vec::new(),
+        [one] => vec![format!("Next: {one}.")],
+        several => {
+            let steps = several.iter().map(|step| format!("  {step}"));
+            std::iter::once("Next:".to_owned()).chain(steps).collect()
+        }
+    }
 }
 
 /// The command that compares this policy, with the options given, with what users do without it.

@@ -359,15 +359,28 @@ fn the_last_line_says_what_to_type_next_and_it_works() {
     let run = ["run", "-p", "fcfs", "--", "true", ":::", "true"];
     let ended = place.cosched(&run).ended().with(0);
     let last = ended.stdout.lines().last().unwrap();
-    assert!(last.starts_with("fcfs: ") && !ended.stdout.contains("solo"), "{}", ended.stdout);
-    {
-        // On a busy machine it begins with other advice.
-        let (_, rest) = last.rsplit_once("; `").or(last.split_once('`')).expect(last);
-        let (command, _) = rest.split_once('`').expect(last);
-        assert_eq!(command, "cosched compare -- true ::: true");
-        let words: Vec<&str> = command.split(' ').skip(1).collect();
-        let few = [&words[..1], &["--runs", "1"], &words[1..]].concat();
-        place.cosched(&few).ended().with(0);
+    assert!(ended.stdout.contains("\nfcfs: ") && !ended.stdout.contains("solo"), "{last}");
+    // On a busy machine other advice stands above it.
+    let (_, rest) = last.split_once('`').expect(last);
+    let (command, _) = rest.split_once('`').expect(last);
+    assert_eq!(command, "cosched compare -- true ::: true");
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let few = [&words[..1], &["--runs", "1"], &words[1..]].concat();
+    place.cosched(&few).ended().with(0);
+}
+
+#[test]
+fn what_to_type_next_stands_on_lines_of_its_own() {
+    let place = Place::new();
+    let ended = place.run(&talkative(), "").ended().with(0);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    let outputs = lines.iter().position(|line| *line == "Outputs and run.json are in out.");
+    let outputs = outputs.expect(&ended.stdout);
+    assert!(lines[outputs - 1].starts_with("turns"), "{}", ended.stdout);
+    assert_eq!(lines[outputs + 1], "Next:", "{}", ended.stdout);
+    let said = ["  `cosched explain out` says what", "  `cosched compare jobs.toml` measures"];
+    for (line, said) in lines[lines.len() - 2..].iter().zip(said) {
+        assert!(line.starts_with(said), "{line}");
     }
 }
 
