@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output, Stdio};
 
+use cosched_linux::kernel::procfs::Proc;
+use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -116,10 +118,17 @@ fn a_killed_run_in_a_run_is_recovered_at_once() {
         let (marked, pid) = (place.marked(), cosched.pid());
         let inner = marked.named("cosched").into_iter().find(|one| one.pid != pid).unwrap();
         eventually("the other program's turn", || turns::is_filler(inner));
-        // Stopped first, so that no one acts when another one is killed.
-        let own = [vec![cosched.process(), inner], marked.named("csentinel")].concat();
-        own.iter().for_each(|process| marked.signal(*process, Signal::STOP));
-        eventually("their stop", || own.iter().all(|process| marked.is_stopped(*process)));
+        // Stopped first, so that neither acts when the other one is killed. What is in the idle
+        // cgroup would stop only after seconds.
+        let guards = marked.named("csentinel");
+        let guards_it =
+            |guard: &Process| guard.look(&Proc::default()).is_some_and(|stat| stat.ppid == pid);
+        let guard = *guards.iter().find(|guard| guards_it(guard)).unwrap();
+        for process in [cosched.process(), guard] {
+            marked.signal(process, Signal::STOP);
+            eventually("its stop", || marked.is_stopped(process));
+        }
+        let own = [vec![cosched.process(), inner], guards].concat();
         own.iter().for_each(|process| marked.signal(*process, Signal::KILL));
         let ended = recover_in(&place, "run");
         let said = String::from_utf8_lossy(&ended.stderr);
