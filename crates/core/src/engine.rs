@@ -12,7 +12,7 @@
 //! The engine keeps four promises whatever the policy plans:
 //!
 //! - No program is thawed onto CPUs on which another program is still being frozen.
-//! - No program is frozen longer than [`Limits::max_frozen`].
+//! - No program is frozen longer than [`Limits::max_frozen`], or than its own limit.
 //! - A freeze that is not confirmed in time is given up and reported, so that the other programs go
 //!   on.
 //! - Programs of one group run together.
@@ -91,6 +91,8 @@ pub struct Engine<M: Machine, P: Policy> {
     plan: Plan,
     epochs: u64,
     now: Nanos,
+    /// The shortest limit on frozen time of the programs that are there.
+    max_frozen: Nanos,
     next_beat: Nanos,
     /// Everything is being frozen for a measurement, which these wake-ups requested.
     pause: Option<Pause>,
@@ -149,6 +151,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             plan: Plan::default(),
             epochs: 0,
             now: Nanos::ZERO,
+            max_frozen: setup.limits.max_frozen,
             next_beat: setup.limits.heartbeat,
             pause: None,
             closing: None,
@@ -221,6 +224,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             weight: entry.weight,
             group: entry.group,
             freezable: entry.freezable,
+            max_frozen: entry.max_frozen.unwrap_or(Nanos::NEVER).min(self.setup.limits.max_frozen),
             malleable: entry.malleable,
             epoch: 0,
             arrived: at,
@@ -243,8 +247,16 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let index = self.programs.partition_point(|p| p.id < id);
         self.programs.insert(index, program);
         self.controls.insert(index, control);
+        self.renew_max_frozen();
         self.awake.wake(id);
         self.causes.push(Cause::Arrived(id));
+    }
+
+    /// Finds the shortest limit on frozen time again, after a program came, went or changed.
+    fn renew_max_frozen(&mut self) {
+        let freezable = self.programs.iter().filter(|program| program.freezable);
+        let shortest = freezable.map(|program| program.max_frozen).min();
+        self.max_frozen = shortest.unwrap_or(self.setup.limits.max_frozen);
     }
 
     /// Handles the wake-ups and deadlines that are due.
@@ -281,7 +293,13 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
         self.machine.read(&reads, &mut self.arena).map_err(Error::Machine)?;
         self.share_out_threads();
-        self.rules.forget_the_gone(&world(self.now, &self.setup, &self.programs, &self.arena));
+        self.rules.forget_the_gone(&world(
+            self.now,
+            self.max_frozen,
+            &self.setup,
+            &self.programs,
+            &self.arena,
+        ));
         let mut sampled: Vec<ProgramId> = reads.iter().filter_map(|o| o.program).collect();
         sampled.sort_unstable();
         sampled.dedup();
@@ -303,7 +321,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.refresh();
         let mut plan = std::mem::take(&mut self.plan);
         plan.clear();
-        let world = world(self.now, &self.setup, &self.programs, &self.arena);
+        let world = world(self.now, self.max_frozen, &self.setup, &self.programs, &self.arena);
         self.policy.decide(&self.causes, &world, &mut plan);
         check(&plan, &world)?;
         watch.decided(&world, &plan);
@@ -320,7 +338,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.count_switch(plan);
         self.timers.adopt(plan, self.now);
         self.pending.extend(plan.observe.iter().map(|observe| Step::Observe(*observe)));
-        let world = world(self.now, &self.setup, &self.programs, &self.arena);
+        let world = world(self.now, self.max_frozen, &self.setup, &self.programs, &self.arena);
         let changed = self.rules.adopt(plan, &world, &mut self.pending);
         for (id, directive) in &plan.programs {
             let Some(i) = self.index(*id) else { continue };
@@ -398,12 +416,18 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 }
 
 /// The world as it is now. It is borrowed, and nothing is copied.
-fn world<'a>(now: Nanos, setup: &'a Setup, programs: &'a [Program], arena: &'a Arena) -> World<'a> {
+fn world<'a>(
+    now: Nanos,
+    max_frozen: Nanos,
+    setup: &'a Setup,
+    programs: &'a [Program],
+    arena: &'a Arena,
+) -> World<'a> {
     World {
         now,
         topology: &setup.topology,
         cpus: &setup.cpus,
-        max_frozen: setup.limits.max_frozen,
+        max_frozen,
         programs,
         threads: &arena.threads,
         samples: &arena.samples,

@@ -19,7 +19,8 @@ pub struct World<'a> {
     pub topology: &'a Topology,
     /// The CPUs that programs may use: never more than the caller of cosched may.
     pub cpus: &'a CpuSet,
-    /// The longest time that a program may be frozen at a stretch.
+    /// The longest time that every present program may be frozen at a stretch: the shortest
+    /// [`Program::max_frozen`] of those that may be frozen at all.
     pub max_frozen: Nanos,
     /// Programs that have arrived and not ended.
     pub programs: &'a [Program],

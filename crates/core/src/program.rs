@@ -222,6 +222,8 @@ pub struct Program {
     pub group: Option<GroupId>,
     /// Whether it may be frozen at all.
     pub freezable: bool,
+    /// The longest time that it may be frozen at a stretch: that of the run, or less.
+    pub max_frozen: Nanos,
     /// Whether its thread count may be changed from outside.
     pub malleable: bool,
     /// The number of the last directive that changed anything for it.

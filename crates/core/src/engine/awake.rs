@@ -26,8 +26,9 @@ use crate::time::Nanos;
 #[derive(Debug, Default)]
 pub(super) struct Awake {
     ids: BTreeSet<ProgramId>,
-    /// Programs that are no longer frozen are removed when the first entries are next examined.
-    frozen: BTreeSet<(Nanos, ProgramId)>,
+    /// When each longest freeze ends, and when it began. Programs that are no longer frozen are
+    /// removed when the first entries are next examined.
+    frozen: BTreeSet<(Nanos, Nanos, ProgramId)>,
     /// The programs in a grace period, and its end.
     thawed_for_a_while: BTreeSet<(Nanos, ProgramId)>,
 }
@@ -38,9 +39,9 @@ impl Awake {
         self.ids.insert(id);
     }
 
-    /// A program is frozen from here on.
-    pub(super) fn freezes(&mut self, id: ProgramId, at: Nanos) {
-        self.frozen.insert((at, id));
+    /// A program is frozen from here on, for so long at most.
+    pub(super) fn freezes(&mut self, id: ProgramId, at: Nanos, longest: Nanos) {
+        self.frozen.insert((at + longest, at, id));
     }
 
     /// A program that was frozen for too long runs until this time.
@@ -48,9 +49,9 @@ impl Awake {
         self.thawed_for_a_while.insert((until, id));
     }
 
-    /// When the freeze that has lasted longest began.
-    pub(super) fn longest_frozen_since(&self) -> Option<Nanos> {
-        self.frozen.first().map(|(since, _)| *since)
+    /// When the first freeze has lasted for as long as allowed.
+    pub(super) fn first_freeze_ends(&self) -> Option<Nanos> {
+        self.frozen.first().map(|(ends, ..)| *ends)
     }
 }
 
@@ -66,8 +67,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Wakes the programs that have been frozen for as long as allowed.
     pub(super) fn wake_overlong(&mut self) {
-        while let Some((since, id)) = self.awake.frozen.first().copied() {
-            let over = self.now >= since + self.setup.limits.max_frozen;
+        while let Some((ends, since, id)) = self.awake.frozen.first().copied() {
+            let over = self.now >= ends;
             if !over && self.accounts[usize::from(id.slot)].frozen_since() == Some(since) {
                 return;
             }

@@ -45,7 +45,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 control.thawing = false;
                 control.unreliable = false;
                 account.freezes(program, at);
-                self.awake.freezes(id, at);
+                self.awake.freezes(id, at, program.max_frozen);
             }
             Happening::StoppedByOther(_) => {
                 program.state = ProgramState::StoppedByOther;
@@ -74,6 +74,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             }
             Happening::Unfreezable(_, why) => {
                 program.freezable = false;
+                self.renew_max_frozen();
                 self.deviate(at, id, Aspect::Frozen, why);
             }
             Happening::Grouped(_, group) => {
@@ -108,6 +109,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     pub(super) fn leave_world(&mut self, i: usize, at: Nanos) {
         let id = self.programs.remove(i).id;
         self.controls.remove(i);
+        self.renew_max_frozen();
         self.turns.ends(id);
         self.forget(id);
         self.timers.forget(|observe| observe.program == Some(id));

@@ -25,7 +25,7 @@ use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Signal, Step};
 use crate::plan::{Directive, Settings};
 use crate::policy::Policy;
-use crate::program::{GroupId, ProgramState};
+use crate::program::{GroupId, Program, ProgramState};
 use crate::time::Nanos;
 
 /// What the engine keeps of one program in addition to what policies see.
@@ -259,10 +259,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     pub(super) fn end_overlong_freezes(&mut self) {
         self.wake_overlong();
         for i in self.awake() {
-            let id = self.programs[i].id;
+            let Program { id, max_frozen, .. } = self.programs[i];
             let frozen_since = self.accounts[usize::from(id.slot)].frozen_since();
-            let too_long =
-                frozen_since.is_some_and(|since| self.now >= since + self.setup.limits.max_frozen);
+            let too_long = frozen_since.is_some_and(|since| self.now >= since + max_frozen);
             let unconfirmed = self.programs[i].state == ProgramState::Freezing
                 && self.now >= self.controls[i].patience_ends;
             if self.starts_too_slowly(i) {
@@ -279,7 +278,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.controls[i].override_freeze = Some(why);
                 self.controls[i].unreliable |= unconfirmed;
                 if too_long {
-                    let until = self.now + self.setup.limits.max_frozen / 10;
+                    let until = self.now + max_frozen / 10;
                     self.controls[i].override_until = until;
                     self.awake.thaws_for_a_while(id, until);
                 }
@@ -302,9 +301,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             if control.override_freeze.is_some() || control.left {
                 return Nanos::NEVER;
             }
-            let slot = usize::from(self.programs[i].id.slot);
-            let longest =
-                self.accounts[slot].frozen_since().map(|s| s + self.setup.limits.max_frozen);
+            let Program { id, max_frozen, .. } = self.programs[i];
+            let since = self.accounts[usize::from(id.slot)].frozen_since();
+            let longest = since.map(|since| since + max_frozen);
             let patience = match self.programs[i].state {
                 ProgramState::Freezing => control.patience_ends,
                 ProgramState::Starting if !control.unreliable => control.patience_ends,
@@ -312,8 +311,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             };
             longest.unwrap_or(Nanos::NEVER).min(patience)
         };
-        let since = self.awake.longest_frozen_since();
-        let resting = since.map(|since| since + self.setup.limits.max_frozen);
+        let resting = self.awake.first_freeze_ends();
         self.awake().into_iter().map(deadline).chain(resting).min().unwrap_or(Nanos::NEVER)
     }
 

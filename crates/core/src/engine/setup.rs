@@ -34,6 +34,9 @@ pub struct ProgramSetup {
     pub repeat: Repeat,
     /// Whether it may be frozen.
     pub freezable: bool,
+    /// The longest time that it may be frozen at a stretch, where that is less than
+    /// [`Limits::max_frozen`].
+    pub max_frozen: Option<Nanos>,
     /// Whether its thread count may be changed from outside.
     pub malleable: bool,
     /// Whether it runs already when it arrives (it is attached), instead of waiting for its start.
@@ -54,6 +57,7 @@ impl ProgramSetup {
             weight: 1.0,
             repeat: Repeat::Times(1),
             freezable: true,
+            max_frozen: None,
             malleable: false,
             runs_already: false,
             group: None,
@@ -84,7 +88,8 @@ pub struct Predecessor {
 /// What the engine guarantees whatever a policy plans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// No program is frozen longer than this at a stretch.
+    /// No program is frozen longer than this at a stretch. Single programs may have less
+    /// ([`ProgramSetup::max_frozen`]).
     pub max_frozen: Nanos,
     /// How long a freeze may stay unconfirmed before the program is released and runs with the
     /// others.

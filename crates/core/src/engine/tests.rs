@@ -14,6 +14,7 @@ use crate::{
 mod after;
 mod contract;
 mod late;
+mod limits;
 mod switches;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;

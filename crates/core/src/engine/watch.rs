@@ -117,7 +117,13 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.next_beat = self.now + self.setup.limits.heartbeat;
         self.refresh();
         watch.beat(&Beat {
-            world: super::world(self.now, &self.setup, &self.programs, &self.arena),
+            world: super::world(
+                self.now,
+                self.max_frozen,
+                &self.setup,
+                &self.programs,
+                &self.arena,
+            ),
             outcome: &self.outcome,
             accounts: &self.accounts,
             expected: &self.expected,

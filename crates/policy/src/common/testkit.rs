@@ -43,6 +43,7 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
         weight: 1.0,
         group: None,
         freezable: true,
+        max_frozen: Nanos::from_secs(1),
         malleable: false,
         epoch: 0,
         arrived: Nanos::ZERO,
