@@ -9,9 +9,9 @@ const TOOLS: [&str; 16] = [
     "bazel", "cargo", "cmake", "ctest", "gmake", "gradle", "gradlew", "make", "makepkg", "meson",
     "mvn", "mvnw", "ninja", "samu", "scons", "xmake",
 ];
-const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ksh", "zsh"];
+pub(crate) const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ksh", "zsh"];
 /// Commands that start another one, which stands behind their options.
-const WRAPPERS: [&str; 10] =
+pub(crate) const WRAPPERS: [&str; 10] =
     ["env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "taskset", "time", "timeout"];
 
 /// Whether a command ends as a build tool: directly, behind a wrapper such as `nice`, or as the
@@ -53,11 +53,11 @@ fn ends_as_build(text: &str) -> bool {
     is_build(&words)
 }
 
-fn sets_variable(word: &str) -> bool {
+pub(crate) fn sets_variable(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains('/'))
 }
 
-fn base_name(word: &str) -> &str {
+pub(crate) fn base_name(word: &str) -> &str {
     Path::new(word).file_name().and_then(|name| name.to_str()).unwrap_or(word)
 }
 

@@ -1,0 +1,84 @@
+//! What a pause could break in a program, as far as its command and environment tell.
+//!
+//! Time passes while a program is paused. A program that measures time can then give a wrong
+//! result: `timeout` ends it too soon, a test misses its deadline, systemd restarts it. If it is
+//! paused by signals, its processes can see that they were stopped.
+//!
+//! Commands are looked at behind shells and wrappers such as `nice`. Small scripts of shells and of
+//! Python are read, too, and the scripts in the same folder that they name. All of it is a guess:
+//! what is not found here is paused like any other program.
+
+mod commands;
+mod runners;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use cosched_core::Nanos;
+
+use super::spec::ProgramSpec;
+use commands::Search;
+
+/// The variable by which systemd tells a service that it has to report regularly.
+const WATCHDOG: &str = "WATCHDOG_USEC";
+
+/// What a pause of a program could break.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PauseRisks {
+    /// The shortest time after which a `timeout` ends it.
+    pub time_limit: Option<Nanos>,
+    /// The test runner that it starts: tests may have deadlines.
+    pub test_runner: Option<String>,
+    /// What takes a stopped process for one that has ended, or stops itself because of it.
+    pub sees_stops: Option<SeesStops>,
+    /// Whether it is a shell at which a person waits.
+    pub is_interactive: bool,
+    /// Whether systemd's watchdog waits for its reports.
+    pub has_watchdog: bool,
+}
+
+/// How a program can see that one of its processes was stopped by a signal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SeesStops {
+    /// A shell with job control.
+    JobControl,
+    /// A script that asks for stopped children.
+    Script(String),
+    /// A command that stops itself when its child is stopped. Nothing continues it.
+    StopsItself(String),
+}
+
+impl PauseRisks {
+    /// Tests must not be paused longer than this at a stretch. The shortest usual deadline is
+    /// Hypothesis' 200 ms for one example.
+    pub const OF_TESTS: Nanos = Nanos::from_millis(100);
+
+    /// Whether a pause of any length may break the program.
+    pub fn forbid_pauses(&self) -> bool {
+        self.has_watchdog || self.is_interactive
+    }
+}
+
+impl ProgramSpec {
+    /// What a pause could break in this program. Scripts are read only if they may be: what is
+    /// simulated is the same on every machine.
+    pub fn pause_risks(
+        &self,
+        inherited: &[(OsString, OsString)],
+        may_read_scripts: bool,
+    ) -> PauseRisks {
+        let variable = |name: &str| {
+            let is_it = |(known, _): &&(OsString, OsString)| known == OsStr::new(name);
+            let own = self.env.get(name).cloned();
+            own.or_else(|| inherited.iter().find(is_it)?.1.to_str().map(str::to_owned))
+        };
+        let folder: Option<&Path> = may_read_scripts.then_some(self.cwd.as_path());
+        let mut search = Search::new(&variable, folder);
+        search.command(&self.command);
+        let has_watchdog = variable(WATCHDOG).is_some_and(|value| !value.is_empty());
+        PauseRisks { has_watchdog, ..search.found }
+    }
+}
+
+#[cfg(test)]
+mod tests;

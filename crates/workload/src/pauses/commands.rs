@@ -1,0 +1,236 @@
+//! Which commands a program consists of: behind wrappers, in texts for a shell, and in scripts.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use cosched_core::Nanos;
+
+use super::runners::test_runner;
+use super::{PauseRisks, SeesStops};
+use crate::build_tool::{SHELLS, WRAPPERS, base_name, sets_variable};
+
+/// The most commands and scripts that start each other.
+const DEEPEST: usize = 8;
+/// The most scripts that are read for one program.
+const MOST_SCRIPTS: usize = 16;
+/// The largest script that is read, bytes.
+const LARGEST_SCRIPT: u64 = 64 << 10;
+/// Words of a shell's language before which, or in place of which, a command stands.
+const KEYWORDS: [&str; 14] = [
+    "!", "builtin", "command", "do", "elif", "else", "eval", "if", "then", "until", "while", "{",
+    "}", "",
+];
+/// Commands that stop themselves when their child is stopped (measured: `script` and `su` of
+/// util-linux 2.38 stay stopped; `runuser` is the same code as `su`).
+const STOP_THEMSELVES: [&str; 3] = ["runuser", "script", "su"];
+
+/// A search for what pauses could break.
+pub(super) struct Search<'a> {
+    /// The value of a variable.
+    variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The working directory, if scripts may be read.
+    folder: Option<&'a Path>,
+    scripts: usize,
+    depth: usize,
+    pub(super) found: PauseRisks,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        variable: &'a dyn Fn(&str) -> Option<String>,
+        folder: Option<&'a Path>,
+    ) -> Search<'a> {
+        Search { variable, folder, scripts: 0, depth: 0, found: PauseRisks::default() }
+    }
+
+    /// A command with its arguments.
+    pub(super) fn command(&mut self, words: &[String]) {
+        if self.depth == DEEPEST {
+            return;
+        }
+        self.depth += 1;
+        self.one(words);
+        self.depth -= 1;
+    }
+
+    fn one(&mut self, words: &[String]) {
+        let own = words.iter().take_while(|word| sets_variable(word)).count();
+        let Some((first, rest)) = words[own..].split_first() else { return };
+        let name = base_name(first);
+        match name {
+            "timeout" => self.timeout(rest),
+            _ if KEYWORDS.contains(&name) => self.command(rest),
+            _ if SHELLS.contains(&name) => self.shell(rest),
+            _ if WRAPPERS.contains(&name) => {
+                let is_own = |word: &&String| {
+                    word.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+                        || sets_variable(word)
+                };
+                let own = rest.iter().take_while(is_own).count();
+                self.command(&rest[own..]);
+            }
+            _ if name.starts_with("python") || name.starts_with("pypy") => self.python(rest),
+            _ => {
+                if STOP_THEMSELVES.contains(&name) {
+                    self.sees_stops(SeesStops::StopsItself(name.to_owned()));
+                }
+                match test_runner(name, rest) {
+                    Some(runner) => self.runs_tests(runner),
+                    None if first.contains('/') => self.script(Path::new(first), false),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// `timeout [OPTIONS] DURATION COMMAND`; 0 is no limit.
+    fn timeout(&mut self, rest: &[String]) {
+        let mut words = rest.iter().enumerate();
+        while let Some((place, word)) = words.next() {
+            match word.as_str() {
+                "-k" | "--kill-after" | "-s" | "--signal" => drop(words.next()),
+                option if option.starts_with('-') => {}
+                limit => {
+                    let limit = duration(limit).filter(|limit| *limit > Nanos::ZERO);
+                    let before = self.found.time_limit;
+                    self.found.time_limit = before.into_iter().chain(limit).min();
+                    return self.command(&rest[place + 1..]);
+                }
+            }
+        }
+    }
+
+    fn shell(&mut self, rest: &[String]) {
+        let mut words = rest.iter();
+        let mut has_text = false;
+        while let Some(word) = words.next() {
+            match word.strip_prefix('-') {
+                Some(letters) if !letters.starts_with('-') => {
+                    has_text |= letters.contains('c');
+                    self.found.is_interactive |= letters.contains('i');
+                    let option = letters.contains('o').then(|| words.next()).flatten();
+                    if letters.contains('m') || option.is_some_and(|word| word == "monitor") {
+                        self.sees_stops(SeesStops::JobControl);
+                    }
+                }
+                Some(_) => {}
+                None if word.starts_with('+') => {}
+                None if has_text => return self.text(word),
+                None => return self.script(Path::new(word), true),
+            }
+        }
+    }
+
+    fn python(&mut self, rest: &[String]) {
+        let mut words = rest.iter().enumerate();
+        while let Some((place, word)) = words.next() {
+            match word.as_str() {
+                "-c" => return,
+                "-W" | "-X" => drop(words.next()),
+                "-m" => {
+                    let module = words.next().map(|(_, module)| module.as_str());
+                    let arguments = rest.get(place + 2..).unwrap_or_default();
+                    let runner = module.and_then(|module| test_runner(module, arguments));
+                    return runner.into_iter().for_each(|runner| self.runs_tests(runner));
+                }
+                option if option.starts_with('-') => {}
+                script => return self.script(Path::new(script), true),
+            }
+        }
+    }
+
+    /// A text in the language of a shell.
+    fn text(&mut self, text: &str) {
+        let text = text.replace("\\\n", " ");
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        for piece in lines.flat_map(|line| line.split([';', '|', '&'])) {
+            let words: Vec<String> =
+                piece.split_whitespace().map(|word| self.without_signs(word)).collect();
+            match words.split_first() {
+                Some((set, options)) if set == "set" => {
+                    let is_it = |word: &String| {
+                        word == "monitor" || word.starts_with('-') && word.contains('m')
+                    };
+                    if options.iter().take_while(|word| *word != "--").any(is_it) {
+                        self.sees_stops(SeesStops::JobControl);
+                    }
+                }
+                _ => self.command(&words),
+            }
+        }
+    }
+
+    /// A word without the signs of a shell around it, or the value of the variable that it is.
+    fn without_signs(&self, word: &str) -> String {
+        let word = word.trim_start_matches("$(").trim_matches(['"', '\'', '(', ')', '`']);
+        let Some(name) = word.strip_prefix('$') else { return word.to_owned() };
+        let name = name.trim_start_matches('{').trim_end_matches('}');
+        let (name, default) = match name.split_once(":-").or_else(|| name.split_once('-')) {
+            Some((name, default)) => (name, Some(default)),
+            None => (name, None),
+        };
+        let value = (self.variable)(name).filter(|value| !value.is_empty());
+        value.or_else(|| default.map(str::to_owned)).unwrap_or_else(|| word.to_owned())
+    }
+
+    /// A file that may be a script. One that an interpreter is to run need not say so.
+    fn script(&mut self, file: &Path, is_one: bool) {
+        let Some(folder) = self.folder else { return };
+        let file = folder.join(file);
+        if self.scripts == MOST_SCRIPTS || self.depth == DEEPEST {
+            return;
+        }
+        let Some(text) = small_text(&file) else { return };
+        let first = text.lines().next().and_then(|line| line.strip_prefix("#!"));
+        if !is_one && first.is_none() {
+            return;
+        }
+        self.scripts += 1;
+        self.depth += 1;
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if text.contains("WUNTRACED") {
+            self.sees_stops(SeesStops::Script(name.clone()));
+        }
+        if first.map_or(!name.ends_with(".py"), |first| first.contains("sh")) {
+            self.text(&text);
+        }
+        // Scripts usually find each other by `$(dirname "$0")/other.py`.
+        let is_between = |c: char| c.is_whitespace() || "\"'()".contains(c);
+        let named = text.split(is_between).filter_map(|word| word.rsplit_once('/'));
+        let others = named.map(|(_, other)| other);
+        for other in others.filter(|other| other.ends_with(".py") || other.ends_with(".sh")) {
+            if other != name {
+                self.script(&file.with_file_name(other), true);
+            }
+        }
+        self.depth -= 1;
+    }
+
+    fn runs_tests(&mut self, runner: String) {
+        self.found.test_runner.get_or_insert(runner);
+    }
+
+    fn sees_stops(&mut self, how: SeesStops) {
+        self.found.sees_stops.get_or_insert(how);
+    }
+}
+
+/// What is in a small file; `None`: it is none, or cannot be read.
+fn small_text(path: &Path) -> Option<String> {
+    // To open a named pipe would wait for another process.
+    let is_small = |file: &std::fs::Metadata| file.is_file() && file.len() <= LARGEST_SCRIPT;
+    std::fs::metadata(path).ok().filter(is_small)?;
+    let mut text = String::new();
+    File::open(path).ok()?.take(LARGEST_SCRIPT).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// What `timeout` takes for a duration: `8`, `0.5s`, `10m`, `2h`, `1d`.
+fn duration(word: &str) -> Option<Nanos> {
+    let units = [("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0)];
+    let of = |(unit, seconds): (&str, f64)| Some((word.strip_suffix(unit)?, seconds));
+    let (number, unit) = units.into_iter().find_map(of).unwrap_or((word, 1.0));
+    let seconds = number.parse::<f64>().ok().filter(|number| number.is_finite())? * unit;
+    Some(Nanos((seconds * 1e9).max(0.0) as u64))
+}
