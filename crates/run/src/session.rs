@@ -14,6 +14,7 @@ mod live;
 mod load;
 mod making;
 mod molding;
+mod pauses;
 mod request;
 mod scope;
 mod sources;

@@ -36,6 +36,7 @@ mod odd_cgroups;
 mod onlookers;
 mod orphans;
 mod outputs;
+mod pauses;
 mod policies;
 mod recover;
 mod rights;

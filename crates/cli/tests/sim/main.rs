@@ -5,6 +5,7 @@
 
 mod after;
 mod constants;
+mod pauses;
 mod sweep;
 
 use std::path::Path;

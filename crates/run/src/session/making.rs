@@ -30,6 +30,7 @@ use super::by_weight::unused_by_weight;
 use super::here::{Planned, Session};
 use super::load::{self, Load};
 use super::molding::Molded;
+use super::pauses::Pauses;
 use super::request::{Origins, Ran, Request};
 use super::sources::{self, ProgressSource};
 use super::{between, streams};
@@ -243,10 +244,13 @@ impl Session {
                 talk.detail(format_args!("what is missing for turns by weight: {why}"));
             }
         }
-        if is_shown && machine.run_cgroups().is_by_weight() {
-            for note in unused_by_weight(self, [(request.kind, request.how)]) {
-                talk.tell(format_args!("{note}"));
+        if is_shown {
+            if machine.run_cgroups().is_by_weight() {
+                for note in unused_by_weight(self, [(request.kind, request.how)]) {
+                    talk.tell(format_args!("{note}"));
+                }
             }
+            self.tell_of_pauses(request, &threads, Pauses::of(machine.run_cgroups()));
         }
         let backends = backends(request.kind, &machine, self);
         let cpu_before = own_cpu_seconds();

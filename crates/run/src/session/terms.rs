@@ -13,6 +13,7 @@ use cosched_workload::{After, BarrierMode, ProgramSpec};
 use super::barriers;
 use super::here::Session;
 use super::making::{HEARTBEAT, by_weight};
+use super::pauses;
 use super::request::{Origins, Request};
 use crate::environment;
 use crate::ui::watched;
@@ -43,9 +44,10 @@ impl Session {
         let slots: HashMap<&str, u16> =
             programs.map(|spec| spec.name.as_str()).zip(0u16..).collect();
         let known = request.workload.programs.iter().zip(threads).zip(request.profiles);
-        for ((spec, threads), profile) in known {
+        let risks = self.pause_risks(request);
+        for (((spec, threads), profile), risks) in known.zip(&risks) {
             let next = GroupId(FIRST_NAMED_GROUP + names.len() as u16);
-            entries.push(ProgramSetup {
+            let mut entry = ProgramSetup {
                 arrives: spec.start,
                 after: waits(spec, &slots),
                 thread_count: *threads,
@@ -57,7 +59,9 @@ impl Session {
                 runs_already: matches!(request.origins, Origins::Running(_)),
                 group: spec.group.as_deref().map(|name| *names.entry(name).or_insert(next)),
                 profile: *profile,
-            });
+            };
+            pauses::limit(&mut entry, risks);
+            entries.push(entry);
         }
         Setup {
             topology: self.topology.clone(),
