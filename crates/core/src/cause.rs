@@ -88,7 +88,7 @@ pub enum Aspect {
 pub enum Refusal {
     /// The kernel did not confirm it in time (a thread in uninterruptible sleep, say).
     TimedOut,
-    /// The program was frozen for as long as any program may be.
+    /// The program was frozen for as long as it may be.
     FrozenTooLong,
     /// cosched itself did not run. Either it was stopped, and its guard process thawed the program
     /// meanwhile; or it got no CPU for longer than any program may be frozen.
