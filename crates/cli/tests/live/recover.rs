@@ -9,7 +9,7 @@ use cosched_linux::process::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::kills::{all_started, firsts, kills, start, start_with, wrongs};
+use super::kills::{all_started, firsts, start, start_with, wrongs};
 use super::support::{Backend, Ice, Place, cgroups_named, eventually, program, skip};
 use super::turns;
 
@@ -106,7 +106,7 @@ fn a_killed_run_in_a_run_is_recovered_at_once() {
     if !turns::caller_has_groups() {
         return;
     }
-    for _ in 0..kills() {
+    for _ in 0..6 {
         let place = Place::new();
         place.write("inner.toml", turns::three().concat());
         let run = format!("exec {} run inner.toml --out inner", place.executable.display());

@@ -36,8 +36,8 @@ pub struct LeftGroup {
     pub log: PathBuf,
 }
 
-/// All cgroups of this user's runs of which the cosched is gone. Their logs may be in folders in
-/// which no one looks for them: of a run that had another `XDG_RUNTIME_DIR`.
+/// All cgroups of this user's runs of which the cosched is gone. Their logs may be in any folder: a
+/// run can have had another `XDG_RUNTIME_DIR`.
 pub fn left_groups(proc: &Proc) -> Vec<LeftGroup> {
     let mut left = Vec::new();
     each_left(proc, |_, dir, log| {
