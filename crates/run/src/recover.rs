@@ -24,8 +24,8 @@ const SENTINEL_WORKS: Duration = Duration::from_secs(3);
 /// How long a killed cosched may take to end.
 const KILLED_ENDS: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Runs in runs are undone one after another; few are so deep.
-const MOST_ROUNDS: usize = 4;
+/// Runs in runs are undone one after another; few are so many.
+const MOST_ROUNDS: usize = 16;
 /// How long a command waits for one before it says that there is something to undo.
 const SENTINEL_ENDS: Duration = Duration::from_millis(500);
 
@@ -102,10 +102,10 @@ impl Recovered {
         let mut all = Recovered::nothing();
         let mut places = Places::find(&proc)?;
         for _ in 0..MOST_ROUNDS {
-            let before = all.told.len();
+            let (told, ending) = (all.told.len(), places.ending(&proc));
             all.round(&places, &proc)?;
             // A run in a run may end only when the outer one is undone.
-            if !await_ends(&places.folders, &proc) && all.told.len() == before {
+            if !places.await_end(ending, &proc) && all.told.len() == told {
                 break;
             }
             places = Places::find(&proc)?;
@@ -320,22 +320,24 @@ impl Places {
             possible: with(undo::possible_log_folders(), named),
         })
     }
-}
 
-/// Waits for every killed cosched that has not ended yet. Returns whether there was one, and all of
-/// them have ended.
-fn await_ends(folders: &[PathBuf], proc: &Proc) -> bool {
-    if undo::logs_of_ending(folders, proc).is_empty() {
-        return false;
+    /// How many killed coscheds have not ended yet.
+    fn ending(&self, proc: &Proc) -> usize {
+        undo::logs_of_ending(&self.folders, proc).len()
     }
-    let until = Instant::now() + KILLED_ENDS;
-    while Instant::now() < until {
-        if undo::logs_of_ending(folders, proc).is_empty() {
-            return true;
+
+    /// Waits until fewer than this have not ended yet: then there is something to undo. Returns
+    /// whether that is so.
+    fn await_end(&self, ending: usize, proc: &Proc) -> bool {
+        let until = Instant::now() + KILLED_ENDS;
+        while ending > 0 && Instant::now() < until {
+            if self.ending(proc) < ending {
+                return true;
+            }
+            std::thread::sleep(PAUSE);
         }
-        std::thread::sleep(PAUSE);
+        false
     }
-    false
 }
 
 /// The folders of the logs that left cgroups name: a run had another `XDG_RUNTIME_DIR`, or its

@@ -113,7 +113,10 @@ fn check_complete(out: &Path, folder: &File, outputs: &[&OsString]) -> Result<()
         Some(((*name).clone(), (found.st_dev, found.st_ino)))
     };
     let outputs: Files = outputs.iter().filter_map(file).collect();
-    let writers = if outputs.is_empty() { vec![] } else { writers(&Proc::default(), &outputs) };
+    if outputs.is_empty() {
+        return Ok(());
+    }
+    let writers = writers(&Proc::own().map_err(Failure::input)?, &outputs);
     if writers.is_empty() {
         return Ok(());
     }
