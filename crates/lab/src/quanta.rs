@@ -1,86 +1,66 @@
 //! `cosched calibrate quanta`: a table of slices for this machine, made as the paper made table I.
 //!
 //! *Source.* The paper on faithful scheduling, section III-A: programs of each category, others
-//! than those of the evaluation, were run with many time slices. Here: each training program with
-//! each of several thread counts, under plain Linux and with each slice held fixed, interleaved.
-//! How a table follows from that is told in `cosched_policy::derive`; for users in
-//! docs/research/quanta.md.
+//! than those of the evaluation, were run with many slices, and each range of the scaling factor
+//! got the slice that suited its programs. How that is found is ours: docs/research/quanta.md.
 //!
-//! One run that does not count comes first for each program. It tells how much work makes a run as
-//! long as asked.
+//! Every run is one of [`faithful`](Kind::Faithful) without its guard, so all are measured alike.
+//! With the kernel's own slice nothing is changed. Otherwise a table of one row gives the slice.
 
-mod live;
-mod show;
-mod trainees;
-
-use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
-use std::time::SystemTime;
+use std::time::Duration;
 
-use cosched_core::Nanos;
 use cosched_core::engine::outcome::Ended;
-use cosched_linux::kernel::procfs::Proc;
+use cosched_core::{Actuator, Nanos, Profile};
 use cosched_linux::kernel::sched_attr::default_slice;
-use cosched_linux::observe::monitor::Monitor;
-use cosched_policy::{Quanta, derive};
-use cosched_workload::{Workload, shown_path};
+use cosched_policy::reasons::FaithfulReason;
+use cosched_policy::{Kind, Quanta};
+use cosched_results::statistics::{Verdict, comparison_of_best};
+use cosched_workload::{ProgramSpec, Repeat, Workload};
 
-use crate::how::check::twice;
-use crate::replace::{self, FileKind};
-use crate::session::Session;
+use crate::alone;
+use crate::how::{How, MeasureChoices};
+use crate::session::{Request, Session};
 use crate::ui::failure::{Failure, exit_code};
+use crate::ui::pace::{Pace, order};
 use crate::ui::{print, say};
-use live::Lab;
-use show::Calibration;
-use trainees::trainees;
 
-/// What the file is to other commands.
-const FILE: FileKind = FileKind {
-    made_by: "cosched calibrate quanta",
-    option: "--out",
-    is_one: |beginning| beginning.starts_with(Quanta::BEGINNING.as_bytes()),
-};
+/// How often a run is measured. In less, threads that only wait for their turn would seem idle.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// Threads per CPU, for programs without a thread count.
+const LOADS: [u16; 2] = [2, 4];
+/// Rows: tenths of the scaling factor, as in table I.
+const ROWS: usize = 10;
 
-/// How to measure slices.
+/// A training program with a thread count, and what was measured of it.
 #[derive(Clone, Debug)]
-pub struct QuantaOptions {
-    /// The jobs file with the training programs.
-    pub training: PathBuf,
-    /// Parts of programs' names; only these are run. Empty: all are.
-    pub only: Vec<String>,
-    /// Threads per CPU, for programs without a thread count in the file.
-    pub loads: Vec<u16>,
-    /// The slices to try.
-    pub slices: Vec<Nanos>,
-    /// Runs of each program with each slice.
-    pub runs: u16,
-    /// How long each run should take, in seconds.
-    pub seconds: f64,
-    /// A file for the table.
-    pub out: Option<PathBuf>,
-    /// Whether JSON is printed instead of tables.
-    pub json: bool,
+struct Trained {
+    spec: ProgramSpec,
+    /// The scaling factor in each run, with the kernel's own slice.
+    factors: Vec<f64>,
+    /// The seconds of each round, with the kernel's own slice and then with each of the others.
+    seconds: Vec<Vec<f64>>,
 }
 
-/// Measures, derives, shows and writes the table.
+/// A row of the table.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    slice: Nanos,
+    /// Where the slice comes from, in one word.
+    basis: &'static str,
+    why: String,
+}
+
+/// Runs the programs of a jobs file with each slice this often, and prints the table.
 ///
 /// # Errors
-/// When the options do not fit, or something breaks on the way.
-pub fn quanta(args: &QuantaOptions) -> Result<ExitCode, Failure> {
-    if let Some(out) = &args.out {
-        replace::check(out, FILE)?;
-    }
-    check_once("--slices", &args.slices)?;
-    check_once("--loads", &args.loads)?;
-    let kernel = default_slice().map_err(Failure::broken)?.ok_or_else(|| {
-        Failure::Input(
-            "nothing to calibrate: this kernel gives no slices to single threads; Linux 6.12 and \
-             later do"
-                .to_owned(),
-        )
-    })?;
-    let workload = Workload::load(&args.training).map_err(|error| {
+/// When something does not fit, or breaks on the way.
+pub fn quanta(training: &Path, slices: &[Nanos], runs: u16) -> Result<ExitCode, Failure> {
+    let none = "nothing to calibrate: slices of single threads need Linux 6.12 or later";
+    let kernel = default_slice().map_err(Failure::broken)?;
+    let kernel = kernel.ok_or_else(|| Failure::Input(none.to_owned()))?;
+    let workload = Workload::load(training).map_err(|error| {
         Failure::Input(format!(
             "{error}. Training programs are not part of an installed package: in cosched's source \
              tree workloads/training.toml lists some, which `make kernels` builds; or name a jobs \
@@ -88,78 +68,226 @@ pub fn quanta(args: &QuantaOptions) -> Result<ExitCode, Failure> {
         ))
     })?;
     let session = Session::here()?;
-    let trainees = trainees(&workload, &args.only, &args.loads, session.usable.cpus.len());
-    if trainees.is_empty() {
-        return Err(Failure::Input(format!(
-            "{}: --only matches no program; give a part of a program's name",
-            shown_path(&args.training)
-        )));
-    }
-    trainees.iter().try_for_each(|trainee| session.executable(&trainee.spec).map(drop))?;
-    if let (_, Some(lack)) = Monitor::open(&Proc::own().map_err(Failure::input)?) {
-        say(format_args!("lock times are estimated from samples of /proc: {lack}"));
-    }
-    say(format_args!(
-        "{} training programs, {} slices and the kernel's own, {} rounds of {} s",
-        trainees.len(),
-        args.slices.len(),
-        args.runs,
-        args.seconds,
-    ));
-    let lab = Lab { session: &session, slices: &args.slices, seconds: args.seconds };
-    let (trained, rounds, ended) = lab.train(trainees, args.runs)?;
-    if rounds == 0 {
-        say(format_args!("ended before a round was complete; nothing was written"));
+    let mut programs = with_loads(&workload, session.usable.cpus.len());
+    programs.iter().try_for_each(|program| session.executable(&program.spec).map(drop))?;
+    let ended = train(&session, &mut programs, slices, runs)?;
+    if ended != Ended::Complete {
+        say(format_args!("interrupted: there is no table"));
         return Ok(exit_code(ended, true));
     }
-    if trained.is_empty() {
-        return Err(Failure::Broken(
-            "every run was too short to measure; give more --seconds".to_owned(),
-        ));
+    let rows = derive(&programs, slices, kernel);
+    if rows.is_empty() {
+        let text =
+            "no program ran long enough to see what its threads wait for; give them more work";
+        return Err(Failure::Broken(text.to_owned()));
     }
-    let programs: Vec<_> = trained.iter().map(|program| program.times.clone()).collect();
-    let rows = derive(&programs, &args.slices, kernel)
-        .ok_or_else(|| Failure::Broken("a program took no time at all".to_owned()))?;
-    let calibration = Calibration {
-        machine: &session.description,
-        kernel,
-        slices: &args.slices,
-        rounds,
-        interrupted: ended != Ended::Complete,
-        programs: &trained,
-        rows: &rows,
-    };
-    match args.json {
-        true => print(&calibration.json()?)?,
-        false => print(&calibration.table())?,
-    }
-    match &args.out {
-        Some(out) if ended == Ended::Complete => {
-            let made = format!(
-                "{}; {} rounds of {} s",
-                humantime::format_rfc3339_seconds(SystemTime::now()),
-                rounds,
-                args.seconds
-            );
-            let text = Quanta::file(&rows, &calibration.machine_in_words(), &made);
-            replace::replace(out, text.as_bytes(), FILE)?;
-            say(format_args!(
-                "the table is in {}; use it with --policy faithful --quanta {0}",
-                shown_path(out)
-            ));
-        }
-        Some(out) => say(format_args!(
-            "interrupted after {rounds} complete round(s): {} was not written",
-            shown_path(out)
-        )),
-        None => {}
-    }
+    print(file(&rows, &session.description.to_string()).trim_end())?;
+    say(format_args!("keep the table in a file, and use it with --policy faithful --quanta FILE"));
     Ok(exit_code(ended, true))
 }
 
-fn check_once<T: PartialEq + Display>(option: &str, list: &[T]) -> Result<(), Failure> {
-    match twice(list) {
-        Some(one) => Err(Failure::Input(format!("{option}: {one} is there twice; name each once"))),
-        None => Ok(()),
+/// The table as `--quanta` reads it.
+fn file(rows: &[Row], machine: &str) -> String {
+    let plain = |text: &str| text.replace(char::is_control, " ");
+    let head = format!("schema = {:?}\nmachine = {:?}\n", Quanta::SCHEMA, plain(machine));
+    let row = |(i, row): (usize, &Row)| {
+        let (end, milliseconds) = (end(i), row.slice.as_secs_f64() * 1e3);
+        format!(
+            "\n# {}\n[[row]]\nup_to = {end:?}\nslice_milliseconds = {milliseconds:?}\n\
+             basis = {:?}\n",
+            plain(&row.why),
+            row.basis
+        )
+    };
+    std::iter::once(head).chain(rows.iter().enumerate().map(row)).collect()
+}
+
+/// Every program with every thread count; one that names its threads has that count only.
+fn with_loads(workload: &Workload, cpus: usize) -> Vec<Trained> {
+    let counts = |spec: &ProgramSpec| match spec.threads {
+        Some(count) => vec![count],
+        None => LOADS.map(|load| load.saturating_mul(cpus as u16)).to_vec(),
+    };
+    let with = |spec: &ProgramSpec, count: u16| {
+        let name = format!("{}-{count}t", spec.name);
+        let spec = ProgramSpec { name, threads: Some(count), ..spec.clone() };
+        Trained { spec, factors: Vec::new(), seconds: Vec::new() }
+    };
+    let all = |spec| counts(spec).into_iter().map(move |count| with(spec, count));
+    workload.programs.iter().flat_map(all).collect()
+}
+
+/// Runs everything, round by round. All runs of a program in a round follow each other, so that
+/// what is compared happened close together. Each round begins with the next slice.
+fn train(
+    session: &Session,
+    programs: &mut [Trained],
+    slices: &[Nanos],
+    runs: u16,
+) -> Result<Ended, Failure> {
+    let slices: Vec<_> = [None].into_iter().chain(slices.iter().copied().map(Some)).collect();
+    programs.iter_mut().for_each(|one| one.seconds = vec![Vec::new(); slices.len()]);
+    let mut pace = Pace::new(programs.len(), runs, runs.into());
+    for round in 0..runs {
+        for program in programs.iter_mut() {
+            pace.begin(round, &program.spec.name);
+            for arm in order(slices.len(), round) {
+                let (seconds, factor) = match run(session, &program.spec, slices[arm])? {
+                    Ok(found) => found,
+                    Err(ended) => return Ok(ended),
+                };
+                program.seconds[arm].push(seconds);
+                program.factors.extend(factor);
+            }
+        }
+    }
+    Ok(Ended::Complete)
+}
+
+/// Runs a program alone with this slice; `None`: the kernel's own. Returns its seconds, and its
+/// scaling factor before the slice was given.
+fn run(
+    session: &Session,
+    spec: &ProgramSpec,
+    slice: Option<Nanos>,
+) -> Result<Result<(f64, Option<f64>), Ended>, Failure> {
+    let quanta = slice.map(|slice| Quanta::new(vec![(1.0, slice)])).transpose();
+    let how = How::from(MeasureChoices {
+        interval: Some(INTERVAL),
+        no_guard: true,
+        actuators: Some(vec![slice.map_or(Actuator::None, |_| Actuator::Slice)]),
+        quanta: quanta.map_err(Failure::input)?,
+        ..MeasureChoices::default()
+    });
+    let (start, after, repeat, group) = (Nanos::ZERO, Vec::new(), Repeat::Times(1), None);
+    let alone = ProgramSpec { start, after, repeat, group, ..spec.clone() };
+    let (workload, outputs) = (Workload { programs: vec![alone] }, crate::out::hidden()?);
+    let mut ran = session.execute(&Request {
+        out: Some(outputs.path()),
+        ..Request::new(&workload, Kind::Faithful, &how, &[Profile::default()])
+    })?;
+    if let Some(trouble) = ran.troubles.pop() {
+        return Err(trouble);
+    }
+    if ran.ended != Ended::Complete {
+        return Ok(Err(ran.ended));
+    }
+    let program = &ran.result.programs[0];
+    let Some(seconds) = program.turnaround_seconds.filter(|_| ran.all_succeeded()) else {
+        return Err(alone::failed(spec, program.exit_status, outputs.path()));
+    };
+    let reasons = ran.result.decisions.iter().flat_map(|made| &made.reasons);
+    let factor = reasons.filter_map(|reason| reason.why.read()).find_map(|why| match why {
+        FaithfulReason::Slice { lock_contention, miss_ratio, .. } => {
+            Some(1.0 - lock_contention.max(miss_ratio.unwrap_or(0.0)))
+        }
+        _ => None,
+    });
+    Ok(Ok((seconds, factor)))
+}
+
+/// The rows of the table. A row without a program takes the slice of the nearest row that has one;
+/// of two equally near ones the shorter slice, with which other programs wait less. No rows: no
+/// program was ever measured.
+fn derive(programs: &[Trained], slices: &[Nanos], kernel: Nanos) -> Vec<Row> {
+    let row_of = |program: &Trained| {
+        let factor = mean(&program.factors)?;
+        // A row does not include its beginning, and 0 belongs to the first.
+        Some((0..ROWS - 1).find(|row| factor <= end(*row)).unwrap_or(ROWS - 1))
+    };
+    let found = |row: usize| {
+        let own: Vec<&Trained> = programs.iter().filter(|one| row_of(one) == Some(row)).collect();
+        Some((row, measured(&own, slices, kernel)?))
+    };
+    let known: Vec<(usize, Row)> = (0..ROWS).filter_map(found).collect();
+    let row = |row: usize| {
+        let distance = |(other, found): &&(usize, Row)| (row.abs_diff(*other), found.slice);
+        let (from, found) = known.iter().min_by_key(distance)?;
+        let why = format!("no program; as up to {}", end(*from));
+        let neighbour = Row { basis: "neighbour", why, ..*found };
+        Some(if *from == row { found.clone() } else { neighbour })
+    };
+    (0..ROWS).filter_map(row).collect()
+}
+
+fn end(row: usize) -> f64 {
+    (row + 1) as f64 / ROWS as f64
+}
+
+/// The row of these programs. The best slice has the least geometric mean over programs and rounds.
+/// It is taken if it is faster than the kernel's own by an interval that allows for the choice.
+fn measured(own: &[&Trained], slices: &[Nanos], kernel: Nanos) -> Option<Row> {
+    let rounds = own.first()?.seconds.first()?.len();
+    let logs = |arm: usize, round: usize| own.iter().map(move |one| one.seconds[arm][round].ln());
+    let means = |arm: usize| -> Option<Vec<f64>> {
+        let of_round = |round| Some(mean(&logs(arm, round).collect::<Vec<_>>())?.exp());
+        (0..rounds).map(of_round).collect()
+    };
+    let base = means(0)?;
+    let times = slices.iter().zip(1..).filter_map(|(slice, arm)| {
+        Some((*slice, comparison_of_best(&means(arm)?, &base, slices.len())?))
+    });
+    let (best, time) = times.min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+    let names: Vec<&str> = own.iter().map(|one| &*one.spec.name).collect();
+    let why = format!("best with {best}, {time}; {}", names.join(", "));
+    Some(match time.verdict() {
+        Verdict::Better => Row { slice: best, basis: "measured", why },
+        _ => Row { slice: kernel, basis: "undecided", why },
+    })
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program of ten rounds, which differ a little, with the kernel's own slice of 3 ms and with
+    /// 1 and 100 ms.
+    fn trained(factor: f64, with: [f64; 2]) -> Trained {
+        let text = "[[program]]\ncommand = ['cg']";
+        let workload = Workload::parse(text, "/tmp/jobs.toml".as_ref()).unwrap();
+        let rounds =
+            |seconds: f64| (0..10).map(|i| seconds * (1.0 + 2e-3 * f64::from(i * 7 % 5))).collect();
+        let seconds = [1.0, with[0], with[1]].map(rounds).to_vec();
+        Trained { spec: workload.programs[0].clone(), factors: vec![factor], seconds }
+    }
+
+    fn table(programs: &[Trained]) -> Vec<(u64, &'static str)> {
+        let [short, kernel, long] = [1, 3, 100].map(Nanos::from_millis);
+        let rows = derive(programs, &[short, long], kernel);
+        if let Ok(table) = Quanta::parse(&file(&rows, "a \"fast\" one\n[[row]]")) {
+            assert!(rows.iter().enumerate().all(|(i, row)| table.slice(end(i)) == row.slice));
+        }
+        rows.iter().map(|row| (row.slice.0 / 1_000_000, row.basis)).collect()
+    }
+
+    #[test]
+    fn rows_have_their_best_slice_or_their_neighbours() {
+        let rows = table(&[trained(0.15, [1.2, 0.8]), trained(0.55, [0.7, 1.1])]);
+        let (low, high) = ((100, "neighbour"), (1, "neighbour"));
+        let (of_low, of_high) = ((100, "measured"), (1, "measured"));
+        assert_eq!(rows, [low, of_low, low, high, high, of_high, high, high, high, high]);
+        assert_eq!(table(&[trained(0.3, [1.0, 0.5]), trained(0.31, [0.5, 1.0])])[2], of_low);
+        assert_eq!(table(&[Trained { factors: vec![], ..trained(0.5, [0.5; 2]) }]), []);
+    }
+
+    /// 0.5 and 1.7 make 0.92, and 0.9 twice makes 0.9.
+    #[test]
+    fn programs_of_a_row_count_by_their_geometric_mean() {
+        let row = |other| table(&[trained(0.42, [0.5, 0.9]), trained(0.48, [other, 0.9])])[4];
+        assert_eq!((row(1.6), row(1.7)), ((1, "measured"), (100, "measured")));
+    }
+
+    #[test]
+    fn without_a_significant_difference_the_slice_is_kept() {
+        let mut program = trained(0.5, [1.0, 0.5]);
+        program.seconds[2] = [0.8, 0.9, 1.3, 0.8, 1.2, 0.9, 0.9, 1.1, 0.8, 0.95].to_vec();
+        assert_eq!(table(&[program])[4], (3, "undecided"));
+        let mut program = trained(0.5, [1.0, 0.5]);
+        program.seconds.iter_mut().for_each(|rounds| rounds.truncate(5));
+        assert_eq!(table(&[program])[4], (3, "undecided"), "too few rounds");
     }
 }

@@ -34,12 +34,10 @@
 //!   first decision is shorter than the later ones;
 //! - programs with weights share the CPUs by [`weights`].
 
-mod fixed;
 pub(crate) mod options;
 pub(crate) mod params;
 mod quanta;
 mod reasons;
-mod training;
 mod weights;
 
 use std::collections::BTreeMap;
@@ -53,12 +51,10 @@ use crate::common::guard::{self, Act, Guard, Lengths};
 use crate::common::reasons::{ReasonSet, SharedReason};
 use crate::descriptor::{Descriptor, Learns, OptionGroup};
 use crate::params::Params as AllParams;
-pub use fixed::Fixed;
 pub use options::FaithfulOptions;
 use params::Params;
 pub use quanta::{Quanta, QuantaError};
 pub use reasons::{FaithfulReason, at_locks};
-pub use training::{Basis, Row, TrainingTimes, derive};
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
 pub const RANGE: f64 = Params::DEFAULT.range;
@@ -340,13 +336,13 @@ impl Policy for Faithful {
 
 /// What an interval has shown of a program; shares, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct IntervalShares {
+struct IntervalShares {
     /// Share of its threads' time that they waited for locks.
-    pub lock_contention: f64,
+    lock_contention: f64,
     /// Share of references to the last-level cache that missed, where it is known.
-    pub miss_ratio: Option<f64>,
+    miss_ratio: Option<f64>,
     /// Whether the miss ratio is that of solo runs, because nothing could be counted.
-    pub profiled: bool,
+    profiled: bool,
 }
 
 impl IntervalShares {

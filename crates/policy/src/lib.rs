@@ -59,10 +59,7 @@ pub use common::goal::Goal;
 pub use constant::Param;
 pub use descriptor::{Descriptor, Gangs, Learns, Need, OptionGroup};
 pub use fair_progress::FairOptions;
-pub use faithful::{
-    Basis, FaithfulOptions, Fixed, IntervalShares, Quanta, QuantaError, RANGE, Row, TrainingTimes,
-    at_locks, derive,
-};
+pub use faithful::{FaithfulOptions, Quanta, QuantaError, RANGE, at_locks};
 pub use gangs::bandwidth::{Slowdowns, SlowdownsError};
 pub use gangs::by_weight::binds_by_weight;
 pub use gangs::placement::{Placement, place};

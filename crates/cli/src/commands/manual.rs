@@ -284,8 +284,9 @@ mod tests {
         }
     }
 
-    /// Commands that print nothing themselves: the output is a program's, or goes to files.
-    const WITHOUT_JSON: &[&str] = &["cosched exec", "cosched manual"];
+    /// Commands that print nothing themselves: the output is a program's, or goes to files. The
+    /// last one prints a file for an option.
+    const WITHOUT_JSON: &[&str] = &["cosched exec", "cosched manual", "cosched calibrate quanta"];
 
     fn leaves(command: &Command, name: &str, into: &mut Vec<(String, bool)>) {
         let json = command.get_arguments().any(|argument| argument.get_id() == "json");

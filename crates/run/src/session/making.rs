@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
+use cosched_core::Nanos;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Watch};
-use cosched_core::{Nanos, Policy};
 use cosched_linux::clients::cpu_time::Roots;
 use cosched_linux::control::run_cgroups::{
     ByWeight, FreezerBackend, RunCgroupsError, ShareBackend, Wishes,
@@ -128,20 +128,6 @@ impl Session {
     /// When something is wrong beforehand, or breaks on the way.
     pub fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
         self.run(request, self.check(request)?, None)
-    }
-
-    /// The same under a policy that has no name.
-    ///
-    /// # Errors
-    /// When something is wrong beforehand, or breaks on the way.
-    pub fn execute_under(
-        &self,
-        request: &Request<'_>,
-        policy: Box<dyn Policy + Send>,
-    ) -> Result<Ran, Failure> {
-        let checked = self.check(request)?;
-        let planned = Planned { policy, ..checked.planned };
-        self.run(request, Checked { planned, ..checked }, None)
     }
 
     /// Checks, and runs while clients may watch.

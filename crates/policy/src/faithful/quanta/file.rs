@@ -1,4 +1,4 @@
-//! Tables of slices as files, which `cosched calibrate quanta` writes and `--quanta` reads.
+//! Tables of slices as files, which `cosched calibrate quanta` prints and `--quanta` reads.
 //!
 //! ```toml
 //! schema = "cosched-quanta/1"
@@ -10,17 +10,12 @@
 //! basis = "measured"          # for people; optional
 //! ```
 
-use std::fmt::Write;
-
 use cosched_core::Nanos;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::super::training::{Basis, Row};
 use super::{Quanta, QuantaError};
 
-/// The version of the file.
-const SCHEMA: &str = "cosched-quanta/1";
 /// The longest slice that makes sense.
 const LONGEST_MILLISECONDS: f64 = 10_000.0;
 
@@ -50,8 +45,8 @@ struct Entry {
 }
 
 impl Quanta {
-    /// How every file of [`Quanta::file`] begins.
-    pub const BEGINNING: &str = "# The slices of the policy `faithful`";
+    /// The version of the file.
+    pub const SCHEMA: &str = "cosched-quanta/1";
 
     /// Reads a table.
     ///
@@ -60,8 +55,8 @@ impl Quanta {
     pub fn parse(text: &str) -> Result<Quanta, QuantaError> {
         let Version { schema } = read(text)?;
         // Another version may have other keys.
-        if schema != SCHEMA {
-            return Err(QuantaError::Schema { found: schema, known: SCHEMA });
+        if schema != Quanta::SCHEMA {
+            return Err(QuantaError::Schema { found: schema, known: Quanta::SCHEMA });
         }
         let file: File = read(text)?;
         let row = |(i, entry): (usize, &Entry)| {
@@ -73,57 +68,14 @@ impl Quanta {
         };
         Quanta::new(file.row.iter().enumerate().map(row).collect::<Result<_, _>>()?)
     }
-
-    /// The file of a derived table, with the basis of each row. `machine` and `made` are for
-    /// people: the machine, and how and when the table was made.
-    pub fn file(rows: &[Row], machine: &str, made: &str) -> String {
-        let mut text = format!(
-            "{} on one machine, by `cosched calibrate quanta`; \
-             for --quanta of `cosched exec`.\n# {}\n\
-             schema = {SCHEMA:?}\nmachine = {:?}\n",
-            Quanta::BEGINNING,
-            made.replace(char::is_control, " "),
-            machine.replace(char::is_control, " "),
-        );
-        for row in rows {
-            let written = write!(
-                text,
-                "\n# {}\n[[row]]\nup_to = {:?}\nslice_milliseconds = {:?}\nbasis = {:?}\n",
-                because(row).replace(char::is_control, " "),
-                row.end,
-                row.slice.as_secs_f64() * 1e3,
-                row.basis.name(),
-            );
-            written.expect("text takes every line");
-        }
-        text
-    }
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, QuantaError> {
     toml::from_str(text).map_err(|error| QuantaError::Toml(error.to_string().trim_end().to_owned()))
 }
 
-/// The basis of a row, in words.
-fn because(row: &Row) -> String {
-    match &row.basis {
-        Basis::Measured { time, .. } => {
-            format!("{} of the time with the kernel's own slice: {}", time, row.programs.join(", "))
-        }
-        Basis::Undecided { best, time } => format!(
-            "the kernel's own slice; no significant difference to the best one ({best}): {} of the \
-             time; {}",
-            time,
-            row.programs.join(", ")
-        ),
-        Basis::Neighbour { end } => format!("no training program: as the row up to {end}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use cosched_results::statistics::Estimate;
-
     use super::*;
 
     const TEXT: &str = "schema = 'cosched-quanta/1'\nmachine = 'm'\n\
@@ -166,29 +118,5 @@ mod tests {
         // The content of a later version can be anything.
         let later = Quanta::parse("schema = 'cosched-quanta/9'\nlines = 3").unwrap_err();
         assert!(matches!(later, QuantaError::Schema { .. }), "{later}");
-    }
-
-    #[test]
-    fn derived_rows_are_read_back_with_their_evidence() {
-        let time = Estimate { value: 0.913, interval: Some((0.9, 0.95)) };
-        let row = |end: f64, slice, basis| Row { end, slice, programs: vec!["p".into()], basis };
-        let rows = [
-            row(0.3, Nanos::from_micros(100), Basis::Measured { time, as_good: vec![] }),
-            row(0.7, Nanos(2_812_345), Basis::Undecided { best: Nanos::from_millis(1), time }),
-            row(1.0, Nanos::from_millis(80), Basis::Neighbour { end: 0.7 }),
-        ];
-        let text = Quanta::file(&rows, "a \"fast\" one\n[[row]]", "then\nschema = 1");
-        let read = Quanta::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        for (factor, row) in [(0.3, 0), (0.31, 1), (1.0, 2)] {
-            assert_eq!(read.slice(factor), rows[row].slice, "{text}");
-        }
-        assert!(text.starts_with(Quanta::BEGINNING), "{text}");
-        for expected in [
-            "0.913 (0.900 to 0.950)",
-            "no significant difference to the best one",
-            "as the row up to 0.7",
-        ] {
-            assert!(text.contains(expected), "{expected}: {text}");
-        }
     }
 }
